@@ -1,0 +1,19 @@
+"""What can go wrong for a user. A message says where, what was found and what to do."""
+
+from __future__ import annotations
+
+
+class NmtError(Exception):
+    """Base of every error that a user can cause and mend."""
+
+
+class ConfigError(NmtError):
+    """The configuration is wrong, or does not fit the data or model it is used with."""
+
+
+class DataError(NmtError):
+    """A corpus, a data directory or an input file is missing, unreadable or unusable."""
+
+
+class CheckpointError(NmtError):
+    """A run or model directory is missing, incomplete or inconsistent."""
