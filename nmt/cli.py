@@ -1,0 +1,293 @@
+"""The command line: each command parses its arguments, makes one library call and prints.
+
+Nothing heavy is imported before a command runs, so that --help is instant.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nmt import __version__
+from nmt.errors import NmtError
+
+if TYPE_CHECKING:
+    from nmt.config import Config
+    from nmt.decoding.translator import Translator
+    from nmt.model.storage import SavedModel
+
+app = typer.Typer(
+    name="nmt",
+    help="Recurrent neural machine translation with attention: from raw text to BLEU, driven by YAML.",
+    epilog="In order: nmt preprocess, nmt train, nmt evaluate, nmt translate. Each --help shows an example.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+ConfigOption = Annotated[
+    str, typer.Option("--config", "-c", metavar="FILE|NAME", help="YAML file, or the name of a shipped config.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a value: section.key=value. Can be repeated."),
+]
+ModelOption = Annotated[
+    Path | None,
+    typer.Option("--model", "-m", help="Run or model directory. [default: the newest finished run under runs/]"),
+]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result in --output.")]
+DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:N or mps.")]
+BeamOption = Annotated[int | None, typer.Option(min=1, help="Beam size; 1 is greedy. [default: the model's config]")]
+BatchOption = Annotated[int | None, typer.Option(min=1, help="Sentences a batch. [default: the model's config]")]
+
+
+def _say(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"nmt {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def preprocess(
+    config: ConfigOption = "tatoeba",
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--source",
+            "-s",
+            metavar="PATH|URL",
+            help="Corpus instead of the config's: one tab-separated file (.txt, .gz, .zip) or URL, or repeated for "
+            "2, 4 or 6 parallel files: source and target of train, valid, test.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Data directory to write. [default: data/prepared/NAME]")
+    ] = None,
+    set_: SetOption = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Clean, split, tokenise and encode a corpus.
+
+    Without arguments this is English-German Tatoeba, downloaded into data/raw.
+
+    Example: nmt preprocess --config tatoeba_small --source deu-eng.zip
+    """
+    from nmt.config import load_config
+    from nmt.workflow.preprocess import preprocess as run
+    from nmt.workflow.preprocess import with_sources
+
+    settings = load_config(config, set_ or ())
+    if source:
+        settings = with_sources(settings, source)
+    target = output or settings.data_directory
+    run(settings, target, overwrite=overwrite, say=_say)
+    _say(f"data directory: {target}")
+
+
+@app.command()
+def train(
+    config: ConfigOption,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", "-d", help="What nmt preprocess wrote. [default: where it writes for this config]"),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Run directory to write. [default: runs/NAME]")
+    ] = None,
+    set_: SetOption = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Train a model; the best one lies in RUN/best.
+
+    Example: nmt train --config tatoeba_small --set model.attention.score=additive --output runs/additive
+    """
+    from nmt.config import load_config
+    from nmt.workflow.train import train_run
+
+    settings = load_config(config, set_ or ())
+    target = output or settings.run_directory
+    state = train_run(settings, data or settings.data_directory, target, overwrite=overwrite, say=_say)
+    best = "" if state.best is None else f", best {_metric(settings)} {state.best:.2f} at update {state.best_update}"
+    _say(f"run directory: {target} ({state.update:,} updates in {state.seconds:.0f} s of training{best})")
+
+
+def _metric(config: Config) -> str:
+    return config.train.validation.metric
+
+
+def _load(model: Path | None, device: str, beam_size: int | None, batch_size: int | None) -> tuple[SavedModel, Translator]:
+    """The model that a user means, ready to translate."""
+    from nmt.decoding.translator import Translator
+    from nmt.model.storage import load_model
+    from nmt.text.processor import load_processor
+    from nmt.training.device import resolve_device, use_fast_products
+    from nmt.workflow.runs import find_model
+
+    path = find_model(model)
+    use_fast_products()
+    saved = load_model(path, resolve_device(device))
+    given = {"beam_size": beam_size, "batch_size": batch_size}
+    options = saved.config.decode.model_copy(update={key: value for key, value in given.items() if value})
+    return saved, Translator(saved.model, load_processor(saved.text), options)
+
+
+@app.command()
+def translate(
+    sentence: Annotated[str | None, typer.Argument(help="What to translate; without it standard input.")] = None,
+    model: ModelOption = None,
+    input_: Annotated[Path | None, typer.Option("--input", "-i", help="File to translate, a line each.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write instead of showing.")] = None,
+    beam_size: BeamOption = None,
+    batch_size: BatchOption = None,
+    n_best: Annotated[int, typer.Option(min=1, help="Show so many: number ||| translation ||| score.")] = 1,
+    attention: Annotated[
+        Path | None, typer.Option("--attention", metavar="FILE.png", help="Draw the attention of one sentence.")
+    ] = None,
+    device: DeviceOption = "auto",
+) -> None:
+    """Translate a sentence, a file or standard input: one line in, one line out.
+
+    Example: nmt translate "She kissed him." --attention kiss.png
+    """
+    from nmt.errors import ConfigError
+    from nmt.workflow.translate import open_input, read_lines, translate_stream, translate_with_alignment
+
+    if sentence is not None and input_ is not None:
+        raise ConfigError("give a sentence or --input, not both")
+    if attention is not None and sentence is None:
+        raise ConfigError("--attention draws one sentence: give it as the argument")
+    stream = sys.stdin.buffer if input_ is None else open_input(input_)
+    saved, translator = _load(model, device, beam_size, batch_size)
+    if n_best > translator.options.beam_size:
+        raise ConfigError(f"--n-best {n_best} is more than the beam size {translator.options.beam_size}")
+    with _opened_output(output) as file:
+        if attention is not None and sentence is not None:
+            from nmt.visualize.heatmap import EOS_LABEL, draw_heatmap
+
+            found = translate_with_alignment(translator, sentence)
+            assert found.alignment is not None
+            rows = [*found.tokens, EOS_LABEL][: len(found.alignment)]
+            draw_heatmap(found.alignment.double().numpy(), [*found.src_tokens, EOS_LABEL], rows, attention)
+            file.write(found.text + "\n")
+            _say(f"attention: {attention}")
+            return
+        lines = iter([[" ".join(sentence.split("\n"))]]) if sentence is not None else read_lines(stream)
+        with _progress(input_, output) as advance:
+
+            def write(line: str) -> None:
+                file.write(line)
+                if input_ is None:
+                    file.flush()
+
+            translate_stream(translator, lines, write, n_best=n_best, warn=_say, advance=advance)
+
+
+@contextlib.contextmanager
+def _progress(input_: Path | None, output: Path | None) -> Iterator[object]:
+    """A progress bar where a file goes into a file; its length is not known before it is read."""
+    from tqdm import tqdm
+
+    with tqdm(unit=" lines", desc="translating", disable=None if input_ and output else True) as bar:
+        yield bar.update
+
+
+@contextlib.contextmanager
+def _opened_output(path: Path | None) -> Iterator[object]:
+    """Standard output, or a file that appears whole or not at all; UTF-8 with line feeds whatever the locale."""
+    if path is None:
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n", errors="replace")  # type: ignore[union-attr]
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    temporary = path.with_name(f".{path.name}.partial")
+    try:
+        with temporary.open("w", encoding="utf-8", newline="\n", errors="replace") as file:
+            yield file
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@app.command()
+def evaluate(
+    model: ModelOption = None,
+    split: Annotated[str | None, typer.Option(help="test or valid, of the data directory. [default: test]")] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", "-d", help="Data directory. [default: the one the model was trained on]")
+    ] = None,
+    src: Annotated[Path | None, typer.Option(help="Source sentences, a line each, instead of a split.")] = None,
+    ref: Annotated[list[Path] | None, typer.Option(help="References of --src, line by line. Can be repeated.")] = None,
+    json_: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write scores here too.")] = None,
+    hypotheses: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the translations here.")] = None,
+    beam_size: BeamOption = None,
+    batch_size: BatchOption = None,
+    device: DeviceOption = "auto",
+) -> None:
+    """Score a model with sacreBLEU's BLEU and chrF on detokenised text.
+
+    Example: nmt evaluate --split test --json scores.json
+    """
+    from nmt.errors import ConfigError
+    from nmt.workflow.evaluate import evaluate_model, read_files, read_split
+
+    if bool(src) != bool(ref):
+        raise ConfigError("--src and --ref belong together: give both or neither")
+    if src is not None and (split or data):
+        raise ConfigError("give --src and --ref, or --split and --data, not both")
+    if split not in (None, "test", "valid"):
+        raise ConfigError(f"--split {split}: there are test and valid")
+    examples = read_files(src, ref) if src and ref else None
+    saved, translator = _load(model, device, beam_size, batch_size)
+    what = str(src) if src else (split or "test")
+    if examples is None:
+        examples = read_split(data or Path(saved.facts["data"]), split or "test")
+    found = evaluate_model(saved, translator, examples, what=what, json_path=json_, hypotheses_path=hypotheses)
+    _say(f"{saved.path} on {what}: {len(examples):,} sentences, beam {translator.options.beam_size}")
+    for score in found.scores.values():
+        typer.echo(f"{score.name} {score.value:.2f}    {score.signature}")
+
+
+def main() -> None:
+    """Run a command; a user's error is one clear line and exit code 1, never a traceback."""
+    try:
+        app()
+    except NmtError as error:
+        _fail(str(error), 1)
+    except KeyboardInterrupt:
+        _fail("interrupted; what was finished before is still there", 128 + signal.SIGINT)
+    except BrokenPipeError:
+        # Whoever read our output has gone (nmt translate ... | head -1): stop in silence, as other filters do.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
+    except OSError as error:
+        _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 1)
+    except MemoryError:
+        _fail("out of memory; lower train.batch.size or --batch-size", 1)
+
+
+def _fail(message: str, code: int) -> None:
+    for line in message.splitlines():
+        _say(f"nmt: error: {line}")
+    sys.exit(code)

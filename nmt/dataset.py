@@ -1,0 +1,184 @@
+"""Encoded sentence pairs on disk, memory-mapped; raw validation and test text with all references."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.config import Config, parse_config
+from nmt.corpus.splitting import Example
+from nmt.errors import DataError
+from nmt.files import read_json, write_text
+from nmt.text.processor import load_vocabularies
+from nmt.text.vocabulary import Vocabulary
+
+FORMAT_VERSION = 1
+MARKER = "data.json"
+CONFIG = "config.yaml"
+TEXT = "text"
+
+Ids = NDArray[np.int32]
+
+
+class Sequences:
+    """Many id sequences in two arrays: all ids one after another, and where each sequence starts."""
+
+    def __init__(self, ids: Ids, offsets: NDArray[np.int64]) -> None:
+        self.ids = ids
+        self.offsets = offsets
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> Ids:
+        return self.ids[self.offsets[index] : self.offsets[index + 1]]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Number of ids of each sequence."""
+        lengths: NDArray[np.int64] = np.diff(self.offsets)
+        return lengths
+
+    @classmethod
+    def pack(cls, sequences: Iterable[Sequence[int]]) -> Sequences:
+        """Put sequences one after another."""
+        ids, offsets = array("i"), array("q", [0])
+        for sequence in sequences:
+            ids.extend(sequence)
+            offsets.append(len(ids))
+        return cls(np.array(ids, dtype=np.int32), np.array(offsets, dtype=np.int64))
+
+    def save(self, directory: Path, name: str) -> None:
+        """Write `NAME.ids.npy` and `NAME.offsets.npy`."""
+        np.save(directory / f"{name}.ids.npy", self.ids, allow_pickle=False)
+        np.save(directory / f"{name}.offsets.npy", self.offsets, allow_pickle=False)
+
+    @classmethod
+    def load(cls, directory: Path, name: str) -> Sequences:
+        """Map what `save` wrote into memory; nothing is read before it is used."""
+        parts = []
+        for kind in ("ids", "offsets"):
+            path = directory / f"{name}.{kind}.npy"
+            try:
+                empty = path.stat().st_size == 0
+                parts.append(np.load(path, mmap_mode=None if empty else "r", allow_pickle=False))
+            except FileNotFoundError:
+                raise DataError(f"{path}: missing; the data directory is incomplete, preprocess again") from None
+            except (ValueError, EOFError, OSError) as error:
+                raise DataError(f"{path}: damaged ({error}); preprocess again") from None
+        ids, offsets = parts
+        if len(offsets) == 0 or offsets[-1] != len(ids):
+            raise DataError(f"{directory / name}: ids and offsets do not belong together; preprocess again")
+        return cls(ids, offsets)
+
+
+@dataclass(frozen=True)
+class EncodedPairs:
+    """Aligned source and target sequences, without EOS."""
+
+    src: Sequences
+    tgt: Sequences
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+    def save(self, directory: Path, split: str) -> None:
+        """Write four arrays."""
+        self.src.save(directory, f"{split}.src")
+        self.tgt.save(directory, f"{split}.tgt")
+
+    @classmethod
+    def load(cls, directory: Path, split: str) -> EncodedPairs:
+        """Map four arrays into memory.
+
+        Raises:
+            DataError: They are missing, damaged or of unequal number.
+        """
+        src, tgt = Sequences.load(directory, f"{split}.src"), Sequences.load(directory, f"{split}.tgt")
+        if len(src) != len(tgt):
+            raise DataError(f"{directory}: {split} has {len(src)} sources but {len(tgt)} targets; preprocess again")
+        return cls(src, tgt)
+
+
+@dataclass(frozen=True)
+class DataDirectory:
+    """What `nmt preprocess` wrote.
+
+    Attributes:
+        path: The folder.
+        config: The config it was made with.
+        src_vocabulary: Vocabulary of the source.
+        tgt_vocabulary: Vocabulary of the target.
+        train: Encoded training pairs.
+        valid: Encoded validation pairs, one for each reference; may be empty.
+    """
+
+    path: Path
+    config: Config
+    src_vocabulary: Vocabulary
+    tgt_vocabulary: Vocabulary
+    train: EncodedPairs
+    valid: EncodedPairs
+
+    @property
+    def text(self) -> Path:
+        """Folder with vocabularies and tokenizers."""
+        return self.path / TEXT
+
+
+def open_data(path: Path) -> DataDirectory:
+    """Open a data directory.
+
+    Raises:
+        DataError: It is missing, incomplete, damaged, or of another format version.
+    """
+    if not (path / MARKER).is_file():
+        what = "is not a data directory" if path.exists() else "does not exist"
+        raise DataError(f"{path}: {what} (no {MARKER}); run nmt preprocess first, or give one with --data")
+    version = read_json(path / MARKER).get("format_version")
+    if version != FORMAT_VERSION:
+        raise DataError(f"{path}: data format {version}, this version reads {FORMAT_VERSION}; preprocess again")
+    try:
+        config_text = (path / CONFIG).read_text(encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"{path / CONFIG}: cannot be read ({error.strerror}); preprocess again") from None
+    return DataDirectory(
+        path,
+        parse_config(config_text, str(path / CONFIG)),
+        *load_vocabularies(path / TEXT),
+        EncodedPairs.load(path, "train"),
+        EncodedPairs.load(path, "valid"),
+    )
+
+
+def write_examples(path: Path, examples: Iterable[Example]) -> None:
+    """Write raw sentences with their references, one JSON object a line."""
+    lines = (json.dumps({"src": e.src, "references": e.references}, ensure_ascii=False) for e in examples)
+    write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+def read_examples(path: Path) -> list[Example]:
+    """Read what `write_examples` wrote.
+
+    Raises:
+        DataError: The file is missing or damaged.
+    """
+
+    def parse() -> Iterator[Example]:
+        with path.open(encoding="utf-8") as file:
+            for line in file:
+                item = json.loads(line)
+                yield Example(item["src"], tuple(item["references"]))
+
+    try:
+        return list(parse())
+    except FileNotFoundError:
+        raise DataError(f"{path}: missing; there is no such split, or the directory is incomplete") from None
+    except (UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path}: damaged ({error}); preprocess again") from None

@@ -1,0 +1,139 @@
+"""Raw text in, raw text out: one line for one line, whatever the line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from nmt.batching import pad
+from nmt.config import DecodeSection
+from nmt.decoding.search import Hypothesis, beam_search, greedy_search
+from nmt.model.seq2seq import Seq2Seq
+from nmt.model.storage import load_model
+from nmt.text.processor import TextProcessor, load_processor
+
+MAX_SOURCE_LENGTH = 1000
+"""Source tokens that are read of one line; the rest of a longer line is cut off."""
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation of one line.
+
+    Attributes:
+        text: Detokenised text, never with a line break.
+        tokens: Target tokens.
+        src_tokens: Source tokens.
+        log_prob: Natural logarithm of the model's probability.
+        score: What hypotheses are ranked by.
+        alignment: [target tokens + EOS, source tokens + EOS]; None unless asked for.
+        truncated: Whether the source was longer than `MAX_SOURCE_LENGTH`.
+    """
+
+    text: str
+    tokens: list[str] = field(default_factory=list)
+    src_tokens: list[str] = field(default_factory=list)
+    log_prob: float = 0.0
+    score: float = 0.0
+    alignment: Tensor | None = field(default=None, repr=False)
+    truncated: bool = False
+
+
+class Translator:
+    """A model with its text processor.
+
+    Args:
+        model: Any mode; it is put into evaluation mode for each call and back after it.
+        processor: Text to ids and back.
+        options: Search settings.
+    """
+
+    def __init__(self, model: Seq2Seq, processor: TextProcessor, options: DecodeSection) -> None:
+        self.model = model
+        self.processor = processor
+        self.options = options
+
+    @classmethod
+    def load(cls, directory: Path, device: torch.device | None = None) -> Translator:
+        """Read a model directory.
+
+        Raises:
+            CheckpointError: The directory is missing, incomplete or damaged.
+        """
+        saved = load_model(directory, device)
+        return cls(saved.model, load_processor(saved.text), saved.config.decode)
+
+    def translate(
+        self,
+        lines: Sequence[str],
+        *,
+        n_best: int = 1,
+        with_alignment: bool = False,
+        advance: Callable[[int], object] = lambda count: None,
+    ) -> list[list[Translation]]:
+        """Translate raw lines.
+
+        Args:
+            lines: Raw text; a line without any token gives an empty translation.
+            n_best: Translations a line, at most the beam size.
+            with_alignment: Keep alignments.
+            advance: Called with the number of lines done, for a progress bar.
+
+        Returns:
+            For each line, in order, its translations, best first.
+        """
+        sources = self.processor.tokenize_source(lines)
+        results = [[Translation("")] for _ in lines]
+        order = sorted((n for n, tokens in enumerate(sources) if tokens), key=lambda n: len(sources[n]))
+        advance(len(lines) - len(order))
+        training = self.model.training
+        self.model.eval()
+        try:
+            for start in range(0, len(order), self.options.batch_size):
+                batch = order[start : start + self.options.batch_size]
+                found = self._search([sources[n][:MAX_SOURCE_LENGTH] for n in batch], n_best, with_alignment)
+                for n, hypotheses in zip(batch, found, strict=True):
+                    results[n] = [self._render(h, sources[n]) for h in hypotheses]
+                advance(len(batch))
+        finally:
+            self.model.train(training)
+        return results
+
+    def _search(self, sources: Sequence[list[str]], n_best: int, with_alignment: bool) -> list[list[Hypothesis]]:
+        ids = [self.processor.src_vocabulary.encode(tokens) for tokens in sources]
+        lengths = torch.tensor([len(sequence) + 1 for sequence in ids])
+        src = pad(ids, suffix=True).to(self.model.device)
+        options = self.options
+        if options.beam_size == 1:
+            found = greedy_search(
+                self.model, src, lengths, max_length=options.max_length, with_alignment=with_alignment
+            )
+            return [[hypothesis] for hypothesis in found]
+        return beam_search(
+            self.model,
+            src,
+            lengths,
+            beam_size=options.beam_size,
+            length_penalty=options.length_penalty,
+            max_length=options.max_length,
+            n_best=min(n_best, options.beam_size),
+            with_alignment=with_alignment,
+        )
+
+    def _render(self, hypothesis: Hypothesis, src_tokens: list[str]) -> Translation:
+        read = src_tokens[:MAX_SOURCE_LENGTH]
+        attended = hypothesis.attended[: len(hypothesis.ids)] if self.options.replace_unknown else []
+        tokens = self.processor.target_tokens(hypothesis.ids, read, attended)
+        return Translation(
+            " ".join(self.processor.tgt_tokenizer.detokenize(tokens).split()),
+            tokens,
+            read,
+            hypothesis.log_prob,
+            hypothesis.score,
+            hypothesis.alignment,
+            len(src_tokens) > len(read),
+        )

@@ -1,0 +1,79 @@
+"""One evaluation path: the same code scores a model while it trains and when it is done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from nmt.corpus.splitting import Example
+from nmt.dataset import EncodedPairs
+from nmt.decoding.translator import Translator
+from nmt.evaluation.metrics import Score, ScoringRules, score_corpus
+from nmt.model.seq2seq import Seq2Seq
+from nmt.training.loop import mean_loss
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Translations of a test set and their scores.
+
+    Attributes:
+        hypotheses: One translation an example, in order.
+        scores: `bleu` and `chrf`.
+    """
+
+    hypotheses: list[str]
+    scores: dict[str, Score]
+
+
+def evaluate(
+    translator: Translator,
+    examples: Sequence[Example],
+    rules: ScoringRules,
+    advance: Callable[[int], object] = lambda count: None,
+) -> Evaluation:
+    """Translate raw sources and score them against all their raw references.
+
+    Args:
+        translator: Model and search settings.
+        examples: Sources with references.
+        rules: Case and tokenisation.
+        advance: Called with the number of sentences done, for a progress bar.
+    """
+    found = translator.translate([example.src for example in examples], advance=advance)
+    hypotheses = [translations[0].text for translations in found]
+    return Evaluation(hypotheses, score_corpus(hypotheses, [example.references for example in examples], rules))
+
+
+class Validator:
+    """Scores a model during training: loss, perplexity and, where text can be scored, greedy BLEU and chrF.
+
+    Args:
+        pairs: Encoded validation pairs, one for each reference.
+        examples: The same as raw text; empty leaves BLEU and chrF out.
+        rules: Case and tokenisation.
+        translator: Greedy translator of the model in training; None leaves BLEU and chrF out.
+    """
+
+    def __init__(
+        self, pairs: EncodedPairs, examples: Sequence[Example], rules: ScoringRules, translator: Translator | None
+    ) -> None:
+        self.pairs = pairs
+        self.examples = examples
+        self.rules = rules
+        self.translator = translator
+        self.sample: tuple[str, str, str] | None = None
+        """Source, translation and first reference of one sentence of the last validation."""
+
+    def validate(self, model: Seq2Seq) -> dict[str, float]:
+        """Loss in nats a token and perplexity, and BLEU and chrF."""
+        loss = mean_loss(model, self.pairs)
+        result = {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
+        if self.translator is not None and self.examples:
+            found = evaluate(self.translator, self.examples, self.rules)
+            result |= {key: score.value for key, score in found.scores.items()}
+            middle = len(self.examples) // 2
+            example = self.examples[middle]
+            self.sample = (example.src, found.hypotheses[middle], example.references[0])
+        return result

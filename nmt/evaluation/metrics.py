@@ -1,0 +1,138 @@
+"""BLEU and chrF by sacreBLEU, with signatures; the only place where text is scored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from nmt.config import TextSection
+
+
+@dataclass(frozen=True)
+class Score:
+    """One metric of one system.
+
+    Attributes:
+        name: `BLEU` or `chrF`.
+        value: 0 to 100.
+        signature: sacreBLEU's signature; only scores with equal signatures can be compared.
+    """
+
+    name: str
+    value: float
+    signature: str
+
+
+@dataclass(frozen=True)
+class ScoringRules:
+    """How text is compared with references.
+
+    Attributes:
+        lowercase: Ignore case: for a model that writes lower case only.
+        tokenize: sacreBLEU's tokenizer; `none` for text that is tokenised already.
+    """
+
+    lowercase: bool = False
+    tokenize: str = "13a"
+
+    @classmethod
+    def for_text(cls, text: TextSection) -> ScoringRules:
+        """The rules that a model's text settings ask for."""
+        return cls(text.lowercase, "none" if text.tokenizer == "whitespace" else "13a")
+
+    def bleu(self) -> Any:
+        """sacreBLEU's corpus BLEU (Papineni et al., 2002; Post, 2018)."""
+        from sacrebleu.metrics.bleu import BLEU
+
+        return BLEU(lowercase=self.lowercase, tokenize=self.tokenize, force=True)
+
+    def chrf(self) -> Any:
+        """sacreBLEU's chrF (Popović, 2015)."""
+        from sacrebleu.metrics.chrf import CHRF
+
+        return CHRF(lowercase=self.lowercase)
+
+
+def _columns(references: Sequence[Sequence[str]]) -> list[list[str | None]]:
+    """Turn references by sentence into sacreBLEU's streams; a sentence with fewer of them has None."""
+    width = max(map(len, references), default=0)
+    return [[refs[n] if n < len(refs) else None for refs in references] for n in range(width)]
+
+
+def score_corpus(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], rules: ScoringRules
+) -> dict[str, Score]:
+    """Score detokenised translations.
+
+    Args:
+        hypotheses: One translation a sentence.
+        references: For each sentence all its raw references, at least one.
+        rules: Case and tokenisation.
+
+    Returns:
+        `bleu` and `chrf`.
+    """
+    streams = _columns(references)
+    result = {}
+    for key, metric in (("bleu", rules.bleu()), ("chrf", rules.chrf())):
+        found = metric.corpus_score(list(hypotheses), streams)
+        result[key] = Score(found.name.split("|")[0].rstrip("2"), found.score, str(metric.get_signature()))
+    return result
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Paired bootstrap of one system against a baseline (Koehn, 2004).
+
+    Attributes:
+        name: The system.
+        score: Its BLEU.
+        mean: Mean BLEU over the resampled test sets.
+        confidence: Half the width of the 95% interval.
+        p_value: Probability of a difference this large if both were equally good; None for the baseline.
+        signature: sacreBLEU's signature.
+    """
+
+    name: str
+    score: float
+    mean: float
+    confidence: float
+    p_value: float | None
+    signature: str
+
+
+def compare_systems(
+    systems: Sequence[tuple[str, Sequence[str]]],
+    references: Sequence[Sequence[str]],
+    rules: ScoringRules,
+    *,
+    samples: int = 1000,
+) -> list[Comparison]:
+    """Compare each system with the first one by sacreBLEU's paired bootstrap resampling on BLEU.
+
+    Args:
+        systems: Name and translations of each; the first is the baseline.
+        references: For each sentence all its references.
+        rules: Case and tokenisation.
+        samples: Resampled test sets.
+    """
+    from sacrebleu.significance import PairedTest
+
+    test = PairedTest(
+        [(name, list(hypotheses)) for name, hypotheses in systems],
+        {"BLEU": rules.bleu()},
+        _columns(references),
+        test_type="bs",
+        n_samples=samples,
+    )
+    signatures, scores = test()
+    return [
+        Comparison(name, r.score, r.mean, r.ci, r.p_value, str(signatures["BLEU"]))
+        for name, r in zip(scores["System"], scores["BLEU"], strict=True)
+    ]
+
+
+def as_json(scores: dict[str, Score]) -> dict[str, dict[str, Any]]:
+    """Scores as plain values."""
+    return {key: asdict(score) for key, score in scores.items()}

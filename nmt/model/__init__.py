@@ -1,0 +1,1 @@
+"""Encoder, attention, decoder, and the one place where a config becomes modules."""

@@ -1,0 +1,21 @@
+"""Dot-product score."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from nmt.model.attention.registry import Score, register_score
+
+
+@register_score("dot")
+class DotScore(Score):
+    """Dot product (Luong et al., 2015, eq. 8): q^T k. Has no parameters; both sizes must be equal."""
+
+    needs_equal_sizes = True
+
+    def __init__(self, query_size: int, key_size: int) -> None:
+        super().__init__()
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        """[B, N, D] and [B, S, D] -> [B, N, S]."""
+        return query @ keys.transpose(1, 2)

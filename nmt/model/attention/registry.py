@@ -1,0 +1,103 @@
+"""Scores by name: every module of this folder registers its own; a user's class comes by dotted path."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from nmt.errors import ConfigError
+
+
+class Score(nn.Module, ABC):
+    """How well a decoder state and a source position go together, before any normalisation.
+
+    A subclass takes `query_size` and `key_size` and, as keyword-only arguments, the options of its own.
+    """
+
+    needs_equal_sizes: ClassVar[bool] = False
+    """True where query and key are multiplied with nothing in between."""
+
+    def project_keys(self, encoder_states: Tensor) -> Tensor:
+        """What can be computed once a sentence: [B, S, key_size] -> [B, S, any size]."""
+        return encoder_states
+
+    @abstractmethod
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        """Unnormalised scores.
+
+        Args:
+            query: Decoder states, [B, N, query_size]: N target positions or N hypotheses of one sentence.
+            keys: What `project_keys` returned, [B, S, ...].
+
+        Returns:
+            [B, N, S].
+        """
+
+
+_SCORES: dict[str, type[Score]] = {}
+
+
+def register_score(*names: str) -> Callable[[type[Score]], type[Score]]:
+    """Class decorator that makes a score known to configs under each of `names`."""
+
+    def register(score: type[Score]) -> type[Score]:
+        for name in names:
+            if name in _SCORES and _SCORES[name] is not score:
+                raise ValueError(f"attention score {name!r} is registered twice")
+            _SCORES[name] = score
+        return score
+
+    return register
+
+
+@functools.cache
+def _load_all() -> None:
+    package = importlib.import_module(__package__)
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{__package__}.{module.name}")
+
+
+def score_names() -> list[str]:
+    """Names of all registered scores, sorted; `none` (fixed context) is not a score and not among them."""
+    _load_all()
+    return sorted(_SCORES)
+
+
+def _by_dotted_path(name: str) -> type[Score]:
+    module_name, _, class_name = name.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module_name), class_name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"{name} cannot be imported ({error})") from None
+    if not (isinstance(found, type) and issubclass(found, Score)):
+        raise ConfigError(f"{name} is not a subclass of nmt.model.attention.Score")
+    return found
+
+
+def check_score(name: str, query_size: int, key_size: int) -> type[Score] | None:
+    """The class of a score, after checking that it can take these sizes; None for `none`.
+
+    Raises:
+        ConfigError: No such score, or it cannot combine the two sizes.
+    """
+    if name == "none":
+        return None
+    known = score_names()
+    if name not in _SCORES and "." not in name:
+        close = difflib.get_close_matches(name, [*known, "none"], n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise ConfigError(f"unknown score {name!r}; known: none, {', '.join(known)}{hint}")
+    score = _SCORES[name] if name in _SCORES else _by_dotted_path(name)
+    if score.needs_equal_sizes and query_size != key_size:
+        raise ConfigError(
+            f"{name} needs equal sizes, found a decoder state of {query_size} and encoder states of {key_size}; "
+            "change model.decoder.hidden_size or model.encoder.hidden_size, or take general"
+        )
+    return score

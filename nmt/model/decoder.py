@@ -1,0 +1,339 @@
+"""Attention decoders: one decoder, two orders of attending and updating."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from nmt.model.attention import Attention, AttentionState, Memory
+from nmt.model.encoder import EncoderOutput
+from nmt.model.recurrent import RecurrentStack, RecurrentState
+from nmt.text.vocabulary import BOS_ID
+
+
+class DecoderState(NamedTuple):
+    """Everything a decoder carries from one target token to the next.
+
+    Rows are hypotheses: N for each of B sentences, R = B * N in all, those of one sentence side by side.
+
+    Attributes:
+        recurrent: State of the recurrent layers, [L, R, H] each.
+        fed: The last attentional vector, [R, H], where input feeding wants it; else [R, 0].
+        attention: What the attention mechanism remembers, [B, N, ...] each.
+    """
+
+    recurrent: RecurrentState
+    fed: Tensor
+    attention: AttentionState
+
+    def select(self, rows: Tensor, num_sentences: int) -> DecoderState:
+        """The state of some rows, in the order of the index `rows`, as rows of `num_sentences` sentences."""
+
+        def pick(tensor: Tensor) -> Tensor:
+            return tensor.flatten(0, 1).index_select(0, rows).unflatten(0, (num_sentences, -1))
+
+        return DecoderState(
+            tuple(part.index_select(1, rows) for part in self.recurrent),
+            self.fed.index_select(0, rows),
+            {name: pick(tensor) for name, tensor in self.attention.items()},
+        )
+
+
+class StepOutput(NamedTuple):
+    """What one target position gives.
+
+    Attributes:
+        features: What the readout is made from, [R, F].
+        alignment: [R, heads, S].
+        state: State after the step.
+    """
+
+    features: Tensor
+    alignment: Tensor
+    state: DecoderState
+
+
+class DecoderCell(nn.Module, ABC):
+    """One step of decoding without embedding and output layer: the order of attending and updating."""
+
+    recurrent: RecurrentStack
+    attention: Attention
+    fed_size: int = 0
+    feature_size: int
+
+    @property
+    def parallel(self) -> bool:
+        """Whether all target positions can be computed in one call once their inputs are known."""
+        return False
+
+    @abstractmethod
+    def step(self, projected: Tensor, memory: Memory, state: DecoderState) -> StepOutput:
+        """Advance by one token.
+
+        Args:
+            projected: The last word's share of the gates, from `recurrent.project`, [R, gates].
+            memory: Memory of B sentences; each owns R / B rows.
+            state: State before the step.
+        """
+
+    def sequence(self, embedded: Tensor, memory: Memory, state: DecoderState) -> tuple[Tensor, Tensor]:
+        """All steps at once, only where `parallel`.
+
+        Args:
+            embedded: Embedded target words, [B, T, E].
+            memory: Memory of B sentences.
+            state: State before the first step.
+
+        Returns:
+            Features [B, T, F] and alignments [B, T, heads, S].
+        """
+        raise TypeError(f"{type(self).__name__} needs a loop over target positions")
+
+    @abstractmethod
+    def readout(self, features: Tensor, embedded: Tensor) -> Tensor:
+        """The vector before the output layer, for any number of positions at once.
+
+        Args:
+            features: [..., F].
+            embedded: Embedded words that the steps were fed, [..., E].
+
+        Returns:
+            [..., readout size].
+        """
+
+    def attend(self, query: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor, AttentionState]:
+        """Let the rows of each sentence attend to it: [R, H] -> context [R, V], alignment [R, heads, S], state."""
+        queries = query.unflatten(0, (memory.mask.size(0), -1))  # [R, H] -> [B, N, H]
+        context, alignment, state = self.attention.attend(queries, memory, state)
+        return context.flatten(0, 1), alignment.flatten(0, 1), state
+
+
+class BahdanauCell(DecoderCell):
+    """Attend with the last state, then update (Bahdanau et al., 2015, section 3.1).
+
+    c_i = attend(s_{i-1});  s_i = f(s_{i-1}, y_{i-1}, c_i);  readout tanh(W [s_i; c_i; y_{i-1}]).
+
+    Args:
+        recurrent: Layers whose extra input is the context.
+        attention: Attention whose query is a state of the top layer.
+        embedding_size: Size of a target embedding.
+        readout_size: Size of the vector before the output layer.
+    """
+
+    def __init__(
+        self, recurrent: RecurrentStack, attention: Attention, *, embedding_size: int, readout_size: int
+    ) -> None:
+        super().__init__()
+        self.recurrent = recurrent
+        self.attention = attention
+        self.feature_size = recurrent.hidden_size + attention.context_size
+        self.output = nn.Linear(self.feature_size + embedding_size, readout_size)
+
+    def step(self, projected: Tensor, memory: Memory, state: DecoderState) -> StepOutput:
+        """Attend, then update."""
+        query = state.recurrent[0][-1]  # s_{i-1} of the top layer
+        context, alignment, attention_state = self.attend(query, memory, state.attention)
+        hidden, recurrent = self.recurrent.step(projected, context, state.recurrent)
+        features = torch.cat([hidden, context], dim=-1)
+        return StepOutput(features, alignment, DecoderState(recurrent, state.fed, attention_state))
+
+    def readout(self, features: Tensor, embedded: Tensor) -> Tensor:
+        """tanh(W [s; c; y])."""
+        return torch.tanh(self.output(torch.cat([features, embedded], dim=-1)))
+
+
+class LuongCell(DecoderCell):
+    """Update, then attend with the new state (Luong et al., 2015, section 3).
+
+    h_t = f(h_{t-1}, y_{t-1});  c_t = attend(h_t);  attentional vector tanh(W_c [c_t; h_t]) (eq. 5), which is the
+    readout and, with input feeding (section 3.3), part of the next step's input.
+
+    Args:
+        recurrent: Layers; with input feeding their extra input is the attentional vector.
+        attention: Attention whose query is a state of the top layer.
+        readout_size: Size of the attentional vector.
+        input_feeding: Feed the attentional vector back.
+    """
+
+    def __init__(
+        self, recurrent: RecurrentStack, attention: Attention, *, readout_size: int, input_feeding: bool
+    ) -> None:
+        super().__init__()
+        self.recurrent = recurrent
+        self.attention = attention
+        self.input_feeding = input_feeding
+        self.fed_size = readout_size if input_feeding else 0
+        self.feature_size = readout_size if input_feeding else recurrent.hidden_size + attention.context_size
+        self.output = nn.Linear(recurrent.hidden_size + attention.context_size, readout_size, bias=False)
+
+    @property
+    def parallel(self) -> bool:
+        """Without feedback the recurrence, the attention and the readout are one call each."""
+        return not self.input_feeding and not self.attention.reads_own_past
+
+    def step(self, projected: Tensor, memory: Memory, state: DecoderState) -> StepOutput:
+        """Update, then attend."""
+        fed = state.fed if self.input_feeding else None
+        hidden, recurrent = self.recurrent.step(projected, fed, state.recurrent)
+        context, alignment, attention_state = self.attend(hidden, memory, state.attention)
+        features = torch.cat([context, hidden], dim=-1)
+        if self.input_feeding:
+            features = torch.tanh(self.output(features))
+        new_fed = features if self.input_feeding else state.fed
+        return StepOutput(features, alignment, DecoderState(recurrent, new_fed, attention_state))
+
+    def sequence(self, embedded: Tensor, memory: Memory, state: DecoderState) -> tuple[Tensor, Tensor]:
+        """The recurrence over all positions, then one attention for all of them."""
+        hidden, _ = self.recurrent(embedded, state.recurrent)
+        context, alignment, _ = self.attention.attend(hidden, memory, state.attention)
+        return torch.cat([context, hidden], dim=-1), alignment
+
+    def readout(self, features: Tensor, embedded: Tensor) -> Tensor:
+        """tanh(W_c [c; h]); with input feeding the step has computed it already."""
+        return features if self.input_feeding else torch.tanh(self.output(features))
+
+
+class InitialState(nn.Module):
+    """First decoder state from the encoder: s_0 = tanh(W x) (Bahdanau et al., 2015, A.2.2).
+
+    There x is the backward state at the first word; `final` takes both directions' last states. Each layer, and
+    each of an LSTM's two parts, has its own W.
+
+    Args:
+        source: `backward`, `final` or `zeros`.
+        encoder_size: Size of the encoder's final state.
+        recurrent: The decoder's layers.
+    """
+
+    def __init__(self, source: str, encoder_size: int, recurrent: RecurrentStack) -> None:
+        super().__init__()
+        self.parts = recurrent.num_states * recurrent.num_layers
+        self.shape = (recurrent.num_states, recurrent.num_layers, recurrent.hidden_size)
+        self.first = encoder_size // 2 if source == "backward" else 0
+        size = recurrent.hidden_size * self.parts
+        self.projection = None if source == "zeros" else nn.Linear(encoder_size - self.first, size)
+
+    def forward(self, final_state: Tensor) -> RecurrentState:
+        """[B, encoder_size] -> states [L, B, H]."""
+        if self.projection is None:
+            states = final_state.new_zeros(final_state.size(0), self.parts * self.shape[2])
+        else:
+            states = torch.tanh(self.projection(final_state[:, self.first :]))
+        split = states.unflatten(1, self.shape).permute(1, 2, 0, 3).contiguous()  # [B, P*L*H] -> [P, L, B, H]
+        return tuple(split)
+
+
+class WordChooser(Protocol):
+    """Decides during training which word each step is fed."""
+
+    def __call__(self, position: int, logits: Tensor) -> Tensor:
+        """Ids [B] for `position` (1 or later), given the logits [B, V] of the position before."""
+        ...
+
+
+class DecoderOutput(NamedTuple):
+    """All positions of teacher-forced decoding.
+
+    Attributes:
+        readouts: Vectors before the output layer, [B, T, R].
+        alignments: [B, T, heads, S].
+    """
+
+    readouts: Tensor
+    alignments: Tensor
+
+
+class Decoder(nn.Module):
+    """Embedding, cell and output layer.
+
+    Args:
+        embedding: Target embedding.
+        cell: Order of attending and updating.
+        initial_state: Makes the first state.
+        output: Output layer from readout to logits.
+        dropout: On embeddings and before the output layer.
+    """
+
+    def __init__(
+        self,
+        embedding: nn.Embedding,
+        cell: DecoderCell,
+        initial_state: InitialState,
+        output: nn.Linear,
+        *,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.cell = cell
+        self.initial_state = initial_state
+        self.output = output
+        self.dropout = nn.Dropout(dropout)
+
+    def start(self, encoded: EncoderOutput) -> tuple[Memory, DecoderState]:
+        """Memory of the sources and the state before the first word, one row a sentence."""
+        memory = self.cell.attention.memorize(encoded.states, encoded.final_state, encoded.mask, encoded.lengths)
+        recurrent = self.initial_state(encoded.final_state)
+        fed = encoded.states.new_zeros(encoded.states.size(0), self.cell.fed_size)
+        return memory, DecoderState(recurrent, fed, self.cell.attention.initial_state(memory))
+
+    def step(self, words: Tensor, memory: Memory, state: DecoderState) -> tuple[Tensor, Tensor, DecoderState]:
+        """Advance every row by one word.
+
+        Args:
+            words: Ids of the last words, [R].
+            memory: Memory of B sentences; each owns R / B rows.
+            state: State before the step.
+
+        Returns:
+            Logits [R, V], alignment [R, heads, S], new state.
+        """
+        embedded = self.dropout(self.embedding(words))
+        features, alignment, state = self.cell.step(self.cell.recurrent.project(embedded), memory, state)
+        return self.logits(self.cell.readout(features, embedded)), alignment, state
+
+    def forward(self, tgt_in: Tensor, encoded: EncoderOutput, choose: WordChooser | None = None) -> DecoderOutput:
+        """Decode all positions of known targets.
+
+        Without `choose` every step is fed `tgt_in`, and only what must be sequential is (see `DecoderCell`).
+
+        Args:
+            tgt_in: Target ids that begin with BOS, [B, T].
+            encoded: The encoded sources.
+            choose: Decides what each step is fed; None feeds `tgt_in`.
+        """
+        memory, state = self.start(encoded)
+        if choose is not None:
+            return self._choosing(tgt_in, memory, state, choose)
+        embedded = self.dropout(self.embedding(tgt_in))
+        if self.cell.parallel:
+            features, alignments = self.cell.sequence(embedded, memory, state)
+            return DecoderOutput(self.cell.readout(features, embedded), alignments)
+        steps: list[StepOutput] = []
+        for projected in self.cell.recurrent.project(embedded).unbind(1):
+            steps.append(self.cell.step(projected, memory, state))
+            state = steps[-1].state
+        features = torch.stack([step.features for step in steps], dim=1)
+        alignments = torch.stack([step.alignment for step in steps], dim=1)
+        return DecoderOutput(self.cell.readout(features, embedded), alignments)
+
+    def _choosing(self, tgt_in: Tensor, memory: Memory, state: DecoderState, choose: WordChooser) -> DecoderOutput:
+        words = torch.full_like(tgt_in[:, 0], BOS_ID)
+        readouts: list[Tensor] = []
+        alignments: list[Tensor] = []
+        for position in range(tgt_in.size(1)):
+            if position:
+                words = choose(position, self.logits(readouts[-1].detach()))
+            embedded = self.dropout(self.embedding(words))
+            features, alignment, state = self.cell.step(self.cell.recurrent.project(embedded), memory, state)
+            readouts.append(self.cell.readout(features, embedded))
+            alignments.append(alignment)
+        return DecoderOutput(torch.stack(readouts, dim=1), torch.stack(alignments, dim=1))
+
+    def logits(self, readouts: Tensor) -> Tensor:
+        """Output layer: [..., R] -> [..., V]."""
+        logits: Tensor = self.output(self.dropout(readouts))
+        return logits

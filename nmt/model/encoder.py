@@ -1,0 +1,97 @@
+"""Recurrent encoder."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from nmt.model.recurrent import CellName, RecurrentStack
+
+
+class EncoderOutput(NamedTuple):
+    """What the decoder sees of a source.
+
+    Attributes:
+        states: States of the top layer, [B, S, D * H], 0 on padding; D directions.
+        final_state: Last state of the forward direction and, if there is one, the backward direction's state at
+            the first word, [B, D * H].
+        mask: True at real tokens, [B, S].
+        lengths: True lengths, [B].
+    """
+
+    states: Tensor
+    final_state: Tensor
+    mask: Tensor
+    lengths: Tensor
+
+
+class Encoder(nn.Module):
+    """GRU or LSTM layers over embedded source tokens, in one or both directions (Bahdanau et al., 2015, A.2.1).
+
+    Padding never changes a state: the backward direction reads each sentence reversed within its own length, so
+    that padding comes last in both directions.
+
+    Args:
+        embedding: Source embedding, shared or not.
+        cell: `gru` or `lstm`.
+        hidden_size: Units a direction.
+        num_layers: Layers; each reads both directions of the one below.
+        bidirectional: Read from both ends.
+        dropout: On embeddings and between layers.
+    """
+
+    def __init__(
+        self,
+        embedding: nn.Embedding,
+        *,
+        cell: CellName,
+        hidden_size: int,
+        num_layers: int = 1,
+        bidirectional: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.dropout = nn.Dropout(dropout)
+        directions = 2 if bidirectional else 1
+        self.output_size = directions * hidden_size
+        sizes = [embedding.embedding_dim] + [self.output_size] * (num_layers - 1)
+        self.layers = nn.ModuleList(
+            nn.ModuleList(RecurrentStack(cell, size, hidden_size) for _ in range(directions)) for size in sizes
+        )
+
+    def forward(self, src: Tensor, lengths: Tensor) -> EncoderOutput:
+        """Encode padded sources.
+
+        Args:
+            src: Ids that end in EOS, padded on the right, [B, S].
+            lengths: True lengths with EOS, at least 1, [B].
+        """
+        lengths = lengths.to(src.device)
+        positions = torch.arange(src.size(1), device=src.device)
+        mask = positions < lengths.unsqueeze(1)  # [B, S]
+        # Place of each token when the sentence, not its padding, is reversed; its own inverse.
+        reverse = torch.where(mask, lengths.unsqueeze(1) - 1 - positions, positions).unsqueeze(2)
+        outputs = self.embedding(src)
+        for layer in self.layers:
+            inputs = self.dropout(outputs)
+            directions = [_run(layer[0], inputs)]  # type: ignore[index]
+            if len(layer) == 2:  # type: ignore[arg-type]
+                backward = _run(layer[1], inputs.take_along_dim(reverse, dim=1))  # type: ignore[index]
+                directions.append(backward.take_along_dim(reverse, dim=1))
+            outputs = torch.cat(directions, dim=-1) * mask.unsqueeze(2)
+        last = (lengths - 1).view(-1, 1, 1)
+        hidden_size = directions[0].size(-1)
+        final = [outputs[..., :hidden_size].take_along_dim(last, dim=1).squeeze(1)]
+        if len(directions) == 2:
+            final.append(outputs[:, 0, hidden_size:])
+        return EncoderOutput(outputs, torch.cat(final, dim=-1), mask, lengths)
+
+
+def _run(stack: nn.Module, inputs: Tensor) -> Tensor:
+    assert isinstance(stack, RecurrentStack)
+    outputs, _ = stack(inputs, stack.zero_state(inputs.size(0), inputs))
+    assert isinstance(outputs, Tensor)
+    return outputs

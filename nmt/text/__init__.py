@@ -1,0 +1,1 @@
+"""Text to tokens and back; tokens to ids and back."""

@@ -1,0 +1,84 @@
+"""Both sides of a language pair: raw text to ids and back, saved as one folder."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from nmt.corpus.cleaning import clean_line
+from nmt.text.tokenizers import Tokenizer, load_tokenizer
+from nmt.text.vocabulary import UNK_ID, Vocabulary
+
+VOCABULARIES = ("src.vocabulary.json", "tgt.vocabulary.json")
+
+
+class TextProcessor:
+    """Tokenizers and vocabularies of source and target.
+
+    Args:
+        src_tokenizer: Tokenizer of the source language.
+        tgt_tokenizer: Tokenizer of the target language.
+        src_vocabulary: Vocabulary of the source.
+        tgt_vocabulary: Vocabulary of the target.
+    """
+
+    def __init__(
+        self,
+        src_tokenizer: Tokenizer,
+        tgt_tokenizer: Tokenizer,
+        src_vocabulary: Vocabulary,
+        tgt_vocabulary: Vocabulary,
+    ) -> None:
+        self.src_tokenizer = src_tokenizer
+        self.tgt_tokenizer = tgt_tokenizer
+        self.src_vocabulary = src_vocabulary
+        self.tgt_vocabulary = tgt_vocabulary
+
+    def tokenize_source(self, lines: Sequence[str]) -> list[list[str]]:
+        """Tokens of raw source lines, cleaned the way training text was."""
+        return list(self.src_tokenizer.tokenize([clean_line(line) for line in lines]))
+
+    def target_tokens(
+        self, ids: Sequence[int], src_tokens: Sequence[str] = (), attended: Sequence[int] = ()
+    ) -> list[str]:
+        """Tokens of target ids; an unknown one becomes the source token it attends to (Luong et al., 2015).
+
+        Args:
+            ids: Target ids without EOS.
+            src_tokens: Source tokens without EOS.
+            attended: For each id, the source position attended most; empty leaves unknown tokens as they are.
+        """
+        tokens = self.tgt_vocabulary.decode(ids)
+        for index, position in enumerate(attended):
+            if ids[index] == UNK_ID and position < len(src_tokens):
+                tokens[index] = src_tokens[position]
+        return tokens
+
+    def save(self, directory: Path) -> None:
+        """Write everything into `directory`, which exists."""
+        self.src_tokenizer.save(directory, "src")
+        self.tgt_tokenizer.save(directory, "tgt")
+        self.src_vocabulary.save(directory / VOCABULARIES[0])
+        self.tgt_vocabulary.save(directory / VOCABULARIES[1])
+
+
+def load_processor(directory: Path) -> TextProcessor:
+    """Make again what `TextProcessor.save` wrote.
+
+    Raises:
+        DataError: Files are missing or damaged.
+    """
+    vocabularies = load_vocabularies(directory)
+    return TextProcessor(load_tokenizer(directory, "src"), load_tokenizer(directory, "tgt"), *vocabularies)
+
+
+def load_vocabularies(directory: Path) -> tuple[Vocabulary, Vocabulary]:
+    """Source and target vocabulary alone: needs no tokenizer library."""
+    src, tgt = (Vocabulary.load(directory / name) for name in VOCABULARIES)
+    return src, tgt
+
+
+def copy_text_files(source: Path, target: Path) -> None:
+    """Copy what `save` wrote from one folder to another without reading it."""
+    shutil.copytree(source, target, dirs_exist_ok=True)

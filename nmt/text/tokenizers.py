@@ -1,0 +1,224 @@
+"""Tokenizers: spaCy's words, SentencePiece's subwords, and blanks alone.
+
+A tokenizer turns one line of text into tokens and tokens into text. What it learns it learns from training text
+alone, and it is saved as plain files from which `load_tokenizer` makes it again.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from nmt.errors import ConfigError, DataError
+from nmt.files import read_json, write_json
+from nmt.text.spacing import Spacing
+
+
+class Tokenizer(ABC):
+    """Text <-> tokens, for one language."""
+
+    kind: str
+
+    @abstractmethod
+    def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:
+        """Tokens of each line; an empty line has none."""
+
+    @abstractmethod
+    def detokenize(self, tokens: Sequence[str]) -> str:
+        """Text of tokens; `detokenize(tokenize(text))` restores ordinary text."""
+
+    @abstractmethod
+    def save(self, directory: Path, side: str) -> None:
+        """Write what `load_tokenizer` needs; `side` (`src`, `tgt`) begins the files' names."""
+
+
+class WhitespaceTokenizer(Tokenizer):
+    """Blanks alone: for text that is tokenised already."""
+
+    kind = "whitespace"
+
+    def __init__(self, *, lowercase: bool = False) -> None:
+        self.lowercase = lowercase
+
+    def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:
+        """Split at blanks."""
+        for line in lines:
+            yield (line.lower() if self.lowercase else line).split()
+
+    def detokenize(self, tokens: Sequence[str]) -> str:
+        """Join with single blanks."""
+        return " ".join(tokens)
+
+    def save(self, directory: Path, side: str) -> None:
+        """Write the settings."""
+        write_json(directory / f"{side}.tokenizer.json", {"kind": self.kind, "lowercase": self.lowercase})
+
+
+class WordTokenizer(Tokenizer):
+    """spaCy's rule-based words of a blank language: no model is downloaded.
+
+    Args:
+        language: Language code that spaCy knows, such as `en`.
+        lowercase: Lower-case before splitting.
+        spacing: Where blanks go when tokens are put together; see `learn_spacing`.
+
+    Raises:
+        ConfigError: spaCy has no tokenizer for the language.
+    """
+
+    kind = "spacy"
+
+    def __init__(self, language: str, *, lowercase: bool = False, spacing: Spacing | None = None) -> None:
+        import spacy
+
+        try:
+            self._nlp = spacy.blank(language)
+        except ImportError as error:
+            reason = str(error).split("\n")[0].split(". ")[0]
+            raise ConfigError(
+                f"language {language!r}: spaCy has no blank tokenizer for it ({reason}); "
+                "use text.tokenizer: subword or whitespace"
+            ) from None
+        self.language = language
+        self.lowercase = lowercase
+        self.spacing = spacing or Spacing()
+        self.version: str = spacy.__version__
+
+    def _docs(self, lines: Sequence[str]) -> Iterator[Any]:
+        for line in lines:
+            yield self._nlp.tokenizer(line.lower() if self.lowercase else line)
+
+    def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:
+        """spaCy's tokens without those that are only blanks."""
+        for doc in self._docs(lines):
+            yield [token.text for token in doc if not token.is_space]
+
+    def learn_spacing(self, lines: Sequence[str]) -> None:
+        """Learn from training text where blanks go."""
+        self.spacing = Spacing.learn(
+            ([token.text for token in doc], [bool(token.whitespace_) for token in doc]) for doc in self._docs(lines)
+        )
+
+    def detokenize(self, tokens: Sequence[str]) -> str:
+        """Join with the blanks that training text has between such tokens."""
+        return self.spacing.join(tokens)
+
+    def save(self, directory: Path, side: str) -> None:
+        """Write language, casing, spaCy's version and the learnt spacing."""
+        settings = {
+            "kind": self.kind,
+            "language": self.language,
+            "lowercase": self.lowercase,
+            "spacy_version": self.version,
+            "glue_left": sorted(self.spacing.left),
+            "glue_right": sorted(self.spacing.right),
+        }
+        write_json(directory / f"{side}.tokenizer.json", settings)
+
+
+class SubwordTokenizer(Tokenizer):
+    """SentencePiece BPE (Sennrich et al., 2016) or unigram pieces (Kudo, 2018); spacing is part of the pieces."""
+
+    kind = "subword"
+
+    def __init__(self, model: bytes, *, lowercase: bool = False) -> None:
+        import sentencepiece
+
+        self._model = model
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self.lowercase = lowercase
+        self.version: str = sentencepiece.__version__
+
+    @classmethod
+    def learn(
+        cls,
+        lines: Iterable[str],
+        *,
+        algorithm: Literal["bpe", "unigram"],
+        vocabulary_size: int,
+        lowercase: bool = False,
+    ) -> SubwordTokenizer:
+        """Learn pieces from training text.
+
+        Args:
+            lines: Training text.
+            algorithm: `bpe` or `unigram`.
+            vocabulary_size: Pieces to learn, in all.
+            lowercase: Lower-case the text first.
+
+        Raises:
+            DataError: The text is too small for so many pieces, or too varied for so few.
+        """
+        import sentencepiece
+
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(line.lower() for line in lines) if lowercase else iter(lines),
+                model_writer=model,
+                model_type=algorithm,
+                vocab_size=vocabulary_size,
+                character_coverage=1.0,
+                normalization_rule_name="identity",
+                remove_extra_whitespaces=True,
+                hard_vocab_limit=False,
+                num_threads=1,
+                max_sentence_length=1_000_000,
+                minloglevel=2,
+            )
+        except (RuntimeError, OSError) as error:
+            message = " ".join(str(error).split())
+            larger = re.search(r"[Vv]ocabulary size is smaller than required_chars\. \d+ vs (\d+)", message)
+            limit = re.search(r"value <= (\d+)", message)
+            if larger:
+                advice = f"the text has {larger[1]} different characters; raise text.subword.vocabulary_size"
+            elif limit:
+                advice = f"the training text has at most {limit[1]}; lower text.subword.vocabulary_size"
+            else:
+                advice = message
+            raise DataError(f"cannot learn {vocabulary_size} {algorithm} pieces: {advice}") from None
+        return cls(model.getvalue(), lowercase=lowercase)
+
+    def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:
+        """Pieces of each line; characters never seen stay as they are and have no id."""
+        for start in range(0, len(lines), 10_000):
+            chunk = [line.lower() if self.lowercase else line for line in lines[start : start + 10_000]]
+            yield from self._processor.encode(chunk, out_type=str)
+
+    def detokenize(self, tokens: Sequence[str]) -> str:
+        """Join the pieces; the blanks are part of them."""
+        return "".join(tokens).replace("\u2581", " ").strip()
+
+    def save(self, directory: Path, side: str) -> None:
+        """Write the model and the settings."""
+        (directory / f"{side}.subwords.model").write_bytes(self._model)
+        settings = {"kind": self.kind, "lowercase": self.lowercase, "sentencepiece_version": self.version}
+        write_json(directory / f"{side}.tokenizer.json", settings)
+
+
+def load_tokenizer(directory: Path, side: str) -> Tokenizer:
+    """Make again what `Tokenizer.save` wrote.
+
+    Raises:
+        DataError: Files are missing or damaged.
+    """
+    path = directory / f"{side}.tokenizer.json"
+    settings = read_json(path)
+    try:
+        kind, lowercase = settings["kind"], bool(settings["lowercase"])
+        if kind == WhitespaceTokenizer.kind:
+            return WhitespaceTokenizer(lowercase=lowercase)
+        if kind == WordTokenizer.kind:
+            spacing = Spacing(settings["glue_left"], settings["glue_right"])
+            return WordTokenizer(settings["language"], lowercase=lowercase, spacing=spacing)
+        if kind == SubwordTokenizer.kind:
+            return SubwordTokenizer((directory / f"{side}.subwords.model").read_bytes(), lowercase=lowercase)
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise DataError(f"{path}: damaged ({error!r})") from None
+    except OSError as error:
+        raise DataError(f"{error.filename}: cannot be read ({error.strerror}); the directory is incomplete") from None
+    raise DataError(f"{path}: unknown kind of tokenizer {kind!r}; written by a newer version?")

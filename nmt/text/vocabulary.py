@@ -1,0 +1,74 @@
+"""Tokens to ids and back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from nmt.errors import DataError
+from nmt.files import read_json, write_json
+
+PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
+SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>")
+
+
+class Vocabulary:
+    """A list of tokens whose positions are their ids; the four special tokens come first.
+
+    Args:
+        tokens: Tokens without the special ones, most frequent first.
+    """
+
+    def __init__(self, tokens: Iterable[str]) -> None:
+        self.tokens: list[str] = [*SPECIAL_TOKENS, *tokens]
+        self._ids = {token: index for index, token in enumerate(self.tokens)}
+        if len(self._ids) != len(self.tokens):
+            raise ValueError("a token stands twice in the vocabulary")
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and self.tokens == other.tokens
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.tokens))
+
+    @classmethod
+    def from_counts(cls, counts: Counter[str], *, min_count: int = 1, max_size: int | None = None) -> Vocabulary:
+        """Keep tokens by frequency, ties in alphabetical order.
+
+        Args:
+            counts: How often each token occurs in the training text.
+            min_count: Rarer tokens get no id.
+            max_size: Most tokens to keep, special ones not counted; None keeps all.
+        """
+        kept = [token for token, count in counts.items() if count >= min_count and token not in SPECIAL_TOKENS]
+        kept.sort(key=lambda token: (-counts[token], token))
+        return cls(kept[:max_size])
+
+    def encode(self, tokens: Sequence[str]) -> list[int]:
+        """Ids of tokens, UNK_ID for those without one; no EOS is added. Special tokens' names are plain text."""
+        ids = [self._ids.get(token, UNK_ID) for token in tokens]
+        return [index if index > EOS_ID else UNK_ID for index in ids]
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """Tokens of ids."""
+        return [self.tokens[index] for index in ids]
+
+    def save(self, path: Path) -> None:
+        """Write the tokens after the special ones as a JSON list."""
+        write_json(path, self.tokens[len(SPECIAL_TOKENS) :])
+
+    @classmethod
+    def load(cls, path: Path) -> Vocabulary:
+        """Read what `save` wrote.
+
+        Raises:
+            DataError: The file is missing or damaged.
+        """
+        tokens = read_json(path)
+        if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+            raise DataError(f"{path}: not a list of tokens; the directory is damaged")
+        return cls(tokens)

@@ -1,0 +1,1 @@
+"""Training: device, schedules, teacher forcing, the update and the loop around it."""

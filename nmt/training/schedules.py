@@ -1,0 +1,96 @@
+"""Quantities that change during training: the learning rate and how often the reference is fed."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from nmt.config import ScheduleSection, TeacherForcingSection
+from nmt.model.decoder import WordChooser
+
+
+class LearningRate:
+    """Share of the configured learning rate at each update.
+
+    constant: 1. inverse_sqrt (Vaswani et al., 2017, eq. 3): sqrt(warmup / update). cosine (Loshchilov & Hutter,
+    2017): from 1 to `floor` over the whole run. plateau: times `factor` after more than `patience` validations
+    without gain. Each begins with a linear warm-up over `warmup` updates.
+
+    Args:
+        config: The schedule.
+        total_updates: Length of the whole run, for cosine.
+    """
+
+    def __init__(self, config: ScheduleSection, total_updates: int) -> None:
+        self.config = config
+        self.total_updates = total_updates
+        self.reduction = 1.0
+        self.waited = 0
+
+    def share(self, update: int) -> float:
+        """Share at an update, counted from 1."""
+        config = self.config
+        if update < config.warmup:
+            return update / config.warmup
+        if config.name == "inverse_sqrt":
+            return math.sqrt(config.warmup / update)
+        if config.name == "cosine":
+            progress = (update - config.warmup) / max(1, self.total_updates - config.warmup)
+            return config.floor + (1 - config.floor) * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+        return self.reduction
+
+    def validated(self, improved: bool) -> None:
+        """Take note of a validation; only plateau reacts."""
+        if self.config.name != "plateau":
+            return
+        self.waited = 0 if improved else self.waited + 1
+        if self.waited > self.config.patience:
+            self.reduction = max(self.config.floor, self.reduction * self.config.factor)
+            self.waited = 0
+
+
+def forcing_ratio(config: TeacherForcingSection, update: int) -> float:
+    """Probability of feeding the reference at an update, counted from 0 (Bengio et al., 2015, section 2.4).
+
+    linear: from `ratio` to `minimum` over `updates` updates. inverse_sigmoid: falls from `ratio` towards `minimum`
+    as k / (k + exp(i / k)), with k = `updates`.
+    """
+    span = config.ratio - config.minimum
+    if config.schedule == "linear":
+        assert config.updates is not None
+        return config.ratio - span * min(1.0, update / config.updates)
+    if config.schedule == "inverse_sigmoid":
+        assert config.updates is not None
+        k = config.updates
+        return config.minimum + span * k / (k + math.exp(min(700.0, update / k)))
+    return config.ratio
+
+
+def draw_choices(config: TeacherForcingSection, update: int, tgt_in: Tensor) -> WordChooser | None:
+    """Decide for one batch where the reference is fed and where the model's own last word.
+
+    Draws from torch's global CPU generator, unless the reference is always fed.
+
+    Args:
+        config: Ratio, unit and schedule.
+        update: Updates made so far.
+        tgt_in: Target ids that begin with BOS, [B, T].
+
+    Returns:
+        What `Seq2Seq.forward` takes; None where every step of the batch is fed the reference.
+    """
+    ratio = forcing_ratio(config, update)
+    if ratio >= 1:
+        return None
+    rows, length = tgt_in.shape
+    draws = torch.rand(rows, length if config.unit == "token" else 1)
+    forced = (draws < ratio).to(tgt_in.device).expand(rows, length)
+    if forced.all():
+        return None
+
+    def choose(position: int, logits: Tensor) -> Tensor:
+        return torch.where(forced[:, position], tgt_in[:, position], logits.argmax(dim=-1))
+
+    return choose

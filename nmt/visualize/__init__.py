@@ -1,0 +1,1 @@
+"""Pictures: attention heatmaps and learning curves."""

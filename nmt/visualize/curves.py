@@ -1,0 +1,49 @@
+"""Learning curves."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nmt.visualize.picture import save_figure
+
+
+def draw_learning_curve(run: Path) -> None:
+    """Draw `metrics.jsonl` of a run into its `learning_curve.png`: losses, BLEU and chrF over updates.
+
+    Without matplotlib, as on a bare GPU machine, nothing is drawn.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        return
+    from matplotlib.figure import Figure
+
+    entries = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    kinds: dict[str, list[dict[str, Any]]] = {
+        kind: [entry for entry in entries if entry["kind"] == kind] for kind in ("train", "valid")
+    }
+    scored = bool(kinds["valid"]) and "bleu" in kinds["valid"][0]
+    figure = Figure(figsize=(10 if scored else 5.5, 4), layout="constrained")
+    axes = figure.subplots(1, 2 if scored else 1, squeeze=False)[0]
+    train, valid = kinds["train"], kinds["valid"]
+    updates: Callable[[list[dict[str, Any]]], list[int]] = lambda rows: [row["update"] for row in rows]  # noqa: E731
+    axes[0].plot(updates(train), [row["loss"] for row in train], label="training", color="tab:blue", linewidth=1)
+    if valid:
+        losses = [row["loss"] for row in valid]
+        axes[0].plot(updates(valid), losses, label="validation", color="tab:orange", marker=".")
+    axes[0].set(xlabel="updates", ylabel="cross-entropy (nats a token)", title="Loss")
+    if scored:
+        for key, label, colour in (("bleu", "BLEU", "tab:green"), ("chrf", "chrF", "tab:purple")):
+            axes[1].plot(updates(valid), [row[key] for row in valid], label=label, color=colour, marker=".")
+        best = max(valid, key=lambda row: row["bleu"])
+        axes[1].annotate(
+            f"{best['bleu']:.1f}", (best["update"], best["bleu"]), xytext=(0, 6), textcoords="offset points", ha="center"
+        )
+        axes[1].set(xlabel="updates", ylabel="score", title="Validation, greedy search")
+        axes[1].margins(y=0.12)
+    for axis in axes:
+        axis.grid(alpha=0.3)
+        axis.legend()
+    save_figure(figure, run / "learning_curve.png")

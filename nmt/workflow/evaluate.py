@@ -1,0 +1,93 @@
+"""Score a model on a split or on files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from nmt.corpus.splitting import Example
+from nmt.dataset import open_data, read_examples
+from nmt.decoding.translator import Translator
+from nmt.errors import DataError
+from nmt.evaluation.evaluate import Evaluation, evaluate
+from nmt.evaluation.metrics import ScoringRules, as_json
+from nmt.files import write_json, write_text
+from nmt.model.storage import SavedModel
+
+
+def read_files(src: Path, references: Sequence[Path]) -> list[Example]:
+    """Sources and references from line-aligned files.
+
+    Raises:
+        DataError: A file cannot be read, or they differ in length.
+    """
+    columns = [_read(path) for path in (src, *references)]
+    for path, column in zip(references, columns[1:], strict=True):
+        if len(column) != len(columns[0]):
+            raise DataError(f"{path}: has {len(column)} lines, {src} has {len(columns[0])}; they must match")
+    if not columns[0]:
+        raise DataError(f"{src}: is empty; there is nothing to evaluate")
+    return [Example(row[0], tuple(row[1:])) for row in zip(*columns, strict=True)]
+
+
+def _read(path: Path) -> list[str]:
+    try:
+        return path.read_bytes().decode("utf-8-sig").removesuffix("\n").split("\n")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 text (byte {error.start})") from None
+
+
+def read_split(data: Path, split: str) -> list[Example]:
+    """The raw sentences of a split of a data directory.
+
+    Raises:
+        DataError: There is no such split.
+    """
+    open_data(data)
+    if not (data / f"{split}.jsonl").is_file():
+        raise DataError(f"{data}: has no {split} split; give files with --src and --ref")
+    return read_examples(data / f"{split}.jsonl")
+
+
+def evaluate_model(
+    saved: SavedModel,
+    translator: Translator,
+    examples: Sequence[Example],
+    *,
+    what: str,
+    json_path: Path | None = None,
+    hypotheses_path: Path | None = None,
+) -> Evaluation:
+    """Translate and score, with a progress bar, and write the results where asked to.
+
+    Args:
+        saved: The model.
+        translator: Search settings.
+        examples: Sources with references.
+        what: Name of the test set, for the JSON file.
+        json_path: Where scores go.
+        hypotheses_path: Where translations go, one a line.
+    """
+    rules = ScoringRules.for_text(saved.config.text)
+    with tqdm(total=len(examples), unit=" sentences", desc=f"translating {what}", disable=None, leave=False) as bar:
+        found = evaluate(translator, examples, rules, bar.update)
+    if hypotheses_path:
+        write_text(hypotheses_path, "".join(f"{line}\n" for line in found.hypotheses))
+    if json_path:
+        options = translator.options
+        result: dict[str, Any] = {
+            "model": str(saved.path),
+            "what": what,
+            "sentences": len(examples),
+            "references": sum(len(example.references) for example in examples),
+            "beam_size": options.beam_size,
+            "length_penalty": options.length_penalty,
+            "scores": as_json(found.scores),
+        }
+        write_json(json_path, result)
+    return found

@@ -1,0 +1,89 @@
+"""Lines in, lines out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from io import BufferedReader
+from pathlib import Path
+
+from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translation, Translator
+from nmt.errors import ConfigError, DataError
+
+CHUNK = 1 << 16
+
+
+def read_lines(stream: BufferedReader) -> Iterator[list[str]]:
+    """Lines of a byte stream as soon as they are there, several at a time; ill-formed UTF-8 becomes U+FFFD.
+
+    Only a line feed ends a line, so that there are as many as `wc -l` counts, and one more if the last is open.
+    """
+    rest = b""
+    while chunk := stream.read1(CHUNK):
+        *lines, rest = (rest + chunk).split(b"\n")
+        if lines:
+            yield [_decode(line) for line in lines]
+    if rest:
+        yield [_decode(rest)]
+
+
+def _decode(line: bytes) -> str:
+    return line.decode("utf-8", errors="replace").lstrip("\ufeff")
+
+
+def open_input(path: Path) -> BufferedReader:
+    """Open a file to translate.
+
+    Raises:
+        DataError: It cannot be read.
+    """
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def translate_stream(
+    translator: Translator,
+    batches: Iterator[list[str]],
+    write: Callable[[str], object],
+    *,
+    n_best: int = 1,
+    warn: Callable[[str], object],
+    advance: Callable[[int], object] = lambda count: None,
+) -> None:
+    """Translate line by line in order.
+
+    Args:
+        translator: Model and search settings.
+        batches: Lines, several at a time.
+        write: Receives one line for each line; with `n_best` above 1 that many, each `number ||| text ||| score`.
+        n_best: Translations a line.
+        warn: Receives a sentence about a line that was cut off.
+        advance: Called with the number of lines done.
+    """
+    number = 0
+    for lines in batches:
+        for translations in translator.translate(lines, n_best=n_best, advance=advance):
+            number += 1
+            if translations[0].truncated:
+                warn(f"line {number}: longer than {MAX_SOURCE_LENGTH} tokens, the rest of it was not read")
+            if n_best == 1:
+                write(translations[0].text + "\n")
+            else:
+                for translation in translations:
+                    write(f"{number} ||| {translation.text} ||| {translation.score:.4f}\n")
+
+
+def translate_with_alignment(translator: Translator, sentence: str) -> Translation:
+    """Translate one sentence and keep its alignment.
+
+    Raises:
+        ConfigError: The model has no attention to show.
+        DataError: The sentence has no words.
+    """
+    best = translator.translate([sentence], with_alignment=True)[0][0]
+    if best.alignment is None:
+        raise DataError("the sentence has no words: there is no attention to draw")
+    if not bool(best.alignment.any()):
+        raise ConfigError("this model has no attention (model.attention.score: none): nothing to draw")
+    return best
