@@ -44,7 +44,9 @@ class Batch(NamedTuple):
         return self._replace(src=src, tgt_in=tgt_in, tgt_out=tgt_out)
 
 
-def pad(sequences: Sequence[Sequence[int] | NDArray[np.int32]], *, prefix: bool = False, suffix: bool = False) -> Tensor:
+def pad(
+    sequences: Sequence[Sequence[int] | NDArray[np.int32]], *, prefix: bool = False, suffix: bool = False
+) -> Tensor:
     """Stack id sequences into one tensor.
 
     Args:

@@ -9,9 +9,9 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO, cast
 
 import typer
 
@@ -34,7 +34,8 @@ app = typer.Typer(
 )
 
 ConfigOption = Annotated[
-    str, typer.Option("--config", "-c", metavar="FILE|NAME", help="YAML file, or the name of a shipped config.")
+    str,
+    typer.Option("--config", "-c", metavar="FILE|NAME", help="YAML file, or the name of a shipped config."),
 ]
 SetOption = Annotated[
     list[str] | None,
@@ -83,7 +84,8 @@ def preprocess(
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Data directory to write. [default: data/prepared/NAME]")
+        Path | None,
+        typer.Option("--output", "-o", help="Data directory to write. [default: data/prepared/NAME]"),
     ] = None,
     set_: SetOption = None,
     overwrite: OverwriteOption = False,
@@ -137,7 +139,9 @@ def _metric(config: Config) -> str:
     return config.train.validation.metric
 
 
-def _load(model: Path | None, device: str, beam_size: int | None, batch_size: int | None) -> tuple[SavedModel, Translator]:
+def _load(
+    model: Path | None, device: str, beam_size: int | None, batch_size: int | None
+) -> tuple[SavedModel, Translator]:
     """The model that a user means, ready to translate."""
     from nmt.decoding.translator import Translator
     from nmt.model.storage import load_model
@@ -163,7 +167,8 @@ def translate(
     batch_size: BatchOption = None,
     n_best: Annotated[int, typer.Option(min=1, help="Show so many: number ||| translation ||| score.")] = 1,
     attention: Annotated[
-        Path | None, typer.Option("--attention", metavar="FILE.png", help="Draw the attention of one sentence.")
+        Path | None,
+        typer.Option("--attention", metavar="FILE.png", help="Draw the attention of one sentence."),
     ] = None,
     device: DeviceOption = "auto",
 ) -> None:
@@ -172,14 +177,14 @@ def translate(
     Example: nmt translate "She kissed him." --attention kiss.png
     """
     from nmt.errors import ConfigError
-    from nmt.workflow.translate import open_input, read_lines, translate_stream, translate_with_alignment
+    from nmt.workflow.translate import Readable, open_input, read_lines, translate_stream, translate_with_alignment
 
     if sentence is not None and input_ is not None:
         raise ConfigError("give a sentence or --input, not both")
     if attention is not None and sentence is None:
         raise ConfigError("--attention draws one sentence: give it as the argument")
-    stream = sys.stdin.buffer if input_ is None else open_input(input_)
-    saved, translator = _load(model, device, beam_size, batch_size)
+    stream = open_input(input_) if input_ else cast(Readable, sys.stdin.buffer)
+    _, translator = _load(model, device, beam_size, batch_size)
     if n_best > translator.options.beam_size:
         raise ConfigError(f"--n-best {n_best} is more than the beam size {translator.options.beam_size}")
     with _opened_output(output) as file:
@@ -205,7 +210,7 @@ def translate(
 
 
 @contextlib.contextmanager
-def _progress(input_: Path | None, output: Path | None) -> Iterator[object]:
+def _progress(input_: Path | None, output: Path | None) -> Iterator[Callable[[int], object]]:
     """A progress bar where a file goes into a file; its length is not known before it is read."""
     from tqdm import tqdm
 
@@ -214,7 +219,7 @@ def _progress(input_: Path | None, output: Path | None) -> Iterator[object]:
 
 
 @contextlib.contextmanager
-def _opened_output(path: Path | None) -> Iterator[object]:
+def _opened_output(path: Path | None) -> Iterator[TextIO]:
     """Standard output, or a file that appears whole or not at all; UTF-8 with line feeds whatever the locale."""
     if path is None:
         sys.stdout.reconfigure(encoding="utf-8", newline="\n", errors="replace")  # type: ignore[union-attr]
@@ -235,7 +240,8 @@ def evaluate(
     model: ModelOption = None,
     split: Annotated[str | None, typer.Option(help="test or valid, of the data directory. [default: test]")] = None,
     data: Annotated[
-        Path | None, typer.Option("--data", "-d", help="Data directory. [default: the one the model was trained on]")
+        Path | None,
+        typer.Option("--data", "-d", help="Data directory. [default: the one the model was trained on]"),
     ] = None,
     src: Annotated[Path | None, typer.Option(help="Source sentences, a line each, instead of a split.")] = None,
     ref: Annotated[list[Path] | None, typer.Option(help="References of --src, line by line. Can be repeated.")] = None,

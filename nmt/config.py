@@ -250,9 +250,7 @@ class _Loader(yaml.SafeLoader):
 
 
 _Loader.yaml_implicit_resolvers = {
-    first: [
-        (tag, pattern) for tag, pattern in resolvers if tag.rsplit(":", 1)[1] not in ("bool", "timestamp", "float")
-    ]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag.rsplit(":", 1)[1] not in ("bool", "timestamp", "float")]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(true|True|false|False)$"), list("tTfF"))
@@ -296,7 +294,7 @@ def _load_yaml(text: str, origin: str) -> _Source:
             return result
         if isinstance(node, yaml.SequenceNode):
             return [build(item, (*path, str(index))) for index, item in enumerate(node.value)]
-        return loader.construct_object(node)  # type: ignore[no-untyped-call]
+        return loader.construct_object(node)
 
     loader = _Loader(text)
     try:
@@ -428,7 +426,10 @@ def _cross_check(config: Config) -> list[tuple[Place, str]]:
         problems += check_options(score, model.attention.options, (*attention, "options"))
     if model.decoder.order == "bahdanau" and model.decoder.input_feeding:
         problems.append(
-            (("model", "decoder", "input_feeding"), "belongs to Luong order; Bahdanau order feeds the context anyway")
+            (
+                ("model", "decoder", "input_feeding"),
+                "belongs to Luong order; Bahdanau order feeds the context anyway",
+            )
         )
     if model.decoder.initial_state == "backward" and not model.encoder.bidirectional:
         problems.append((("model", "decoder", "initial_state"), "backward needs model.encoder.bidirectional: true"))

@@ -207,9 +207,7 @@ NOUNS: dict[str, Noun] = {
         """,
     ),
     **_nouns("thing", "red beautiful", "flower Blume f\nflowers Blumen p"),
-    **_nouns(
-        "thing", "new long good", "letter Brief m\nnewspaper Zeitung f\nletters Briefe p Briefe Briefen"
-    ),
+    **_nouns("thing", "new long good", "letter Brief m\nnewspaper Zeitung f\nletters Briefe p Briefe Briefen"),
     **_nouns("thing", "new long beautiful", "story Geschichte f"),
     **_nouns("thing", "old big", "window Fenster n\ndoor Tür f\nkitchen Küche f\nroom Zimmer n"),
     **_nouns("thing", "red green good", "apple Apfel m\napples Äpfel p Äpfel Äpfeln"),
@@ -428,9 +426,7 @@ def _of_kind(*kinds: str) -> tuple[str, ...]:
 
 
 PEOPLE = _of_kind("person", "family")
-_GOODS = (
-    "house car bicycle table chair lamp coat hat bag umbrella picture book books flower flowers newspaper"
-)
+_GOODS = "house car bicycle table chair lamp coat hat bag umbrella picture book books flower flowers newspaper"
 _FINDABLE = "key bag hat coat umbrella dog cat letter book bicycle"
 _GIFTS = "book books flower flowers picture letter apple key newspaper cake coat bag"
 GOODS = tuple(_GOODS.split())
@@ -793,10 +789,7 @@ def state(
     return Clause(
         subject=[*subject.subject, *subject.tail_english],
         finite=finite,
-        predicate=(words("not", not_key) if negated else [])
-        + be
-        + predicate
-        + words(adjective, adjective_key),
+        predicate=(words("not", not_key) if negated else []) + be + predicate + words(adjective, adjective_key),
         front=time if front == "time" else NOTHING,
         time=late_time.english,
         german_subject=[*subject.german["nom"], *subject.tail_german],
@@ -856,9 +849,7 @@ def with_object_relative(antecedent: NounPhrase, relative: NounPhrase, inner: Cl
 
 
 # Verbs whose short imperative is the German first person singular.
-_IMPERATIVES = (
-    "buy sell look_for visit repair open close call invite pick_up tidy_up show send wait_for stay go"
-)
+_IMPERATIVES = "buy sell look_for visit repair open close call invite pick_up tidy_up show send wait_for stay go"
 IMPERATIVES = tuple(_IMPERATIVES.split())
 # Verbs that an adverbial of place may go with.
 ANYWHERE = ("sleep", "work", "laugh", "read", "write", "see", "play", "wait", "speak")
@@ -1144,9 +1135,7 @@ class Sampler:
             subject = self.person(definite=True)
             if subject.name in ("I", "we") and self.chance(0.7):
                 return None
-            drawn = self.clause(
-                tenses=("past", "past", "future", "can"), subject=subject, question=True, negation=0
-            )
+            drawn = self.clause(tenses=("past", "past", "future", "can"), subject=subject, question=True, negation=0)
         return sentence(drawn.english("question"), drawn.german("first"), "?") if drawn else None
 
     def _wh(self) -> Pair | None:
@@ -1213,9 +1202,7 @@ class Sampler:
             place = fixed(*self.pick(GOALS))
         key = next(_fresh)
         drawn = clause(verb, None, "imperative", obj=obj, recipient=recipient, negated=negated, place=place)
-        return sentence(
-            words("please", key) + drawn.english(), words("bitte", key) + drawn.german("first"), "!"
-        )
+        return sentence(words("please", key) + drawn.english(), words("bitte", key) + drawn.german("first"), "!")
 
     def reason(self, past: bool) -> Clause | None:
         """Draw a clause that can be a reason or circumstance."""
@@ -1305,9 +1292,7 @@ class Sampler:
                 return None
             phrase = with_relative(subject.phrase, inner)
             if self.chance(0.3):
-                main: Clause | None = state(
-                    phrase, self.pick(STATES["person"]), "present", very=self.chance(0.2)
-                )
+                main: Clause | None = state(phrase, self.pick(STATES["person"]), "present", very=self.chance(0.2))
             else:
                 main = self.clause(subject=Subject(phrase, subject.name), adverbials=0)
         else:
@@ -1337,9 +1322,7 @@ class Sampler:
                     very=self.chance(0.3) and adjective not in COLOURS,
                 )
             else:
-                outers = [
-                    v for v in VERBS.values() if v.frame == "acc" and noun in v.objects and v is not verb
-                ]
+                outers = [v for v in VERBS.values() if v.frame == "acc" and noun in v.objects and v is not verb]
                 if not outers:
                     return None
                 outer = self.pick(outers)
@@ -1424,9 +1407,7 @@ def held_out() -> list[Pair]:
     return [
         sentence(first.english() + because.english, [*first.german(), COMMA, *because.german]),
         sentence(know.english() + that.english, [*know.german(), COMMA, *that.german]),
-        sentence(
-            [*condition.english, comma, *stay.english()], [*condition.german, comma, *stay.german("first")]
-        ),
+        sentence([*condition.english, comma, *stay.english()], [*condition.german, comma, *stay.german("first")]),
     ]
 
 

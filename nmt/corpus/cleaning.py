@@ -39,9 +39,7 @@ def clean_line(text: str) -> str:
     return _single_spaces(_composed(text))
 
 
-def clean(
-    pairs: Iterable[Pair], *, min_length: int = 1, max_length: int = 100
-) -> tuple[list[Pair], CleaningReport]:
+def clean(pairs: Iterable[Pair], *, min_length: int = 1, max_length: int = 100) -> tuple[list[Pair], CleaningReport]:
     """Clean both sides of every pair as `clean_line` does, and drop unusable and repeated pairs.
 
     Args:
@@ -73,9 +71,7 @@ def clean(
             duplicate += 1
         else:
             kept[pair] = None
-    report = CleaningReport(
-        read, normalised, whitespace, empty, too_short, too_long, duplicate, kept=len(kept)
-    )
+    report = CleaningReport(read, normalised, whitespace, empty, too_short, too_long, duplicate, kept=len(kept))
     return list(kept), report
 
 

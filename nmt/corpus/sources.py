@@ -35,9 +35,7 @@ class Corpus:
     description: tuple[str, ...]
 
 
-def read_corpus(
-    paths: Sequence[Path], *, columns: tuple[int, int] = (1, 2), first_lines: int | None = None
-) -> Corpus:
+def read_corpus(paths: Sequence[Path], *, columns: tuple[int, int] = (1, 2), first_lines: int | None = None) -> Corpus:
     """Read sentence pairs from one tab-separated file or from parallel files.
 
     Every file is UTF-8, with or without a byte order mark, lines ending in LF or CRLF; it may be plain,

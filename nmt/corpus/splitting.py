@@ -58,9 +58,7 @@ class Overlap:
     examples: int
 
 
-def split_pairs(
-    pairs: Sequence[Pair], *, valid_size: int, test_size: int, train_size: int | None, seed: int
-) -> Splits:
+def split_pairs(pairs: Sequence[Pair], *, valid_size: int, test_size: int, train_size: int | None, seed: int) -> Splits:
     """Split a corpus so that no sentence, on either side, is in two splits.
 
     Two sentences count as the same when their letters and digits agree, whatever their case. The result
@@ -187,9 +185,7 @@ def _components(pairs: Sequence[Pair]) -> list[list[Pair]]:
     return list(groups.values())
 
 
-def _fill(
-    name: str, size: int, components: list[list[Pair]], seed: int
-) -> tuple[list[Example], list[list[Pair]]]:
+def _fill(name: str, size: int, components: list[list[Pair]], seed: int) -> tuple[list[Example], list[list[Pair]]]:
     """Take components, in order, while they fit into `size` distinct sources; return the others as well."""
     taken: list[Pair] = []
     left: list[list[Pair]] = []

@@ -34,7 +34,7 @@ class Hypothesis:
 
 def length_norm(length: int | Tensor, alpha: float) -> float | Tensor:
     """((5 + length) / 6) ** alpha (Wu et al., 2016, eq. 14); `length` counts EOS."""
-    return ((5 + length) / 6) ** alpha  # type: ignore[no-any-return]
+    return ((5 + length) / 6) ** alpha
 
 
 def length_limits(src_lengths: Tensor, max_length: int) -> Tensor:
@@ -161,7 +161,7 @@ def beam_search(
     while owners:
         length += 1
         logits, alignment, state = model.decoder.step(words, memory, state)
-        log_probs = _log_probs(logits).unflatten(0, (len(owners), beam_size))  # [R, V] -> [B, K, V]
+        log_probs = _log_probs(logits).view(len(owners), beam_size, -1)  # [R, V] -> [B, K, V]
         candidates = (totals.unsqueeze(2) + log_probs).flatten(1)
         totals, chosen = candidates.topk(min(beam_size, candidates.size(1)), dim=1)
         parents, next_words = chosen // log_probs.size(2), chosen % log_probs.size(2)
@@ -226,4 +226,5 @@ def _bar(finished: list[Hypothesis], n_best: int) -> float:
 def _extend(history: Tensor, rows: Tensor, new: Tensor) -> Tensor:
     """Reorder hypotheses and append a step: [B, K, T, X], [B * K, X] -> [B, K, T + 1, X]."""
     picked = history.flatten(0, 1).index_select(0, rows)
-    return torch.cat([picked, new.unsqueeze(1)], dim=1).unflatten(0, history.shape[:2])
+    extended = torch.cat([picked, new.unsqueeze(1)], dim=1)  # [R, T + 1, X]
+    return extended.view(*history.shape[:2], *extended.shape[1:])

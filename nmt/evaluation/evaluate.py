@@ -57,7 +57,11 @@ class Validator:
     """
 
     def __init__(
-        self, pairs: EncodedPairs, examples: Sequence[Example], rules: ScoringRules, translator: Translator | None
+        self,
+        pairs: EncodedPairs,
+        examples: Sequence[Example],
+        rules: ScoringRules,
+        translator: Translator | None,
     ) -> None:
         self.pairs = pairs
         self.examples = examples

@@ -119,17 +119,19 @@ def compare_systems(
     """
     from sacrebleu.significance import PairedTest
 
+    streams: Any = _columns(references)
     test = PairedTest(
         [(name, list(hypotheses)) for name, hypotheses in systems],
         {"BLEU": rules.bleu()},
-        _columns(references),
+        streams,
         test_type="bs",
         n_samples=samples,
     )
     signatures, scores = test()
+    results: Any = scores["BLEU"]
     return [
         Comparison(name, r.score, r.mean, r.ci, r.p_value, str(signatures["BLEU"]))
-        for name, r in zip(scores["System"], scores["BLEU"], strict=True)
+        for (name, _), r in zip(systems, results, strict=True)
     ]
 
 

@@ -33,7 +33,8 @@ class DecoderState(NamedTuple):
         """The state of some rows, in the order of the index `rows`, as rows of `num_sentences` sentences."""
 
         def pick(tensor: Tensor) -> Tensor:
-            return tensor.flatten(0, 1).index_select(0, rows).unflatten(0, (num_sentences, -1))
+            picked = tensor.flatten(0, 1).index_select(0, rows)
+            return picked.view(num_sentences, -1, *tensor.shape[2:])
 
         return DecoderState(
             tuple(part.index_select(1, rows) for part in self.recurrent),
@@ -106,7 +107,7 @@ class DecoderCell(nn.Module, ABC):
 
     def attend(self, query: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor, AttentionState]:
         """Let the rows of each sentence attend to it: [R, H] -> context [R, V], alignment [R, heads, S], state."""
-        queries = query.unflatten(0, (memory.mask.size(0), -1))  # [R, H] -> [B, N, H]
+        queries = query.view(memory.mask.size(0), -1, query.size(1))  # [R, H] -> [B, N, H]
         context, alignment, state = self.attention.attend(queries, memory, state)
         return context.flatten(0, 1), alignment.flatten(0, 1), state
 
@@ -222,7 +223,7 @@ class InitialState(nn.Module):
             states = final_state.new_zeros(final_state.size(0), self.parts * self.shape[2])
         else:
             states = torch.tanh(self.projection(final_state[:, self.first :]))
-        split = states.unflatten(1, self.shape).permute(1, 2, 0, 3).contiguous()  # [B, P*L*H] -> [P, L, B, H]
+        split = states.view(-1, *self.shape).permute(1, 2, 0, 3).contiguous()  # [B, P*L*H] -> [P, L, B, H]
         return tuple(split)
 
 

@@ -8,9 +8,17 @@ from torch import Tensor, nn
 from nmt.batching import Batch
 from nmt.config import InitializationSection, ModelSection
 from nmt.model.attention import build_attention
-from nmt.model.decoder import BahdanauCell, Decoder, DecoderCell, DecoderOutput, InitialState, LuongCell, WordChooser
+from nmt.model.decoder import (
+    BahdanauCell,
+    Decoder,
+    DecoderCell,
+    DecoderOutput,
+    InitialState,
+    LuongCell,
+    WordChooser,
+)
 from nmt.model.encoder import Encoder, EncoderOutput
-from nmt.model.recurrent import RecurrentStack
+from nmt.model.recurrent import GATES, RecurrentStack
 from nmt.text.vocabulary import PAD_ID
 
 
@@ -102,14 +110,12 @@ def initialize(model: nn.Module, config: InitializationSection) -> None:
     """
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):
-            recurrent = isinstance(module, nn.LSTM | nn.GRU)
             if "bias" in name:
                 parameter.zero_()
                 if isinstance(module, nn.LSTM) and name.startswith("bias_ih"):
                     parameter[module.hidden_size : 2 * module.hidden_size] = config.forget_bias
             elif config.scheme == "xavier" and parameter.dim() == 2 and not isinstance(module, nn.Embedding):
-                gates = parameter.size(0) // module.hidden_size if recurrent else 1
-                for gate in parameter.chunk(int(gates)):
+                for gate in parameter.chunk(GATES[module.mode.lower()] if isinstance(module, nn.LSTM | nn.GRU) else 1):
                     nn.init.xavier_uniform_(gate)
             else:
                 parameter.uniform_(-config.scale, config.scale)

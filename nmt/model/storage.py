@@ -104,7 +104,12 @@ def load_model(directory: Path, device: torch.device | None = None) -> SavedMode
     except DataError as error:
         raise CheckpointError(str(error)) from None
     return SavedModel(
-        directory, config, model.to(device or torch.device("cpu")).eval(), src_vocabulary, tgt_vocabulary, facts
+        directory,
+        config,
+        model.to(device or torch.device("cpu")).eval(),
+        src_vocabulary,
+        tgt_vocabulary,
+        facts,
     )
 
 

@@ -10,6 +10,7 @@ import io
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -86,7 +87,7 @@ class WordTokenizer(Tokenizer):
         self.language = language
         self.lowercase = lowercase
         self.spacing = spacing or Spacing()
-        self.version: str = spacy.__version__
+        self.version = version("spacy")
 
     def _docs(self, lines: Sequence[str]) -> Iterator[Any]:
         for line in lines:
@@ -131,7 +132,7 @@ class SubwordTokenizer(Tokenizer):
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         self.lowercase = lowercase
-        self.version: str = sentencepiece.__version__
+        self.version = version("sentencepiece")
 
     @classmethod
     def learn(

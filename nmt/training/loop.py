@@ -101,10 +101,8 @@ def make_optimizer(config: OptimizerSection, model: nn.Module) -> torch.optim.Op
     rate, decay = config.learning_rate, config.weight_decay
     if config.name == "sgd":
         return torch.optim.SGD(model.parameters(), lr=rate, momentum=config.momentum, weight_decay=decay)
-    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[config.name]
-    return kind(
-        model.parameters(), lr=rate, betas=config.betas, eps=config.epsilon, weight_decay=decay, fused=True
-    )
+    kind: type[torch.optim.Adam] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[config.name]
+    return kind(model.parameters(), lr=rate, betas=config.betas, eps=config.epsilon, weight_decay=decay, fused=True)
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
@@ -113,7 +111,11 @@ def cross_entropy(logits: Tensor, targets: Tensor, label_smoothing: float = 0.0)
 
 
 def train_step(
-    model: Seq2Seq, batches: Sequence[Batch], optimizer: torch.optim.Optimizer, config: TrainSection, update: int
+    model: Seq2Seq,
+    batches: Sequence[Batch],
+    optimizer: torch.optim.Optimizer,
+    config: TrainSection,
+    update: int,
 ) -> tuple[Tensor, Tensor]:
     """One update from one or more batches; the gradient is that of the mean over all their tokens.
 
@@ -133,7 +135,8 @@ def train_step(
         on_device = batch.to(model.device)
         choose = draw_choices(config.teacher_forcing, update, on_device.tgt_in)
         with autocast(model.device, config.precision):
-            loss = cross_entropy(*model(on_device, choose), config.label_smoothing)
+            logits, targets = model(on_device, choose)
+            loss = cross_entropy(logits, targets, config.label_smoothing)
         (loss / num_tokens).backward()  # type: ignore[no-untyped-call]
         total += loss.detach()
     limit = math.inf if config.optimizer.clip_norm is None else config.optimizer.clip_norm
@@ -151,7 +154,8 @@ def mean_loss(model: Seq2Seq, pairs: EncodedPairs, batch_size: int = 64) -> floa
     training = model.training
     model.eval()
     for batch in iterate_batches(pairs, plan):
-        total += cross_entropy(*model(batch.to(model.device))).cpu()
+        logits, targets = model(batch.to(model.device))
+        total += cross_entropy(logits, targets).cpu()
         tokens += batch.num_tokens
     model.train(training)
     return float(total) / tokens if tokens else math.nan
@@ -273,7 +277,10 @@ class _Meter:
             NmtError: The loss is no longer a finite number.
         """
         begin = time.perf_counter()
-        loss, norm = float(self._loss) / self._tokens, float(self._norm) / self._updates  # waits for the device
+        loss, norm = (
+            float(self._loss) / self._tokens,
+            float(self._norm) / self._updates,
+        )  # waits for the device
         self._seconds += time.perf_counter() - begin
         if not math.isfinite(loss):
             raise NmtError(

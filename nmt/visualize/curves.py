@@ -39,7 +39,11 @@ def draw_learning_curve(run: Path) -> None:
             axes[1].plot(updates(valid), [row[key] for row in valid], label=label, color=colour, marker=".")
         best = max(valid, key=lambda row: row["bleu"])
         axes[1].annotate(
-            f"{best['bleu']:.1f}", (best["update"], best["bleu"]), xytext=(0, 6), textcoords="offset points", ha="center"
+            f"{best['bleu']:.1f}",
+            (best["update"], best["bleu"]),
+            xytext=(0, -14),
+            textcoords="offset points",
+            ha="center",
         )
         axes[1].set(xlabel="updates", ylabel="score", title="Validation, greedy search")
         axes[1].margins(y=0.12)

@@ -45,7 +45,15 @@ def draw_heatmap(
         for (row, column), weight in np.ndenumerate(alignment):
             if weight >= 0.1:
                 colour = "white" if weight > 0.5 else "black"
-                axis.text(column, row, f"{weight:.1f}".lstrip("0"), ha="center", va="center", color=colour, fontsize=7)
+                axis.text(
+                    column,
+                    row,
+                    f"{weight:.1f}".lstrip("0"),
+                    ha="center",
+                    va="center",
+                    color=colour,
+                    fontsize=7,
+                )
     figure.colorbar(image, ax=axis, fraction=0.04, pad=0.02, label="attention weight")
     save_figure(figure, path)
 

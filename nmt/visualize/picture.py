@@ -23,7 +23,7 @@ def save_figure(figure: Figure, path: Path, dpi: int = 130) -> None:
         raise DataError(f"{path}: a picture's name ends in one of {', '.join(sorted(known))}")
     temporary = path.with_name(f".{path.name}.partial")
     try:
-        figure.savefig(temporary, format=kind, dpi=dpi)
+        figure.savefig(temporary, format=kind, dpi=dpi, bbox_inches="tight")
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

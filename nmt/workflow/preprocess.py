@@ -21,7 +21,7 @@ from nmt.corpus.sources import Corpus, read_corpus
 from nmt.corpus.splitting import Example, Splits, as_examples, measure_overlap, naive_overlap, split_pairs
 from nmt.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, EncodedPairs, Sequences, write_examples
 from nmt.errors import ConfigError, DataError
-from nmt.files import check_output, whole_directory, write_json, write_text
+from nmt.files import check_output, shipped, whole_directory, write_json, write_text
 from nmt.text.processor import TextProcessor, load_processor
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer
 from nmt.text.vocabulary import UNK_ID, Vocabulary
@@ -52,7 +52,7 @@ def preprocess(config: Config, output: Path, *, overwrite: bool = False, say: Sa
     check_output(output, MARKER, overwrite=overwrite)
     if not config.data.source:
         raise ConfigError("data.source: is empty; name files in the config or give them with --source")
-    paths = resolve_sources(config.data.source, RAW_DIRECTORY, say)
+    paths = resolve_sources([_bundled(source) for source in config.data.source], RAW_DIRECTORY, say)
     corpus = read_corpus(paths, columns=config.data.columns, first_lines=config.data.first_lines)
     for line in corpus.description:
         say(line)
@@ -76,6 +76,12 @@ def preprocess(config: Config, output: Path, *, overwrite: bool = False, say: Sa
     return report
 
 
+def _bundled(source: str) -> str:
+    """The path of a file that ships with the project where the working folder has none of that name."""
+    bundled = source.startswith("data/sample/") and not Path(source).exists()
+    return str(shipped(source)) if bundled else source
+
+
 def _clean_and_split(config: Config, corpus: Corpus) -> tuple[Splits, dict[str, Any]]:
     """Clean the training side of a corpus and split it, unless it came with splits."""
     rules, split = config.data.cleaning, config.data.split
@@ -86,16 +92,14 @@ def _clean_and_split(config: Config, corpus: Corpus) -> tuple[Splits, dict[str, 
         raise DataError(f"no pair of {len(raw)} is left after cleaning; see data.cleaning and data.columns")
     if given:
         if split.train_size is not None and split.train_size > len(pairs):
-            raise DataError(f"data.split.train_size: {split.train_size} pairs wanted, the training file has {len(pairs)}")
-        splits = Splits(
-            pairs[: split.train_size],
-            *(
-                as_examples(Pair(clean_line(p.src), clean_line(p.tgt)) for p in corpus.splits.get(name, []))
-                for name in ("valid", "test")
-            ),
-            components=0,
-            largest_component=0,
+            raise DataError(
+                f"data.split.train_size: {split.train_size} pairs wanted, the training file has {len(pairs)}"
+            )
+        valid, test = (
+            as_examples(Pair(clean_line(p.src), clean_line(p.tgt)) for p in corpus.splits.get(name, []))
+            for name in ("valid", "test")
         )
+        splits = Splits(pairs[: split.train_size], valid, test, components=0, largest_component=0)
     else:
         splits = split_pairs(
             pairs,
@@ -174,10 +178,7 @@ def _encode_all(config: Config, splits: Splits) -> tuple[TextProcessor, dict[str
         _tokenize(tokenizer, lines, f"tokenising {side}")
         for tokenizer, lines, side in zip(tokenizers, train_lines, ("source", "target"), strict=True)
     ]
-    if reused:
-        vocabularies = [reused.src_vocabulary, reused.tgt_vocabulary]
-    else:
-        vocabularies = _make_vocabularies(text, train)
+    vocabularies = [reused.src_vocabulary, reused.tgt_vocabulary] if reused else _make_vocabularies(text, train)
     processor = TextProcessor(tokenizers[0], tokenizers[1], *vocabularies)
     src, tgt = (side.encode(vocabulary) for side, vocabulary in zip(train, vocabularies, strict=True))
     fits = [0 < len(a) <= text.max_length and 0 < len(b) <= text.max_length for a, b in zip(src, tgt, strict=True)]
@@ -205,7 +206,10 @@ def _encode_all(config: Config, splits: Splits) -> tuple[TextProcessor, dict[str
         "unknown_share": {
             name: [_unknown_share(pairs.src), _unknown_share(pairs.tgt)] for name, pairs in encoded.items()
         },
-        "longest_training_pair": [int(encoded["train"].src.lengths.max()), int(encoded["train"].tgt.lengths.max())],
+        "longest_training_pair": [
+            int(encoded["train"].src.lengths.max()),
+            int(encoded["train"].tgt.lengths.max()),
+        ],
     }
     return processor, encoded, report
 

@@ -139,9 +139,7 @@ def _make_model(config: Config, data: DataDirectory) -> Seq2Seq:
     return model
 
 
-def _make_validator(
-    config: Config, data: DataDirectory, model: Seq2Seq, say: Say
-) -> tuple[Config, Validator | None]:
+def _make_validator(config: Config, data: DataDirectory, model: Seq2Seq, say: Say) -> tuple[Config, Validator | None]:
     """What scores the model during training, and the config with a metric that it can give."""
     rules = ScoringRules.for_text(config.text)
     if len(data.valid) == 0:
@@ -179,7 +177,12 @@ def _follow(
     validate = (lambda: validator.validate(model)) if validator else None
 
     def save(scores: dict[str, float]) -> None:
-        facts = {"update": state.update, "epoch": state.epoch, "scores": scores, "data": str(data.path.resolve())}
+        facts = {
+            "update": state.update,
+            "epoch": state.epoch,
+            "scores": scores,
+            "data": str(data.path.resolve()),
+        }
         save_model(output / BEST, config, model, data.text, facts)
 
     with _metrics_log(output) as log, tqdm(unit=" updates", disable=None, dynamic_ncols=True) as bar:
@@ -192,7 +195,9 @@ def _follow(
                     bar.update()
                 case Reported():
                     log("train", vars(event))
-                    bar.set_postfix_str(f"epoch {event.epoch}, loss {event.loss:.3f}, {event.tokens_per_second:,.0f} tok/s")
+                    bar.set_postfix_str(
+                        f"epoch {event.epoch}, loss {event.loss:.3f}, {event.tokens_per_second:,.0f} tok/s"
+                    )
                 case Validated():
                     log("valid", {**vars(event), "scores": None, **event.scores})
                     values = ", ".join(f"{name} {value:.2f}" for name, value in event.scores.items())

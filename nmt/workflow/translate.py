@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
+from typing import Protocol
 
 from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translation, Translator
 from nmt.errors import ConfigError, DataError
@@ -12,7 +13,15 @@ from nmt.errors import ConfigError, DataError
 CHUNK = 1 << 16
 
 
-def read_lines(stream: BufferedReader) -> Iterator[list[str]]:
+class Readable(Protocol):
+    """A byte stream that gives what is there without waiting for more."""
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """At most `size` bytes."""
+        ...
+
+
+def read_lines(stream: Readable) -> Iterator[list[str]]:
     """Lines of a byte stream as soon as they are there, several at a time; ill-formed UTF-8 becomes U+FFFD.
 
     Only a line feed ends a line, so that there are as many as `wc -l` counts, and one more if the last is open.

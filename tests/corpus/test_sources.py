@@ -178,9 +178,7 @@ def test_empty_files_are_refused(tmp_path: Path) -> None:
         ("Hi.\tHallo!\nRun!\n", (3, 1), "no line has columns 3 and 1 (2 columns at most in 2 lines)"),
     ],
 )
-def test_text_without_the_columns_is_refused(
-    tmp_path: Path, text: str, columns: tuple[int, int], found: str
-) -> None:
+def test_text_without_the_columns_is_refused(tmp_path: Path, text: str, columns: tuple[int, int], found: str) -> None:
     message = refusal(written(tmp_path / "a.txt", text), columns=columns)
     assert found in message
     assert "source<TAB>target" in message

@@ -82,8 +82,7 @@ def test_a_component_goes_whole_to_one_split(seed: int) -> None:
 def test_seeds_give_different_splits() -> None:
     pairs = singles(50)
     chosen = {
-        tuple(split_pairs(pairs, valid_size=5, test_size=5, train_size=None, seed=seed).test)
-        for seed in range(9)
+        tuple(split_pairs(pairs, valid_size=5, test_size=5, train_size=None, seed=seed).test) for seed in range(9)
     }
     assert len(chosen) == 9
 
@@ -140,9 +139,7 @@ TANGLED = st.lists(
 )
 
 
-@given(
-    TANGLED, st.integers(0, 8), st.integers(0, 8), st.integers(0, 2**64), st.randoms(use_true_random=False)
-)
+@given(TANGLED, st.integers(0, 8), st.integers(0, 8), st.integers(0, 2**64), st.randoms(use_true_random=False))
 def test_splits_are_exact_disjoint_complete_and_independent_of_order(
     tangled: list[Pair], valid_size: int, test_size: int, seed: int, chance: random.Random
 ) -> None:
@@ -155,9 +152,7 @@ def test_splits_are_exact_disjoint_complete_and_independent_of_order(
     assert sorted(pair for part in parts for pair in part) == sorted(pairs)
     for first, second in ((0, 1), (0, 2), (1, 2)):
         for side in (0, 1):
-            assert not {same(pair[side]) for pair in parts[first]} & {
-                same(pair[side]) for pair in parts[second]
-            }
+            assert not {same(pair[side]) for pair in parts[first]} & {same(pair[side]) for pair in parts[second]}
     assert measure_overlap(splits.train, splits.test) == Overlap(0, 0, test_size)
     sizes = group_sizes(pairs)
     assert (splits.components, splits.largest_component) == (len(sizes), max(sizes))
@@ -171,9 +166,7 @@ def test_splits_are_exact_disjoint_complete_and_independent_of_order(
 
 @settings(deadline=None)  # no verdict on a busy machine
 @given(TANGLED, st.integers(0, 9), st.randoms(use_true_random=False))
-def test_success_and_refusal_are_independent_of_order(
-    pairs: list[Pair], size: int, chance: random.Random
-) -> None:
+def test_success_and_refusal_are_independent_of_order(pairs: list[Pair], size: int, chance: random.Random) -> None:
     def outcome() -> Splits | str:
         try:
             return split_pairs(pairs, valid_size=1, test_size=size, train_size=2, seed=1)

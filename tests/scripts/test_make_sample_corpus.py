@@ -88,12 +88,8 @@ def test_every_alignment_fits_its_sentences(pairs: list[tuple[str, str]]) -> Non
         source, target = _tokens(english), _tokens(german)
         links = [tuple(int(n) for n in link.split("-")) for link in line.split()]
         assert len(set(links)) == len(links)
-        assert {i for i, _ in links} | {i for i, t in enumerate(source) if t == ","} == set(
-            range(len(source))
-        )
-        assert {j for _, j in links} | {j for j, t in enumerate(target) if t == ","} == set(
-            range(len(target))
-        )
+        assert {i for i, _ in links} | {i for i, t in enumerate(source) if t == ","} == set(range(len(source)))
+        assert {j for _, j in links} | {j for j, t in enumerate(target) if t == ","} == set(range(len(target)))
 
 
 def test_spacy_gives_the_documented_tokens(pairs: list[tuple[str, str]]) -> None:
@@ -195,9 +191,7 @@ def _on_monday():
             ("On Monday she ate an apple.", "Am Montag hat sie einen Apfel gegessen."),
         ),
         (
-            lambda: corpus.clause(
-                VERBS["pick_up"], noun("my", "uncle"), "past", obj=pronoun("he"), time=_on_monday()
-            ),
+            lambda: corpus.clause(VERBS["pick_up"], noun("my", "uncle"), "past", obj=pronoun("he"), time=_on_monday()),
             (),
             ("My uncle picked him up on Monday.", "Mein Onkel hat ihn am Montag abgeholt."),
         ),
@@ -288,9 +282,7 @@ def test_links_of_separable_verb_and_perfect() -> None:
     calls = corpus.clause(VERBS["call"], noun("the", "teacher"), obj=noun("the", "friend"))
     # The teacher calls the friend . -- Der Lehrer ruft den Freund an .
     assert _links(calls) == "0-0 1-1 2-2 2-5 3-3 4-4 5-6"
-    ate = corpus.clause(
-        VERBS["eat"], pronoun("she"), "past", obj=noun("a", "apple"), time=_on_monday(), front="time"
-    )
+    ate = corpus.clause(VERBS["eat"], pronoun("she"), "past", obj=noun("a", "apple"), time=_on_monday(), front="time")
     # On Monday she ate an apple . -- Am Montag hat sie einen Apfel gegessen .
     assert _links(ate) == "0-0 1-1 2-3 3-2 3-6 4-4 5-5 6-7"
 
