@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO, cast
 
 import typer
 
@@ -183,11 +183,11 @@ def translate(
         raise ConfigError("give a sentence or --input, not both")
     if attention is not None and sentence is None:
         raise ConfigError("--attention draws one sentence: give it as the argument")
-    stream = open_input(input_) if input_ else cast(Readable, sys.stdin.buffer)
+    source = open_input(input_) if input_ else contextlib.nullcontext(sys.stdin.buffer)
     _, translator = _load(model, device, beam_size, batch_size)
     if n_best > translator.options.beam_size:
         raise ConfigError(f"--n-best {n_best} is more than the beam size {translator.options.beam_size}")
-    with _opened_output(output) as file:
+    with source as stream, _opened_output(output) as file:
         if attention is not None and sentence is not None:
             from nmt.visualize.heatmap import EOS_LABEL, draw_heatmap
 
@@ -198,7 +198,7 @@ def translate(
             file.write(found.text + "\n")
             _say(f"attention: {attention}")
             return
-        lines = iter([[" ".join(sentence.split("\n"))]]) if sentence is not None else read_lines(stream)
+        lines = iter([[" ".join(sentence.split("\n"))]]) if sentence is not None else read_lines(cast(Readable, stream))
         with _progress(input_, output) as advance:
 
             def write(line: str) -> None:
@@ -223,8 +223,11 @@ def _opened_output(path: Path | None) -> Iterator[TextIO]:
     """Standard output, or a file that appears whole or not at all; UTF-8 with line feeds whatever the locale."""
     if path is None:
         sys.stdout.reconfigure(encoding="utf-8", newline="\n", errors="replace")  # type: ignore[union-attr]
-        yield sys.stdout
-        sys.stdout.flush()
+        try:
+            yield sys.stdout
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise _ReaderGone from None
         return
     temporary = path.with_name(f".{path.name}.partial")
     try:
@@ -275,25 +278,38 @@ def evaluate(
         typer.echo(f"{score.name} {score.value:.2f}    {score.signature}")
 
 
+class _ReaderGone(Exception):
+    """Whoever read our output has closed it."""
+
+
 def main() -> None:
-    """Run a command; a user's error is one clear line and exit code 1, never a traceback."""
+    """Run a command; a user's error is one clear line and a non-zero exit code, never a traceback."""
     try:
-        app()
+        code = app(standalone_mode=False)
+        if code == 128 + signal.SIGINT:
+            raise KeyboardInterrupt
+        sys.exit(code)
     except NmtError as error:
         _fail(str(error), 1)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         _fail("interrupted; what was finished before is still there", 128 + signal.SIGINT)
-    except BrokenPipeError:
-        # Whoever read our output has gone (nmt translate ... | head -1): stop in silence, as other filters do.
+    except _ReaderGone:
+        # nmt translate ... | head -1: stop in silence, as other filters do, and let nothing more be flushed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
     except OSError as error:
         _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 1)
     except MemoryError:
         _fail("out of memory; lower train.batch.size or --batch-size", 1)
+    except Exception as error:
+        show = getattr(error, "show", None)  # a usage error knows how to show itself
+        if show is None:
+            raise
+        show()
+        sys.exit(getattr(error, "exit_code", 2))
 
 
-def _fail(message: str, code: int) -> None:
+def _fail(message: str, code: int) -> NoReturn:
     for line in message.splitlines():
         _say(f"nmt: error: {line}")
     sys.exit(code)

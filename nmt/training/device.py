@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,11 +23,13 @@ def resolve_device(name: str) -> torch.device:
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    if not re.fullmatch(r"cpu|mps|cuda(:\d+)?", name):
+        raise ConfigError(f"device {name}: there are auto, cpu, cuda, cuda:N and mps")
     device = torch.device(name)
     found = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
     if (device.index or 0) >= found[device.type]:
         raise ConfigError(
-            f"train.device: {name} is not there ({found[device.type]} {device.type} devices found); use auto or cpu"
+            f"device {name} is not there ({found[device.type]} {device.type} devices found); use auto or cpu"
         )
     return device
 

@@ -99,14 +99,18 @@ def _summary(state: TrainState, begin: float) -> dict[str, Any]:
 
 
 def _with_text_of(config: Config, data: DataDirectory) -> Config:
-    """The config with the languages of the data, after checking that both mean the same text."""
+    """The config with the data section of the data, after checking that both mean the same text."""
+    # Where vocabularies came from does not matter once the data is made.
+    config = config.model_copy(
+        update={"text": config.text.model_copy(update={"reuse": data.config.text.reuse}), "data": data.config.data}
+    )
     differing = differing_keys(data.config.text, config.text, "text.")
     if differing:
         raise ConfigError(
             f"{data.path}: was preprocessed with other settings: {', '.join(differing)}; preprocess again, or train "
             "with the config it was made with"
         )
-    return config.model_copy(update={"data": data.config.data})
+    return config
 
 
 def _prepare(config: Config) -> torch.device:

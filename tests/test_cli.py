@@ -1,0 +1,352 @@
+"""The real commands end to end, and what they say to bad input."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Cli, Project, call, write_reversal_corpus
+
+COMMAND = [sys.executable, "-m", "nmt"]
+
+
+@pytest.fixture
+def here(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """The project as the working folder."""
+    monkeypatch.chdir(project.root)
+    return project
+
+
+def assert_error(outcome, *words: str, code: int = 1) -> None:
+    """One clear line on standard error, no traceback, nothing on standard output."""
+    assert outcome.code == code, outcome
+    lines = [line for line in outcome.err.splitlines() if line.startswith("nmt: error: ")]
+    assert lines, outcome.err
+    assert "Traceback" not in outcome.err
+    assert outcome.out == ""
+    for word in words:
+        assert word in "\n".join(lines), (word, lines)
+
+
+def test_four_commands_learn_to_reverse(here: Project, cli: Cli) -> None:
+    evaluated = cli("evaluate", "--json", "scores.json", "--hypotheses", "test.txt")
+    assert evaluated.code == 0
+    assert evaluated.out.startswith("BLEU ")
+    assert "tok:none" in evaluated.out
+    scores = json.loads(Path("scores.json").read_text())
+    assert scores["sentences"] == 50
+    assert scores["scores"]["bleu"]["value"] > 90
+    assert len(Path("test.txt").read_text().splitlines()) == 50
+    assert cli("translate", "a b c d").out == "D C B A\n"
+    assert cli("translate", "a b c d", "--beam-size", 1).out == "D C B A\n"
+
+
+def test_scores_of_training_and_evaluate_agree(here: Project, cli: Cli) -> None:
+    facts = json.loads((here.run / "best/model.json").read_text())
+    cli("evaluate", "--split", "valid", "--beam-size", 1, "--json", "valid.json")
+    scores = json.loads(Path("valid.json").read_text())["scores"]
+    assert scores["bleu"]["value"] == pytest.approx(facts["scores"]["bleu"], abs=1e-9)
+    assert scores["chrf"]["value"] == pytest.approx(facts["scores"]["chrf"], abs=1e-9)
+
+
+def test_evaluate_on_files(here: Project, cli: Cli) -> None:
+    Path("a.src").write_text("a b\nc\n")
+    Path("a.ref").write_text("B A\nC\n")
+    assert cli("evaluate", "--src", "a.src", "--ref", "a.ref", "--ref", "a.ref").code == 0
+    Path("b.ref").write_text("B A\n")
+    assert_error(cli("evaluate", "--src", "a.src", "--ref", "b.ref"), "b.ref", "1 lines", "2")
+    assert_error(cli("evaluate", "--src", "a.src"), "--ref")
+    assert_error(cli("evaluate", "--src", "a.src", "--ref", "a.ref", "--split", "test"), "not both")
+    assert_error(cli("evaluate", "--split", "train"), "test and valid")
+    assert_error(cli("evaluate", "--src", "none", "--ref", "a.ref"), "none")
+
+
+def test_run_directory_explains_itself(here: Project) -> None:
+    run = json.loads((here.run / "run.json").read_text())
+    assert run["state"] == "finished"
+    assert run["tokens_per_second"] > 0
+    assert json.loads((here.run / "environment.json").read_text())["torch"]
+    assert (here.run / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+    entries = [json.loads(line) for line in (here.run / "metrics.jsonl").read_text().splitlines()]
+    assert {"loss", "perplexity", "bleu", "chrf", "update", "epoch"} <= entries[-1].keys()
+    assert [e["epoch"] for e in entries if e["kind"] == "valid"] == list(range(1, run["epochs"] + 1))
+    best = max(e["bleu"] for e in entries if e["kind"] == "valid")
+    assert run["best"] == pytest.approx(best, abs=1e-5)
+
+
+def test_heatmap_is_written(here: Project, cli: Cli) -> None:
+    found = cli("translate", "a b c", "--attention", "map.png")
+    assert found.out == "C B A\n"
+    assert Path("map.png").read_bytes().startswith(b"\x89PNG")
+    assert_error(cli("translate", "a b c", "--attention", "map.nothing"), "map.nothing")
+    assert_error(cli("translate", " ", "--attention", "empty.png"), "no words")
+    assert not Path("empty.png").exists()
+
+
+def test_one_line_out_for_one_line_in(here: Project) -> None:
+    odd = [
+        "",
+        "   ",
+        "a b",
+        "🙂 🤷 a",
+        "zzz unknown",
+        " ".join(["a"] * 5000),
+        "a b \x0b c",
+        "tab\tb",
+        "a\u2028b\x85c",
+        "\x00",
+    ]
+    data = "\n".join(odd).encode() + b"\n\xff\xfe broken \xc3\n\xef\xbb\xbfa b\r\nlast line open"
+    done = subprocess.run([*COMMAND, "translate"], input=data, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.decode().split("\n")
+    assert len(lines) == len(odd) + 3 + 1
+    assert lines[0] == lines[1] == lines[-1] == ""
+    assert lines[2] == "B A"
+    assert b"line 6: longer than 1000 tokens" in done.stderr
+
+
+def test_translation_does_not_depend_on_locale_or_batch(here: Project, cli: Cli) -> None:
+    Path("in.txt").write_text("a b c\nhäß a\nd\n" * 20, encoding="utf-8")
+    assert cli("translate", "--input", "in.txt", "--output", "out.txt", "--batch-size", 1).code == 0
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": ""}
+    with Path("in.txt").open("rb") as stream:
+        done = subprocess.run([*COMMAND, "translate"], stdin=stream, capture_output=True, env=environment, check=True)
+    assert done.stdout == Path("out.txt").read_bytes()
+
+
+def test_lines_are_translated_as_they_come(here: Project) -> None:
+    with subprocess.Popen([*COMMAND, "translate"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        for line, expected in ((b"a b\n", b"B A\n"), (b"c\n", b"C\n")):
+            process.stdin.write(line)
+            process.stdin.flush()
+            assert process.stdout.readline() == expected
+        process.stdin.close()
+
+
+def test_n_best(here: Project, cli: Cli) -> None:
+    lines = cli("translate", "a b c", "--n-best", 3).out.splitlines()
+    fields = [line.split(" ||| ") for line in lines]
+    assert [f[0] for f in fields] == ["1", "1", "1"]
+    assert fields[0][1] == "C B A"
+    scores = [float(f[2]) for f in fields]
+    assert scores == sorted(scores, reverse=True)
+    assert_error(cli("translate", "a", "--n-best", 9), "beam size 3")
+
+
+def test_closed_pipe_ends_in_silence(here: Project) -> None:
+    Path("big.txt").write_text("a b c\n" * 3000)
+    script = f'"{sys.executable}" -m nmt translate --input big.txt | head -1; echo "${{PIPESTATUS[0]}}"'
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["C B A", str(128 + signal.SIGPIPE)]
+    assert done.stderr == ""
+
+
+def test_interrupt_keeps_the_best_model(here: Project, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = [*COMMAND, "train", "--config", here.config, "--output", run, "--set", "train.epochs=1000"]
+    command += ["--set", "train.validation.patience=null"]
+    with subprocess.Popen([str(part) for part in command], stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.time() + 60
+        while not (run / "best/model.json").exists() and time.time() < deadline:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in err
+    assert "Traceback" not in err
+    assert json.loads((run / "run.json").read_text())["state"] == "stopped"
+    assert call("translate", "a b", "--model", run, "--output", tmp_path / "out.txt") == 0
+
+
+def test_nothing_is_overwritten_unasked(here: Project, cli: Cli) -> None:
+    before = (here.run / "metrics.jsonl").read_bytes()
+    assert_error(cli("train", "--config", here.config), "runs/reversal", "--overwrite")
+    assert (here.run / "metrics.jsonl").read_bytes() == before
+    assert_error(cli("preprocess", "--config", here.config), "data/prepared/reversal", "--overwrite")
+    foreign = here.root / "foreign"
+    foreign.mkdir()
+    (foreign / "precious.txt").write_text("keep me")
+    for command in ("train", "preprocess"):
+        found = cli(command, "--config", here.config, "--output", foreign, "--overwrite")
+        assert_error(found, "foreign", "not ours")
+    assert (foreign / "precious.txt").read_text() == "keep me"
+
+
+def test_translating_before_any_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert_error(cli("translate", "a"), "no finished run", "--model")
+    assert_error(cli("evaluate"), "no finished run")
+    assert_error(cli("translate", "a", "--model", "nowhere"), "nowhere", "does not exist")
+    assert_error(cli("train", "--config", "sample"), "data/prepared/sample", "nmt preprocess")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "words"),
+    [
+        ("model.safetensors", "truncate", ("model.safetensors", "truncated")),
+        ("model.safetensors", "remove", ("model.safetensors", "missing")),
+        ("config.yaml", "remove", ("config.yaml", "incomplete")),
+        ("model.json", "remove", ("model.json", "train first")),
+        ("text/src.vocabulary.json", "remove", ("src.vocabulary.json", "incomplete")),
+        ("text/tgt.vocabulary.json", "shrink", ("do not fit",)),
+        ("text/tgt.tokenizer.json", "truncate", ("tgt.tokenizer.json",)),
+    ],
+)
+def test_damaged_models(
+    here: Project, tmp_path: Path, cli: Cli, name: str, damage: str, words: tuple[str, ...]
+) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(here.run / "best", model)
+    file = model / name
+    if damage == "remove":
+        file.unlink()
+    elif damage == "shrink":
+        file.write_text(json.dumps(json.loads(file.read_text())[:-1]))
+    else:
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    assert_error(cli("translate", "a", "--model", model), *words)
+
+
+def test_config_errors_come_all_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.yaml").write_text("model:\n  encoder: {hidden_sizes: 3}\ntrain: {epochs: many}\nfoo: 1\n")
+    found = cli("train", "--config", "bad.yaml")
+    assert_error(
+        found, "bad.yaml:2: model.encoder.hidden_sizes", "did you mean hidden_size?", "bad.yaml:3: train.epochs"
+    )
+    assert len([line for line in found.err.splitlines() if line.startswith("nmt: error: ")]) == 3
+    Path("broken.yaml").write_text("model:\n  encoder: {hidden_size: 3\n")
+    assert_error(cli("train", "--config", "broken.yaml"), "broken.yaml:", "not valid YAML")
+    assert_error(cli("train", "--config", "tatoba"), "tatoba", "did you mean tatoeba?")
+    assert_error(cli("train", "--config", "sample", "--set", "train.epochs"), "section.key=value")
+    assert_error(cli("train", "--config", "sample", "--set", "train.device=cuda:7", "--data", "x"), "x")
+    assert list(tmp_path.glob("runs")) == []
+
+
+def test_device_that_is_not_there(here: Project, tmp_path: Path, cli: Cli) -> None:
+    found = cli("train", "--config", here.config, "--output", tmp_path / "run", "--set", "train.device=cuda:99")
+    assert_error(found, "cuda:99", "not there")
+    assert not (tmp_path / "run").exists()
+    assert_error(cli("translate", "a", "--device", "cuda:99"), "cuda:99")
+    assert_error(cli("translate", "a", "--device", "gpu"), "gpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("none.txt", None, ("none.txt",)),
+        ("empty.txt", b"", ("empty.txt",)),
+        ("column.txt", b"only one column\nand here\n", ("column.txt", "column")),
+        ("bad.zip", b"PK this is no archive", ("bad.zip",)),
+        ("latin.txt", "Tür\tdoor\n".encode("latin-1"), ("latin.txt", "UTF-8")),
+        ("tiny.txt", b"a\tb\n", ("test",)),
+    ],
+)
+def test_bad_corpora(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli, name: str, content: bytes | None, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        Path(name).write_bytes(content)
+    found = cli("preprocess", "--config", "sample", "--source", name)
+    assert found.code == 1
+    assert_error(found, *words)
+    assert not list(tmp_path.glob("data/**/*"))
+
+
+def test_wrong_number_of_sources(cli: Cli) -> None:
+    assert_error(cli("preprocess", "--config", "sample", "-s", "a", "-s", "b", "-s", "c"), "--source", "found 3")
+
+
+def test_data_of_another_config(here: Project, tmp_path: Path, cli: Cli) -> None:
+    found = cli("train", "--config", here.config, "--output", tmp_path / "run", "--set", "text.lowercase=true")
+    assert_error(found, "text.lowercase (False there, True here)")
+
+
+def test_training_goes_on_from_a_model(here: Project, tmp_path: Path, cli: Cli) -> None:
+    common = ["--config", here.config, "--set", "train.max_updates=1", "--set", f"train.init_from={here.run}"]
+    assert (
+        cli("train", *common, "--output", tmp_path / "tuned", "--set", "train.optimizer.learning_rate=1e-9").code == 0
+    )
+    facts = [json.loads((run / "best/model.json").read_text()) for run in (here.run, tmp_path / "tuned")]
+    assert facts[1]["scores"]["loss"] == pytest.approx(facts[0]["scores"]["loss"], rel=1e-3)
+    found = cli("train", *common, "--output", tmp_path / "other", "--set", "model.decoder.hidden_size=32")
+    assert_error(found, "another model", "model.decoder.hidden_size (64 there, 32 here)")
+    write_reversal_corpus(tmp_path / "more.tsv", 700)
+    assert cli("preprocess", "--config", here.config, "-s", tmp_path / "more.tsv", "-o", tmp_path / "more").code == 0
+    found = cli("train", *common, "--data", tmp_path / "more", "--output", tmp_path / "other")
+    assert found.code in (0, 1)
+    reuse = ["--set", f"text.reuse={here.run}"]
+    again = ["-s", tmp_path / "more.tsv", "-o", tmp_path / "again", *reuse]
+    assert cli("preprocess", "--config", here.config, *again).code == 0
+    found = cli("train", *common, "--data", tmp_path / "again", "--output", tmp_path / "third")
+    assert found.code == 0, found.err
+
+
+def test_without_validation_the_last_model_is_kept(here: Project, tmp_path: Path, cli: Cli) -> None:
+    data, run = tmp_path / "data", tmp_path / "run"
+    split = ["--set", "data.split.valid_size=0", "--set", "data.split.test_size=0"]
+    assert cli("preprocess", "--config", here.config, "--output", data, *split).code == 0
+    few = ["--set", "train.max_updates=3", "--set", "train.teacher_forcing.ratio=0.5"]
+    found = cli("train", "--config", here.config, "--data", data, "--output", run, *split, *few)
+    assert found.code == 0
+    assert "no validation split" in found.err
+    assert json.loads((run / "best/model.json").read_text())["update"] == 3
+    assert_error(cli("evaluate", "--model", run), "no test split")
+
+
+def test_fixed_context_has_no_attention_to_draw(here: Project, tmp_path: Path, cli: Cli) -> None:
+    run = tmp_path / "run"
+    few = ["--set", "train.max_updates=2", "--set", "model.attention.score=none"]
+    assert cli("train", "--config", here.config, "--output", run, *few).code == 0
+    assert cli("translate", "a b", "--model", run).code == 0
+    assert_error(cli("translate", "a b", "--model", run, "--attention", tmp_path / "x.png"), "no attention")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    heavy = ("torch", "spacy", "numpy", "pydantic", "yaml", "sacrebleu", "matplotlib")
+    program = f"import sys, nmt.cli; print([m for m in {heavy!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    for command in ("preprocess", "train", "translate", "evaluate"):
+        done = subprocess.run([*COMMAND, command, "--help"], capture_output=True, text=True, check=True)
+        assert "Example: nmt" in done.stdout
+
+
+def test_training_needs_neither_spacy_nor_sacrebleu(here: Project, tmp_path: Path) -> None:
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    program = (
+        "import sys, importlib.abc\n"
+        "class Absent(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in ('spacy', 'sacrebleu', 'sentencepiece', 'matplotlib', 'typer'):\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
+        "import importlib.util\n"
+        "real = importlib.util.find_spec\n"
+        "def find(name, package=None):\n"
+        "    try:\n"
+        "        return real(name, package)\n"
+        "    except ModuleNotFoundError:\n"
+        "        return None\n"
+        "importlib.util.find_spec = find\n"
+        "from pathlib import Path\n"
+        "from nmt.config import load_config\n"
+        "from nmt.workflow.train import train_run\n"
+        f"config = load_config({str(here.config)!r}, ['train.max_updates=2'])\n"
+        f"train_run(config, Path({str(here.data)!r}), Path({str(tmp_path / 'run')!r}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "sacrebleu not installed: the best model is chosen by loss, not bleu" in done.stdout
+    assert (tmp_path / "run/best/model.safetensors").exists()
