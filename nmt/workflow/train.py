@@ -8,6 +8,7 @@ import json
 import math
 import random
 import shutil
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -189,7 +190,11 @@ def _follow(
         }
         save_model(output / BEST, config, model, data.text, facts)
 
-    with _metrics_log(output) as log, tqdm(unit=" updates", disable=None, dynamic_ncols=True) as bar:
+    with (
+        _interrupts() as stop_if_interrupted,
+        _metrics_log(output) as log,
+        tqdm(unit=" updates", disable=None, dynamic_ncols=True) as bar,
+    ):
         for event in train(model, data.train, config, validate, state):
             match event:
                 case Started():
@@ -216,9 +221,38 @@ def _follow(
                 case Stopped():
                     with bar.external_write_mode():
                         say(f"stopped at update {event.update}: {event.reason}")
+            stop_if_interrupted()
     if validator is None:
         save({})
         draw_learning_curve(output)
+
+
+@contextlib.contextmanager
+def _interrupts() -> Iterator[Callable[[], None]]:
+    """Take Ctrl-C at a safe place: the yielded function raises KeyboardInterrupt once it was pressed.
+
+    A second Ctrl-C stops at once. Where interrupts are ignored (a shell's background job) they stay ignored.
+    """
+    pressed = False
+
+    def note(number: int, frame: object) -> None:
+        nonlocal pressed
+        if pressed:
+            raise KeyboardInterrupt
+        pressed = True
+
+    def check() -> None:
+        if pressed:
+            raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield check
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield check
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextlib.contextmanager

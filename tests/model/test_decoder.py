@@ -253,7 +253,9 @@ def test_a_step_of_bahdanau() -> None:
         y = weights["embedding.weight"][word]
         energies = [
             weights["cell.attention.score.energy.weight"][0]
-            @ np.tanh(weights["cell.attention.score.query.weight"] @ s + weights["cell.attention.score.key.weight"] @ hj)
+            @ np.tanh(
+                weights["cell.attention.score.query.weight"] @ s + weights["cell.attention.score.key.weight"] @ hj
+            )
             for hj in h
         ]
         alpha = softmax(np.array(energies))

@@ -14,7 +14,7 @@ from nmt.config import (
     TextSection,
     VocabularySection,
 )
-from nmt.errors import CheckpointError
+from nmt.errors import CheckpointError, NmtError
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.model.storage import load_model, read_weights, save_model
 from nmt.text.processor import TextProcessor
@@ -176,9 +176,7 @@ def test_a_missing_file_is_named(saved: Path, name: str) -> None:
         ("model.json", b"{"),
         ("model.json", b"[]"),
         ("model.json", b"\xff\xfe"),
-        ("config.yaml", b"name: [\n"),
         ("config.yaml", b"name: \xff\n"),
-        ("config.yaml", b"nam: x\n"),
         ("text/tgt.vocabulary.json", b"{}"),
         ("text/tgt.vocabulary.json", b'["the", "the"]'),
         ("text/tgt.vocabulary.json", b'["the", "</s>"]'),
@@ -189,6 +187,15 @@ def test_a_damaged_file_is_named(saved: Path, name: str, content: bytes) -> None
     message = refusal(saved)
     if name != "model.json":
         assert name in message
+
+
+@pytest.mark.parametrize("content", ["name: [\n", "nam: x\n"])
+def test_a_config_that_cannot_be_used_is_named(saved: Path, content: str) -> None:
+    (saved / "config.yaml").write_text(content, encoding="utf-8")
+    with pytest.raises(NmtError) as caught:
+        load_model(saved)
+    assert str(saved / "config.yaml") in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("words", [WORDS[:-1], (*WORDS, "mat")])

@@ -1,0 +1,150 @@
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import DataError
+from nmt.files import check_output, read_json, shipped, whole_directory, write_json, write_text
+
+LONE_SURROGATE = "x" * 100_000 + "\ud800"  # no UTF-8 for it: writing fails in the middle
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_text_is_written_as_utf8_with_line_feeds(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "Grüße 🙂\n中\n")
+    assert (tmp_path / "a.txt").read_bytes() == "Grüße 🙂\n中\n".encode()
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_text_replaces_what_was_there(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "a long first text")
+    write_text(tmp_path / "a.txt", "short")
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "short"
+
+
+@pytest.mark.parametrize("earlier", [["a.txt"], []])
+def test_a_failing_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, earlier: list[str]) -> None:
+    for name in earlier:
+        write_text(tmp_path / name, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_text(tmp_path / "a.txt", LONE_SURROGATE)
+    assert names(tmp_path) == earlier
+    assert [(tmp_path / name).read_text(encoding="utf-8") for name in earlier] == ["old"] * len(earlier)
+
+
+def test_text_cannot_replace_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with pytest.raises(OSError, match="a"):
+        write_text(tmp_path / "a", "text")
+    assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("value", [{"ü": [1, 2.5, None, True]}, [], "text", 0.1, {"nested": {"a": ["b"]}}])
+def test_json_comes_back(tmp_path: Path, value: object) -> None:
+    write_json(tmp_path / "a.json", value)
+    assert read_json(tmp_path / "a.json") == value
+
+
+def test_json_that_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", 1)
+    with pytest.raises(TypeError):
+        write_json(tmp_path / "a.json", {"a": object()})
+    assert read_json(tmp_path / "a.json") == 1
+    assert names(tmp_path) == ["a.json"]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"a": 1', b"\xff\xfe", b"{'a': 1}"])
+def test_damaged_json_is_a_data_error(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"a\.json: not valid JSON"):
+        read_json(path)
+
+
+def test_missing_json_is_a_data_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a\.json: missing"):
+        read_json(tmp_path / "a.json")
+
+
+def folder(path: Path, *files: str) -> Path:
+    path.mkdir()
+    for name in files:
+        (path / name).touch()
+    return path
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_new_and_empty_folders_can_take_output(tmp_path: Path, overwrite: bool) -> None:
+    check_output(tmp_path / "new" / "deep", "marker.json", overwrite=overwrite)
+    check_output(folder(tmp_path / "empty"), "marker.json", overwrite=overwrite)
+    assert names(tmp_path) == ["empty"]
+
+
+def test_an_earlier_result_is_replaced_only_when_asked(tmp_path: Path) -> None:
+    earlier = folder(tmp_path / "out", "marker.json", "other.txt")
+    with pytest.raises(DataError, match="holds an earlier result; add --overwrite"):
+        check_output(earlier, "marker.json", overwrite=False)
+    check_output(earlier, "marker.json", overwrite=True)
+    assert names(earlier) == ["marker.json", "other.txt"]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_files_of_somebody_else_are_never_replaced(tmp_path: Path, overwrite: bool) -> None:
+    theirs = folder(tmp_path / "out", "thesis.tex")
+    with pytest.raises(DataError, match=r"holds files that are not ours \(no marker\.json\)"):
+        check_output(theirs, "marker.json", overwrite=overwrite)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_file_is_no_output_folder(tmp_path: Path, overwrite: bool) -> None:
+    (tmp_path / "out").touch()
+    with pytest.raises(DataError, match="out: is a file"):
+        check_output(tmp_path / "out", "marker.json", overwrite=overwrite)
+
+
+def test_a_whole_directory_appears_only_at_the_end(tmp_path: Path) -> None:
+    target = tmp_path / "deep" / "out"
+    with whole_directory(target) as temporary:
+        write_text(temporary / "a.txt", "new")
+        (temporary / "sub").mkdir()
+        assert not target.exists()
+    assert names(target) == ["a.txt", "sub"]
+    assert names(tmp_path / "deep") == ["out"]
+
+
+def test_a_whole_directory_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
+    target = folder(tmp_path / "out", "a.txt", "stale.txt")
+    with whole_directory(target) as temporary:
+        write_text(temporary / "a.txt", "new")
+        assert names(target) == ["a.txt", "stale.txt"]
+    assert names(target) == ["a.txt"]
+    assert (target / "a.txt").read_text(encoding="utf-8") == "new"
+    assert names(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("error", [DataError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("existed", [False, True])
+def test_a_failing_block_changes_nothing(tmp_path: Path, error: type[BaseException], existed: bool) -> None:
+    target = tmp_path / "out"
+    if existed:
+        folder(target, "old.txt")
+
+    def fail() -> None:
+        with whole_directory(target) as temporary:
+            write_text(temporary / "new.txt", "new")
+            raise error("stop")
+
+    with pytest.raises(error):
+        fail()
+    assert names(tmp_path) == ["out"] * existed
+    if existed:
+        assert names(target) == ["old.txt"]
+
+
+@pytest.mark.parametrize("relative", ["configs/sample.yaml", "data/sample/deu.txt", "data/sample/README.md"])
+def test_shipped_files_are_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, relative: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert shipped(relative).is_file()
+    assert shipped(relative).is_absolute()

@@ -1,0 +1,473 @@
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.batching import Batch, make_batch, pad
+from nmt.config import (
+    AttentionSection,
+    BatchSection,
+    Config,
+    DecoderSection,
+    EncoderSection,
+    ModelSection,
+    OptimizerSection,
+    ScheduleSection,
+    TeacherForcingSection,
+    TrainSection,
+    ValidationSection,
+)
+from nmt.dataset import EncodedPairs, Sequences
+from nmt.decoding.search import greedy_search
+from nmt.errors import NmtError
+from nmt.model.seq2seq import Seq2Seq, build_model
+from nmt.training.loop import (
+    Event,
+    Reported,
+    Scores,
+    Started,
+    Stopped,
+    TrainState,
+    Updated,
+    Validated,
+    cross_entropy,
+    make_optimizer,
+    mean_loss,
+    train,
+    train_step,
+)
+
+SIZE = 10  # of both vocabularies
+
+
+def reversals(sequences: Iterable[Iterable[int]]) -> EncodedPairs:
+    """Pairs whose target is the source backwards."""
+    ids = [list(sequence) for sequence in sequences]
+    return EncodedPairs(Sequences.pack(ids), Sequences.pack([sequence[::-1] for sequence in ids]))
+
+
+def random_pairs(number: int, longest: int = 6, seed: int = 0) -> EncodedPairs:
+    rng = np.random.default_rng(seed)
+    return reversals(rng.integers(4, SIZE, size=rng.integers(1, longest + 1)).tolist() for _ in range(number))
+
+
+def make_config(dropout: float = 0.0, order: str = "luong", **options: object) -> Config:
+    return Config(
+        model=ModelSection(
+            embedding_size=4,
+            dropout=dropout,
+            encoder=EncoderSection(hidden_size=4),
+            decoder=DecoderSection(hidden_size=8, order=order),
+        ),
+        train=TrainSection(**options),
+    )
+
+
+def make_model(config: Config, seed: int = 0) -> Seq2Seq:
+    torch.manual_seed(seed)
+    return build_model(config.model, SIZE, SIZE)
+
+
+def batch_of(pairs: EncodedPairs, indices: Iterable[int]) -> Batch:
+    return make_batch(pairs, np.array(list(indices)))
+
+
+def logsumexp(x: np.ndarray) -> float:
+    return float(x.max() + np.log(np.exp(x - x.max()).sum()))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
+def test_cross_entropy_by_hand(smoothing: float) -> None:
+    """Szegedy et al., 2016, section 7: (1 - e) to the reference and e spread evenly over all words."""
+    rng = np.random.default_rng(0)
+    logits, targets = rng.normal(size=(5, SIZE)), rng.integers(SIZE, size=5)
+    expected = 0.0
+    for row, target in zip(logits, targets, strict=True):
+        log_probs = row - logsumexp(row)
+        expected -= (1 - smoothing) * log_probs[target] + smoothing * log_probs.mean()
+    found = cross_entropy(torch.from_numpy(logits), torch.from_numpy(targets), smoothing)
+    assert float(found) == pytest.approx(expected, rel=1e-6)
+
+
+def test_cross_entropy_of_even_odds() -> None:
+    found = cross_entropy(torch.zeros(3, SIZE), torch.tensor([3, 4, 9]), 0.2)
+    assert float(found) == pytest.approx(3 * math.log(SIZE), rel=1e-6)
+
+
+def gradients_by_hand(model: Seq2Seq, batches: list[Batch], smoothing: float = 0.0) -> tuple[float, list[Tensor]]:
+    """Summed loss, and gradient of the mean over all target tokens, from log-softmax and indexing alone."""
+    total = torch.zeros((), dtype=torch.float64)
+    tokens = 0
+    for batch in batches:
+        logits, words = model(batch)
+        log_probs = logits.log_softmax(dim=-1)
+        picked = log_probs[torch.arange(len(words)), words]
+        total = total - ((1 - smoothing) * picked + smoothing * log_probs.mean(dim=-1)).sum()
+        tokens += len(words)
+    return float(total), list(torch.autograd.grad(total / tokens, list(model.parameters())))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_gradient_is_that_of_the_mean_over_tokens(smoothing: float) -> None:
+    options = {"optimizer": OptimizerSection(name="sgd", learning_rate=1.0, clip_norm=None)}
+    config = make_config(label_smoothing=smoothing, **options)
+    model, pairs = make_model(config).double(), random_pairs(6)
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    expected_loss, gradients = gradients_by_hand(model, [batch_of(pairs, range(6))], smoothing)
+    optimizer = make_optimizer(config.train.optimizer, model)
+    loss, norm = train_step(model, [batch_of(pairs, range(6))], optimizer, config.train, 0)
+    assert float(loss) == pytest.approx(expected_loss, rel=1e-6)
+    assert float(norm) == pytest.approx(math.sqrt(sum(float(g.square().sum()) for g in gradients)), rel=1e-6)
+    for parameter, old, gradient in zip(model.parameters(), before, gradients, strict=True):
+        torch.testing.assert_close(parameter.detach(), old - gradient, rtol=0, atol=1e-7)
+        assert parameter.grad is None
+
+
+@pytest.mark.parametrize("order", ["bahdanau", "luong"])
+def test_halves_of_a_batch_accumulate_to_the_whole(order: str) -> None:
+    config = make_config(order=order, optimizer=OptimizerSection(name="sgd", learning_rate=0.5, clip_norm=0.01))
+    pairs = random_pairs(9)
+    models = []
+    for groups in ([range(9)], [range(4), range(4, 9)], [range(1), range(1, 2), range(2, 9)]):
+        model = make_model(config).double()
+        optimizer = make_optimizer(config.train.optimizer, model)
+        loss, norm = train_step(model, [batch_of(pairs, group) for group in groups], optimizer, config.train, 0)
+        models.append((float(loss), float(norm), [p.detach() for p in model.parameters()]))
+    for loss, norm, parameters in models[1:]:
+        assert loss == pytest.approx(models[0][0], rel=1e-6)
+        assert norm == pytest.approx(models[0][1], rel=1e-6)
+        for found, expected in zip(parameters, models[0][2], strict=True):
+            torch.testing.assert_close(found, expected, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize(("clip_norm", "clipped"), [(1e-3, True), (1e3, False), (None, False)])
+def test_clipping_bounds_the_whole_gradient(clip_norm: float | None, clipped: bool) -> None:
+    config = make_config(optimizer=OptimizerSection(name="sgd", learning_rate=1.0, clip_norm=clip_norm))
+    model, pairs = make_model(config).double(), random_pairs(6)
+    before = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+    optimizer = make_optimizer(config.train.optimizer, model)
+    _, norm = train_step(model, [batch_of(pairs, range(6))], optimizer, config.train, 0)
+    after = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+    moved = float((after - before).norm())
+    assert float(norm) > 1e-3  # what is reported is the norm before clipping
+    assert moved == pytest.approx(1e-3 if clipped else float(norm), rel=1e-2)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 64])
+def test_mean_loss_by_hand(batch_size: int) -> None:
+    config = make_config(dropout=0.5, label_smoothing=0.3)  # neither counts when a model is measured
+    model, pairs = make_model(config).double().train(), random_pairs(11)
+    found = mean_loss(model, pairs, batch_size)
+    assert model.training
+    model.eval()
+    total, tokens = 0.0, 0
+    for index in range(len(pairs)):
+        with torch.no_grad():
+            logits, words = model(batch_of(pairs, [index]))
+        for row, word in zip(logits.numpy(), words.tolist(), strict=True):
+            total -= row[word] - logsumexp(row)
+            tokens += 1
+    assert tokens == sum(len(pairs.tgt[index]) + 1 for index in range(11))
+    assert found == pytest.approx(total / tokens, rel=1e-6)
+    mean_loss(model, pairs)
+    assert not model.training
+
+
+def test_mean_loss_of_nothing() -> None:
+    assert math.isnan(mean_loss(make_model(make_config()), reversals([])))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW), ("sgd", torch.optim.SGD)]
+)
+def test_the_optimiser_gets_its_settings(name: str, kind: type[torch.optim.Optimizer]) -> None:
+    options = OptimizerSection(
+        name=name, learning_rate=0.25, weight_decay=0.5, betas=(0.8, 0.9), epsilon=1e-3, momentum=0.7
+    )
+    model = make_model(make_config())
+    optimizer = make_optimizer(options, model)
+    assert type(optimizer) is kind
+    (group,) = optimizer.param_groups
+    assert len(group["params"]) == len(list(model.parameters()))
+    assert (group["lr"], group["weight_decay"]) == (0.25, 0.5)
+    if name == "sgd":
+        assert group["momentum"] == 0.7
+    else:
+        assert (group["betas"], group["eps"]) == ((0.8, 0.9), 1e-3)
+
+
+class Script:
+    """Scores that were written down before, one validation after another."""
+
+    def __init__(self, metric: str, values: Iterable[float]) -> None:
+        self.metric = metric
+        self.values: Iterator[float] = iter(values)
+        self.model: Seq2Seq | None = None
+
+    def __call__(self) -> Scores:
+        if self.model is not None:
+            self.model.eval()  # as a translator that forgets to go back would
+        return {"loss": 7.0, "bleu": 7.0, self.metric: next(self.values)}
+
+
+def run(config: Config, pairs: EncodedPairs, validate: Script | None = None) -> tuple[list[Event], TrainState]:
+    state = TrainState()
+    return list(train(make_model(config), pairs, config, validate, state)), state
+
+
+def test_events_come_in_order() -> None:
+    # Nine pairs in batches of two are five updates an epoch; epochs are validated at 5 and 10.
+    config = make_config(
+        epochs=2,
+        batch=BatchSection(size=2),
+        log_every=3,
+        validation=ValidationSection(metric="loss"),
+    )
+    events, state = run(config, random_pairs(9), Script("loss", [2.0, 1.0]))
+    updates = [f"u{number}" for number in range(1, 11)]
+    order = ["start", *updates[:3], "r3", *updates[3:5], "r5", "v5", "u6", "r6", *updates[6:9], "r9", "u10", "r10"]
+    letters = {Updated: "u", Reported: "r", Validated: "v"}
+    found = [
+        "start" if isinstance(e, Started) else "stop" if isinstance(e, Stopped) else f"{letters[type(e)]}{e.update}"
+        for e in events
+    ]
+    assert found == [*order, "v10", "stop"]
+    assert events[0] == Started(updates_per_epoch=5, total_updates=10)
+    assert [event.epoch for event in events if isinstance(event, Updated)] == [1] * 5 + [2] * 5
+    assert events[-1] == Stopped(10, 2, "all updates are made")
+    assert (state.update, state.epoch, state.best, state.best_update, state.waited) == (10, 2, 1.0, 10, 0)
+    assert state.seconds > 0
+
+
+def test_every_token_is_trained_on_once_an_epoch() -> None:
+    pairs = random_pairs(20)
+    tokens = sum(len(pairs.tgt[index]) + 1 for index in range(20))
+    for batch in (BatchSection(size=3), BatchSection(size=30, unit="tokens"), BatchSection(size=3, accumulate=4)):
+        _, state = run(make_config(epochs=2, batch=batch), pairs)
+        assert state.tokens == 2 * tokens
+
+
+def test_accumulated_batches_are_one_update() -> None:
+    events, _ = run(make_config(epochs=1, batch=BatchSection(size=2, accumulate=3)), random_pairs(15))
+    assert events[0] == Started(updates_per_epoch=3, total_updates=3)  # 8 batches in groups of 3, 3 and 2
+    assert sum(isinstance(event, Updated) for event in events) == 3
+
+
+@pytest.mark.parametrize(
+    ("max_updates", "expected"), [(1, (1, 1)), (4, (4, 1)), (7, (7, 2)), (10, (10, 2)), (99, (10, 2))]
+)
+def test_max_updates_ends_a_run(max_updates: int, expected: tuple[int, int]) -> None:
+    config = make_config(
+        epochs=2, max_updates=max_updates, batch=BatchSection(size=2), validation=ValidationSection(metric="loss")
+    )
+    events, state = run(config, random_pairs(9), Script("loss", [3.0, 2.0]))
+    assert (state.update, state.epoch) == expected
+    assert isinstance(events[-2], Validated)  # the last update is always validated
+    assert events[-1] == Stopped(*expected, "all updates are made")
+    assert events[0] == Started(5, min(10, max_updates))
+
+
+@pytest.mark.parametrize(
+    ("metric", "patience", "values", "improved", "best", "best_update"),
+    [
+        ("loss", None, [3, 2, 2, 4, 1], [True, True, False, False, True], 1, 5),
+        ("bleu", None, [3, 2, 2, 4, 1], [True, False, False, True, False], 4, 4),
+        ("bleu", None, [0, 0, 0, 0, 0.5], [True, False, False, False, True], 0.5, 5),
+        ("loss", 9, [1, 2, 3, 4, 5], [True, False, False, False, False], 1, 1),
+    ],
+)
+def test_the_best_is_kept_track_of(
+    metric: str, patience: int | None, values: list[float], improved: list[bool], best: float, best_update: int
+) -> None:
+    config = make_config(
+        epochs=5, validation=ValidationSection(every=1, metric=metric, patience=patience), batch=BatchSection(size=99)
+    )
+    events, state = run(config, random_pairs(5), Script(metric, values))
+    validations = [event for event in events if isinstance(event, Validated)]
+    assert [event.improved for event in validations] == improved
+    assert [event.scores[metric] for event in validations] == values
+    assert (state.best, state.best_update) == (best, best_update)
+
+
+@pytest.mark.parametrize(
+    ("metric", "values"),
+    [("loss", [5, 4, 4.5, 3, 3.5, 3.2]), ("bleu", [1, 2, 1.5, 3, 2.5, 2.9])],
+)
+def test_a_run_stops_when_nothing_gets_better(metric: str, values: list[float]) -> None:
+    # The fourth is the best; of those after it `patience` are let pass.
+    worse = 9.0 if metric == "loss" else 0.0
+    config = make_config(
+        epochs=50, validation=ValidationSection(every=1, metric=metric, patience=2), batch=BatchSection(size=99)
+    )
+    events, state = run(config, random_pairs(5), Script(metric, [*values, *[worse] * 50]))
+    assert state.best_update == 4
+    assert state.best == 3
+    assert isinstance(events[-1], Stopped)
+    assert isinstance(events[-2], Validated)
+    assert metric in events[-1].reason
+    assert state.update < 10
+    longer = make_config(
+        epochs=50, validation=ValidationSection(every=1, metric=metric, patience=5), batch=BatchSection(size=99)
+    )
+    _, longer_state = run(longer, random_pairs(5), Script(metric, [*values, *[worse] * 50]))
+    assert longer_state.update == state.update + 3
+
+
+def test_validation_leaves_the_model_in_training_mode() -> None:
+    config = make_config(epochs=3, validation=ValidationSection(metric="loss"))
+    model, script = make_model(config), Script("loss", [3, 2, 1])
+    script.model = model
+    for event in train(model, random_pairs(5), config, script, TrainState()):
+        if isinstance(event, Updated):
+            assert model.training
+
+
+def test_a_plateau_lowers_the_learning_rate_and_reports_tell_it() -> None:
+    config = make_config(
+        epochs=5,
+        batch=BatchSection(size=99),
+        optimizer=OptimizerSection(learning_rate=0.08),
+        schedule=ScheduleSection(name="plateau", factor=0.5),
+        validation=ValidationSection(metric="loss", patience=None),
+    )
+    events, _ = run(config, random_pairs(5), Script("loss", [3, 4, 2, 5, 6]))
+    rates = [event.learning_rate for event in events if isinstance(event, Reported)]
+    assert rates == pytest.approx([0.08, 0.08, 0.04, 0.04, 0.02])
+
+
+def test_the_first_update_is_warmed_up() -> None:
+    config = make_config(
+        max_updates=4,
+        log_every=1,
+        optimizer=OptimizerSection(learning_rate=0.3),
+        schedule=ScheduleSection(warmup=3),
+    )
+    events, _ = run(config, random_pairs(5))
+    rates = [event.learning_rate for event in events if isinstance(event, Reported)]
+    assert rates == pytest.approx([0.1, 0.2, 0.3, 0.3])
+
+
+def test_reports_hold_the_mean_over_tokens_since_the_last_one() -> None:
+    config = make_config(
+        epochs=1, log_every=2, batch=BatchSection(size=2), optimizer=OptimizerSection(learning_rate=1e-12)
+    )
+    pairs = random_pairs(8)
+    events, state = run(config, pairs)
+    reports = [event for event in events if isinstance(event, Reported)]
+    assert [event.update for event in reports] == [2, 4]
+    expected = mean_loss(make_model(config), pairs)  # the weights have not moved
+    assert state.tokens == sum(len(pairs.tgt[index]) + 1 for index in range(8))
+    low, high = sorted(event.loss for event in reports)
+    assert low - 1e-6 <= expected <= high + 1e-6
+    once, _ = run(make_config(epochs=1, batch=BatchSection(size=2), optimizer=config.train.optimizer), pairs)
+    (report,) = (event for event in once if isinstance(event, Reported))
+    assert report.loss == pytest.approx(expected, rel=1e-5)
+    assert report.gradient_norm > 0
+    assert report.tokens_per_second > 0
+
+
+def weights_after(seed: int, **options: object) -> list[Tensor]:
+    config = make_config(
+        dropout=0.3,
+        seed=seed,
+        epochs=2,
+        batch=BatchSection(size=4),
+        teacher_forcing=TeacherForcingSection(ratio=0.5, unit="token"),
+        **options,
+    )
+    model = make_model(config, seed)
+    list(train(model, random_pairs(20), config, None, TrainState()))
+    return [parameter.detach() for parameter in model.parameters()]
+
+
+def test_the_same_seed_gives_the_same_weights_bit_for_bit() -> None:
+    assert all(torch.equal(a, b) for a, b in zip(weights_after(3), weights_after(3), strict=True))
+
+
+def test_another_seed_gives_other_weights() -> None:
+    assert not any(torch.equal(a, b) for a, b in zip(weights_after(3), weights_after(4), strict=True))
+
+
+def test_how_often_is_logged_does_not_change_the_weights() -> None:
+    assert all(torch.equal(a, b) for a, b in zip(weights_after(3), weights_after(3, log_every=1), strict=True))
+
+
+def test_a_loss_that_is_not_finite_ends_the_run() -> None:
+    config = make_config(
+        epochs=50, log_every=1, optimizer=OptimizerSection(name="sgd", learning_rate=1e30, clip_norm=None)
+    )
+    with pytest.raises(NmtError) as caught:
+        run(config, random_pairs(20))
+    message = str(caught.value)
+    assert "learning_rate" in message
+    assert "\n" not in message
+    assert "update " in message
+
+
+@pytest.mark.parametrize("decoder", [{"order": "bahdanau"}, {"order": "luong"}, {"input_feeding": True}])
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("ratio", [1.0, 0.5])
+def test_bfloat16_learns_and_keeps_float32_weights(cell: str, decoder: dict[str, object], ratio: float) -> None:
+    config = Config(
+        model=ModelSection(
+            embedding_size=8,
+            dropout=0.1,
+            encoder=EncoderSection(cell=cell, hidden_size=8, num_layers=2),
+            decoder=DecoderSection(cell=cell, hidden_size=16, num_layers=2, **decoder),
+        ),
+        train=TrainSection(
+            max_updates=25,
+            log_every=1,
+            precision="bfloat16",
+            batch=BatchSection(size=99),
+            epochs=99,
+            optimizer=OptimizerSection(learning_rate=0.02),
+            teacher_forcing=TeacherForcingSection(ratio=ratio),
+        ),
+    )
+    torch.manual_seed(0)
+    model = build_model(config.model, SIZE, SIZE)
+    events = list(train(model, random_pairs(30, longest=3), config, None, TrainState()))
+    losses = [event.loss for event in events if isinstance(event, Reported)]
+    assert all(map(math.isfinite, losses))
+    assert losses[0] == pytest.approx(math.log(SIZE), rel=0.1)
+    assert np.mean(losses[-3:]) < 0.9 * losses[0]
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize(
+    ("order", "score", "cell"), [("luong", "general", "lstm"), ("bahdanau", "additive", "gru")], ids="-".join
+)
+def test_a_tiny_model_learns_to_reverse(order: str, score: str, cell: str) -> None:
+    everything = [list(ids) for length in (1, 2, 3, 4) for ids in itertools.product(range(4, SIZE), repeat=length)]
+    order_of = np.random.default_rng(0).permutation(len(everything))
+    unseen = [everything[index] for index in order_of[:100]]
+    seen = [everything[index] for index in order_of[100:]]
+    config = Config(
+        model=ModelSection(
+            embedding_size=16,
+            dropout=0.0,
+            encoder=EncoderSection(cell=cell, hidden_size=24),
+            decoder=DecoderSection(cell=cell, hidden_size=48, order=order),
+            attention=AttentionSection(score=score),
+        ),
+        train=TrainSection(
+            epochs=99,
+            max_updates=300,
+            batch=BatchSection(size=64),
+            optimizer=OptimizerSection(learning_rate=0.01),
+            schedule=ScheduleSection(name="cosine"),
+        ),
+    )
+    torch.manual_seed(1)
+    model = build_model(config.model, SIZE, SIZE)
+    list(train(model, reversals(seen), config, None, TrainState()))
+    assert mean_loss(model, reversals(unseen)) < 0.05
+    lengths = torch.tensor([len(ids) + 1 for ids in unseen])
+    found = greedy_search(model.eval(), pad(unseen, suffix=True), lengths, max_length=20)
+    right = sum(hypothesis.ids == ids[::-1] for hypothesis, ids in zip(found, unseen, strict=True))
+    assert right >= 98

@@ -1,0 +1,209 @@
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.batching import Batch, pad
+from nmt.config import (
+    AttentionSection,
+    DecoderSection,
+    EncoderSection,
+    ModelSection,
+    ScheduleSection,
+    TeacherForcingSection,
+)
+from nmt.decoding.search import greedy_search
+from nmt.model.seq2seq import Seq2Seq, build_model
+from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
+from nmt.training.schedules import LearningRate, draw_choices, forcing_ratio
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ({"name": "constant"}, {1: 1.0, 50: 1.0, 100: 1.0}),
+        ({"name": "constant", "warmup": 10}, {1: 0.1, 9: 0.9, 10: 1.0, 100: 1.0}),
+        ({"name": "plateau"}, {1: 1.0, 100: 1.0}),
+        ({"name": "plateau", "warmup": 4}, {1: 0.25, 3: 0.75, 4: 1.0, 100: 1.0}),
+        (
+            {"name": "inverse_sqrt", "warmup": 4},  # sqrt(4 / update)
+            {1: 0.25, 2: 0.5, 3: 0.75, 4: 1.0, 16: 0.5, 64: 0.25, 100: 0.2},
+        ),
+        (
+            {"name": "cosine", "floor": 0.0},  # (1 + cos(pi u / 100)) / 2
+            {25: (1 + math.sqrt(0.5)) / 2, 50: 0.5, 75: (1 - math.sqrt(0.5)) / 2, 100: 0.0, 120: 0.0},
+        ),
+        ({"name": "cosine", "floor": 0.2}, {50: 0.6, 100: 0.2}),
+        ({"name": "cosine", "floor": 0.0, "warmup": 20}, {5: 0.25, 19: 0.95, 20: 1.0, 60: 0.5, 100: 0.0}),
+        ({"name": "cosine", "floor": 0.1, "warmup": 100}, {50: 0.5, 100: 1.0}),
+    ],
+)
+def test_learning_rate(schedule: dict[str, object], expected: dict[int, float]) -> None:
+    rate = LearningRate(ScheduleSection(**schedule), total_updates=100)
+    assert {update: rate.share(update) for update in expected} == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["constant", "plateau", "inverse_sqrt", "cosine"])
+def test_a_warm_up_rises_to_the_whole_learning_rate_and_never_above(name: str) -> None:
+    rate = LearningRate(ScheduleSection(name=name, warmup=20), total_updates=100)
+    shares = [rate.share(update) for update in range(1, 101)]
+    assert max(shares) == shares[19] == 1.0
+    assert shares[:20] == sorted(shares[:20])
+    assert shares[19:] == sorted(shares[19:], reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("patience", "gains", "expected"),
+    [
+        (0, [False, False, True, False], [0.5, 0.25, 0.25, 0.125]),
+        (1, [False, False, False, False, False], [1.0, 0.5, 0.5, 0.25, 0.25]),
+        (1, [False, True, False, True, False], [1.0] * 5),
+        (2, [True, False, False, False, True, False, False, False], [1.0] * 3 + [0.5] * 4 + [0.25]),
+        (0, [False] * 6, [0.5, 0.25, 0.125, 0.1, 0.1, 0.1]),
+    ],
+)
+def test_plateau_falls_after_validations_without_gain(patience: int, gains: list[bool], expected: list[float]) -> None:
+    rate = LearningRate(ScheduleSection(name="plateau", factor=0.5, patience=patience, floor=0.1), total_updates=100)
+    shares = []
+    for improved in gains:
+        rate.validated(improved)
+        shares.append(rate.share(50))
+    assert shares == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["constant", "inverse_sqrt", "cosine"])
+def test_only_plateau_reacts_to_validations(name: str) -> None:
+    rate = LearningRate(ScheduleSection(name=name, warmup=5), total_updates=100)
+    before = [rate.share(update) for update in range(1, 101)]
+    for _ in range(9):
+        rate.validated(False)
+    assert [rate.share(update) for update in range(1, 101)] == before
+
+
+@pytest.mark.parametrize(
+    ("forcing", "expected"),
+    [
+        ({}, {0: 1.0, 1000: 1.0}),
+        ({"ratio": 0.7}, {0: 0.7, 1000: 0.7}),
+        ({"ratio": 0.7, "minimum": 0.2, "schedule": "linear", "updates": 10}, {0: 0.7, 5: 0.45, 10: 0.2, 99: 0.2}),
+        (
+            {"schedule": "inverse_sigmoid", "updates": 10},  # k / (k + exp(i / k))
+            {0: 10 / 11, 10: 10 / (10 + math.e), 20: 10 / (10 + math.e**2), 10**9: 0.0},
+        ),
+        (
+            {"ratio": 0.9, "minimum": 0.3, "schedule": "inverse_sigmoid", "updates": 5},
+            {0: 0.3 + 0.6 * 5 / 6, 5: 0.3 + 0.6 * 5 / (5 + math.e), 10**9: 0.3},
+        ),
+    ],
+)
+def test_forcing_ratio(forcing: dict[str, object], expected: dict[int, float]) -> None:
+    config = TeacherForcingSection(**forcing)
+    assert {update: forcing_ratio(config, update) for update in expected} == pytest.approx(expected, abs=1e-12)
+
+
+REFERENCE = 4
+OWN = 5
+
+
+def fed(config: TeacherForcingSection, rows: int, length: int, update: int = 0) -> Tensor:
+    """True where the reference is fed, positions 1 and later: [rows, length - 1]."""
+    tgt_in = torch.full((rows, length), REFERENCE)
+    tgt_in[:, 0] = BOS_ID
+    choose = draw_choices(config, update, tgt_in)
+    if choose is None:
+        return torch.ones(rows, length - 1, dtype=torch.bool)
+    logits = torch.nn.functional.one_hot(torch.full((rows,), OWN), 8).float()
+    words = torch.stack([choose(position, logits) for position in range(1, length)], dim=1)
+    assert set(words.unique().tolist()) <= {REFERENCE, OWN}
+    return words == REFERENCE
+
+
+@pytest.mark.parametrize("unit", ["sentence", "token"])
+def test_a_ratio_of_one_always_feeds_the_reference_and_draws_nothing(unit: str) -> None:
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    assert draw_choices(TeacherForcingSection(unit=unit), 0, torch.full((3, 4), REFERENCE)) is None
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("unit", ["sentence", "token"])
+def test_a_ratio_of_zero_never_feeds_the_reference(unit: str) -> None:
+    torch.manual_seed(0)
+    assert not fed(TeacherForcingSection(ratio=0.0, unit=unit), 300, 20).any()
+
+
+@pytest.mark.parametrize("ratio", [0.1, 0.5, 0.9])
+def test_the_unit_of_a_sentence_is_the_whole_sentence(ratio: float) -> None:
+    torch.manual_seed(0)
+    forced = fed(TeacherForcingSection(ratio=ratio, unit="sentence"), 4000, 6)
+    assert (forced.all(dim=1) | ~forced.any(dim=1)).all()
+    error = 4 * math.sqrt(ratio * (1 - ratio) / 4000)  # four standard deviations
+    assert float(forced[:, 0].float().mean()) == pytest.approx(ratio, abs=error)
+
+
+@pytest.mark.parametrize("ratio", [0.1, 0.5, 0.9])
+def test_the_unit_of_a_token_is_drawn_for_each_token(ratio: float) -> None:
+    torch.manual_seed(0)
+    forced = fed(TeacherForcingSection(ratio=ratio, unit="token"), 1000, 11)
+    error = 4 * math.sqrt(ratio * (1 - ratio) / 10000)
+    assert float(forced.float().mean()) == pytest.approx(ratio, abs=error)
+    both = forced[:, 1:] & forced[:, :-1]  # neighbours are independent
+    assert float(both.float().mean()) == pytest.approx(ratio**2, abs=2 * error)
+
+
+def test_the_ratio_is_that_of_the_update() -> None:
+    torch.manual_seed(0)
+    config = TeacherForcingSection(unit="token", schedule="linear", updates=10)
+    assert fed(config, 100, 11, update=0).all()
+    assert float(fed(config, 1000, 11, update=5).float().mean()) == pytest.approx(0.5, abs=0.03)
+    assert not fed(config, 100, 11, update=10).any()
+
+
+def random_model(order: str, input_feeding: bool) -> Seq2Seq:
+    """A float64 model that never prefers PAD or BOS, which no search may produce."""
+    config = ModelSection(
+        embedding_size=3,
+        dropout=0.0,
+        encoder=EncoderSection(hidden_size=2),
+        decoder=DecoderSection(hidden_size=4, order=order, input_feeding=input_feeding),
+        attention=AttentionSection(score="general"),
+    )
+    torch.manual_seed(3)
+    model = build_model(config, 9, 9).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.uniform_(-2, 2)
+        model.decoder.output.bias[[PAD_ID, BOS_ID]] = -100.0
+    return model.eval()
+
+
+@pytest.mark.parametrize(("order", "input_feeding"), [("bahdanau", False), ("luong", False), ("luong", True)])
+def test_without_forcing_the_model_is_fed_what_greedy_search_finds(order: str, input_feeding: bool) -> None:
+    model = random_model(order, input_feeding)
+    sources = [[4, 5, 6], [7], [8, 4, 4, 5], [6, 6], [5, 8, 7]]
+    targets = [[4, 4, 4, 4, 4, 4]] * 5
+    batch = Batch(
+        src=pad(sources, suffix=True),
+        src_lengths=torch.tensor([len(ids) + 1 for ids in sources]),
+        tgt_in=pad(targets, prefix=True),
+        tgt_out=pad(targets, suffix=True),
+        indices=torch.arange(5),
+        num_tokens=35,
+    )
+    choose = draw_choices(TeacherForcingSection(ratio=0.0), 0, batch.tgt_in)
+    with torch.no_grad():
+        logits, _ = model(batch, choose)
+    own = logits.view(5, 7, 9).argmax(dim=-1)
+    found = greedy_search(model, batch.src, batch.src_lengths, max_length=7)
+    for row, hypothesis in enumerate(found):
+        ids = [*hypothesis.ids, EOS_ID][:7]
+        assert own[row, : len(ids)].tolist() == ids
+        log_probs = logits.view(5, 7, 9)[row, : len(ids)].log_softmax(dim=-1)
+        expected = float(log_probs[torch.arange(len(ids)), ids].sum())
+        assert hypothesis.log_prob == pytest.approx(expected, abs=1e-10)
+    assert len({tuple(hypothesis.ids) for hypothesis in found}) > 1
+    fed_back = torch.cat([torch.full((5, 1), BOS_ID), own[:, :-1]], dim=1)
+    with torch.no_grad():
+        forced, _ = model(batch._replace(tgt_in=fed_back))
+    torch.testing.assert_close(forced, logits, rtol=0, atol=1e-10)
