@@ -1,0 +1,128 @@
+import os
+import random
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from nmt.corpus.cleaning import clean_line
+from nmt.files import shipped
+from nmt.text.spacing import Spacing
+from nmt.text.tokenizers import WordTokenizer
+
+LANGUAGES = [("en", 0), ("de", 1)]
+
+
+def marked(text: str) -> tuple[list[str], list[bool]]:
+    """Tokens of a text where `_` stands between tokens that are glued: `I do_n't know_.`"""
+    tokens: list[str] = []
+    blanks: list[bool] = []
+    for word in text.split(" "):
+        parts = word.split("_")
+        tokens += parts
+        blanks += [False] * (len(parts) - 1) + [True]
+    return tokens, blanks
+
+
+def learn(*sentences: str) -> Spacing:
+    return Spacing.learn(marked(sentence) for sentence in sentences)
+
+
+def test_the_notation_of_these_tests() -> None:
+    assert marked("I do_n't know_.") == (["I", "do", "n't", "know", "."], [True, False, True, False, True])
+
+
+@pytest.mark.parametrize(
+    ("sentences", "left", "right"),
+    [
+        ([], set(), set()),
+        (["one two three"], set(), set()),
+        (["I know_.", "You know_, do you_?"], {".", ",", "?"}, set()),
+        (["I do_n't know_.", "Do_n't go_, we do_n't_!"], {"n't", ".", ",", "!"}, set()),
+        (["He_'s here_.", "She_'s not_."], {"'s", "."}, set()),
+        (["see (_here_) now", "here is (_nothing_) to say", "nothing is here"], {")"}, {"("}),
+        (["a (_b_) c", "d (_e_) f", "g (_h_) i"], {")"}, {"("}),
+        (["it costs $_5 now", "or $_6 then", "or $_7 later"], set(), {"$"}),
+        (["ja_, „_nein_“ sagte er", "das „_Haus_“ steht", "„_Ja_“"], {",", "“"}, {"„"}),
+        # Glued once, apart once: not in most cases.
+        (["he can_not go", "he can not go"], set(), set()),
+        (["he can_not go", "we can_not go", "he can not go"], {"not"}, set()),
+    ],
+)
+def test_what_is_glued_is_learnt_from_most_cases(sentences: list[str], left: set[str], right: set[str]) -> None:
+    spacing = learn(*sentences)
+    assert (spacing.left, spacing.right) == (left, right)
+
+
+def test_a_word_seen_only_after_an_opening_mark_is_not_glued_to_other_words() -> None:
+    german = learn(
+        "Er fragte_: „_Wie geht es_?_“", "Sie sagte_: „_Wie schön_!_“", "Wir sagten_: „_Danke_!_“", "Das „_Haus_“ steht_."
+    )
+    assert german.join(["Hallo", ".", "Wie", "geht", "es", "?"]) == "Hallo. Wie geht es?"
+    assert german.join(["Er", "fragte", ":", "„", "Wo", "?", "“"]) == "Er fragte: „Wo?“"
+
+
+def test_a_word_seen_only_after_a_straight_quote_is_not_glued_to_other_words() -> None:
+    english = learn('He asked_, "_How are you_?_"', 'She said_, "_How nice_!_"', 'We said_, "_Thanks_._"')
+    assert english.join(["Hello", ".", "How", "are", "you", "?"]) == "Hello. How are you?"
+
+
+def test_straight_quotes_are_never_learnt() -> None:
+    spacing = learn('he said "_yes_" and "_no_" to us', "she said '_yes_' and '_no_' to us")
+    assert not {'"', "'"} & (spacing.left | spacing.right)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        ([], ""),
+        (["Hi"], "Hi"),
+        (["."], "."),
+        (["Hello", ",", "World", "!"], "Hello, World!"),
+        (["I", "do", "n't", "know", "."], "I don't know."),
+        (["see", "(", "here", ")", ",", "now"], "see (here), now"),
+        (["(", "a", ")"], "(a)"),
+        (["(", "(", "a", ")", ")", "b"], "((a)) b"),
+        (["He", "said", '"', "go", '"', "twice", "."], 'He said "go" twice.'),
+        (['"', "Go", "!", '"', "he", "said", "."], '"Go!" he said.'),
+        (['"', "a", '"', "and", '"', "b", '"'], '"a" and "b"'),
+        (['"', "a", "'", "b", "'", "c", '"'], "\"a 'b' c\""),
+        (['"', "a"], '"a'),
+        (['"', "a", '"', '"', "b", '"'], '"a" "b"'),
+        (['"'], '"'),
+        (["a", "b"], "a b"),
+        (["never", "seen", "#"], "never seen #"),
+    ],
+)
+def test_tokens_are_joined(tokens: list[str], text: str) -> None:
+    assert Spacing([".", ",", "!", ")", "n't"], ["("]).join(tokens) == text
+
+
+def restored(language: str, learnt_from: list[str], sentences: list[str]) -> float:
+    """Share of sentences that spaCy's words and the spacing learnt from other text give back exactly."""
+    tokenizer = WordTokenizer(language)
+    tokenizer.learn_spacing(learnt_from)
+    joined = [tokenizer.detokenize(tokens) for tokens in tokenizer.tokenize(sentences)]
+    return sum(map(str.__eq__, joined, sentences)) / len(sentences)
+
+
+@pytest.mark.parametrize(("language", "column"), LANGUAGES)
+def test_every_sentence_of_the_sample_is_restored(language: str, column: int) -> None:
+    lines = shipped("data/sample/deu.txt").read_text(encoding="utf-8").splitlines()
+    sentences = sorted({line.split("\t")[column] for line in lines})
+    assert len(sentences) > 1000
+    assert restored(language, sentences, sentences) == 1
+
+
+@pytest.mark.parametrize(("language", "column", "floor"), [("en", 0, 0.995), ("de", 1, 0.992)])
+def test_sentences_of_tatoeba_are_restored_by_rules_learnt_elsewhere(language: str, column: int, floor: float) -> None:
+    """Measured: 99.75% of the English and 99.45% of the German sentences."""
+    folder = Path(os.environ.get("NMT_BENCH_DATA", "../shared/data"))
+    archives = sorted(folder.glob("tatoeba-deu-eng-*.zip"))
+    if not archives:
+        pytest.skip(f"no tatoeba-deu-eng-*.zip in {folder.resolve()}; set NMT_BENCH_DATA")
+    with zipfile.ZipFile(archives[0]) as archive:
+        lines = archive.read("deu.txt").decode("utf-8").splitlines()
+    sentences = sorted({clean_line(line.split("\t")[column]) for line in lines})
+    random.Random(1).shuffle(sentences)
+    assert restored(language, sentences[2_000:12_000], sentences[:2_000]) >= floor

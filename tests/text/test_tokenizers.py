@@ -1,0 +1,254 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.errors import ConfigError, DataError
+from nmt.files import read_json, shipped, write_json
+from nmt.text.spacing import Spacing
+from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer, load_tokenizer
+from nmt.text.vocabulary import UNK_ID, Vocabulary
+
+SAMPLE = [line.split("\t")[1] for line in shipped("data/sample/deu.txt").read_text(encoding="utf-8").splitlines()[::2]]
+SEEN = sorted(set("".join(SAMPLE)))
+BPE = SubwordTokenizer.learn(SAMPLE, algorithm="bpe", vocabulary_size=300)
+UNIGRAM = SubwordTokenizer.learn(SAMPLE, algorithm="unigram", vocabulary_size=200)
+WORDS = WordTokenizer("de")
+WORDS.learn_spacing(SAMPLE)
+
+every_tokenizer = pytest.mark.parametrize(
+    "tokenizer", [BPE, UNIGRAM, WORDS, WhitespaceTokenizer()], ids=["bpe", "unigram", "spacy", "whitespace"]
+)
+subwords = pytest.mark.parametrize("tokenizer", [BPE, UNIGRAM], ids=["bpe", "unigram"])
+algorithms = pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+
+
+def single_spaces(text: str) -> str:
+    return " ".join(text.split())
+
+
+seen_text = st.text(st.sampled_from(SEEN), max_size=60).map(single_spaces)
+word_text = st.lists(
+    st.text(st.characters(min_codepoint=33, max_codepoint=0x24F, exclude_categories=["C", "Z"]), min_size=1)
+).map(" ".join)
+
+
+def tokens_of(tokenizer: Tokenizer, text: str) -> list[str]:
+    [tokens] = tokenizer.tokenize([text])
+    return tokens
+
+
+@every_tokenizer
+def test_text_of_the_sample_is_restored(tokenizer: Tokenizer) -> None:
+    assert [tokenizer.detokenize(tokens) for tokens in tokenizer.tokenize(SAMPLE[:500])] == SAMPLE[:500]
+
+
+@every_tokenizer
+def test_an_empty_line_has_no_tokens(tokenizer: Tokenizer) -> None:
+    assert list(tokenizer.tokenize(["", SAMPLE[0], " ", ""]))[0::2] == [[], []]
+    assert list(tokenizer.tokenize([])) == []
+    assert tokens_of(tokenizer, "") == []
+    assert tokenizer.detokenize([]) == ""
+
+
+@every_tokenizer
+def test_a_line_is_tokenised_the_same_whatever_its_neighbours(tokenizer: Tokenizer) -> None:
+    lines = SAMPLE[:40]
+    assert list(tokenizer.tokenize(lines)) == [tokens_of(tokenizer, line) for line in lines]
+
+
+@subwords
+@given(text=seen_text)
+def test_subwords_restore_any_text_of_seen_characters(tokenizer: SubwordTokenizer, text: str) -> None:
+    tokens = tokens_of(tokenizer, text)
+    assert "".join(tokens) == ("▁" + text.replace(" ", "▁") if text else "")
+    assert tokenizer.detokenize(tokens) == text
+
+
+@subwords
+@given(text=word_text)
+def test_subwords_restore_text_of_unseen_characters(tokenizer: SubwordTokenizer, text: str) -> None:
+    assert tokenizer.detokenize(tokens_of(tokenizer, text)) == text
+
+
+@settings(deadline=None)
+@given(text=word_text)
+def test_words_lose_nothing_but_blanks(text: str) -> None:
+    assert "".join(tokens_of(WORDS, text)) == text.replace(" ", "")
+
+
+@given(text=word_text)
+def test_whitespace_restores_any_text(text: str) -> None:
+    tokenizer = WhitespaceTokenizer()
+    assert tokenizer.detokenize(tokens_of(tokenizer, text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("I don't know.", ["I", "do", "n't", "know", "."]),
+        ("He's (very) old, isn't he?", ["He", "'s", "(", "very", ")", "old", ",", "is", "n't", "he", "?"]),
+        ('"Stop!" she said.', ['"', "Stop", "!", '"', "she", "said", "."]),
+    ],
+)
+def test_words_by_hand(text: str, tokens: list[str]) -> None:
+    assert tokens_of(WordTokenizer("en"), text) == tokens
+
+
+@subwords
+def test_unknown_characters_stay_as_text_and_have_no_id(tokenizer: SubwordTokenizer) -> None:
+    assert not {"☃", "ж"} & set(SEEN)
+    pieces = {piece for tokens in tokenizer.tokenize(SAMPLE) for piece in tokens}
+    vocabulary = Vocabulary(sorted(pieces))
+    tokens = tokens_of(tokenizer, "Das ☃ж ist alt.")
+    unknown = [token for token, index in zip(tokens, vocabulary.encode(tokens), strict=True) if index == UNK_ID]
+    assert unknown == ["☃ж"]
+    assert tokenizer.detokenize(tokens) == "Das ☃ж ist alt."
+
+
+@every_tokenizer
+@pytest.mark.parametrize("text", ["<s>", "</s>", "<pad> <unk>", "Das <s> ist </s> alt."])
+def test_text_that_looks_like_a_special_token_is_text(tokenizer: Tokenizer, text: str) -> None:
+    tokens = tokens_of(tokenizer, text)
+    assert "".join(tokens).replace("▁", "") == text.replace(" ", "")
+    assert all(index in (UNK_ID, *range(4, 10_000)) for index in Vocabulary([]).encode(tokens))
+
+
+@algorithms
+def test_subwords_are_learnt_the_same_twice(algorithm: str, tmp_path: Path) -> None:
+    first, second = (
+        SubwordTokenizer.learn(iter(SAMPLE), algorithm=algorithm, vocabulary_size=150)  # type: ignore[arg-type]
+        for _ in range(2)
+    )
+    first.save(tmp_path, "src")
+    second.save(tmp_path, "tgt")
+    assert (tmp_path / "src.subwords.model").read_bytes() == (tmp_path / "tgt.subwords.model").read_bytes()
+    assert list(first.tokenize(SAMPLE)) == list(second.tokenize(SAMPLE))
+
+
+@algorithms
+def test_lowercase_subwords(algorithm: str) -> None:
+    tokenizer = SubwordTokenizer.learn(
+        SAMPLE,
+        algorithm=algorithm,  # type: ignore[arg-type]
+        vocabulary_size=150,
+        lowercase=True,
+    )
+    assert tokenizer.detokenize(tokens_of(tokenizer, "Ich KENNE den Ärger.")) == "ich kenne den ärger."
+    pieces = {piece for tokens in tokenizer.tokenize(SAMPLE) for piece in tokens}
+    assert all(piece == piece.lower() for piece in pieces)
+
+
+def test_lowercase_words_and_blanks() -> None:
+    assert tokens_of(WordTokenizer("de", lowercase=True), "Ärger, WIE hier.") == ["ärger", ",", "wie", "hier", "."]
+    assert tokens_of(WhitespaceTokenizer(lowercase=True), "Ärger, WIE") == ["ärger,", "wie"]
+
+
+def test_lowercase_words_learn_the_spacing_of_lowercase_text() -> None:
+    tokenizer = WordTokenizer("en", lowercase=True)
+    tokenizer.learn_spacing(["He DOESN'T know.", "SHE DIDN'T go."])
+    assert {"n't", "."} <= tokenizer.spacing.left
+    assert tokenizer.detokenize(tokens_of(tokenizer, "He DIDN'T know.")) == "he didn't know."
+
+
+@algorithms
+def test_more_pieces_than_the_text_has_are_refused_with_advice(algorithm: str) -> None:
+    with pytest.raises(DataError, match=r"^cannot learn 50000 .* at most \d+; lower text\.subword\.vocabulary_size$"):
+        SubwordTokenizer.learn(SAMPLE, algorithm=algorithm, vocabulary_size=50_000)  # type: ignore[arg-type]
+
+
+@algorithms
+def test_fewer_pieces_than_characters_are_refused_with_advice(algorithm: str) -> None:
+    with pytest.raises(
+        DataError,
+        match=r"^cannot learn 10 .* has \d+ different characters; raise text\.subword\.vocabulary_size$",
+    ):
+        SubwordTokenizer.learn(SAMPLE, algorithm=algorithm, vocabulary_size=10)  # type: ignore[arg-type]
+
+
+@algorithms
+@pytest.mark.parametrize("lines", [[], ["", ""]])
+def test_subwords_need_text(algorithm: str, lines: list[str]) -> None:
+    with pytest.raises(DataError, match="cannot learn 100"):
+        SubwordTokenizer.learn(lines, algorithm=algorithm, vocabulary_size=100)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("language", ["zz", "english", "x y"])
+def test_a_language_that_spacy_does_not_know_is_one_line(language: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        WordTokenizer(language)
+    message = str(caught.value)
+    assert message.startswith(f"language {language!r}: ")
+    assert message.endswith("use text.tokenizer: subword or whitespace")
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    "tokenizer",
+    [
+        BPE,
+        UNIGRAM,
+        SubwordTokenizer.learn(SAMPLE, algorithm="bpe", vocabulary_size=150, lowercase=True),
+        WORDS,
+        WordTokenizer("en", lowercase=True, spacing=Spacing(["."], ["("])),
+        WhitespaceTokenizer(),
+        WhitespaceTokenizer(lowercase=True),
+    ],
+    ids=["bpe", "unigram", "lowercase bpe", "spacy", "lowercase spacy", "whitespace", "lowercase whitespace"],
+)
+def test_a_saved_tokenizer_does_the_same(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    tokenizer.save(tmp_path, "src")
+    tokenizer.save(tmp_path, "tgt")
+    loaded = load_tokenizer(tmp_path, "src")
+    assert type(loaded) is type(tokenizer)
+    lines = [*SAMPLE[:200], "", "He isn't (here) ☃.", "Das ÜBEL <s>"]
+    tokens = list(tokenizer.tokenize(lines))
+    assert list(loaded.tokenize(lines)) == tokens
+    assert list(map(loaded.detokenize, tokens)) == list(map(tokenizer.detokenize, tokens))
+
+
+def test_the_library_and_its_version_are_recorded(tmp_path: Path) -> None:
+    WORDS.save(tmp_path, "src")
+    BPE.save(tmp_path, "tgt")
+    assert read_json(tmp_path / "src.tokenizer.json")["spacy_version"].startswith("3.")
+    assert read_json(tmp_path / "tgt.tokenizer.json")["sentencepiece_version"]
+
+
+GOOD = {"kind": "spacy", "language": "en", "lowercase": False, "glue_left": ["."], "glue_right": []}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        [],
+        "spacy",
+        None,
+        {},
+        {"kind": "spacy"},
+        {"kind": "whitespace"},
+        {"kind": "newest", "lowercase": False},
+        {key: value for key, value in GOOD.items() if key != "glue_left"},
+        {key: value for key, value in GOOD.items() if key != "language"},
+        GOOD | {"glue_left": 3},
+        GOOD | {"glue_right": [["a"]]},
+        {"kind": "subword", "lowercase": False},
+    ],
+)
+def test_damaged_settings_are_a_data_error(settings: object, tmp_path: Path) -> None:
+    write_json(tmp_path / "src.tokenizer.json", settings)
+    with pytest.raises(DataError, match=r"src\."):
+        load_tokenizer(tmp_path, "src")
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage"])
+def test_a_damaged_model_is_a_data_error(content: bytes, tmp_path: Path) -> None:
+    BPE.save(tmp_path, "src")
+    (tmp_path / "src.subwords.model").write_bytes(content)
+    with pytest.raises(DataError, match=r"src\."):
+        load_tokenizer(tmp_path, "src")
+
+
+def test_a_missing_file_is_a_data_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"src\.tokenizer\.json: missing"):
+        load_tokenizer(tmp_path, "src")

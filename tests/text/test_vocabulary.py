@@ -1,0 +1,95 @@
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.errors import DataError
+from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, Vocabulary
+
+COUNTS = Counter({"the": 5, "cat": 2, "bat": 2, "Zoo": 2, "älter": 1, "ant": 1})
+
+
+@pytest.mark.parametrize(
+    ("min_count", "max_size", "expected"),
+    [
+        (1, None, ["the", "Zoo", "bat", "cat", "ant", "älter"]),
+        (2, None, ["the", "Zoo", "bat", "cat"]),
+        (3, None, ["the"]),
+        (6, None, []),
+        (1, 2, ["the", "Zoo"]),
+        (1, 5, ["the", "Zoo", "bat", "cat", "ant"]),
+        (1, 100, ["the", "Zoo", "bat", "cat", "ant", "älter"]),
+        (2, 3, ["the", "Zoo", "bat"]),
+    ],
+)
+def test_the_most_frequent_come_first_and_ties_are_alphabetical(
+    min_count: int, max_size: int | None, expected: list[str]
+) -> None:
+    vocabulary = Vocabulary.from_counts(COUNTS, min_count=min_count, max_size=max_size)
+    assert vocabulary.tokens == [*SPECIAL_TOKENS, *expected]
+    assert len(vocabulary) == 4 + len(expected)
+
+
+@given(st.permutations(sorted(COUNTS)))
+def test_the_order_of_the_text_does_not_matter(order: list[str]) -> None:
+    assert Vocabulary.from_counts(Counter({token: COUNTS[token] for token in order})) == Vocabulary.from_counts(COUNTS)
+
+
+def test_special_tokens_have_the_first_four_ids() -> None:
+    assert (PAD_ID, UNK_ID, BOS_ID, EOS_ID) == (0, 1, 2, 3)
+    assert Vocabulary([]).decode(range(4)) == ["<pad>", "<unk>", "<s>", "</s>"]
+
+
+def test_tokens_become_ids_and_tokens_again() -> None:
+    vocabulary = Vocabulary(["a", "b"])
+    assert vocabulary.encode(["b", "a", "c", "b"]) == [5, 4, UNK_ID, 5]
+    assert vocabulary.decode([5, 4, UNK_ID, 5]) == ["b", "a", "<unk>", "b"]
+    assert vocabulary.encode([]) == []
+
+
+@pytest.mark.parametrize("text", SPECIAL_TOKENS)
+def test_text_cannot_make_a_special_token(text: str) -> None:
+    assert Vocabulary(["a"]).encode([text, "a"]) == [UNK_ID, 4]
+    counted = Vocabulary.from_counts(Counter({text: 9, "a": 1}))
+    assert counted.tokens == [*SPECIAL_TOKENS, "a"]
+    assert counted.encode([text, "a"]) == [UNK_ID, 4]
+
+
+@given(st.lists(st.text()))
+def test_no_text_is_encoded_as_padding_or_as_a_boundary(tokens: list[str]) -> None:
+    vocabulary = Vocabulary.from_counts(Counter(tokens))
+    ids = vocabulary.encode(tokens)
+    assert not {PAD_ID, BOS_ID, EOS_ID} & set(ids)
+    assert [token for token in tokens if token not in SPECIAL_TOKENS] == vocabulary.decode(
+        index for index in ids if index != UNK_ID
+    )
+
+
+def test_a_token_stands_in_a_vocabulary_once() -> None:
+    with pytest.raises(ValueError, match="twice"):
+        Vocabulary(["a", "a"])
+
+
+def test_a_saved_vocabulary_is_loaded_as_it_was(tmp_path: Path) -> None:
+    vocabulary = Vocabulary(["▁ä", "\u2028", '"', "\\", "🙂", "", " "])
+    vocabulary.save(tmp_path / "v.json")
+    loaded = Vocabulary.load(tmp_path / "v.json")
+    assert loaded == vocabulary
+    assert hash(loaded) == hash(vocabulary)
+    assert loaded != Vocabulary(["▁ä"])
+    assert loaded != vocabulary.tokens
+
+
+@pytest.mark.parametrize("content", ["", "{", "{}", '"abc"', "[1]", '["a", null]', '["a", "a"]', '["<s>"]', "[[]]"])
+def test_a_damaged_vocabulary_is_a_data_error(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "v.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=r"v\.json: "):
+        Vocabulary.load(path)
+
+
+def test_a_missing_vocabulary_is_a_data_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"v\.json: missing"):
+        Vocabulary.load(tmp_path / "v.json")
