@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.dataset import EncodedPairs, Sequences
+from nmt.dataset import EncodedPairs
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 
@@ -133,8 +133,3 @@ def iterate_batches(pairs: EncodedPairs, plan: Sequence[NDArray[np.int64]]) -> I
 def epoch_generator(seed: int, epoch: int) -> np.random.Generator:
     """The random numbers that order one epoch: they depend on seed and epoch alone."""
     return np.random.default_rng((seed, epoch))
-
-
-def one_sided(src: Sequences) -> EncodedPairs:
-    """Sources without targets, as pairs with empty targets."""
-    return EncodedPairs(src, Sequences.pack([[] for _ in range(len(src))]))
