@@ -37,10 +37,10 @@ def test_the_notation_of_these_tests() -> None:
     [
         ([], set(), set()),
         (["one two three"], set(), set()),
-        (["I know_.", "You know_, do you_?"], {".", ",", "?"}, set()),
+        (["I know_.", "You know_, do you_?", "We go_, they go on_."], {".", ",", "?"}, set()),
         (["I do_n't know_.", "Do_n't go_, we do_n't_!"], {"n't", ".", ",", "!"}, set()),
         (["He_'s here_.", "She_'s not_."], {"'s", "."}, set()),
-        (["see (_here_) now", "here is (_nothing_) to say", "nothing is here"], {")"}, {"("}),
+        (["see (_here_) now", "here is (_nothing_) to say", "and nothing is here"], {")"}, {"("}),
         (["a (_b_) c", "d (_e_) f", "g (_h_) i"], {")"}, {"("}),
         (["it costs $_5 now", "or $_6 then", "or $_7 later"], set(), {"$"}),
         (["ja_, „_nein_“ sagte er", "das „_Haus_“ steht", "„_Ja_“"], {",", "“"}, {"„"}),
@@ -56,7 +56,10 @@ def test_what_is_glued_is_learnt_from_most_cases(sentences: list[str], left: set
 
 def test_a_word_seen_only_after_an_opening_mark_is_not_glued_to_other_words() -> None:
     german = learn(
-        "Er fragte_: „_Wie geht es_?_“", "Sie sagte_: „_Wie schön_!_“", "Wir sagten_: „_Danke_!_“", "Das „_Haus_“ steht_."
+        "Er fragte_: „_Wie geht es_?_“",
+        "Sie sagte_: „_Wie schön_!_“",
+        "Wir sagten_: „_Danke_!_“",
+        "Das „_Haus_“ steht_.",
     )
     assert german.join(["Hallo", ".", "Wie", "geht", "es", "?"]) == "Hallo. Wie geht es?"
     assert german.join(["Er", "fragte", ":", "„", "Wo", "?", "“"]) == "Er fragte: „Wo?“"

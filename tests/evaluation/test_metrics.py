@@ -1,0 +1,174 @@
+import math
+import random
+from typing import Literal
+
+import pytest
+import sacrebleu
+
+from nmt.config import TextSection
+from nmt.evaluation.metrics import Score, ScoringRules, as_json, compare_systems, score_corpus
+
+CASED = ScoringRules()
+HYPOTHESES = ["The cat sat on the mat.", "He doesn't know it, does he?", "A dog", ""]
+REFERENCES = [
+    ["The cat sat on a mat.", "A cat was sitting on the mat."],
+    ["He does not know it, does he?"],
+    ["A dog barks.", "The dog is barking.", "A dog is barking."],
+    ["Nothing."],
+]
+
+
+def bleu_of(precisions: list[float], brevity: float = 1) -> float:
+    return 100 * brevity * math.prod(precisions) ** 0.25
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "reference", "expected"),
+    [
+        # One of five different words is wrong: 5 of 6 words, 3 of 5, 2 of 4 and 1 of 3 n-grams are right.
+        ("the cat sat on the mat", "the cat sat on a mat", bleu_of([5 / 6, 3 / 5, 2 / 4, 1 / 3])),
+        # All n-grams are right, but four words stand for six.
+        ("the cat sat on", "the cat sat on the mat", bleu_of([1, 1, 1, 1], math.exp(1 - 6 / 4))),
+        # `the` counts twice at most, as in the reference; smoothing halves what has no match, and halves it again.
+        ("the the the the the", "the cat sat on the mat", bleu_of([2 / 5, 1 / 8, 1 / 12, 1 / 16], math.exp(1 - 6 / 5))),
+        ("the cat sat on the mat", "the cat sat on the mat", 100),
+    ],
+)
+def test_bleu_by_hand(hypothesis: str, reference: str, expected: float) -> None:
+    assert score_corpus([hypothesis], [[reference]], CASED)["bleu"].value == pytest.approx(expected)
+
+
+def test_scores_are_those_of_sacrebleu() -> None:
+    references = [first for first, *_ in REFERENCES]
+    found = score_corpus(HYPOTHESES, [[reference] for reference in references], CASED)
+    assert found["bleu"].value == sacrebleu.corpus_bleu(HYPOTHESES, [references]).score
+    assert found["chrf"].value == sacrebleu.corpus_chrf(HYPOTHESES, [references]).score
+    assert (found["bleu"].name, found["chrf"].name) == ("BLEU", "chrF")
+    assert found["bleu"].signature == f"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:{sacrebleu.__version__}"
+    assert found["chrf"].signature == (f"nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:{sacrebleu.__version__}")
+
+
+def test_sentences_may_have_different_numbers_of_references() -> None:
+    found = score_corpus(HYPOTHESES, REFERENCES, CASED)
+    # A reference given twice is a reference given once.
+    filled = [[*refs, *refs[:1] * (3 - len(refs))] for refs in REFERENCES]
+    same = score_corpus(HYPOTHESES, filled, CASED)
+    assert found["bleu"].value == pytest.approx(same["bleu"].value)
+    assert found["chrf"].value == pytest.approx(same["chrf"].value)
+    assert "nrefs:var|" in found["bleu"].signature
+    assert "nrefs:3|" in same["bleu"].signature
+
+
+def test_more_references_can_only_be_met_better() -> None:
+    one = score_corpus(HYPOTHESES, [refs[:1] for refs in REFERENCES], CASED)["bleu"].value
+    assert score_corpus(HYPOTHESES, REFERENCES, CASED)["bleu"].value > one
+
+
+def test_a_translation_may_match_any_of_its_references_but_no_other() -> None:
+    references = [["a b c d e f", "g h i j k l"], ["m n o p q r"]]
+    assert score_corpus(["g h i j k l", "m n o p q r"], references, CASED)["bleu"].value == pytest.approx(100)
+    assert score_corpus(["m n o p q r", "g h i j k l"], references, CASED)["bleu"].value < 5
+
+
+def test_an_empty_translation_scores_nothing() -> None:
+    found = score_corpus([""], [["a b c d"]], CASED)
+    assert (found["bleu"].value, found["chrf"].value) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("lowercase", "tokenizer", "expected"),
+    [
+        (False, "subword", ScoringRules(False, "13a")),
+        (True, "subword", ScoringRules(True, "13a")),
+        (False, "spacy", ScoringRules(False, "13a")),
+        (True, "whitespace", ScoringRules(True, "none")),
+        (False, "whitespace", ScoringRules(False, "none")),
+    ],
+)
+def test_the_rules_follow_from_the_text(
+    lowercase: bool, tokenizer: Literal["spacy", "subword", "whitespace"], expected: ScoringRules
+) -> None:
+    rules = ScoringRules.for_text(TextSection(lowercase=lowercase, tokenizer=tokenizer))
+    assert rules == expected
+    signature = score_corpus(["a"], [["a"]], rules)["bleu"].signature.split("|")
+    assert ("case:lc" if lowercase else "case:mixed") in signature
+    assert ("tok:none" if tokenizer == "whitespace" else "tok:13a") in signature
+
+
+def test_a_lowercase_model_is_scored_lowercase() -> None:
+    hypotheses, references = ["the cat sat on the mat"], [["The Cat sat on the MAT"]]
+    lowercase = ScoringRules(lowercase=True)
+    assert score_corpus(hypotheses, references, lowercase)["bleu"].value == pytest.approx(100)
+    assert score_corpus(hypotheses, references, lowercase)["chrf"].value == pytest.approx(100)
+    assert "case:lc" in score_corpus(hypotheses, references, lowercase)["chrf"].signature
+    assert score_corpus(hypotheses, references, CASED)["bleu"].value < 50
+
+
+def test_tokenised_text_is_scored_as_it_stands() -> None:
+    hypotheses, references = ["a b c d."], [["a b c d ."]]
+    assert score_corpus(hypotheses, references, CASED)["bleu"].value == pytest.approx(100)
+    # As it stands the last of the four words is wrong and one word is missing; no 4-gram is right.
+    expected = bleu_of([3 / 4, 2 / 3, 1 / 2, 1 / 2], math.exp(1 - 5 / 4))
+    rules = ScoringRules(tokenize="none")
+    assert score_corpus(hypotheses, references, rules)["bleu"].value == pytest.approx(expected)
+
+
+WORDS = ["the", "a", "cat", "dog", "sat", "ran", "on", "under", "mat", "tree", "old", "new", "red", "green", "big"]
+
+
+def make_systems() -> tuple[list[str], list[str], list[str], list[list[str]]]:
+    """Good and bad translations of 80 sentences, those of a system as good as the bad one, and references."""
+    source = random.Random(3)
+
+    def spoil(sentence: list[str], share: float) -> str:
+        return " ".join(source.choice(WORDS) if source.random() < share else word for word in sentence)
+
+    sentences = [source.choices(WORDS, k=12) for _ in range(80)]
+    good, bad, other = ([spoil(sentence, share) for sentence in sentences] for share in (0.1, 0.3, 0.3))
+    return good, bad, other, [[" ".join(sentence)] for sentence in sentences]
+
+
+def test_systems_are_compared_with_the_first() -> None:
+    good, bad, other, references = make_systems()
+    found = compare_systems(
+        [("bad", bad), ("good", good), ("other", other)], references, ScoringRules(lowercase=True), samples=200
+    )
+    assert [comparison.name for comparison in found] == ["bad", "good", "other"]
+    assert found[0].p_value is None
+    assert found[1].p_value is not None
+    assert found[1].p_value < 0.02
+    assert found[2].p_value is not None
+    assert found[2].p_value > 0.05
+    for comparison, hypotheses in zip(found, (bad, good, other), strict=True):
+        assert comparison.score == score_corpus(hypotheses, references, ScoringRules(lowercase=True))["bleu"].value
+        assert abs(comparison.mean - comparison.score) < comparison.confidence
+        assert 0 < comparison.confidence < 20
+        assert "case:lc" in comparison.signature
+
+
+def test_identical_systems_do_not_differ() -> None:
+    _, bad, _, references = make_systems()
+    [baseline, same] = compare_systems([("a", bad), ("b", list(bad))], references, CASED, samples=100)
+    assert baseline.score == same.score
+    assert same.p_value == pytest.approx(1)
+
+
+def test_a_comparison_is_the_same_twice() -> None:
+    good, bad, _, references = make_systems()
+    systems = [("a", bad), ("b", good)]
+    first, second = (compare_systems(systems, references, CASED, samples=100) for _ in range(2))
+    assert first == second
+
+
+def test_systems_are_compared_on_all_references() -> None:
+    good, bad, _, references = make_systems()
+    more = [[*refs, *([bad[0]] if index == 0 else [])] for index, refs in enumerate(references)]
+    found = compare_systems([("a", bad), ("b", good)], more, CASED, samples=100)
+    assert found[0].score == score_corpus(bad, more, CASED)["bleu"].value
+    assert "nrefs:var" in found[0].signature
+
+
+def test_scores_become_plain_values() -> None:
+    assert as_json({"bleu": Score("BLEU", 12.5, "sig")}) == {
+        "bleu": {"name": "BLEU", "value": 12.5, "signature": "sig"}
+    }

@@ -1,0 +1,396 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.config import Config, load_config
+from nmt.dataset import DataDirectory, EncodedPairs, open_data, read_examples
+from nmt.errors import ConfigError, DataError
+from nmt.files import read_json, shipped
+from nmt.text.processor import load_processor
+from nmt.text.tokenizers import SubwordTokenizer, WordTokenizer
+from nmt.text.vocabulary import SPECIAL_TOKENS, UNK_ID, Vocabulary
+from nmt.workflow.preprocess import preprocess, with_sources
+
+Pairs = list[tuple[str, str]]
+
+NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+PAIRS: Pairs = [(f"I have {word} .", f"ich habe {word.upper()} .") for word in NUMBERS]
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write_lines(name: str, lines: list[str]) -> str:
+    Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return name
+
+
+def write_table(pairs: Pairs, name: str = "corpus.tsv") -> str:
+    return write_lines(name, ["\t".join(pair) for pair in pairs])
+
+
+def write_splits(**splits: Pairs) -> list[str]:
+    """Two files for each split."""
+    return [
+        write_lines(f"{name}.{side}", [pair[side] for pair in pairs])
+        for name, pairs in splits.items()
+        for side in (0, 1)
+    ]
+
+
+def make_config(**sections: dict[str, Any]) -> Config:
+    data = {"source": "corpus.tsv", "split": {"valid_size": 2, "test_size": 3}, **sections.pop("data", {})}
+    text = {"tokenizer": "whitespace", **sections.pop("text", {})}
+    return Config.model_validate({"name": "made", "data": data, "text": text, **sections})
+
+
+def run(config: Config, output: str = "out", *, overwrite: bool = False) -> dict[str, Any]:
+    return preprocess(config, Path(output), overwrite=overwrite, say=lambda line: None)
+
+
+def decoded(data: DataDirectory, pairs: EncodedPairs) -> Pairs:
+    """Encoded pairs as text, tokens joined by blanks."""
+    return [
+        (
+            " ".join(data.src_vocabulary.decode(pairs.src[index])),
+            " ".join(data.tgt_vocabulary.decode(pairs.tgt[index])),
+        )
+        for index in range(len(pairs))
+    ]
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def examples_of(split: str, output: str = "out") -> Pairs:
+    return [(e.src, reference) for e in read_examples(Path(output) / f"{split}.jsonl") for reference in e.references]
+
+
+def test_the_data_directory_holds_the_corpus_once() -> None:
+    write_table(PAIRS)
+    run(make_config())
+    data = open_data(Path("out"))
+    train, valid, test = decoded(data, data.train), examples_of("valid"), examples_of("test")
+    assert sorted(train + valid + test) == sorted(PAIRS)
+    assert (len(train), len(valid), len(test)) == (7, 2, 3)
+    assert data.config == make_config()
+    assert sorted(contents(Path("out"))) == sorted(
+        ["config.yaml", "data.json", "report.json", "test.jsonl", "valid.jsonl"]
+        + [f"{split}.{side}.{kind}.npy" for split in ("train", "valid", "test") for side in ("src", "tgt")
+           for kind in ("ids", "offsets")]
+        + [f"text/{side}.{kind}.json" for side in ("src", "tgt") for kind in ("tokenizer", "vocabulary")]
+    )  # fmt: skip
+
+
+def test_encoded_validation_pairs_are_the_examples() -> None:
+    write_table(PAIRS)
+    run(make_config())
+    data = open_data(Path("out"))
+
+    def known_words(text: str, vocabulary: Vocabulary) -> str:
+        return " ".join(word if word in vocabulary.tokens else "<unk>" for word in text.split())
+
+    expected = [
+        (known_words(src, data.src_vocabulary), known_words(tgt, data.tgt_vocabulary))
+        for src, tgt in examples_of("valid")
+    ]
+    assert decoded(data, data.valid) == expected
+    assert all("<unk>" in src for src, _ in expected)  # each sentence has a number of its own
+
+
+def test_the_vocabulary_is_of_the_training_text_alone() -> None:
+    write_table(PAIRS)
+    run(make_config())
+    data = open_data(Path("out"))
+    in_training = {word for src, _ in decoded(data, data.train) for word in src.split()}
+    assert data.src_vocabulary.tokens[:7] == [*SPECIAL_TOKENS, ".", "I", "have"]
+    assert set(data.src_vocabulary.tokens) == in_training | set(SPECIAL_TOKENS)
+    for src, _ in examples_of("test"):
+        assert [index == UNK_ID for index in data.src_vocabulary.encode(src.split())] == [False, False, True, False]
+
+
+def test_the_report_counts_by_hand() -> None:
+    rows = [f"{src}\t{tgt}" for src, tgt in PAIRS]
+    rows += [
+        "one column only",
+        rows[0],  # duplicate
+        "\tohne Quelle",  # empty
+        "a b c d e f\tzu lang",  # six words
+        "so  many   blanks\tso viele Leerzeichen",
+        "u\u0308ber\tsieben",  # not composed
+    ]
+    write_lines("corpus.tsv", rows)
+    report = run(make_config(data={"cleaning": {"max_length": 5}}, text={"max_length": 4}))
+    assert report == read_json(Path("out/report.json"))
+    assert report["lines_without_columns"] == 1
+    assert report["cleaning"] == {
+        "read": 17,
+        "normalised": 1,
+        "whitespace": 1,
+        "empty": 1,
+        "too_short": 0,
+        "too_long": 1,
+        "duplicate": 1,
+        "kept": 14,
+    }
+    assert report["given_splits"] is False
+    assert report["pairs"] == {"train": 9, "valid": 2, "test": 3}
+    assert report["sources"] == {"valid": 2, "test": 3}
+    assert (report["components"], report["largest_component"]) == (14, 1)
+    assert report["overlap"] == {
+        "valid": {"sources": 0, "targets": 0, "examples": 2},
+        "test": {"sources": 0, "targets": 0, "examples": 3},
+    }
+    assert report["naive_overlap"] == {"sources": 0, "targets": 0, "examples": 3}
+    assert report["too_many_tokens"] == 0
+    assert report["longest_training_pair"] == [4, 4]
+    assert read_json(Path("out/data.json")) == {"format_version": 1, "pairs": report["pairs"]}
+
+
+def test_the_report_counts_tokens_and_unknown_words() -> None:
+    sources = write_splits(
+        train=[("a b a", "x"), ("a c", "y y z"), ("a", "x x x x x")], valid=[("a d", "x")], test=[("d e b", "w x")]
+    )
+    report = run(make_config(data={"source": sources}, text={"max_length": 4, "vocabulary": {"min_count": 2}}))
+    # The third pair is too long and left out after counting: x occurs 6 times, y 2, z once; a 4 times, b, c once.
+    data = open_data(Path("out"))
+    assert data.src_vocabulary == Vocabulary(["a"])
+    assert data.tgt_vocabulary == Vocabulary(["x", "y"])
+    assert decoded(data, data.train) == [("a <unk> a", "x"), ("a <unk>", "y y <unk>")]
+    assert report["vocabulary"] == {"src": 5, "tgt": 6}
+    assert report["too_many_tokens"] == 1
+    assert report["tokens"] == {"train": [5, 4], "valid": [2, 1], "test": [3, 2]}
+    assert report["unknown_share"] == {"train": [0.4, 0.25], "valid": [0.5, 0.0], "test": [1.0, 0.5]}
+    assert report["longest_training_pair"] == [3, 3]
+
+
+def test_the_report_is_told_in_words() -> None:
+    write_table([*PAIRS, PAIRS[0]])
+    said: list[str] = []
+    preprocess(make_config(), Path("out"), say=said.append)
+    assert said[0] == "corpus.tsv: 13 lines, source in column 1, target in column 2"
+    assert "cleaning: 13 pairs read, 12 kept; dropped 0 empty, 0 too short, 0 too long, 1 duplicate; " in said[1]
+    assert said[2] == ("splits: 7 training pairs, 2 valid sources with 2 references, 3 test sources with 3 references")
+    assert "vocabularies: 14 source, 14 target" in said
+    assert any("a random split of the same size would have leaked 0.0% of its sources" in line for line in said)
+
+
+def test_all_references_of_a_source_stay_together() -> None:
+    pairs = [*PAIRS, *((src, f"{tgt} wirklich") for src, tgt in PAIRS)]
+    write_table(pairs)
+    report = run(make_config())
+    assert report["sources"] == {"valid": 2, "test": 3}
+    assert report["pairs"] == {"train": 14, "valid": 4, "test": 6}
+    expected = {src: (tgt, f"{tgt} wirklich") for src, tgt in PAIRS}
+    for example in (*read_examples(Path("out/valid.jsonl")), *read_examples(Path("out/test.jsonl"))):
+        assert example.references == expected[example.src]
+    assert len(open_data(Path("out")).valid) == 4
+
+
+def test_given_splits_are_taken_as_they_are() -> None:
+    valid = [("I have thirteen .", "ich habe 13 ."), PAIRS[1], PAIRS[1]]
+    test = [PAIRS[0], ("", "leer"), ("I have two .", "anders"), (" two  blanks ", "x")]
+    report = run(make_config(data={"source": write_splits(train=PAIRS, valid=valid, test=test)}))
+    data = open_data(Path("out"))
+    assert decoded(data, data.train) == PAIRS
+    assert examples_of("valid") == valid
+    assert examples_of("test") == [*test[:3], ("two blanks", "x")]
+    assert report["given_splits"] is True
+    assert report["sources"] == {"valid": 3, "test": 4}
+    assert report["overlap"] == {
+        "valid": {"sources": 2, "targets": 2, "examples": 3},
+        "test": {"sources": 2, "targets": 1, "examples": 4},
+    }
+    assert "naive_overlap" not in report
+
+
+def test_given_splits_may_come_without_a_test_set() -> None:
+    report = run(make_config(data={"source": write_splits(train=PAIRS, valid=PAIRS[:2])}))
+    assert report["sources"] == {"valid": 2, "test": 0}
+    assert Path("out/valid.jsonl").exists()
+    assert not Path("out/test.jsonl").exists()
+
+
+def test_training_pairs_of_given_splits_can_be_fewer() -> None:
+    sources = write_splits(train=PAIRS, valid=PAIRS[:1])
+    run(make_config(data={"source": sources, "split": {"train_size": 5}}))
+    data = open_data(Path("out"))
+    assert decoded(data, data.train) == PAIRS[:5]
+    with pytest.raises(DataError, match="13 pairs wanted, the training file has 12"):
+        run(make_config(data={"source": sources, "split": {"train_size": 13}}), "other")
+
+
+def test_parallel_files_give_what_a_table_gives() -> None:
+    write_table(PAIRS)
+    run(make_config(), "table")
+    run(make_config(data={"source": write_splits(all=PAIRS)}), "parallel")
+    table, parallel = contents(Path("table")), contents(Path("parallel"))
+    different = {name for name in table if table[name] != parallel[name]}
+    assert table.keys() == parallel.keys()
+    assert different <= {"config.yaml", "report.json"}
+
+
+def test_columns_can_be_swapped() -> None:
+    write_table(PAIRS)
+    run(make_config(data={"columns": [2, 1]}))
+    assert {(tgt, src) for src, tgt in examples_of("test")} < set(PAIRS)
+
+
+def test_the_same_config_gives_the_same_bytes_and_another_seed_does_not() -> None:
+    write_table(PAIRS)
+    run(make_config(), "first")
+    run(make_config(), "second")
+    run(make_config(data={"split": {"valid_size": 2, "test_size": 3, "seed": 2}}), "third")
+    first, second, third = (contents(Path(name)) for name in ("first", "second", "third"))
+    assert {name for name in first if first[name] != second[name]} <= {"report.json"}  # seconds
+    assert first["test.jsonl"] != third["test.jsonl"]
+
+
+def test_an_earlier_result_is_kept_unless_it_may_be_overwritten() -> None:
+    write_table(PAIRS)
+    run(make_config())
+    before = contents(Path("out"))
+    with pytest.raises(DataError, match="out: holds an earlier result; add --overwrite"):
+        run(make_config(text={"lowercase": True}))
+    assert contents(Path("out")) == before
+    run(make_config(data={"split": {"valid_size": 0, "test_size": 0}}), overwrite=True)
+    assert not Path("out/test.jsonl").exists()
+    assert len(open_data(Path("out")).train) == 12
+    assert sorted(path.name for path in Path().iterdir()) == ["corpus.tsv", "out"]
+
+
+def test_a_folder_with_other_files_is_never_overwritten() -> None:
+    write_table(PAIRS)
+    Path("out").mkdir()
+    write_lines("out/thesis.tex", ["years of work"])
+    with pytest.raises(DataError, match="holds files that are not ours"):
+        run(make_config(), overwrite=True)
+    assert list(contents(Path("out"))) == ["thesis.tex"]
+
+
+FAILURES = [
+    ({"text": {"max_length": 3}}, "no training pair has at most text.max_length = 3 tokens"),
+    ({"data": {"cleaning": {"min_length": 9}}}, "no pair of 12 is left after cleaning"),
+    ({"data": {"split": {"valid_size": 9, "test_size": 9}}}, "ask for a smaller valid split or give more data"),
+    ({"data": {"columns": [1, 3]}}, "no line has columns 1 and 3"),
+    ({"data": {"source": "nowhere.tsv"}}, "nowhere.tsv: no such file"),
+    ({"data": {"source": []}}, "data.source: is empty"),
+    ({"text": {"tokenizer": "subword", "subword": {"vocabulary_size": 5}}}, "raise text.subword.vocabulary_size"),
+    ({"text": {"tokenizer": "spacy"}, "data": {"src_language": "zz"}}, "language 'zz': spaCy has no blank tokenizer"),
+    ({"text": {"reuse": "nowhere"}}, "text.reuse: nowhere is neither a data directory nor a model directory"),
+]
+
+
+@pytest.mark.parametrize(("sections", "message"), FAILURES)
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_failure_changes_nothing(sections: dict[str, Any], message: str, earlier: bool) -> None:
+    write_table(PAIRS)
+    if earlier:
+        run(make_config(), "deep/out")
+    before = contents(Path())
+    with pytest.raises((DataError, ConfigError)) as caught:
+        run(make_config(**sections), "deep/out", overwrite=True)
+    assert message in str(caught.value)
+    assert contents(Path()) == before
+    assert Path("deep").exists() == earlier
+
+
+def test_text_is_reused() -> None:
+    write_table(PAIRS)
+    run(make_config(text={"lowercase": True}), "first")
+    write_table([("I have thirteen apples .", "ich habe 13 ."), *PAIRS[:2]], "second.tsv")
+    config = make_config(
+        data={"source": "second.tsv", "split": {"valid_size": 0, "test_size": 0}},
+        text={"reuse": "first", "vocabulary": {"min_count": 3}},
+    )
+    run(config, "second")
+    assert contents(Path("first/text")) == contents(Path("second/text"))
+    data = open_data(Path("second"))
+    # Cleaning keeps the order; what the first corpus did not have is unknown, and its lower case holds here too.
+    assert decoded(data, data.train)[0] == ("i have <unk> <unk> .", "ich habe <unk> .")
+
+
+def test_text_is_reused_from_a_run() -> None:
+    write_table(PAIRS)
+    run(make_config(), "first")
+    Path("run/best").mkdir(parents=True)
+    Path("first/text").rename("run/best/text")
+    run(make_config(text={"reuse": "run"}), "second")
+    assert contents(Path("run/best/text")) == contents(Path("second/text"))
+
+
+def test_a_joint_vocabulary_counts_both_sides() -> None:
+    sources = write_splits(train=[("a b b", "c a"), ("d", "c a c")], valid=[("a", "c")])
+    run(make_config(data={"source": sources}, text={"vocabulary": {"joint": True}}))
+    data = open_data(Path("out"))
+    # a and c occur 3 times, b twice, d once.
+    assert data.src_vocabulary.tokens == data.tgt_vocabulary.tokens == [*SPECIAL_TOKENS, "a", "c", "b", "d"]
+    assert decoded(data, data.train) == [("a b b", "c a"), ("d", "c a c")]
+
+
+def test_vocabularies_have_a_largest_size() -> None:
+    sources = write_splits(train=[("a b b", "c a"), ("d b", "c a c")], valid=[("a", "c")])
+    report = run(make_config(data={"source": sources}, text={"vocabulary": {"max_size": 1}}))
+    data = open_data(Path("out"))
+    assert (data.src_vocabulary, data.tgt_vocabulary) == (Vocabulary(["b"]), Vocabulary(["c"]))
+    assert report["vocabulary"] == {"src": 5, "tgt": 5}
+
+
+def small_sample(**sections: dict[str, Any]) -> Config:
+    data = {"source": "data/sample/deu.txt", "first_lines": 400, "split": {"valid_size": 20, "test_size": 20}}
+    return make_config(data=data, **sections)
+
+
+def test_the_bundled_sample_is_found_from_any_folder() -> None:
+    run(small_sample())
+    lines = shipped("data/sample/deu.txt").read_text(encoding="utf-8").splitlines()[:400]
+    pairs = {tuple(line.split("\t")[:2]) for line in lines}
+    data = open_data(Path("out"))
+    assert set(decoded(data, data.train)) | set(examples_of("valid")) | set(examples_of("test")) == pairs
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_subwords_restore_the_training_text(joint: bool) -> None:
+    subword = {"vocabulary_size": 100, "joint": joint}
+    run(small_sample(text={"tokenizer": "subword", "subword": subword, "vocabulary": {"joint": joint}}))
+    data, processor = open_data(Path("out")), load_processor(Path("out/text"))
+    run(small_sample(), "words")
+    words = open_data(Path("words"))
+    for index, (src, tgt) in enumerate(decoded(words, words.train)):
+        assert processor.src_tokenizer.detokenize(data.src_vocabulary.decode(data.train.src[index])) == src
+        assert processor.tgt_tokenizer.detokenize(processor.target_tokens(data.train.tgt[index].tolist())) == tgt
+    assert isinstance(processor.src_tokenizer, SubwordTokenizer)
+    assert (data.src_vocabulary == data.tgt_vocabulary) is joint
+    models = [Path(f"out/text/{side}.subwords.model").read_bytes() for side in ("src", "tgt")]
+    assert (models[0] == models[1]) is joint
+
+
+def test_words_learn_their_spacing_from_the_training_text() -> None:
+    run(small_sample(text={"tokenizer": "spacy"}))
+    processor = load_processor(Path("out/text"))
+    assert isinstance(processor.src_tokenizer, WordTokenizer)
+    assert isinstance(processor.tgt_tokenizer, WordTokenizer)
+    assert (processor.src_tokenizer.language, processor.tgt_tokenizer.language) == ("en", "de")
+    for src, tgt in (*examples_of("valid"), *examples_of("test")):
+        [tokens] = processor.tokenize_source([src])
+        assert processor.src_tokenizer.detokenize(tokens) == src
+        [tokens] = processor.tgt_tokenizer.tokenize([tgt])
+        assert processor.tgt_tokenizer.detokenize(tokens) == tgt
+
+
+@pytest.mark.parametrize("number", [1, 2, 4, 6])
+def test_sources_can_be_replaced(number: int) -> None:
+    sources = [f"file{index}" for index in range(number)]
+    config = with_sources(load_config("sample"), sources)
+    assert config.data.source == tuple(sources)
+    assert config.text == load_config("sample").text
+
+
+@pytest.mark.parametrize("number", [0, 3, 5, 7])
+def test_no_corpus_has_so_many_files(number: int) -> None:
+    with pytest.raises(ConfigError, match=f"--source: takes 1 file, 2 parallel files, .*; found {number}"):
+        with_sources(make_config(), ["a"] * number)
