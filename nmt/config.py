@@ -20,11 +20,19 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter,
 from nmt.errors import ConfigError
 from nmt.files import shipped
 
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("input should be a valid number")
+    return value
+
+
 Count = Annotated[int, Field(strict=True, ge=1)]
 NonNegative = Annotated[int, Field(strict=True, ge=0)]
-Probability = Annotated[float, Field(ge=0, lt=1)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Positive = Annotated[float, Field(gt=0)]
+Number = Annotated[float, BeforeValidator(_number)]
+Probability = Annotated[Number, Field(ge=0, lt=1)]
+Share = Annotated[Number, Field(ge=0, le=1)]
+Positive = Annotated[Number, Field(gt=0)]
 Metric = Literal["loss", "bleu", "chrf"]
 
 
@@ -35,7 +43,7 @@ def _as_tuple(value: Any) -> Any:
 class Section(BaseModel):
     """Base of every section: unknown keys are refused and values never change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class CleaningSection(Section):
@@ -130,7 +138,7 @@ class InitializationSection(Section):
 
     scheme: Literal["uniform", "xavier"] = "uniform"
     scale: Positive = Field(0.1, description="uniform: weights lie in [-scale, scale]")
-    forget_bias: float = 0.0
+    forget_bias: Number = 0.0
 
 
 class ModelSection(Section):
@@ -160,7 +168,7 @@ class OptimizerSection(Section):
 
     name: Literal["adam", "adamw", "sgd"] = "adam"
     learning_rate: Positive = 0.001
-    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    weight_decay: Annotated[Number, Field(ge=0)] = 0.0
     betas: tuple[Probability, Probability] = (0.9, 0.999)
     epsilon: Positive = 1e-8
     momentum: Probability = Field(0.0, description="sgd only")
@@ -172,7 +180,7 @@ class ScheduleSection(Section):
 
     name: Literal["constant", "plateau", "inverse_sqrt", "cosine"] = "constant"
     warmup: NonNegative = Field(0, description="updates of linear warm-up; any schedule")
-    factor: Annotated[float, Field(gt=0, lt=1)] = Field(0.5, description="plateau: multiply by this")
+    factor: Annotated[Number, Field(gt=0, lt=1)] = Field(0.5, description="plateau: multiply by this")
     patience: NonNegative = Field(0, description="plateau: validations without gain that are let pass")
     floor: Share = Field(0.01, description="plateau, cosine: lowest share of the learning rate")
 
@@ -218,7 +226,7 @@ class DecodeSection(Section):
     """Search for a translation; the defaults of `nmt translate` and `nmt evaluate`."""
 
     beam_size: Count = 5
-    length_penalty: Annotated[float, Field(ge=0)] = Field(1.0, description="alpha of Wu et al. (2016)")
+    length_penalty: Annotated[Number, Field(ge=0)] = Field(1.0, description="alpha of Wu et al. (2016)")
     batch_size: Count = Field(64, description="sentences")
     max_length: Count = Field(200, description="tokens of a translation, at most")
     replace_unknown: bool = Field(True, description="an unknown word becomes the source word attended most")
@@ -254,11 +262,15 @@ _Loader.yaml_implicit_resolvers = {
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(true|True|false|False)$"), list("tTfF"))
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?$"),
-    list("-+.0123456789"),
-)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes whatever `_Loader` would not read as text."""
+
+
+_FLOAT = re.compile(r"^[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?$")
+for _reader in (_Loader, _Dumper):
+    _reader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
 
 Place = tuple[str, ...]
 
@@ -280,7 +292,7 @@ class _Source:
 def _load_yaml(text: str, origin: str) -> _Source:
     places: dict[Place, str] = {}
 
-    def build(node: yaml.Node, path: Place) -> Any:
+    def build(loader: _Loader, node: yaml.Node, path: Place) -> Any:
         places[path] = f"{origin}:{node.start_mark.line + 1}" if origin else "--set"
         if isinstance(node, yaml.MappingNode):
             result: dict[str, Any] = {}
@@ -290,24 +302,28 @@ def _load_yaml(text: str, origin: str) -> _Source:
                     raise ConfigError(
                         f"{origin}:{key_node.start_mark.line + 1}: {'.'.join((*path, key))}: written twice; keep one"
                     )
-                result[key] = build(value_node, (*path, key))
+                result[key] = build(loader, value_node, (*path, key))
             return result
         if isinstance(node, yaml.SequenceNode):
-            return [build(item, (*path, str(index))) for index, item in enumerate(node.value)]
+            return [build(loader, item, (*path, str(index))) for index, item in enumerate(node.value)]
         return loader.construct_object(node)
 
-    loader = _Loader(text)
+    loader: _Loader | None = None
     try:
+        loader = _Loader(text)
         node = loader.get_single_node()
-        values = {} if node is None else build(node, ())
+        values = {} if node is None else build(loader, node, ())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{origin or '--set'}:{mark.line + 1}:{mark.column + 1}" if mark else (origin or "--set")
         raise ConfigError(f"{where}: not valid YAML: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{origin or '--set'}: not valid YAML: {' '.join(str(error).split())}") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{origin or '--set'}: not valid YAML: {error}") from None
     finally:
-        loader.dispose()
+        if loader:
+            loader.dispose()
     if not isinstance(values, dict):
         raise ConfigError(f"{origin or '--set'}: expected keys and values, found {values!r}")
     return _Source(values, places)
@@ -321,7 +337,15 @@ def _merge(base: _Source, top: _Source) -> _Source:
             result[key] = merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
         return result
 
-    return _Source(merge(base.values, top.values), {**base.places, **top.places})
+    def replaces(path: Place) -> bool:
+        value: Any = top.values
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        return not isinstance(value, dict)
+
+    replaced = [path for path in top.places if replaces(path)]
+    kept = {p: v for p, v in base.places.items() if not any(p[: len(r)] == r for r in replaced)}
+    return _Source(merge(base.values, top.values), {**kept, **top.places})
 
 
 def find_config(name: str) -> Path:
@@ -471,7 +495,7 @@ def check_options(part: Callable[..., Any] | None, options: Mapping[str, Any], p
             problems.append(((*path, name), f"unknown option{_suggest(name, list(accepted)) or known}"))
         elif accepted[name].annotation is not inspect.Parameter.empty:
             try:
-                TypeAdapter(accepted[name].annotation).validate_python(value, strict=isinstance(value, bool))
+                TypeAdapter(accepted[name].annotation).validate_python(value, strict=True)
             except ValidationError as error:
                 message = error.errors()[0]["msg"]
                 problems.append(((*path, name), f"{message[0].lower()}{message[1:]}, found {value!r}"))
@@ -499,8 +523,9 @@ def load_config(name: str, overrides: Sequence[str] = ()) -> Config:
         keys = tuple(path.strip().split("."))
         if not separator or not all(keys):
             raise ConfigError(f"--set {override}: expected section.key=value")
-        parsed: Any = _load_yaml(f"value: {value}", "").values.get("value")
-        places = {keys: f"--set {path.strip()}"}
+        loaded = _load_yaml(f"value: {value}", "")
+        parsed: Any = loaded.values.get("value")
+        places = {(*keys, *place[1:]): f"--set {path.strip()}" for place in loaded.places if place}
         for key in reversed(keys):
             parsed = {key: parsed}
         source = _merge(source, _Source(parsed, places))
@@ -514,7 +539,7 @@ def parse_config(text: str, origin: str) -> Config:
 
 def dump_config(config: Config) -> str:
     """The whole config as YAML, every default written out."""
-    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    return yaml.dump(config.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 
 def differing_keys(first: Section, second: Section, prefix: str = "") -> list[str]:

@@ -141,13 +141,16 @@ def open_data(path: Path) -> DataDirectory:
     if not (path / MARKER).is_file():
         what = "is not a data directory" if path.exists() else "does not exist"
         raise DataError(f"{path}: {what} (no {MARKER}); run nmt preprocess first, or give one with --data")
-    version = read_json(path / MARKER).get("format_version")
+    facts = read_json(path / MARKER)
+    version = facts.get("format_version") if isinstance(facts, dict) else None
     if version != FORMAT_VERSION:
         raise DataError(f"{path}: data format {version}, this version reads {FORMAT_VERSION}; preprocess again")
     try:
         config_text = (path / CONFIG).read_text(encoding="utf-8")
     except OSError as error:
         raise DataError(f"{path / CONFIG}: cannot be read ({error.strerror}); preprocess again") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path / CONFIG}: not UTF-8 text; preprocess again") from None
     return DataDirectory(
         path,
         parse_config(config_text, str(path / CONFIG)),

@@ -130,9 +130,16 @@ def compare_systems(
     signatures, scores = test()
     results: Any = scores["BLEU"]
     return [
-        Comparison(name, r.score, r.mean, r.ci, r.p_value, str(signatures["BLEU"]))
+        Comparison(name, r.score, r.mean, r.ci, _p_value(r, results[0]), str(signatures["BLEU"]))
         for (name, _), r in zip(systems, results, strict=True)
     ]
+
+
+def _p_value(result: Any, baseline: Any) -> float | None:
+    """sacreBLEU's p-value; where both scores are equal there is no difference to test, and its test says 0."""
+    if result.p_value is None:
+        return None
+    return 1.0 if result.score == baseline.score else float(result.p_value)
 
 
 def as_json(scores: dict[str, Score]) -> dict[str, dict[str, Any]]:

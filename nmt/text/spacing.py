@@ -30,23 +30,35 @@ class Spacing:
         Args:
             sentences: Tokens of each sentence, and for each token whether a blank follows it.
         """
+        pairs: Counter[tuple[str, str]] = Counter()
         glued_left: Counter[str] = Counter()
+        glued_right: Counter[str] = Counter()
         seen_left: Counter[str] = Counter()
-        pairs: list[tuple[str, str]] = []
         seen_right: Counter[str] = Counter()
         for tokens, blanks in sentences:
             for before, token, blank in zip(tokens, tokens[1:], blanks, strict=False):
+                if before in QUOTES or token in QUOTES:
+                    continue
                 seen_left[token] += 1
                 seen_right[before] += 1
                 if not blank:
+                    pairs[before, token] += 1
                     glued_left[token] += 1
-                    pairs.append((before, token))
-        left = {token for token, count in glued_left.items() if 2 * count > seen_left[token]}
-        left -= QUOTES
-        # A token explains a missing blank on its right only where its neighbour does not explain it already.
-        glued_right = Counter(before for before, token in pairs if token not in left)
-        right = {token for token, count in glued_right.items() if 2 * count > seen_right[token]}
-        return cls(left, right - QUOTES)
+                    glued_right[before] += 1
+        # A missing blank is explained by one of its two tokens: the one that is glued more often.
+        left: Counter[str] = Counter()
+        right: Counter[str] = Counter()
+        for (before, token), count in pairs.items():
+            by_left = 2 * glued_left[token] > seen_left[token]
+            by_right = 2 * glued_right[before] > seen_right[before] and glued_right[before] > glued_left[token]
+            if by_left and not by_right:
+                left[token] += count
+            else:
+                right[before] += count
+        return cls(
+            (token for token, count in left.items() if 2 * count > seen_left[token]),
+            (token for token, count in right.items() if 2 * count > seen_right[token]),
+        )
 
     def join(self, tokens: Sequence[str]) -> str:
         """Text of tokens, with blanks where they belong."""

@@ -130,6 +130,8 @@ class SubwordTokenizer(Tokenizer):
         import sentencepiece
 
         self._model = model
+        if not model:
+            raise RuntimeError("empty model")
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         self.lowercase = lowercase
         self.version = version("sentencepiece")
@@ -166,7 +168,7 @@ class SubwordTokenizer(Tokenizer):
                 character_coverage=1.0,
                 normalization_rule_name="identity",
                 remove_extra_whitespaces=True,
-                hard_vocab_limit=False,
+                hard_vocab_limit=True,
                 num_threads=1,
                 max_sentence_length=1_000_000,
                 minloglevel=2,

@@ -71,4 +71,7 @@ class Vocabulary:
         tokens = read_json(path)
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
             raise DataError(f"{path}: not a list of tokens; the directory is damaged")
-        return cls(tokens)
+        try:
+            return cls(tokens)
+        except ValueError as error:
+            raise DataError(f"{path}: {error}; the directory is damaged") from None

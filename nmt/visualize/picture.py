@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,10 @@ def save_figure(figure: Figure, path: Path, dpi: int = 130) -> None:
         raise DataError(f"{path}: a picture's name ends in one of {', '.join(sorted(known))}")
     temporary = path.with_name(f".{path.name}.partial")
     try:
-        figure.savefig(temporary, format=kind, dpi=dpi, bbox_inches="tight")
+        with warnings.catch_warnings():
+            # Emoji and other characters that the font lacks are drawn as boxes; that is no news to the user.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            figure.savefig(temporary, format=kind, dpi=dpi, bbox_inches="tight")
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -115,7 +115,7 @@ def test_length_limits() -> None:
     assert length_limits(torch.tensor([1, 2, 30]), 15).tolist() == [13, 15, 15]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @EACH_VARIANT
 def test_a_beam_of_one_is_greedy(variant: Variant, seed: int) -> None:
     model = random_model(variant, seed, 12)
@@ -138,8 +138,8 @@ WORDS = (1, 4, 5)  # all that can be produced from six words but EOS: no PAD, no
 COMPLETE = [list(ids) for length in range(LONGEST) for ids in itertools.product(WORDS, repeat=length)]
 
 
-@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0, 2.5])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 2.5])
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("variant", [VARIANTS[0], VARIANTS[1], VARIANTS[3], VARIANTS[6]], ids=lambda v: v.order)
 def test_a_beam_as_wide_as_the_space_is_brute_force(variant: Variant, seed: int, length_penalty: float) -> None:
     model = random_model(variant, seed, 6)

@@ -74,7 +74,7 @@ def _by_dotted_path(name: str) -> type[Score]:
     module_name, _, class_name = name.rpartition(".")
     try:
         found = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise ConfigError(f"{name} cannot be imported ({error})") from None
     if not (isinstance(found, type) and issubclass(found, Score)):
         raise ConfigError(f"{name} is not a subclass of nmt.model.attention.Score")
