@@ -200,7 +200,7 @@ class ValidationSection(Section):
 
     every: Count | None = Field(None, description="updates between validations; null: each epoch")
     metric: Metric = Field("bleu", description="chooses the best model and stops the run")
-    patience: Count | None = Field(5, description="validations without a new best; null never stops")
+    patience: Count | None = Field(5, description="stop after so many validations without a new best; null never stops")
 
 
 class TrainSection(Section):

@@ -93,8 +93,13 @@ def whole_directory(directory: Path) -> Iterator[Path]:
         if directory.exists():
             previous = Path(tempfile.mkdtemp(prefix=f".{directory.name}.old.", dir=directory.parent))
             directory.rename(previous / "old")
-            temporary.rename(directory)
-            shutil.rmtree(previous)
+            try:
+                temporary.rename(directory)
+            except BaseException:
+                (previous / "old").rename(directory)
+                raise
+            finally:
+                shutil.rmtree(previous)
         else:
             temporary.rename(directory)
     except BaseException:

@@ -97,7 +97,7 @@ def greedy_search(
     for step, (owners, chosen, positions) in enumerate(steps):
         for place, row in enumerate(owners.tolist()):
             ids[row].append(int(chosen[place]))
-            attended[row].append(int(positions[place]))
+            attended[row].append(min(int(positions[place]), int(src_lengths[row])))
             if with_alignment:
                 weights[row].append(alignments[step][place, : int(src_lengths[row])].cpu())
     return [
@@ -180,7 +180,8 @@ def beam_search(
         for sentence, place in closing.nonzero().tolist():
             source = owners[sentence]
             log_prob = float(totals[sentence, place])
-            ids, attended = history[sentence, place].T.tolist()
+            ids, positions = history[sentence, place].T.tolist()
+            attended = [min(position, int(src_lengths[source])) for position in positions]
             complete = ids[-1] == EOS_ID
             kept = weights[sentence, place, :, : int(src_lengths[source])].cpu() if with_alignment else None
             finished[source].append(

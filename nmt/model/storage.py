@@ -92,7 +92,7 @@ def load_model(directory: Path, device: torch.device | None = None) -> SavedMode
         raise CheckpointError(f"{directory}: {what} (no {MARKER}); train first, or give one with --model")
     try:
         facts = read_json(directory / MARKER)
-        version = facts.get("format_version")
+        version = facts.get("format_version") if isinstance(facts, dict) else None
         if version != FORMAT_VERSION:
             raise CheckpointError(f"{directory}: model format {version}, this version reads {FORMAT_VERSION}")
         config = parse_config((directory / CONFIG).read_text(encoding="utf-8"), str(directory / CONFIG))
@@ -101,6 +101,8 @@ def load_model(directory: Path, device: torch.device | None = None) -> SavedMode
         read_weights(model, directory / WEIGHTS)
     except OSError as error:
         raise CheckpointError(f"{error.filename}: cannot be read ({error.strerror}); the model is incomplete") from None
+    except UnicodeDecodeError:
+        raise CheckpointError(f"{directory / CONFIG}: not UTF-8 text; the model is damaged") from None
     except DataError as error:
         raise CheckpointError(str(error)) from None
     return SavedModel(

@@ -216,7 +216,7 @@ def train(
                 rate.validated(improved)
                 yield Validated(state.update, state.epoch, scores, improved)
                 patience = options.validation.patience
-                if patience is not None and state.waited > patience:
+                if patience is not None and state.waited >= patience:
                     reason = f"{options.validation.metric} has not improved for {state.waited} validations"
                     yield Stopped(state.update, state.epoch, reason)
                     return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from nmt.config import Count
 from nmt.model.attention.registry import Score, register_score
 
 
@@ -20,9 +21,9 @@ class AdditiveScore(Score):
         size: Size of the hidden layer; the decoder's size unless given.
     """
 
-    def __init__(self, query_size: int, key_size: int, *, size: int | None = None) -> None:
+    def __init__(self, query_size: int, key_size: int, *, size: Count | None = None) -> None:
         super().__init__()
-        size = size or query_size
+        size = query_size if size is None else size
         self.query = nn.Linear(query_size, size, bias=False)
         self.key = nn.Linear(key_size, size, bias=False)
         self.energy = nn.Linear(size, 1, bias=False)

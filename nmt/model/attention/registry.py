@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib
+import inspect
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -78,6 +79,8 @@ def _by_dotted_path(name: str) -> type[Score]:
         raise ConfigError(f"{name} cannot be imported ({error})") from None
     if not (isinstance(found, type) and issubclass(found, Score)):
         raise ConfigError(f"{name} is not a subclass of nmt.model.attention.Score")
+    if inspect.isabstract(found):
+        raise ConfigError(f"{name} lacks {' and '.join(sorted(found.__abstractmethods__))}")
     return found
 
 
