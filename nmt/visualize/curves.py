@@ -29,7 +29,8 @@ def draw_learning_curve(run: Path) -> None:
     axes = figure.subplots(1, 2 if scored else 1, squeeze=False)[0]
     train, valid = kinds["train"], kinds["valid"]
     updates: Callable[[list[dict[str, Any]]], list[int]] = lambda rows: [row["update"] for row in rows]  # noqa: E731
-    axes[0].plot(updates(train), [row["loss"] for row in train], label="training (with dropout and smoothing)", color="tab:blue", linewidth=1)
+    losses = [row["loss"] for row in train]
+    axes[0].plot(updates(train), losses, label="training (with dropout, smoothing)", color="tab:blue", linewidth=1)
     if valid:
         losses = [row["loss"] for row in valid]
         axes[0].plot(updates(valid), losses, label="validation", color="tab:orange", marker=".")
