@@ -68,13 +68,13 @@ def train_run(
     if output.exists():
         shutil.rmtree(output)
     output.mkdir(parents=True)
+    write_state(output, "running")
     write_text(output / "config.yaml", dump_config(config))
     write_json(output / "environment.json", describe_environment(device))
     parameters = sum(parameter.numel() for parameter in model.parameters())
     say(f"{parameters:,} parameters, {len(data.train):,} training pairs, on {device}, into {output}")
     state = TrainState()
     begin = time.perf_counter()
-    write_state(output, "running")
     try:
         _follow(config, data, model, validator, state, output, say)
     except BaseException as error:
