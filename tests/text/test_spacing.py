@@ -117,9 +117,9 @@ def test_every_sentence_of_the_sample_is_restored(language: str, column: int) ->
     assert restored(language, sentences, sentences) == 1
 
 
-@pytest.mark.parametrize(("language", "column", "floor"), [("en", 0, 0.995), ("de", 1, 0.992)])
+@pytest.mark.parametrize(("language", "column", "floor"), [("en", 0, 0.995), ("de", 1, 0.997)])
 def test_sentences_of_tatoeba_are_restored_by_rules_learnt_elsewhere(language: str, column: int, floor: float) -> None:
-    """Measured: 99.75% of the English and 99.45% of the German sentences."""
+    """Measured: 99.75% of the English and 99.85% of the German sentences."""
     folder = Path(os.environ.get("NMT_BENCH_DATA", "../shared/data"))
     archives = sorted(folder.glob("tatoeba-deu-eng-*.zip"))
     if not archives:
