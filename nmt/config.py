@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
@@ -552,6 +552,3 @@ def differing_keys(first: Section, second: Section, prefix: str = "") -> list[st
         elif a != b:
             result.append(f"{prefix}{key} ({a!r} there, {b!r} here)")
     return result
-
-
-METRICS: tuple[str, ...] = get_args(Metric)

@@ -63,7 +63,6 @@ class DecoderCell(nn.Module, ABC):
     recurrent: RecurrentStack
     attention: Attention
     fed_size: int = 0
-    feature_size: int
 
     @property
     def parallel(self) -> bool:
@@ -130,8 +129,7 @@ class BahdanauCell(DecoderCell):
         super().__init__()
         self.recurrent = recurrent
         self.attention = attention
-        self.feature_size = recurrent.hidden_size + attention.context_size
-        self.output = nn.Linear(self.feature_size + embedding_size, readout_size)
+        self.output = nn.Linear(recurrent.hidden_size + attention.context_size + embedding_size, readout_size)
 
     def step(self, projected: Tensor, memory: Memory, state: DecoderState) -> StepOutput:
         """Attend, then update."""
@@ -167,7 +165,6 @@ class LuongCell(DecoderCell):
         self.attention = attention
         self.input_feeding = input_feeding
         self.fed_size = readout_size if input_feeding else 0
-        self.feature_size = readout_size if input_feeding else recurrent.hidden_size + attention.context_size
         self.output = nn.Linear(recurrent.hidden_size + attention.context_size, readout_size, bias=False)
 
     @property
