@@ -1,0 +1,262 @@
+"""What is wrong with a config beyond single values: combinations that cannot work, keys without effect, options.
+
+Also the words for what pydantic finds wrong with single values.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from nmt.config.sections import Config, Section
+from nmt.errors import ConfigError
+
+Place = tuple[str, ...]
+Problem = tuple[Place, str]
+Conflict = tuple[tuple[Place, ...], str]
+"""The keys that do not go together, the one to change first, and what is wrong."""
+
+
+def suggest(key: str, known: Sequence[str]) -> str:
+    """`; did you mean ...?` where a known key is close, else nothing."""
+    close = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def closest_key(path: Place) -> Place:
+    """The known key that an unknown one resembles most; itself where none does."""
+    close = difflib.get_close_matches(path[-1], _known_keys(path[:-1]), n=1, cutoff=0.6)
+    return (*path[:-1], *(close or path[-1:]))
+
+
+def _known_keys(path: Place) -> list[str]:
+    section: type[Section] = Config
+    for part in path:
+        annotation = section.model_fields[part].annotation if part in section.model_fields else None
+        if not (isinstance(annotation, type) and issubclass(annotation, Section)):
+            return []
+        section = annotation
+    return list(section.model_fields)
+
+
+def _in_words(error: Mapping[str, Any]) -> str:
+    """Pydantic's message without its grammatical subject, as the key before it is the subject."""
+    message = re.sub(r"^(Value error, )?(input|string|tuple|list) (?=should)", "", error["msg"], flags=re.IGNORECASE)
+    return message[0].lower() + message[1:]
+
+
+def describe(error: Mapping[str, Any], path: Place) -> str:
+    """What is wrong with one value: what is allowed, what was found, what may have been meant.
+
+    Args:
+        error: One of the errors of a pydantic ValidationError.
+        path: Where it is.
+    """
+    found = error["input"]
+    if error["type"] == "extra_forbidden":
+        known = _known_keys(path[:-1])
+        return f"unknown key{suggest(path[-1], known) or '; known here: ' + ', '.join(known)}"
+    if error["type"] == "model_type":
+        return f"should hold keys of its own, found {found!r}"
+    if isinstance(found, dict):
+        return _in_words(error)
+    choices = re.findall(r"'([^']*)'", error["ctx"]["expected"]) if error["type"] == "literal_error" else []
+    return f"{_in_words(error)}, found {found!r}{suggest(str(found), choices)}"
+
+
+def _at(*keys: str) -> tuple[Place, ...]:
+    return tuple(tuple(key.split(".")) for key in keys)
+
+
+def conflicts(config: Config) -> Iterator[Conflict]:
+    """Combinations that cannot work."""
+    data, model, text, train = config.data, config.model, config.text, config.train
+    yield from _attention_conflicts(config)
+    if model.decoder.order == "bahdanau" and model.decoder.input_feeding:
+        yield (
+            _at("model.decoder.input_feeding", "model.decoder.order"),
+            "belongs to Luong order; Bahdanau order feeds the context anyway",
+        )
+    if model.decoder.initial_state == "backward" and not model.encoder.bidirectional:
+        yield (
+            _at("model.decoder.initial_state", "model.encoder.bidirectional"),
+            "backward needs model.encoder.bidirectional: true",
+        )
+    if model.tying == "all" and not text.vocabulary.joint:
+        yield _at("model.tying", "text.vocabulary.joint"), "all needs text.vocabulary.joint: true"
+    if text.vocabulary.joint and text.tokenizer == "subword" and not text.subword.joint:
+        yield (
+            _at("text.vocabulary.joint", "text.tokenizer", "text.subword.joint"),
+            "with subwords needs text.subword.joint: true",
+        )
+    if train.schedule.name == "inverse_sqrt" and train.schedule.warmup == 0:
+        yield (
+            _at("train.schedule.warmup", "train.schedule.name"),
+            "inverse_sqrt needs a number of warm-up updates",
+        )
+    forcing = train.teacher_forcing
+    if forcing.schedule != "constant" and forcing.updates is None:
+        yield (
+            _at("train.teacher_forcing.updates", "train.teacher_forcing.schedule"),
+            f"{forcing.schedule} needs a number of updates",
+        )
+    if forcing.schedule != "constant" and forcing.minimum > forcing.ratio:
+        yield (
+            _at("train.teacher_forcing.minimum", "train.teacher_forcing.ratio", "train.teacher_forcing.schedule"),
+            f"is above the ratio {forcing.ratio}",
+        )
+    if data.cleaning.min_length > data.cleaning.max_length:
+        yield _at("data.cleaning.min_length", "data.cleaning.max_length"), "is above max_length"
+    if data.source and len(data.source) not in (1, 2, 3, 4, 6):
+        yield _at("data.source"), f"takes 1, 2, 3, 4 or 6 files, found {len(data.source)}"
+    algorithm = text.subword.algorithm if text.tokenizer == "subword" else None
+    for name, given, needed in [
+        ("bpe_dropout", train.noise.bpe_dropout != 0, "bpe"),
+        ("unigram_alpha", train.noise.unigram_alpha is not None, "unigram"),
+    ]:
+        if given and algorithm != needed:
+            yield (
+                _at(f"train.noise.{name}", "text.tokenizer", "text.subword.algorithm"),
+                f"needs text.tokenizer: subword and algorithm: {needed}",
+            )
+
+
+def _attention_conflicts(config: Config) -> Iterator[Conflict]:
+    from nmt.model.attention import check_score  # the registry of scores knows which sizes each can take
+
+    encoder, decoder, attention = config.model.encoder, config.model.decoder, config.model.attention
+    score, options, *sizes = _at(
+        "model.attention.score",
+        "model.attention.options",
+        "model.decoder.hidden_size",
+        "model.encoder.hidden_size",
+        "model.encoder.bidirectional",
+    )
+    try:
+        found = check_score(
+            attention.score, decoder.hidden_size, encoder.hidden_size * (2 if encoder.bidirectional else 1)
+        )
+    except ConfigError as error:
+        yield (score, *sizes), str(error)
+    else:
+        for place, message in check_options(found, attention.options, options):
+            yield (place, score, *sizes), message
+
+
+def futile(config: Config) -> Iterator[Conflict]:
+    """Combinations in which what was asked for never happens.
+
+    A model that was trained so is still good: this is for configs to come, not for those of saved models.
+    """
+    data, schedule, patience = config.data, config.train.schedule, config.train.validation.patience
+    if schedule.name == "plateau" and patience is not None and schedule.patience + 1 >= patience:
+        yield (
+            _at("train.schedule.patience", "train.schedule.name", "train.validation.patience"),
+            f"{schedule.patience} never lowers the learning rate, as train.validation.patience: {patience} stops the "
+            f"run first; take less, or {schedule.patience + 2} or more there",
+        )
+    if schedule.name == "plateau" and len(data.source) in (1, 2, 3) and data.split.valid_size == 0:
+        yield (
+            _at("train.schedule.name", "data.split.valid_size", "data.source"),
+            "plateau follows validation, and data.split.valid_size is 0",
+        )
+    wanted = data.split.valid_size + data.split.test_size + (data.split.train_size or 1)
+    if len(data.source) in (1, 2) and data.first_lines is not None and data.first_lines < wanted:
+        yield (
+            _at(
+                "data.first_lines",
+                "data.source",
+                "data.split.train_size",
+                "data.split.valid_size",
+                "data.split.test_size",
+            ),
+            f"gives at most {data.first_lines} pairs, and data.split asks for {wanted} or more",
+        )
+
+
+_ADAM, _FALLING = ("adam", "adamw"), ("linear", "inverse_sigmoid")
+_USED_WITH: dict[str, tuple[str, tuple[str, ...]]] = {
+    "train.optimizer.momentum": ("train.optimizer.name", ("sgd",)),
+    "train.optimizer.betas": ("train.optimizer.name", _ADAM),
+    "train.optimizer.epsilon": ("train.optimizer.name", _ADAM),
+    "train.schedule.factor": ("train.schedule.name", ("plateau",)),
+    "train.schedule.patience": ("train.schedule.name", ("plateau",)),
+    "train.schedule.floor": ("train.schedule.name", ("plateau", "cosine")),
+    "train.teacher_forcing.minimum": ("train.teacher_forcing.schedule", _FALLING),
+    "train.teacher_forcing.updates": ("train.teacher_forcing.schedule", _FALLING),
+}
+
+
+def unused(config: Config, layers: Mapping[Place, int]) -> Iterator[Conflict]:
+    """Values that were set on purpose and that another key, as it is, leaves without any effect.
+
+    A value is not meant to be used where it is its default, where the other key was written in a layer above it
+    (a child that changes the optimiser need not undo the settings of its parent's), or where its section is spelled
+    out in full, as in a resolved config.
+
+    Args:
+        config: The config.
+        layers: For each place that was written, in which layer: a file lies above those that it extends, and what
+            the command line sets lies above all files.
+    """
+    rules = dict(_USED_WITH)
+    if config.text.vocabulary.min_count == 0:
+        rules["text.vocabulary.min_count"] = ("text.tokenizer", ("subword",))
+    for key, (selector, users) in rules.items():
+        place, selecting = _at(key, selector)
+        chosen = value_at(config, selecting)
+        section = value_at(config, place[:-1])
+        field = type(section).model_fields[place[-1]]
+        if chosen in users or place not in layers or value_at(config, place) == field.default:
+            continue
+        layer = layers[place]
+        spelled_out = all(layers.get((*place[:-1], name)) == layer for name in type(section).model_fields)
+        if layer >= layers.get(selecting, layer) and not spelled_out:
+            yield (
+                (place, selecting),
+                f"has no effect with {selector}: {chosen}, only with {' or '.join(users)}; leave it out or change that",
+            )
+
+
+def value_at(section: Section, place: Place) -> Any:
+    """The value, or the section, at a place of a config."""
+    value: Any = section
+    for part in place:
+        value = getattr(value, part)
+    return value
+
+
+def check_options(part: Callable[..., Any] | None, options: Mapping[str, Any], path: Place) -> list[Problem]:
+    """Hold `options` against the keyword-only arguments of a pluggable part's constructor.
+
+    Args:
+        part: Class whose constructor takes the options, or None for a part without any.
+        options: What the config gives.
+        path: Place of `options` in the config.
+
+    Returns:
+        A (place, message) for each unknown, missing or mistyped option.
+    """
+    signature = inspect.signature(part, eval_str=True).parameters.values() if part else []
+    accepted = {p.name: p for p in signature if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    problems: list[Problem] = []
+    for name, value in options.items():
+        if name not in accepted:
+            known = f"; known here: {', '.join(accepted)}" if accepted else "; it takes no options"
+            problems.append(((*path, name), f"unknown option{suggest(name, list(accepted)) or known}"))
+        elif accepted[name].annotation is not inspect.Parameter.empty:
+            try:
+                TypeAdapter(accepted[name].annotation).validate_python(value, strict=True)
+            except ValidationError as error:
+                problems.append(((*path, name), f"{_in_words(error.errors()[0])}, found {value!r}"))
+    problems += [
+        ((*path, name), "is required")
+        for name, parameter in accepted.items()
+        if parameter.default is inspect.Parameter.empty and name not in options
+    ]
+    return problems

@@ -1,0 +1,106 @@
+"""The keys of a config explained: to editors as a JSON Schema, to people as a table."""
+
+from __future__ import annotations
+
+import html
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from nmt.config.reading import in_one_line
+from nmt.config.sections import Config, Section
+
+EXTENDS = "config to build on: a path from this file's folder, or the name of a shipped config"
+BEGIN = "<!-- config table: python scripts/config_table.py --write -->"
+END = "<!-- end of config table -->"
+
+
+class KeyDescription(NamedTuple):
+    """One key, or one section.
+
+    Attributes:
+        path: Its place, `train.batch.size`.
+        values: What it takes, in words; empty for a section.
+        default: As YAML; empty for a section.
+        unit: What a number counts; empty where the value is no number.
+        text: What it does.
+    """
+
+    path: str
+    values: str
+    default: str
+    unit: str
+    text: str
+
+
+def describe_keys(section: type[Section] = Config, above: str = "") -> Iterator[KeyDescription]:
+    """Every section and key below a section, in order; each section before its keys."""
+    properties = section.model_json_schema()["properties"]
+    for name, field in section.model_fields.items():
+        path, part = f"{above}{name}", field.annotation
+        if isinstance(part, type) and issubclass(part, Section):
+            yield KeyDescription(path, "", "", "", (inspect.getdoc(part) or "").split("\n")[0])
+            yield from describe_keys(part, f"{path}.")
+        else:
+            schema = properties[name]
+            values, default = _values_in_words(schema), in_one_line(schema["default"])
+            yield KeyDescription(path, values, default, schema.get("unit", ""), schema.get("description", ""))
+
+
+def _values_in_words(schema: Mapping[str, Any]) -> str:
+    """What a key takes, from its JSON Schema."""
+    if "anyOf" in schema:
+        return " or ".join(_values_in_words(choice) for choice in schema["anyOf"])
+    if "enum" in schema:
+        return ", ".join(schema["enum"])
+    if "prefixItems" in schema:
+        return f"list of {len(schema['prefixItems'])}: {_values_in_words(schema['prefixItems'][0])}"
+    if schema["type"] == "array":
+        return f"list of {_values_in_words(schema['items'])}"
+    names = {"boolean": "true, false", "string": "text", "object": "keys and values"}
+    bounds = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+    limits = ", ".join(f"{sign} {schema[bound]}" for bound, sign in bounds.items() if bound in schema)
+    return f"{names.get(schema['type'], schema['type'])} {limits}".rstrip()
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of a config file, for editors."""
+    schema = Config.model_json_schema()
+    extends = {"extends": {"type": "string", "description": EXTENDS}}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "properties": {**extends, **schema["properties"]},
+    }
+
+
+def markdown_table() -> str:
+    """Every key, in one Markdown table for each top-level section."""
+    lines = [
+        "| key | takes | default | unit | what it does |",
+        "|---|---|---|---|---|",
+        f"| `extends` | text | | | {EXTENDS} |",
+    ]
+    for path, values, default, unit, text in describe_keys():
+        text = html.escape(text, quote=False)
+        if values:
+            shown = path.partition(".")[2] or path
+            lines.append(f"| `{shown}` | {values} | `{default}` | {unit} | {text} |")
+        elif "." in path:
+            lines.append(f"| **`{path.partition('.')[2]}`** | | | | *{text}* |")
+        else:
+            lines += ["", f"**`{path}`**: {text}", "", *lines[:2]]
+    return "\n".join(lines) + "\n"
+
+
+def with_table(text: str) -> str:
+    """A text in which whatever stood between the two marks is the table as it is now.
+
+    Raises:
+        ValueError: The text does not hold both marks.
+    """
+    before, first, rest = text.partition(BEGIN)
+    _, last, after = rest.partition(END)
+    if not (first and last):
+        raise ValueError(f"the text lacks {BEGIN} or, behind it, {END}")
+    return f"{before}{BEGIN}\n<details>\n<summary>All keys</summary>\n\n{markdown_table()}\n</details>\n{END}{after}"

@@ -1,0 +1,347 @@
+"""The typed, frozen sections of a config: every key with its default, what it does and, for numbers, its unit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+
+def _as_tuple(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+Count = Annotated[int, Field(strict=True, ge=1)]
+NonNegative = Annotated[int, Field(strict=True, ge=0)]
+Number = Annotated[float, Field(strict=True)]
+Probability = Annotated[Number, Field(ge=0, lt=1)]
+Share = Annotated[Number, Field(ge=0, le=1)]
+Positive = Annotated[Number, Field(gt=0)]
+Files = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_as_tuple),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+]
+Metric = Literal["loss", "bleu", "chrf"]
+
+
+def key(default: Any, description: str, *, unit: str | None = None) -> Any:
+    """A key of a section.
+
+    Args:
+        default: Its value where a config leaves it out.
+        description: What it does.
+        unit: What a number counts; "1" for a pure number; None where the value is no number.
+    """
+    return Field(default, description=description, json_schema_extra={"unit": unit} if unit else None)
+
+
+class Section(BaseModel):
+    """Base of every section: unknown keys are refused and values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class CleaningSection(Section):
+    """What is mended in every sentence, and which pairs are thrown away, before anything else looks at them.
+
+    The first five keys change text, of a sentence to translate as well; the others drop training pairs.
+    """
+
+    unicode: Literal["nfc", "nfkc", "none"] = key("nfc", "Unicode normal form")
+    control_characters: bool = key(True, "take out control, zero-width and direction characters and soft hyphens")
+    html_entities: bool = key(True, "turn &amp; and its like into the characters they stand for")
+    quotes: bool = key(False, "turn typographic quotation marks into straight ones")
+    dashes: bool = key(False, "turn typographic dashes and hyphens into -")
+    min_length: Count = key(1, "fewest words (separated by blanks) on either side", unit="words")
+    max_length: Count = key(100, "most words (separated by blanks) on either side", unit="words")
+    max_characters: Count | None = key(
+        1000, "most characters on either side, for scripts without blanks; null is off", unit="characters"
+    )
+    max_ratio: Annotated[Number, Field(ge=1)] | None = key(
+        9.0, "most characters of the longer side for one of the shorter; null is off", unit="1"
+    )
+    min_letters: Share = key(0.3, "smallest share of letters among the characters that are not blank", unit="share")
+    copies: bool = key(False, "keep pairs whose two sides are the same text")
+    duplicates: Literal["drop", "drop_casefold", "keep"] = key(
+        "drop", "pairs that came before; drop_casefold: also in other letter case"
+    )
+
+
+class SplitSection(Section):
+    """Leak-free splits; ignored where the corpus comes with splits of its own."""
+
+    train_size: Count | None = key(None, "size of the training split; null takes all that is left", unit="pairs")
+    valid_size: NonNegative = key(1000, "distinct source sentences to validate on", unit="sentences")
+    test_size: NonNegative = key(1000, "distinct source sentences to test on", unit="sentences")
+    seed: NonNegative = key(1, "chooses which sentences go where", unit="1")
+
+
+class DataSection(Section):
+    """Where the sentences come from."""
+
+    source: Files = key(
+        (),
+        "paths or URLs: one tab-separated file; two, four or six parallel files (source and target of train, valid, "
+        "test); or the three files of a Tatoeba export (source sentences, target sentences, links)",
+    )
+    columns: tuple[Count, Count] = key((1, 2), "columns of source and target, from 1", unit="column")
+    src_language: Annotated[str, Field(min_length=1)] = key("en", "language code of the files' source")
+    tgt_language: Annotated[str, Field(min_length=1)] = key("de", "language code of the files' target")
+    reverse: bool = key(False, "translate the other way: swap source and target")
+    first_lines: Count | None = key(
+        None, "how much to read, of the corpus or of its training files; null reads all", unit="lines"
+    )
+    max_malformed: Share = key(
+        0.01,
+        "largest share of lines that may be left out as malformed: too few columns, not UTF-8",
+        unit="share",
+    )
+    drop_overlap: bool = key(False, "given splits: leave out training pairs that share a sentence with valid or test")
+    directory: str | None = key(None, "where prepared data goes; null means data/prepared/NAME")
+    workers: Count | None = key(
+        None, "processes that clean and tokenise; null takes every core for large corpora", unit="processes"
+    )
+    cleaning: CleaningSection = CleaningSection()
+    split: SplitSection = SplitSection()
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Codes of the languages translated from and to."""
+        languages = self.src_language, self.tgt_language
+        return languages[::-1] if self.reverse else languages
+
+
+class SubwordSection(Section):
+    """Subword segmentation, learnt from the training split alone (SentencePiece)."""
+
+    algorithm: Literal["bpe", "unigram"] = key("bpe", "bpe (Sennrich et al., 2016) or unigram (Kudo, 2018)")
+    vocabulary_size: Count = key(8000, "pieces to learn, with the learner's own three", unit="pieces")
+    joint: bool = key(False, "one segmentation for both languages")
+    sample: Count = key(500_000, "most training sentences a side to learn from, evenly spaced", unit="sentences")
+
+
+class VocabularySection(Section):
+    """Which tokens get an id; counted on the training split alone."""
+
+    min_count: NonNegative = key(
+        1,
+        "rarer tokens become unknown; 0 also keeps subwords that training text never shows",
+        unit="occurrences",
+    )
+    max_size: Count | None = key(None, "keep the most frequent; null keeps all", unit="tokens")
+    joint: bool = key(False, "one vocabulary for both languages")
+
+
+class TextSection(Section):
+    """How text becomes tokens and back."""
+
+    tokenizer: Literal["spacy", "subword", "whitespace"] = key(
+        "subword", "spacy: words; subword: pieces of words; whitespace: text that is tokenised already"
+    )
+    lowercase: bool = key(False, "lower-case all text; scores then ignore case as well")
+    subword: SubwordSection = SubwordSection()
+    vocabulary: VocabularySection = VocabularySection()
+    max_length: Count = key(100, "longest side of a training pair; longer pairs are left out", unit="tokens")
+    reuse: str | None = key(None, "data or model directory whose tokenizers and vocabularies to take")
+
+
+class EncoderSection(Section):
+    """Recurrent encoder."""
+
+    cell: Literal["gru", "lstm"] = key("lstm", "recurrent cell")
+    hidden_size: Count = key(256, "size of a state, in each direction", unit="units")
+    num_layers: Count = key(1, "recurrent layers, one on top of the other", unit="layers")
+    bidirectional: bool = key(True, "read the sentence from both ends")
+
+
+class DecoderSection(Section):
+    """Recurrent decoder: the order of attention and update, and what is fed back."""
+
+    cell: Literal["gru", "lstm"] = key("lstm", "recurrent cell")
+    hidden_size: Count = key(512, "size of a state", unit="units")
+    num_layers: Count = key(1, "recurrent layers, one on top of the other", unit="layers")
+    order: Literal["bahdanau", "luong"] = key(
+        "luong", "bahdanau: attend with the last state, then update; luong: update, then attend with the new one"
+    )
+    input_feeding: bool = key(False, "Luong order: feed the last attentional vector back")
+    initial_state: Literal["backward", "final", "zeros"] = key(
+        "final",
+        "what the first decoder state is made from: the encoder's backward state at the first word, its final "
+        "states, or nothing",
+    )
+
+
+class AttentionSection(Section):
+    """Attention score: a registered name, `none`, or the dotted path of a class of one's own."""
+
+    score: Annotated[str, Field(min_length=1)] = key(
+        "general", "additive, concat, dot, general, none (fixed context) or the dotted path of a class"
+    )
+    options: dict[str, Any] = key({}, "arguments of the score's class")
+
+
+class InitializationSection(Section):
+    """Initial weights; biases start at 0 (an LSTM's forget gate at `forget_bias`)."""
+
+    scheme: Literal["uniform", "xavier"] = key(
+        "uniform", "distribution of weights; xavier (Glorot & Bengio, 2010) leaves embeddings uniform"
+    )
+    scale: Positive = key(0.1, "uniform: weights lie in [-scale, scale]", unit="1")
+    forget_bias: Number = key(0.0, "initial bias of an LSTM's forget gate", unit="1")
+
+
+class ModelSection(Section):
+    """Sizes and parts of the network."""
+
+    embedding_size: Count = key(256, "size of a word's vector, source and target", unit="units")
+    dropout: Probability = key(0.2, "on embeddings, between layers, before the output layer", unit="probability")
+    tying: Literal["none", "target", "all"] = key(
+        "none", "target: output = target embedding; all: = source embedding too"
+    )
+    encoder: EncoderSection = EncoderSection()
+    decoder: DecoderSection = DecoderSection()
+    attention: AttentionSection = AttentionSection()
+    initialization: InitializationSection = InitializationSection()
+
+
+class BatchSection(Section):
+    """Length-bucketed batches."""
+
+    size: Count = key(64, "sentences, or tokens of the longer side with padding: see unit", unit="sentences or tokens")
+    unit: Literal["sentences", "tokens"] = key("sentences", "what size counts")
+    accumulate: Count = key(1, "batches whose gradients make one update", unit="batches")
+
+
+class OptimizerSection(Section):
+    """Optimiser; see torch.optim."""
+
+    name: Literal["adam", "adamw", "sgd"] = key("adam", "algorithm")
+    learning_rate: Positive = key(0.001, "step size where the schedule is at its highest", unit="1")
+    weight_decay: Annotated[Number, Field(ge=0)] = key(0.0, "L2 penalty; adamw: decoupled from the gradient", unit="1")
+    betas: tuple[Probability, Probability] = key(
+        (0.9, 0.999), "adam, adamw: decay of the running means of gradient and squared gradient", unit="1"
+    )
+    epsilon: Positive = key(1e-8, "adam, adamw: keeps the denominator from 0", unit="1")
+    momentum: Probability = key(0.0, "sgd only", unit="1")
+    clip_norm: Positive | None = key(1.0, "largest norm of the whole gradient; null is off", unit="1")
+
+
+class ScheduleSection(Section):
+    """Learning rate over time."""
+
+    name: Literal["constant", "plateau", "inverse_sqrt", "cosine"] = key(
+        "constant",
+        "plateau: falls when validation stalls; inverse_sqrt: with the root of updates; cosine: to floor over the run",
+    )
+    warmup: NonNegative = key(0, "linear warm-up at the start; any schedule", unit="updates")
+    factor: Annotated[Number, Field(gt=0, lt=1)] = key(0.5, "plateau: multiply by this", unit="1")
+    patience: NonNegative = key(0, "plateau: validations without gain that are let pass", unit="validations")
+    floor: Share = key(0.01, "plateau, cosine: lowest share of the learning rate", unit="share")
+
+
+class TeacherForcingSection(Section):
+    """How often the decoder is fed the reference instead of its own last word."""
+
+    ratio: Share = key(1.0, "probability of feeding the reference, at the start", unit="probability")
+    minimum: Share = key(0.0, "where a falling schedule ends", unit="probability")
+    unit: Literal["sentence", "token"] = key("sentence", "draw once a sentence or once a token")
+    schedule: Literal["constant", "linear", "inverse_sigmoid"] = key(
+        "constant", "how the probability falls (Bengio et al., 2015)"
+    )
+    updates: Count | None = key(None, "linear: its length; inverse_sigmoid: its k", unit="updates")
+
+
+class ValidationSection(Section):
+    """How often to validate, what counts as better, when to stop."""
+
+    every: Count | None = key(None, "time between validations; null: each epoch", unit="updates")
+    metric: Metric = key("bleu", "chooses the best model and stops the run")
+    patience: Count | None = key(
+        5, "stop after so many validations without a new best; null never stops", unit="validations"
+    )
+
+
+class NoiseSection(Section):
+    """Noise on training text, drawn anew for each sentence in each epoch from the seed alone."""
+
+    bpe_dropout: Probability = key(
+        0.0, "BPE subwords: chance of leaving a merge out (Provilkov et al., 2020)", unit="probability"
+    )
+    unigram_alpha: Positive | None = key(
+        None,
+        "unigram subwords: sample segmentations with probability ~ P^alpha (Kudo, 2018); null is off",
+        unit="1",
+    )
+    src_word_dropout: Probability = key(0.0, "chance of hiding a source token as unknown", unit="probability")
+    tgt_word_dropout: Probability = key(0.0, "the same for what the decoder is fed", unit="probability")
+
+
+class TrainSection(Section):
+    """One training run."""
+
+    seed: NonNegative = key(1, "starts every random draw of the run", unit="1")
+    epochs: Count = key(20, "passes over the training split", unit="epochs")
+    max_updates: Count | None = key(None, "stop after so many updates; null is off", unit="updates")
+    batch: BatchSection = BatchSection()
+    optimizer: OptimizerSection = OptimizerSection()
+    schedule: ScheduleSection = ScheduleSection()
+    teacher_forcing: TeacherForcingSection = TeacherForcingSection()
+    label_smoothing: Probability = key(
+        0.0, "share of the target's probability that is spread over all words", unit="share"
+    )
+    noise: NoiseSection = NoiseSection()
+    validation: ValidationSection = ValidationSection()
+    device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = key(
+        "auto", "auto, cpu, mps, cuda or cuda:N; auto takes the fastest there is"
+    )
+    precision: Literal["float32", "bfloat16"] = key("float32", "bfloat16: autocast")
+    threads: Count | None = key(None, "CPU threads; null leaves torch's choice", unit="threads")
+    init_from: str | None = key(None, "model directory whose weights to start from")
+    log_every: Count = key(50, "time between lines of metrics.jsonl", unit="updates")
+
+
+class DecodeSection(Section):
+    """Search for a translation; the defaults of `nmt translate` and `nmt evaluate`."""
+
+    beam_size: Count = key(5, "hypotheses kept at each step; 1 is greedy", unit="hypotheses")
+    length_penalty: Annotated[Number, Field(ge=0)] = key(1.0, "alpha of Wu et al. (2016)", unit="1")
+    batch_size: Count = key(64, "sentences translated at once", unit="sentences")
+    max_length: Count = key(200, "longest translation", unit="tokens")
+    replace_unknown: bool = key(True, "an unknown word becomes the source word attended most")
+
+
+class Config(Section):
+    """A whole experiment."""
+
+    name: Annotated[str, Field(pattern=r"^[\w.-]+$")] = key(
+        "experiment", "names the data and run folders; the config file's name unless given"
+    )
+    data: DataSection = DataSection()
+    text: TextSection = TextSection()
+    model: ModelSection = ModelSection()
+    train: TrainSection = TrainSection()
+    decode: DecodeSection = DecodeSection()
+
+    @property
+    def data_directory(self) -> Path:
+        """Where `nmt preprocess` writes and `nmt train` reads unless told otherwise."""
+        return Path(self.data.directory or f"data/prepared/{self.name}")
+
+    @property
+    def run_directory(self) -> Path:
+        """Where `nmt train` writes unless told otherwise."""
+        return Path("runs") / self.name
+
+
+def differing_keys(first: Section, second: Section, prefix: str = "") -> list[str]:
+    """Paths of the keys in which two sections of one kind differ, with both values."""
+    result: list[str] = []
+    for name in type(first).model_fields:
+        a, b = getattr(first, name), getattr(second, name)
+        if isinstance(a, Section) and isinstance(b, Section):
+            result += differing_keys(a, b, f"{prefix}{name}.")
+        elif a != b:
+            result.append(f"{prefix}{name} ({a!r} there, {b!r} here)")
+    return result

@@ -1,0 +1,210 @@
+"""Combinations that make no sense, and all problems at once."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.config import Config, dump_config, load_config, parse_config
+from nmt.config.description import describe_keys
+from nmt.errors import ConfigError
+
+
+def write(folder: Path, name: str, text: str) -> str:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def problems(tmp_path: Path, text: str, *overrides: str) -> list[str]:
+    """Lines of the error that a config gives, sorted, without the path of its folder."""
+    with pytest.raises(ConfigError) as caught:
+        load_config(write(tmp_path, "mine.yaml", text), overrides)
+    return sorted(str(caught.value).replace(f"{tmp_path}/", "").split("\n"))
+
+
+PLATEAU = "train: {{schedule: {{name: plateau, patience: {}}}, validation: {{patience: {}}}}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            PLATEAU.format(4, 5),
+            "train.schedule.patience: 4 never lowers the learning rate, as train.validation.patience: 5 stops the run "
+            "first; take less, or 6 or more there",
+        ),
+        (
+            "train: {schedule: {name: plateau}}\ndata: {source: a.tsv, split: {valid_size: 0}}",
+            "train.schedule.name: plateau follows validation, and data.split.valid_size is 0",
+        ),
+        (
+            "data: {source: [a, b], first_lines: 2000}",
+            "data.first_lines: gives at most 2000 pairs, and data.split asks for 2001 or more",
+        ),
+        (
+            "data: {source: a.tsv, first_lines: 50, split: {train_size: 41, valid_size: 5, test_size: 5}}",
+            "data.first_lines: gives at most 50 pairs, and data.split asks for 51 or more",
+        ),
+        (
+            "train: {optimizer: {momentum: 0.9}}",
+            "train.optimizer.momentum: has no effect with train.optimizer.name: adam, only with sgd; leave it out or "
+            "change that",
+        ),
+        (
+            "train: {optimizer: {name: sgd, betas: [0.9, 0.98]}}",
+            "train.optimizer.betas: has no effect with train.optimizer.name: sgd, only with adam or adamw; leave it "
+            "out or change that",
+        ),
+        ("train: {optimizer: {name: sgd, epsilon: 1e-6}}", "train.optimizer.epsilon: has no effect"),
+        ("train: {schedule: {factor: 0.7}}", "train.schedule.factor: has no effect"),
+        ("train: {schedule: {name: cosine, patience: 2}}", "train.schedule.patience: has no effect"),
+        ("train: {schedule: {name: inverse_sqrt, warmup: 9, floor: 0.2}}", "train.schedule.floor: has no effect"),
+        ("train: {teacher_forcing: {ratio: 0.5, minimum: 0.2}}", "train.teacher_forcing.minimum: has no effect"),
+        ("train: {teacher_forcing: {updates: 100}}", "train.teacher_forcing.updates: has no effect"),
+        (
+            "text: {tokenizer: spacy, vocabulary: {min_count: 0}}",
+            "text.vocabulary.min_count: has no effect with text.tokenizer: spacy, only with subword",
+        ),
+    ],
+)
+def test_what_would_never_happen_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    [problem] = problems(tmp_path, text)
+    assert problem.startswith(f"mine.yaml:1: {message}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLATEAU.format(3, 5),
+        PLATEAU.format(9, "null"),
+        "train: {schedule: {name: plateau}}\ndata: {split: {valid_size: 0}}",
+        "train: {schedule: {name: plateau}}\ndata: {source: [a, b, c, d], split: {valid_size: 0}}",
+        "data: {source: a.tsv, first_lines: 2001}",
+        "data: {source: [a, b, c, d], first_lines: 5}",
+        "data: {first_lines: 5}",
+        "train: {optimizer: {name: sgd, momentum: 0.9}}",
+        "train: {optimizer: {name: adam, momentum: 0.0}}",
+        "train: {schedule: {name: cosine, floor: 0.2, warmup: 10}}",
+        "text: {vocabulary: {min_count: 0}}",
+        "model: {tying: target, embedding_size: 8, decoder: {hidden_size: 12}}",
+        "model: {tying: target, embedding_size: 8, decoder: {hidden_size: 12, order: bahdanau}}",
+        "decode: {max_length: 5}",
+    ],
+)
+def test_what_makes_sense_is_taken(tmp_path: Path, text: str) -> None:
+    load_config(write(tmp_path, "mine.yaml", text))
+
+
+def test_a_child_that_changes_the_optimiser_need_not_undo_its_parents_settings(tmp_path: Path) -> None:
+    write(tmp_path, "parent.yaml", "train: {optimizer: {name: adam, betas: [0.9, 0.98]}}")
+    child = write(tmp_path, "child.yaml", "extends: parent.yaml\ntrain: {optimizer: {name: sgd}}")
+    assert load_config(child).train.optimizer.name == "sgd"
+    assert load_config(str(tmp_path / "parent.yaml"), ["train.optimizer.name=sgd"]).train.optimizer.name == "sgd"
+
+
+def test_a_child_whose_setting_does_not_suit_its_parents_optimiser_is_told(tmp_path: Path) -> None:
+    write(tmp_path, "parent.yaml", "train: {optimizer: {name: adam}}")
+    [problem] = problems(tmp_path, "extends: parent.yaml\ntrain: {optimizer: {momentum: 0.9}}")
+    assert problem.startswith("mine.yaml:2: train.optimizer.momentum: has no effect")
+    [problem] = problems(tmp_path, "extends: parent.yaml", "train.optimizer.momentum=0.9")
+    assert problem.startswith("--set train.optimizer.momentum: train.optimizer.momentum: has no effect")
+
+
+def test_a_resolved_config_may_hold_what_is_not_used(tmp_path: Path) -> None:
+    write(tmp_path, "parent.yaml", "train: {optimizer: {name: adam, betas: [0.9, 0.98]}}")
+    config = load_config(str(tmp_path / "parent.yaml"), ["train.optimizer.name=sgd"])
+    assert load_config(write(tmp_path, "resolved.yaml", dump_config(config))) == config
+
+
+def test_a_saved_model_is_not_refused_for_what_never_happened() -> None:
+    text = "train: {optimizer: {momentum: 0.9}, schedule: {name: plateau, patience: 5}}"
+    assert parse_config(text, "runs/a/config.yaml").train.optimizer.momentum == 0.9
+
+
+def test_combinations_are_checked_beside_wrong_values(tmp_path: Path) -> None:
+    text = """\
+train:
+  epochs: many
+  optimizer: {momentum: 0.9}
+  schedule: {name: inverse_sqrt}
+model:
+  tying: all
+  dropuot: 0.1
+"""
+    [epochs, momentum, warmup, tying, dropout] = problems(tmp_path, text)
+    assert epochs == "mine.yaml:2: train.epochs: should be a valid integer, found 'many'"
+    assert momentum.startswith("mine.yaml:3: train.optimizer.momentum: has no effect")
+    assert warmup == "mine.yaml:4: train.schedule.warmup: inverse_sqrt needs a number of warm-up updates"
+    assert tying == "mine.yaml:6: model.tying: all needs text.vocabulary.joint: true"
+    assert dropout == "mine.yaml:7: model.dropuot: unknown key; did you mean dropout?"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "train: {schedule: {name: inverse_sqrt, warmup: -5}}",
+        "train: {schedule: {name: inverse_sqrt, warmpu: 5}}",
+        "train: {schedule: {name: inverse_squrt, warmup: 0}}",
+        "train: {optimizer: {name: sdg, momentum: 0.9}}",
+        "train: {optimizer: {nam: sgd, momentum: 0.9}}",
+        "text: 3\nmodel: {tying: all}",
+        "modle: {encoder: {bidirectional: true}}\nmodel: {encoder: {bidirectional: false}, decoder: "
+        "{initial_state: backward}}",
+        "model: {encoder: {hidden_size: -1}, attention: {score: dot}}",
+    ],
+)
+def test_no_combination_is_judged_by_a_value_that_is_not_known(tmp_path: Path, text: str) -> None:
+    assert len(problems(tmp_path, text)) == 1
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("train.optimizer.name=adm", "should be 'adam', 'adamw' or 'sgd', found 'adm'; did you mean adam?"),
+        ("train.optimizer.name=qqq", "should be 'adam', 'adamw' or 'sgd', found 'qqq'"),
+        ("text.tokenizer=Subwords", "should be 'spacy', 'subword' or 'whitespace', found 'Subwords'; did you mean "
+         "subword?"),
+        ("model.dropout='0.1'", "should be a valid number, found '0.1'"),
+        ("model.dropout=true", "should be a valid number, found True"),
+        ("model.dropout=.inf", "should be a valid number, found '.inf'"),
+        ("train.device=gpu", r"should match pattern '^(auto|cpu|mps|cuda(:\d+)?)$', found 'gpu'"),
+        ("data.src_language=''", "should have at least 1 character, found ''"),
+    ],
+)  # fmt: skip
+def test_wrong_values_are_told_with_what_may_have_been_meant(tmp_path: Path, override: str, message: str) -> None:
+    key = override.partition("=")[0]
+    assert problems(tmp_path, "", override) == [f"--set {key}: {key}: {message}"]
+
+
+SECTIONS_AND_KEYS = [key.path for key in describe_keys()]
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", min_size=1), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(st.sampled_from(SECTIONS_AND_KEYS), junk, max_size=4))
+def test_junk_is_refused_with_one_line_a_problem(values: dict[str, Any]) -> None:
+    nested: dict[str, Any] = {}
+    for path in sorted(values):
+        *sections, key = path.split(".")
+        inner = nested
+        for section in sections:
+            inner = inner.setdefault(section, {})
+            if not isinstance(inner, dict):
+                break
+        else:
+            inner[key] = values[path]
+    found = ""
+    try:
+        config = parse_config(yaml.safe_dump(nested), "junk.yaml")
+        assert parse_config(dump_config(config), "dump.yaml") == config
+    except ConfigError as error:
+        found = str(error)
+    assert all(line.startswith(("junk.yaml:", *Config.model_fields)) for line in found.splitlines())

@@ -1,0 +1,117 @@
+"""nmt config show, check and schema."""
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Cli
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.config import load_config, parse_config, show_config
+from nmt.config.description import json_schema
+from nmt.config.reading import in_one_line
+from nmt.errors import ConfigError
+from nmt.files import shipped
+
+SHIPPED = sorted(path.stem for path in shipped("configs").glob("*.yaml"))
+
+
+@pytest.fixture
+def configs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a config and the one that it extends."""
+    (tmp_path / "old.yaml").write_text(
+        "data:\n  source:\n    - a b.en\n    - '#.de'\ntrain:\n  epochs: 7\n  seed: 3\n", encoding="utf-8"
+    )
+    (tmp_path / "young.yaml").write_text("extends: old.yaml\ntrain:\n  epochs: 9\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shown_config_loads_again_as_it_was(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "shown.yaml"
+    path.write_text(show_config(name, ["train.epochs=3"]), encoding="utf-8")
+    assert load_config(str(path)) == load_config(name, ["train.epochs=3"])
+
+
+def test_each_value_is_shown_with_where_it_comes_from(configs: Path) -> None:
+    shown = show_config("young.yaml", ["train.batch={size: 8}", "decode.beam_size=2"])
+    pairs = [line.split("  # ") for line in shown.splitlines() if "  # " in line]
+    found = {(value.strip(), origin) for value, origin in pairs}
+    assert {
+        ("name: young", "young.yaml"),
+        ("source: [a b.en, '#.de']", "old.yaml:3"),
+        ("columns: [1, 2]", "default"),
+        ("seed: 3", "old.yaml:7"),
+        ("epochs: 9", "young.yaml:3"),
+        ("size: 8", "--set"),
+        ("unit: sentences", "default"),
+        ("beam_size: 2", "--set"),
+        ("options: {}", "default"),
+    } <= found
+
+
+def test_comments_are_aligned_but_for_those_of_long_values(configs: Path) -> None:
+    shown = show_config("young.yaml", [f"data.directory={'x' * 100}"]).splitlines()
+    short = [line for line in shown if "  # " in line and "xxx" not in line]
+    assert len({line.rindex("  # ") for line in short}) == 1
+    assert f"  directory: {'x' * 100}  # --set" in shown
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=200))
+def test_any_text_is_shown_on_one_line(value: str) -> None:
+    line = f"  directory: {in_one_line(value)}"
+    assert line.splitlines() == [line]
+    assert parse_config(f"data:\n{line}  # default\n", "shown.yaml").data.directory == value
+
+
+def test_show_prints_what_can_be_saved_and_used(configs: Path, cli: Cli) -> None:
+    outcome = cli("config", "show", "young.yaml", "--set", "data.src_language=ää")
+    assert (outcome.code, outcome.err) == (0, "")
+    (configs / "saved.yaml").write_text(outcome.out, encoding="utf-8")
+    assert load_config("saved.yaml") == load_config("young.yaml", ["data.src_language=ää"])
+
+
+def test_a_shipped_config_is_named_by_its_path_from_here(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(shipped("configs").parent)
+    assert "# configs/base.yaml:" in cli("config", "show", "tatoeba").out
+
+
+def test_check_says_that_there_is_no_problem(configs: Path, cli: Cli) -> None:
+    outcome = cli("config", "check", "young.yaml")
+    assert (outcome.code, outcome.out, outcome.err) == (0, "young.yaml: no problems\n", "")
+
+
+def test_check_and_show_report_every_problem(configs: Path, cli: Cli) -> None:
+    Path("bad.yaml").write_text("train:\n  epohcs: 3\n  optimizer: {name: adm}\nmodel: {tying: all}\n")
+    lines = [
+        "nmt: error: bad.yaml:2: train.epohcs: unknown key; did you mean epochs?",
+        "nmt: error: bad.yaml:3: train.optimizer.name: should be 'adam', 'adamw' or 'sgd', found 'adm'; "
+        "did you mean adam?",
+        "nmt: error: bad.yaml:4: model.tying: all needs text.vocabulary.joint: true",
+    ]
+    for command in ("check", "show"):
+        outcome = cli("config", command, "bad.yaml")
+        assert (outcome.code, outcome.out) == (1, "")
+        assert sorted(outcome.err.splitlines()) == lines
+    assert cli("config", "check", "nowhere.yaml").code == 1
+
+
+def test_schema_prints_json(cli: Cli) -> None:
+    outcome = cli("config", "schema")
+    assert outcome.code == 0
+    assert json.loads(outcome.out) == json_schema()
+
+
+def test_a_config_that_cannot_be_loaded_is_not_shown(configs: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^--set train.seed: train.seed: should be greater"):
+        show_config("young.yaml", ["train.seed=-1"])
+
+
+@pytest.mark.parametrize("command", [[], ["show"], ["check"], ["schema"]])
+def test_help_has_an_example(cli: Cli, command: list[str]) -> None:
+    outcome = cli("config", *command, "--help")
+    assert outcome.code == 0
+    assert not command or f"Example: nmt config {command[0]}" in outcome.out
