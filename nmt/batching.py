@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.dataset import EncodedPairs
+from nmt.noise import Noise, no_noise
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 
@@ -23,7 +24,7 @@ class Batch(NamedTuple):
         tgt_in: Target ids that begin with BOS, [B, T].
         tgt_out: Target ids that end in EOS, [B, T]: what `tgt_in` is to predict.
         indices: Places of the pairs in their data set, on the CPU, [B].
-        num_tokens: Target tokens with EOS, without padding.
+        num_tokens: Target tokens to predict, with EOS, without padding.
     """
 
     src: Tensor
@@ -110,17 +111,17 @@ def plan_batches(
     return batches
 
 
-def make_batch(pairs: EncodedPairs, indices: NDArray[np.int64]) -> Batch:
-    """Read the pairs at `indices` and pad them."""
-    src = [pairs.src[int(index)] for index in indices]
-    tgt = [pairs.tgt[int(index)] for index in indices]
+def make_batch(pairs: EncodedPairs, indices: NDArray[np.int64], noise: Noise = no_noise, epoch: int = 1) -> Batch:
+    """Read the pairs at `indices`, add the noise of an epoch and pad them."""
+    noisy = [noise(pairs.src[index], pairs.tgt[index], epoch, index) for index in indices.tolist()]
+    src, tgt_in, tgt_out = ([pair[part] for pair in noisy] for part in range(3))
     return Batch(
         src=pad(src, suffix=True),
         src_lengths=torch.tensor([len(ids) + 1 for ids in src]),
-        tgt_in=pad(tgt, prefix=True),
-        tgt_out=pad(tgt, suffix=True),
+        tgt_in=pad(tgt_in, prefix=True),
+        tgt_out=pad(tgt_out, suffix=True),
         indices=torch.from_numpy(np.asarray(indices, dtype=np.int64)),
-        num_tokens=sum(len(ids) + 1 for ids in tgt),
+        num_tokens=sum(len(ids) + 1 for ids in tgt_out),
     )
 
 

@@ -6,6 +6,8 @@ Nothing heavy is imported before a command runs, so that --help is instant.
 from __future__ import annotations
 
 import contextlib
+import errno
+import io
 import os
 import signal
 import sys
@@ -16,12 +18,14 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO, cast
 import typer
 
 from nmt import __version__
-from nmt.errors import NmtError
+from nmt.errors import ConfigError, NmtError
+from nmt.files import naming, open_text
 
 if TYPE_CHECKING:
     from nmt.config import Config
     from nmt.decoding.translator import Translator
     from nmt.model.storage import SavedModel
+    from nmt.workflow.translate import Readable
 
 app = typer.Typer(
     name="nmt",
@@ -37,6 +41,7 @@ ConfigOption = Annotated[
     str,
     typer.Option("--config", "-c", metavar="FILE|NAME", help="YAML file, or the name of a shipped config."),
 ]
+ConfigArgument = Annotated[str, typer.Argument(metavar="CONFIG", help="YAML file, or the name of a shipped config.")]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a value: section.key=value. Can be repeated."),
@@ -79,14 +84,19 @@ def preprocess(
             "--source",
             "-s",
             metavar="PATH|URL",
-            help="Corpus instead of the config's: one tab-separated file (.txt, .gz, .zip) or URL, or repeated for "
-            "2, 4 or 6 parallel files: source and target of train, valid, test.",
+            help="Corpus instead of the config's: one tab-separated file (.txt, .zip, .gz, .xz, .bz2) or URL, or "
+            "repeated: 2, 4 or 6 parallel files (source and target of train, valid, test), or 3 of a Tatoeba export "
+            "(source sentences, target sentences, links).",
         ),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Data directory to write. [default: data/prepared/NAME]"),
     ] = None,
+    drop_overlap: Annotated[
+        bool,
+        typer.Option("--drop-overlap", help="Given splits: leave out training pairs that valid or test share."),
+    ] = False,
     set_: SetOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -100,12 +110,27 @@ def preprocess(
     from nmt.workflow.preprocess import preprocess as run
     from nmt.workflow.preprocess import with_sources
 
-    settings = load_config(config, set_ or ())
+    settings = load_config(config, [*(set_ or ()), *["data.drop_overlap=true"] * drop_overlap])
     if source:
         settings = with_sources(settings, source)
     target = output or settings.data_directory
     run(settings, target, overwrite=overwrite, say=_say)
     _say(f"data directory: {target}")
+
+
+@app.command("data")
+def show_data(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Data directory: what nmt preprocess wrote.")],
+) -> None:
+    """Show what is in a data directory: cleaning, splits, lengths, overlap with training, vocabulary.
+
+    Example: nmt data data/prepared/tatoeba_small
+    """
+    from nmt.workflow.report import show_report
+
+    text = show_report(directory)
+    with _opened_output(None) as file:
+        file.write(text)
 
 
 @app.command()
@@ -133,6 +158,36 @@ def train(
     state = train_run(settings, data or settings.data_directory, target, overwrite=overwrite, say=_say)
     best = "" if state.best is None else f", best {_metric(settings)} {state.best:.2f} at update {state.best_update}"
     _say(f"run directory: {target} ({state.update:,} updates in {state.seconds:.0f} s of training{best})")
+
+
+@app.command()
+def check(
+    config: ConfigOption,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", "-d", help="What nmt preprocess wrote. [default: where it writes for this config]"),
+    ] = None,
+    set_: SetOption = None,
+) -> None:
+    """Look at data, model, memory and speed before a long run; nothing is written.
+
+    The exit code is 1 where something is wrong.
+
+    Example: nmt check --config tatoeba_small
+    """
+    from nmt.config import load_config
+    from nmt.workflow.check import check as run
+
+    settings = load_config(config, set_ or ())
+    marks = {True: "ok", False: "PROBLEM", None: "-"}
+    problems = []
+    with _opened_output(None) as file:
+        for finding in run(settings, data or settings.data_directory):
+            print(f"{marks[finding.ok]:<8}{finding.name}: {finding.text}", file=file, flush=True)
+            if finding.ok is False:
+                problems.append(finding.name)
+        print(f"{len(problems)} problems: {', '.join(problems)}" if problems else "nothing is wrong", file=file)
+    raise typer.Exit(bool(problems))
 
 
 def _metric(config: Config) -> str:
@@ -176,29 +231,41 @@ def translate(
 
     Example: nmt translate "She kissed him." --attention kiss.png
     """
-    from nmt.errors import ConfigError
-    from nmt.workflow.translate import Readable, open_input, read_lines, translate_stream, translate_with_alignment
+    from nmt.workflow.translate import open_input, read_lines, translate_stream, translate_with_alignment
 
     if sentence is not None and input_ is not None:
         raise ConfigError("give a sentence or --input, not both")
     if attention is not None and sentence is None:
         raise ConfigError("--attention draws one sentence: give it as the argument")
-    source = open_input(input_) if input_ else contextlib.nullcontext(sys.stdin.buffer)
+    source: contextlib.AbstractContextManager[Readable]
+    if sentence is not None:
+        # Bytes of the argument that are not UTF-8 come escaped, and are treated like those of a file.
+        name, source = (
+            "the sentence",
+            io.BytesIO(sentence.replace("\n", " ").encode("utf-8", "surrogateescape") + b"\n"),
+        )
+    elif input_ is not None:
+        name, source = str(input_), open_input(input_)
+    else:
+        name, source = "standard input", _standard_input()
     _, translator = _load(model, device, beam_size, batch_size)
     if n_best > translator.options.beam_size:
         raise ConfigError(f"--n-best {n_best} is more than the beam size {translator.options.beam_size}")
     with source as stream, _opened_output(output) as file:
-        if attention is not None and sentence is not None:
+        lines = read_lines(stream, name, _say)
+        if attention is not None:
             from nmt.visualize.heatmap import EOS_LABEL, draw_heatmap
 
-            found = translate_with_alignment(translator, sentence)
+            found = translate_with_alignment(translator, *next(lines))
             assert found.alignment is not None
             rows = [*found.tokens, EOS_LABEL][: len(found.alignment)]
-            draw_heatmap(found.alignment.double().numpy(), [*found.src_tokens, EOS_LABEL], rows, attention)
+            with naming(attention):
+                draw_heatmap(found.alignment.double().numpy(), [*found.src_tokens, EOS_LABEL], rows, attention)
             file.write(found.text + "\n")
             _say(f"attention: {attention}")
             return
-        lines = iter([[" ".join(sentence.split("\n"))]]) if sentence is not None else read_lines(cast(Readable, stream))
+        if sentence is None and input_ is None and sys.stdin.isatty():
+            _say("reading standard input, one sentence a line; end with Ctrl-D")
         with _progress(input_, output) as advance:
 
             def write(line: str) -> None:
@@ -221,21 +288,25 @@ def _progress(input_: Path | None, output: Path | None) -> Iterator[Callable[[in
 @contextlib.contextmanager
 def _opened_output(path: Path | None) -> Iterator[TextIO]:
     """Standard output, or a file that appears whole or not at all; UTF-8 with line feeds whatever the locale."""
-    if path is None:
-        sys.stdout.reconfigure(encoding="utf-8", newline="\n", errors="replace")  # type: ignore[union-attr]
-        try:
+    if path is not None:
+        with open_text(path, errors="replace") as file:
+            yield file
+        return
+    if sys.stdout is None:
+        raise ConfigError("standard output is closed; there is nowhere to write to")
+    sys.stdout.reconfigure(encoding="utf-8", newline="\n", errors="replace")  # type: ignore[union-attr]
+    try:
+        with naming(Path("standard output")):
             yield sys.stdout
             sys.stdout.flush()
-        except BrokenPipeError:
-            raise _ReaderGone from None
-        return
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="\n", errors="replace") as file:
-            yield file
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    except BrokenPipeError:
+        raise _ReaderGone from None
+
+
+def _standard_input() -> contextlib.AbstractContextManager[Readable]:
+    if sys.stdin is None:
+        raise ConfigError("standard input is closed; give a sentence or --input")
+    return contextlib.nullcontext(cast("Readable", sys.stdin.buffer))
 
 
 @app.command()
@@ -258,7 +329,6 @@ def evaluate(
 
     Example: nmt evaluate --split test --json scores.json
     """
-    from nmt.errors import ConfigError
     from nmt.workflow.evaluate import evaluate_model, read_files, read_split
 
     if bool(src) != bool(ref):
@@ -274,8 +344,53 @@ def evaluate(
         examples = read_split(data or Path(saved.facts["data"]), split or "test")
     found = evaluate_model(saved, translator, examples, what=what, json_path=json_, hypotheses_path=hypotheses)
     _say(f"{saved.path} on {what}: {len(examples):,} sentences, beam {translator.options.beam_size}")
-    for score in found.scores.values():
-        typer.echo(f"{score.name} {score.value:.2f}    {score.signature}")
+    with _opened_output(None) as file:
+        for score in found.scores.values():
+            file.write(f"{score.name} {score.value:.2f}    {score.signature}\n")
+
+
+config_app = typer.Typer(help="Show, check and explain configs.", no_args_is_help=True)
+app.add_typer(config_app, name="config")
+
+
+@config_app.command("show")
+def config_show(config: ConfigArgument, set_: SetOption = None) -> None:
+    """Print the whole config as YAML that can be used again, each value with where it comes from.
+
+    Example: nmt config show tatoeba_small --set train.epochs=3
+    """
+    from nmt.config import show_config
+
+    text = show_config(config, set_ or ())
+    with _opened_output(None) as file:
+        file.write(text)
+
+
+@config_app.command("check")
+def config_check(config: ConfigArgument, set_: SetOption = None) -> None:
+    """Report every problem of a config, or that there is none. No data is looked at: for that there is nmt check.
+
+    Example: nmt config check mine.yaml
+    """
+    from nmt.config import load_config
+
+    load_config(config, set_ or ())
+    with _opened_output(None) as file:
+        file.write(f"{config}: no problems\n")
+
+
+@config_app.command("schema")
+def config_schema() -> None:
+    """Print a JSON Schema (draft 2020-12), with which editors complete and check configs.
+
+    Example: nmt config schema > nmt.schema.json
+    """
+    import json
+
+    from nmt.config.description import json_schema
+
+    with _opened_output(None) as file:
+        file.write(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")
 
 
 class _ReaderGone(Exception):
@@ -284,6 +399,9 @@ class _ReaderGone(Exception):
 
 def main() -> None:
     """Run a command; a user's error is one clear line and a non-zero exit code, never a traceback."""
+    _use_utf8()
+    if sys.stderr is None:  # closed by the caller, and progress bars cannot do without
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
         code = app(standalone_mode=False)
         if code == 128 + signal.SIGINT:
@@ -294,11 +412,15 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         _fail("interrupted; what was finished before is still there", 128 + signal.SIGINT)
     except _ReaderGone:
-        # nmt translate ... | head -1: stop in silence, as other filters do, and let nothing more be flushed.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # nmt translate ... | head -1: stop in silence, as other filters do.
+        _discard_unwritten()
         sys.exit(128 + signal.SIGPIPE)
     except OSError as error:
-        _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 1)
+        stream = "standard output" if _discard_unwritten() else "input or output"
+        advice = "; make room and run the command again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        _fail(f"{error.filename2 or error.filename or stream}: {error.strerror or error}{advice}", 1)
+    except UnicodeEncodeError as error:
+        _fail(f"{error.object[-200:]!a}: holds bytes that are not UTF-8 and cannot be written; rename it", 1)
     except MemoryError:
         _fail("out of memory; lower train.batch.size or --batch-size", 1)
     except Exception as error:
@@ -309,7 +431,25 @@ def main() -> None:
         sys.exit(getattr(error, "exit_code", 2))
 
 
+def _use_utf8() -> None:
+    """Begin again in Python's UTF-8 mode where the locale would have file names and text in another encoding."""
+    if sys.getfilesystemencoding() != "utf-8" and os.environ.get("PYTHONUTF8") != "1":
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, "PYTHONUTF8": "1"})
+
+
+def _discard_unwritten() -> bool:
+    """Give up what standard output does not take, lest Python complain about it at its end; whether there was any."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
+
+
 def _fail(message: str, code: int) -> NoReturn:
-    for line in message.splitlines():
-        _say(f"nmt: error: {line}")
+    with contextlib.suppress(OSError):  # nobody reads it
+        for line in message.splitlines():
+            _say(f"nmt: error: {line}")
     sys.exit(code)

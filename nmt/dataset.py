@@ -78,6 +78,24 @@ class Sequences:
         return cls(ids, offsets)
 
 
+def write_sequences(directory: Path, name: str, lengths: NDArray[np.int64], pieces: Iterable[Ids]) -> None:
+    """Write what `Sequences.load` reads, piece by piece, so that the ids need not fit into memory.
+
+    Args:
+        directory: Where to.
+        name: As for `Sequences.save`.
+        lengths: Number of ids of each sequence.
+        pieces: All ids, in order, cut anywhere.
+    """
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    np.save(directory / f"{name}.offsets.npy", offsets, allow_pickle=False)
+    header = {"descr": "<i4", "fortran_order": False, "shape": (int(offsets[-1]),)}
+    with (directory / f"{name}.ids.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for piece in pieces:
+            file.write(piece.astype("<i4").tobytes())
+
+
 @dataclass(frozen=True)
 class EncodedPairs:
     """Aligned source and target sequences, without EOS."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import glob
 import json
 import os
+import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+
+from filelock import FileLock, Timeout
 
 from nmt.errors import DataError
 
@@ -25,23 +29,73 @@ def shipped(relative: str) -> Path:
     return in_wheel if in_wheel.exists() else PACKAGE.parent / relative
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write `text` as UTF-8 under a temporary name, then rename: readers never see half a file."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    temporary = Path(name)
+@contextlib.contextmanager
+def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
+    """Let an OSError of the block tell of `path`, where it names no file or only something under `temporary`.
+
+    A write to a full disk names none, and numpy, safetensors and shutil give no error number of their own either.
+    """
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    except BaseException:
+        yield
+    except OSError as error:
+        named = error.filename2 or error.filename
+        if named is not None and not (temporary and Path(str(named)).is_relative_to(temporary)):
+            raise
+        hidden = re.search(r"(?:Errno|os error) (\d+)", str(error))
+        number = error.errno or (int(hidden[1]) if hidden else errno.EIO)
+        reason = os.strerror(number) if error.errno or hidden else f"not written whole ({error}); is the disk full?"
+        raise OSError(number, reason, str(path)) from None
+
+
+@contextlib.contextmanager
+def open_text(path: Path, errors: str = "strict") -> Iterator[TextIO]:
+    """Open a file for UTF-8 text with line feeds; it appears whole when the block succeeds, or not at all.
+
+    Until then it lies beside `path` under a temporary name. Devices and pipes are written as they are.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not path.is_file():
+        with naming(path), path.open("w", encoding="utf-8", newline="\n", errors=errors) as file:
+            yield file
+        return
+    temporary = _beside(path, f"partial-{os.getpid()}")
+    try:
+        with naming(path, temporary):
+            with temporary.open("w", encoding="utf-8", newline="\n", errors=errors) as file:
+                yield file
+            temporary.replace(path.resolve())
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` as UTF-8, whole or not at all: readers never see half a file."""
+    with open_text(path) as file:
+        file.write(text)
+
+
+def append_text(path: Path, text: str) -> None:
+    """Add `text` as UTF-8 to the end of a file, whole or not at all."""
+    data = text.encode("utf-8")
+    with naming(path), path.open("ab", buffering=0) as file:
+        size = file.tell()
+        try:
+            while data:  # a disk that is nearly full takes a part before it refuses the rest
+                data = data[file.write(data) :]
+        except OSError:
+            file.truncate(size)
+            raise
 
 
 def write_json(path: Path, value: Any) -> None:
     """Write `value` as indented JSON, whole or not at all."""
-    write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    write_text(path, as_json_text(value))
+
+
+def as_json_text(value: Any) -> str:
+    """`value` as indented JSON that ends in a line feed."""
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
 
 
 def read_json(path: Path) -> Any:
@@ -86,22 +140,111 @@ def whole_directory(directory: Path) -> Iterator[Path]:
     When the block fails, whatever `directory` held before is still there, and nothing else is.
     """
     directory.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
+    temporary = _beside(directory, f"partial-{os.getpid()}")
     try:
-        yield temporary
-        temporary.chmod(0o755)
-        if directory.exists():
-            previous = Path(tempfile.mkdtemp(prefix=f".{directory.name}.old.", dir=directory.parent))
-            directory.rename(previous / "old")
+        with naming(directory, temporary):
+            shutil.rmtree(temporary, ignore_errors=True)  # of a killed process that had our number
+            temporary.mkdir()
+            yield temporary
+            settle(directory)
+            set_aside(directory)
             try:
-                temporary.rename(directory)
-            except BaseException:
-                (previous / "old").rename(directory)
-                raise
+                temporary.rename(directory.resolve())
             finally:
-                shutil.rmtree(previous)
-        else:
-            temporary.rename(directory)
-    except BaseException:
+                settle(directory)
+    finally:
         shutil.rmtree(temporary, ignore_errors=True)
-        raise
+
+
+def set_aside(directory: Path) -> None:
+    """Move a folder that holds something out of the way, beside where it was, until `settle` is called.
+
+    Raises:
+        DataError: The process works in that folder.
+    """
+    if not directory.exists() or not any(directory.iterdir()):
+        return
+    if Path.cwd().is_relative_to(directory.resolve()):
+        raise DataError(f"{directory}: is the working folder and cannot be replaced; run the command from elsewhere")
+    directory.resolve().rename(_beside(directory, "earlier"))
+
+
+def settle(directory: Path, started: str = ".", complete: str = ".") -> bool:
+    """Decide between a folder and the earlier one that was set aside for it: only one of them stays.
+
+    Safe to be cut off anywhere and called again.
+
+    Args:
+        directory: The folder.
+        started: What is in the new one from its beginning; without it the new one is somebody else's and stays.
+        complete: What is in the new one once it is worth more than the earlier one.
+
+    Returns:
+        Whether the earlier one was put back.
+    """
+    earlier = _beside(directory, "earlier")
+    if not earlier.exists():
+        return False
+    if (directory / complete).exists():
+        shutil.rmtree(earlier)
+        return False
+    if directory.exists():
+        if not (directory / started).exists() and any(not path.name.startswith(".") for path in directory.iterdir()):
+            return False
+        shutil.rmtree(directory.resolve())
+    earlier.rename(directory.resolve())
+    return True
+
+
+@contextlib.contextmanager
+def locked(directory: Path, started: str = ".", complete: str = ".") -> Iterator[bool]:
+    """Keep other commands from writing into `directory`; a process that died keeps nobody out.
+
+    What a killed command left beside it is tidied up first: unfinished folders go, and an earlier one that was set
+    aside is settled.
+
+    Args:
+        directory: The folder, which need not exist.
+        started: As for `settle`.
+        complete: As for `settle`.
+
+    Yields:
+        Whether an earlier folder was put back.
+
+    Raises:
+        DataError: Another command holds it.
+    """
+    path = _beside(directory, "lock")
+    missing = [parent for parent in path.parents if not parent.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise DataError(f"{directory}: in use by another command{_holder(path)}; wait for it to end") from None
+    try:
+        with contextlib.suppress(OSError):  # the number only helps to find the process
+            path.write_text(str(os.getpid()), encoding="ascii")
+        for left in path.parent.glob(f"{glob.escape(_beside(directory, 'partial').name)}-[0-9]*"):
+            shutil.rmtree(left)
+        yield settle(directory, started, complete)
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink()  # while it is still ours
+        lock.release()
+        for parent in missing:
+            with contextlib.suppress(OSError):  # not empty: something came of it
+                parent.rmdir()
+
+
+def _holder(lock: Path) -> str:
+    try:
+        return f" (process {int(lock.read_text(encoding='ascii'))})"
+    except (OSError, ValueError):
+        return ""
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    """A hidden sibling of a file or folder, links followed, so that a rename stays within one file system."""
+    real = path.resolve()
+    return real.parent / f".{real.name}.{suffix}"

@@ -1,87 +1,144 @@
-"""Cleaning sentences and dropping pairs that cannot be used."""
+"""Cleaning: sentences are mended, pairs that cannot be used are dropped, and both are counted and sampled."""
 
 from __future__ import annotations
 
+import math
+import sys
 import unicodedata
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 from nmt.corpus import Pair
+from nmt.corpus.normalization import Normalizer
+
+SAMPLES = 3
+"""How many examples of what a rule did are kept."""
 
 
-@dataclass(frozen=True)
+@dataclass
+class Finding:
+    """What one rule did.
+
+    Attributes:
+        pairs: Pairs changed or dropped.
+        samples: The first few: before and after for a rule that changes, the pair for one that drops.
+    """
+
+    pairs: int = 0
+    samples: list[tuple[Pair, ...]] = field(default_factory=list)
+
+    def note(self, *texts: Pair) -> None:
+        """Count a pair, and keep it as a sample while there are few."""
+        self.pairs += 1
+        if len(self.samples) < SAMPLES:
+            self.samples.append(texts)
+
+    def add(self, other: Finding) -> None:
+        """Add what the same rule did further on in the corpus."""
+        self.pairs += other.pairs
+        self.samples += other.samples[: SAMPLES - len(self.samples)]
+
+
+@dataclass
 class CleaningReport:
-    """What cleaning did, in pairs: read = empty + too_short + too_long + duplicate + kept.
+    """What cleaning did, in pairs: read = kept + all that were dropped.
 
     Attributes:
         read: Pairs looked at.
-        normalised: Pairs whose text changed by Unicode normalisation (NFC).
-        whitespace: Pairs whose text changed by the whitespace rule.
-        empty: Pairs dropped because a side is empty.
-        too_short: Pairs dropped because a side has too few words.
-        too_long: Pairs dropped because a side has too many words.
-        duplicate: Pairs dropped because the same pair came before.
         kept: Pairs left.
+        changed: By name of the rule that mended text; a pair can count under several.
+        dropped: By name of the first rule that a pair broke.
     """
 
-    read: int
-    normalised: int
-    whitespace: int
-    empty: int
-    too_short: int
-    too_long: int
-    duplicate: int
-    kept: int
+    read: int = 0
+    kept: int = 0
+    changed: dict[str, Finding] = field(default_factory=dict)
+    dropped: dict[str, Finding] = field(default_factory=dict)
+
+    def add(self, other: CleaningReport) -> None:
+        """Add what happened further on in the corpus."""
+        self.read += other.read
+        self.kept += other.kept
+        for mine, others in ((self.changed, other.changed), (self.dropped, other.dropped)):
+            for name, finding in others.items():
+                mine.setdefault(name, Finding()).add(finding)
+
+    def drop(self, rule: str, count: int, samples: Iterable[Pair]) -> None:
+        """Count pairs that were kept so far as dropped by `rule`."""
+        self.kept -= count
+        self.dropped.setdefault(rule, Finding()).add(Finding(count, [(pair,) for pair in samples]))
 
 
-def clean_line(text: str) -> str:
-    """Bring one sentence to Unicode form NFC with single spaces between words and none around them."""
-    return _single_spaces(_composed(text))
-
-
-def clean(pairs: Iterable[Pair], *, min_length: int = 1, max_length: int = 100) -> tuple[list[Pair], CleaningReport]:
-    """Clean both sides of every pair as `clean_line` does, and drop unusable and repeated pairs.
+class Cleaner:
+    """The rules that look at one pair alone; repeated pairs are found by their fingerprints.
 
     Args:
-        pairs: Raw pairs.
-        min_length: Fewest words that a side may have; a word is what whitespace separates.
+        normalizer: Mends each sentence before it is judged.
+        min_length: Fewest words, separated by blanks, that a side may have.
         max_length: Most words that a side may have.
-
-    Returns:
-        The pairs kept, in order, and the counts. A pair dropped is counted once, under the first
-        reason that holds: empty, too short, too long, duplicate.
+        max_characters: Most characters that a side may have; None is off.
+        max_ratio: Most characters of the longer side for one of the shorter; None is off.
+        min_letters: Smallest share of letters and their marks among the characters that are not blank.
+        copies: Keep pairs whose sides are the same text.
     """
-    read = normalised = whitespace = empty = too_short = too_long = duplicate = 0
-    kept: dict[Pair, None] = {}
-    for raw in pairs:
-        read += 1
-        composed = Pair(_composed(raw.src), _composed(raw.tgt))
-        pair = Pair(_single_spaces(composed.src), _single_spaces(composed.tgt))
-        normalised += composed != raw
-        whitespace += pair != composed
-        if not pair.src or not pair.tgt:
-            empty += 1
-            continue
-        lengths = pair.src.count(" ") + 1, pair.tgt.count(" ") + 1
-        if min(lengths) < min_length:
-            too_short += 1
-        elif max(lengths) > max_length:
-            too_long += 1
-        elif pair in kept:
-            duplicate += 1
-        else:
-            kept[pair] = None
-    report = CleaningReport(read, normalised, whitespace, empty, too_short, too_long, duplicate, kept=len(kept))
-    return list(kept), report
+
+    def __init__(
+        self,
+        normalizer: Normalizer,
+        *,
+        min_length: int = 1,
+        max_length: int = 100,
+        max_characters: int | None = None,
+        max_ratio: float | None = None,
+        min_letters: float = 0.0,
+        copies: bool = True,
+    ) -> None:
+        self.normalizer = normalizer
+        most, ratio = max_characters or sys.maxsize, max_ratio or math.inf
+        # The order matters: a pair counts under the first rule it breaks, and the later ones need words on both sides.
+        rules: dict[str, tuple[bool, Callable[[Pair], bool]]] = {
+            "empty": (True, lambda pair: not pair.src or not pair.tgt),
+            "too_short": (min_length > 1, lambda pair: min(_words(pair.src), _words(pair.tgt)) < min_length),
+            "too_long": (True, lambda pair: max(_words(pair.src), _words(pair.tgt)) > max_length),
+            "too_many_characters": (bool(max_characters), lambda pair: max(map(len, pair)) > most),
+            "length_ratio": (bool(max_ratio), lambda pair: max(map(len, pair)) > ratio * min(map(len, pair))),
+            "few_letters": (min_letters > 0, lambda pair: min(map(letter_share, pair)) < min_letters),
+            "copy": (not copies, lambda pair: pair.src == pair.tgt),
+        }
+        self.rules = {name: breaks for name, (active, breaks) in rules.items() if active}
+
+    def clean(self, pairs: Iterable[Pair]) -> tuple[list[Pair], CleaningReport]:
+        """Mend every pair and drop what breaks a rule.
+
+        Returns:
+            The pairs kept, in order, and what was done.
+        """
+        report = CleaningReport()
+        kept = []
+        for raw in pairs:
+            report.read += 1
+            src, src_steps = self.normalizer.explain(raw.src)
+            tgt, tgt_steps = self.normalizer.explain(raw.tgt)
+            pair = Pair(src, tgt)
+            for step in dict.fromkeys(src_steps + tgt_steps):
+                report.changed.setdefault(step, Finding()).note(raw, pair)
+            broken = next((name for name, breaks in self.rules.items() if breaks(pair)), None)
+            if broken:
+                report.dropped.setdefault(broken, Finding()).note(raw)
+            else:
+                kept.append(pair)
+        report.kept = len(kept)
+        return kept, report
 
 
-def _composed(text: str) -> str:
-    """Unicode form NFC; most text has it already."""
-    if text.isascii() or unicodedata.is_normalized("NFC", text):
-        return text
-    return unicodedata.normalize("NFC", text)
+def letter_share(text: str) -> float:
+    """Share of letters, with the marks that belong to them, among the characters that are not blank."""
+    solid = len(text) - text.count(" ")
+    letters = sum(map(str.isalpha, text))
+    if not text.isascii():  # the vowel signs of many scripts are marks, not letters
+        letters += sum(unicodedata.category(character)[0] == "M" for character in text)
+    return letters / solid if solid else 0.0
 
 
-def _single_spaces(text: str) -> str:
-    """Replace every run of Unicode whitespace by one space, and strip."""
-    return " ".join(text.split())
+def _words(text: str) -> int:
+    return text.count(" ") + 1

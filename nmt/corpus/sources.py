@@ -1,142 +1,508 @@
-"""Reading corpora: tab-separated text (plain, gzip, zip) and parallel files."""
+"""Reading corpora: tab-separated text, parallel files and Tatoeba's exports, plain or compressed, chunk by chunk."""
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import itertools
+import lzma
 import zipfile
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from nmt.corpus import Pair
 from nmt.errors import DataError
 
 SPLIT_NAMES = ("train", "valid", "test")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BLOCK = 1 << 20  # bytes
+LINES = 20_000
+PLACES = 5
+"""How many places of malformed lines are kept."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Raw lines that follow each other in a corpus; each ends in a line feed.
+
+    Attributes:
+        files: The file, or the two parallel files.
+        first_line: Number of the first line, from 1.
+        blocks: Lines of each file.
+        columns: Which columns, from 1, hold source and target; None for parallel files.
+    """
+
+    files: tuple[str, ...]
+    first_line: int
+    blocks: tuple[bytes, ...]
+    columns: tuple[int, int] | None = None
+
+
+@dataclass
+class LineReport:
+    """What was found line by line.
+
+    Attributes:
+        lines: Lines, or pairs of parallel lines, read.
+        blank: Blank lines of a table, passed over.
+        malformed: Lines left out, by kind.
+        places: Where the first of them are, FILE:LINE, by kind.
+        widest: Most columns of a line.
+    """
+
+    lines: int = 0
+    blank: int = 0
+    malformed: dict[str, int] = field(default_factory=dict)
+    places: dict[str, list[str]] = field(default_factory=dict)
+    widest: int = 0
+
+    def leave_out(self, kind: str, place: str) -> None:
+        """Count a malformed line."""
+        self.malformed[kind] = self.malformed.get(kind, 0) + 1
+        self.places.setdefault(kind, []).append(place)
+        del self.places[kind][PLACES:]
+
+    def add(self, other: LineReport) -> None:
+        """Add what was found further on."""
+        self.lines += other.lines
+        self.blank += other.blank
+        self.widest = max(self.widest, other.widest)
+        for kind, count in other.malformed.items():
+            self.malformed[kind] = self.malformed.get(kind, 0) + count
+            self.places[kind] = (self.places.get(kind, []) + other.places[kind])[:PLACES]
+
+    def check(self, max_share: float | None) -> None:
+        """Refuse a corpus of which too much is malformed.
+
+        Args:
+            max_share: Largest share of the lines that may be left out; None where no line may.
+
+        Raises:
+            DataError: More lines were left out.
+        """
+        count = sum(self.malformed.values())
+        if count <= (max_share or 0.0) * self.lines:
+            return
+        kinds = "; ".join(
+            f"{number:,} {KINDS[kind]} ({', '.join(self.places[kind])}{', ...' * (number > len(self.places[kind]))})"
+            for kind, number in self.malformed.items()
+        )
+        advice = "convert the file to UTF-8" if "not_utf8" in self.malformed else "mend the file"
+        if max_share is not None:
+            advice += f", or raise data.max_malformed ({max_share:g}) above {count / self.lines:.3g} to leave them out"
+        raise DataError(f"{count:,} of {self.lines:,} lines are malformed: {kinds}; {advice}")
+
+
+KINDS = {
+    "too_few_columns": "with too few columns",
+    "not_utf8": "not UTF-8",
+    "not_a_number": "without the number of a sentence",
+}
+
+
+class Source(ABC):
+    """A corpus, or one split of it, that has not been read yet."""
+
+    description: str
+
+    @abstractmethod
+    def chunks(self, report: LineReport) -> Iterator[Chunk]:
+        """Raw lines, in order; what has to be left out already here goes into `report`."""
+
+    @abstractmethod
+    def check_found(self, report: LineReport) -> None:
+        """Refuse a corpus without a single pair, in words that fit it.
+
+        Raises:
+            DataError: Always.
+        """
+
+
+@dataclass(frozen=True)
+class Table(Source):
+    """One file of tab-separated columns.
+
+    Attributes:
+        path: The file.
+        columns: Columns of source and target, from 1.
+        first_lines: Lines to read; None reads all.
+    """
+
+    path: Path
+    columns: tuple[int, int]
+    first_lines: int | None = None
+
+    @property
+    def description(self) -> str:  # type: ignore[override]
+        """The file and its columns."""
+        return f"{self.path}: source in column {self.columns[0]}, target in column {self.columns[1]}"
+
+    def chunks(self, report: LineReport) -> Iterator[Chunk]:
+        """About a megabyte of lines at a time."""
+        number = 1
+        for lines in _blocks(self.path, self.first_lines):
+            yield Chunk((str(self.path),), number, (b"".join(lines),), self.columns)
+            number += len(lines)
+
+    def check_found(self, report: LineReport) -> None:
+        """See `Source`."""
+        if report.lines == report.blank:
+            raise DataError(f"{self.path}: empty; give a file with lines of source<TAB>target")
+        if not report.widest:
+            report.check(None)  # not a line of it is UTF-8
+        src, tgt = self.columns
+        found = "one column only" if report.widest == 1 else f"{report.widest} columns at most"
+        raise DataError(
+            f"{self.path}: no line has columns {src} and {tgt} ({found} in {report.lines:,} lines); the "
+            "format is source<TAB>target, or say which columns hold them; parallel text takes two files"
+        )
+
+
+@dataclass(frozen=True)
+class Parallel(Source):
+    """Two files, a line of one for a line of the other.
+
+    Attributes:
+        src: Source sentences.
+        tgt: Target sentences.
+        first_lines: Lines to read; None reads all.
+    """
+
+    src: Path
+    tgt: Path
+    first_lines: int | None = None
+
+    @property
+    def description(self) -> str:  # type: ignore[override]
+        """Both files."""
+        return f"{self.src} and {self.tgt}: parallel lines"
+
+    def chunks(self, report: LineReport) -> Iterator[Chunk]:
+        """The same number of lines of both files at a time."""
+        src, tgt = (_lines(path, self.first_lines) for path in (self.src, self.tgt))
+        number = 1
+        while True:
+            blocks = list(itertools.islice(src, LINES)), list(itertools.islice(tgt, LINES))
+            sizes = len(blocks[0]), len(blocks[1])
+            if sizes[0] != sizes[1]:
+                totals = [
+                    number - 1 + size + sum(1 for _ in rest) for size, rest in zip(sizes, (src, tgt), strict=True)
+                ]
+                raise DataError(
+                    f"{self.src} and {self.tgt}: {totals[0]:,} and {totals[1]:,} lines; "
+                    "parallel files have one sentence a line and the same number of lines"
+                )
+            if not sizes[0]:
+                return
+            yield Chunk((str(self.src), str(self.tgt)), number, (b"".join(blocks[0]), b"".join(blocks[1])))
+            number += sizes[0]
+
+    def check_found(self, report: LineReport) -> None:
+        """See `Source`."""
+        report.check(None)
+        raise DataError(f"{self.src} and {self.tgt}: empty; give files with one sentence a line")
+
+
+@dataclass(frozen=True)
+class Export(Source):
+    """Tatoeba's own export: sentences of two languages and the links between them.
+
+    Sentences are lines of number, language, text (more columns are passed over); links are lines of two
+    numbers. Links between other sentences are passed over, so that the links of all languages can be given.
+
+    Attributes:
+        src: Source sentences.
+        tgt: Target sentences.
+        links: Which translates which, in either direction.
+        first_lines: Links to read; None reads all.
+    """
+
+    src: Path
+    tgt: Path
+    links: Path
+    first_lines: int | None = None
+
+    @property
+    def description(self) -> str:  # type: ignore[override]
+        """All three files."""
+        return f"{self.src} and {self.tgt}: sentences, linked by {self.links}"
+
+    def chunks(self, report: LineReport) -> Iterator[Chunk]:
+        """Linked sentences as parallel lines; all lines of all three files are counted."""
+        src, tgt = (_Sentences.read(path, report) for path in (self.src, self.tgt))
+        number = 1
+        for lines in _blocks(self.links, self.first_lines):
+            numbers = _numbers(lines, self.links, number, report)
+            given = np.concatenate([numbers, numbers[:, ::-1]], axis=1).reshape(-1, 2)
+            src_rows, tgt_rows = src.find(given[:, 0]), tgt.find(given[:, 1])
+            both = (src_rows >= 0) & (tgt_rows >= 0)
+            blocks = src.raw(src_rows[both]), tgt.raw(tgt_rows[both])
+            report.lines += len(lines) - int(both.sum())  # whoever parses the chunk counts its lines
+            yield Chunk((str(self.links), str(self.links)), number, blocks)
+            number += len(lines)
+
+    def check_found(self, report: LineReport) -> None:
+        """See `Source`."""
+        raise DataError(
+            f"{self.links}: links no sentence of {self.src} to one of {self.tgt}; give the sentences of the source, "
+            "those of the target (number<TAB>language<TAB>text) and the links (number<TAB>number), in this order"
+        )
+
+
+class _Sentences:
+    """Numbered sentences in one block of text.
+
+    Args:
+        numbers: In rising order.
+        starts: Where the text of each begins in `block`, in the same order.
+        ends: Where it ends.
+        block: All lines.
+    """
+
+    def __init__(
+        self, numbers: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64], block: bytes
+    ) -> None:
+        self.numbers = numbers
+        self.starts = starts
+        self.ends = ends
+        self.block = block
+
+    @classmethod
+    def read(cls, path: Path, report: LineReport) -> _Sentences:
+        block = bytearray()
+        numbers, ends = [], []
+        languages: set[bytes] = set()
+        for count, line in enumerate(_lines(path, None), start=1):
+            report.lines += 1
+            if line.isspace():
+                report.blank += 1
+                continue
+            cells = line.rstrip(b"\r\n").split(b"\t")
+            if len(cells) < 3:
+                report.leave_out("too_few_columns", f"{path}:{count}")
+                continue
+            if not _is_number(cells[0]):
+                report.leave_out("not_a_number", f"{path}:{count}")
+                continue
+            if _decode_line(cells[2]) is None:
+                report.leave_out("not_utf8", f"{path}:{count}")
+                continue
+            numbers.append(int(cells[0]))
+            languages.add(cells[1])
+            block += cells[2]
+            ends.append(len(block))
+        if len(languages) > 1:
+            found = ", ".join(sorted(language.decode("utf-8", "replace") for language in languages)[:5])
+            raise DataError(f"{path}: sentences of {len(languages)} languages ({found}); give those of one language")
+        starts = np.array([0, *ends[:-1]] if ends else [], dtype=np.int64)
+        order = np.argsort(np.array(numbers, dtype=np.int64), kind="stable")
+        return cls(
+            np.array(numbers, dtype=np.int64)[order], starts[order], np.array(ends, dtype=np.int64)[order], bytes(block)
+        )
+
+    def find(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Places of sentences by number; -1 for those that are not here."""
+        if not len(self.numbers):
+            return np.full(len(numbers), -1)
+        places = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
+        return np.where(self.numbers[places] == numbers, places, -1)
+
+    def raw(self, places: NDArray[np.int64]) -> bytes:
+        """Lines at places."""
+        spans = zip(self.starts[places].tolist(), self.ends[places].tolist(), strict=True)
+        return b"".join([self.block[start:end] + b"\n" for start, end in spans])
+
+
+def _numbers(lines: Sequence[bytes], path: Path, first_line: int, report: LineReport) -> NDArray[np.int64]:
+    """The two numbers of each line, [lines, 2]; malformed lines are counted."""
+    found: list[tuple[int, int]] = []
+    for number, line in enumerate(lines, start=first_line):
+        cells = line.split()
+        if len(cells) >= 2 and _is_number(cells[0]) and _is_number(cells[1]):
+            found.append((int(cells[0]), int(cells[1])))
+        elif cells:
+            report.leave_out("not_a_number", f"{path}:{number}")
+        else:
+            report.blank += 1
+    return np.array(found, dtype=np.int64).reshape(-1, 2)
+
+
+def _is_number(cell: bytes) -> bool:
+    return cell.isdigit() and len(cell) <= 18  # so that it fits into 64 bits
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """What was read, as it stands in the files.
+    """A corpus that is still to be split, or one that comes split.
 
     Attributes:
-        splits: Pairs under "all" for an unsplit corpus, under "train", "valid" and perhaps "test" for
-            one that comes split.
-        skipped: Lines left out because they have too few columns (blank lines among them).
-        description: One line a source: the files, the number of lines, the columns.
+        train: All of an unsplit corpus; else its training split.
+        given: Its own validation and test splits, by name.
     """
 
-    splits: dict[str, list[Pair]]
-    skipped: int
-    description: tuple[str, ...]
+    train: Source
+    given: dict[str, Source]
 
 
-def read_corpus(paths: Sequence[Path], *, columns: tuple[int, int] = (1, 2), first_lines: int | None = None) -> Corpus:
-    """Read sentence pairs from one tab-separated file or from parallel files.
+def open_corpus(
+    paths: Sequence[Path], *, columns: tuple[int, int] = (1, 2), first_lines: int | None = None, reverse: bool = False
+) -> Corpus:
+    """Find out what the files of a corpus are.
 
-    Every file is UTF-8, with or without a byte order mark, lines ending in LF or CRLF; it may be plain,
-    gzip (.gz) or a zip archive (.zip) of one file, not counting those whose name starts with `_`.
+    Every file is UTF-8, with or without a byte order mark, lines ending in LF or CRLF; it may be plain, compressed
+    (.gz, .bz2, .xz) or a zip archive (.zip) of one file, not counting those whose name starts with `_`.
 
     Args:
-        paths: One tab-separated file; or two parallel files (source, target); or four or six parallel
-            files (source and target of train, valid and, with six, test).
+        paths: One tab-separated file; two parallel files (source, target); three files of a Tatoeba export (source
+            sentences, target sentences, links); or four or six parallel files (source and target of train, valid
+            and, with six, test).
         columns: Numbers, from 1, of the source and the target column. For a tab-separated file only.
-        first_lines: Take only that many lines from the start of each file; None takes all.
+        first_lines: Read only that many lines of an unsplit corpus or of the training split; None reads all.
+        reverse: Swap source and target.
 
     Raises:
-        DataError: A file is missing, unreadable, not UTF-8 or empty, the parallel files have different
-            numbers of lines, or no line has the wanted columns.
+        DataError: No corpus has so many files.
     """
+    swap = -1 if reverse else 1
     if len(paths) == 1:
-        return _read_columns(paths[0], columns, first_lines)
+        src_column, tgt_column = columns[::swap]
+        return Corpus(Table(paths[0], (src_column, tgt_column), first_lines), {})
+    if len(paths) == 3:
+        src, tgt = paths[:2][::swap]
+        return Corpus(Export(src, tgt, paths[2], first_lines), {})
     if len(paths) not in (2, 4, 6):
         raise DataError(
-            f"sources: {len(paths)} files given; give 1 (tab-separated text), 2 (source, target), "
-            "4 (source and target of train, then of valid) or 6 (the same and test)"
+            f"sources: {len(paths)} files given; give 1 (tab-separated text), 2 (source, target), 3 (Tatoeba's "
+            "sentences, sentences, links), 4 (source and target of train, then of valid) or 6 (the same and test)"
         )
-    names = ("all",) if len(paths) == 2 else SPLIT_NAMES
-    splits = {}
-    description = []
-    for name, src_path, tgt_path in zip(names, paths[::2], paths[1::2], strict=False):
-        splits[name] = _read_parallel(src_path, tgt_path, first_lines)
-        label = "" if name == "all" else f"{name}: "
-        description.append(f"{label}{src_path} and {tgt_path}: {len(splits[name]):,} lines")
-    return Corpus(splits, skipped=0, description=tuple(description))
+    splits = [list(paths[place : place + 2])[::swap] for place in range(0, len(paths), 2)]
+    given = {name: Parallel(src, tgt) for name, (src, tgt) in zip(SPLIT_NAMES[1:], splits[1:], strict=False)}
+    return Corpus(Parallel(splits[0][0], splits[0][1], first_lines), dict(given))
 
 
-def _read_columns(path: Path, columns: tuple[int, int], first_lines: int | None) -> Corpus:
-    """Read the pairs of one tab-separated file; the parameters are those of `read_corpus`."""
-    src_column, tgt_column = columns
-    needed = max(columns)
-    if min(columns) < 1:
-        raise DataError(f"columns: {src_column}, {tgt_column}; columns are numbered from 1")
+def parse_chunk(chunk: Chunk) -> tuple[list[Pair], LineReport]:
+    """Decode the lines of a chunk and find source and target in them.
+
+    Returns:
+        The pairs, and what was left out. A malformed line of one parallel file takes its partner with it.
+    """
+    report = LineReport()
     pairs = []
-    skipped = 0
-    most = 0
-    for line in itertools.islice(_lines(path), first_lines):
-        cells = line.split("\t")
-        most = max(most, len(cells))
-        if len(cells) < needed:
-            skipped += 1
+    sides = [_decode(block) for block in chunk.blocks]
+    report.lines = len(sides[0])
+    for number, line in enumerate(zip(*sides, strict=True), start=chunk.first_line):
+        broken = next((place for place, text in enumerate(line) if text is None), None)
+        if broken is not None:
+            report.leave_out("not_utf8", f"{chunk.files[broken]}:{number}")
+            continue
+        texts = cast(tuple[str, ...], line)
+        if chunk.columns is None:
+            pairs.append(Pair(texts[0], texts[1]))
+            continue
+        cells = texts[0].split("\t")
+        report.widest = max(report.widest, len(cells))
+        if len(cells) >= max(chunk.columns):
+            pairs.append(Pair(cells[chunk.columns[0] - 1], cells[chunk.columns[1] - 1]))
+        elif texts[0].strip():
+            report.leave_out("too_few_columns", f"{chunk.files[0]}:{number}")
         else:
-            pairs.append(Pair(cells[src_column - 1], cells[tgt_column - 1]))
-    if not pairs and not skipped:
-        raise DataError(f"{path}: empty; give a file with lines of source<TAB>target")
+            report.blank += 1
+    return pairs, report
+
+
+def read_pairs(source: Source) -> list[Pair]:
+    """All pairs of a source, which must be without fault.
+
+    Raises:
+        DataError: A line is malformed, or there is none.
+    """
+    report = LineReport()
+    pairs = []
+    for chunk in source.chunks(report):
+        found, lines = parse_chunk(chunk)
+        pairs += found
+        report.add(lines)
     if not pairs:
-        found = "one column only" if most == 1 else f"{most} columns at most"
-        raise DataError(
-            f"{path}: no line has columns {src_column} and {tgt_column} ({found} in {skipped:,} lines); the "
-            "format is source<TAB>target, or say which columns hold them; parallel text takes two files"
-        )
-    lines = len(pairs) + skipped
-    description = f"{path}: {lines:,} lines, source in column {src_column}, target in column {tgt_column}"
-    return Corpus({"all": pairs}, skipped, (description,))
+        source.check_found(report)
+    report.check(None)
+    return pairs
 
 
-def _read_parallel(src_path: Path, tgt_path: Path, first_lines: int | None) -> list[Pair]:
-    """Pair two files line by line; blank lines stay, because they keep the files aligned."""
-    src = list(itertools.islice(_lines(src_path), first_lines))
-    tgt = list(itertools.islice(_lines(tgt_path), first_lines))
-    if len(src) != len(tgt):
-        raise DataError(
-            f"{src_path} and {tgt_path}: {len(src):,} and {len(tgt):,} lines; "
-            "parallel files have one sentence a line and the same number of lines"
-        )
-    if not src:
-        raise DataError(f"{src_path} and {tgt_path}: empty; give files with one sentence a line")
-    return list(map(Pair, src, tgt))
-
-
-def _lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a plain, gzip or zip file, without their ends.
+def _decode(block: bytes) -> list[str | None]:
+    """Lines of UTF-8 without their ends; None for one that is not UTF-8.
 
     Only LF ends a line, as in every other tool that counts them: U+2028, U+0085 and form feeds stay inside.
     """
     try:
+        lines: list[str | None] = [*block.decode("utf-8").split("\n")]
+    except UnicodeDecodeError:
+        lines = [_decode_line(line) for line in block.split(b"\n")]
+    lines.pop()
+    if b"\r" in block:
+        lines = [line and line.removesuffix("\r") for line in lines]
+    return lines
+
+
+def _decode_line(line: bytes) -> str | None:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _blocks(path: Path, first_lines: int | None) -> Iterator[list[bytes]]:
+    """Lines of a file, about a megabyte at a time."""
+    lines = _lines(path, first_lines)
+    while block := list(_up_to(lines, BLOCK)):
+        yield block
+
+
+def _up_to(lines: Iterator[bytes], size: int) -> Iterator[bytes]:
+    taken = 0
+    for line in lines:
+        yield line
+        taken += len(line)
+        if taken >= size:
+            return
+
+
+def _lines(path: Path, first_lines: int | None) -> Iterator[bytes]:
+    """Lines of a plain or compressed file, each with a line feed at its end.
+
+    Raises:
+        DataError: The file is missing, unreadable, damaged or in another encoding.
+    """
+    try:
         with _opened(path) as file:
-            for number, line in enumerate(file, start=1):
-                if number == 1:
+            for number, line in enumerate(itertools.islice(file, first_lines)):
+                if number == 0:
+                    _check_encoding(path, line)
                     line = line.removeprefix(BYTE_ORDER_MARK)
-                try:
-                    text = line.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    raise DataError(
-                        f"{path}, line {number:,}: not UTF-8 ({error.reason} at byte {error.start + 1} of "
-                        "the line); convert the file to UTF-8"
-                    ) from None
-                yield text.removesuffix("\n").removesuffix("\r")
+                yield line if line.endswith(b"\n") else line + b"\n"
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; check the path") from None
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, NotImplementedError, UnicodeError) as error:
         raise DataError(f"{path}: not a readable zip archive ({error}); download it again") from None
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+    except (gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError) as error:
         raise DataError(f"{path}: damaged compressed data ({error}); download it again") from None
     except OSError as error:
+        if path.suffix.lower() == ".bz2" and error.errno is None:
+            raise DataError(f"{path}: damaged compressed data ({error}); download it again") from None
         raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from None
+
+
+def _check_encoding(path: Path, line: bytes) -> None:
+    """Refuse UTF-16 and UTF-32, which have zero bytes or a byte order mark of their own."""
+    if line.startswith((b"\xff\xfe", b"\xfe\xff")) or line.count(b"\0") * 4 > len(line):
+        raise DataError(f"{path}: looks like UTF-16; convert it: iconv -f UTF-16 -t UTF-8")
 
 
 @contextmanager
@@ -148,6 +514,12 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
                 yield member
         case ".gz":
             with gzip.open(path) as unpacked:
+                yield cast(IO[bytes], unpacked)
+        case ".xz":
+            with lzma.open(path) as unpacked:
+                yield cast(IO[bytes], unpacked)
+        case ".bz2":
+            with bz2.open(path) as unpacked:
                 yield cast(IO[bytes], unpacked)
         case _:
             with path.open("rb") as file:

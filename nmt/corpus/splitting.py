@@ -7,13 +7,16 @@ sentence, directly or through other pairs, form a component, and a component goe
 
 from __future__ import annotations
 
-import hashlib
-import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nmt.corpus import Pair
+from nmt.corpus.identity import draw, identities
+from nmt.corpus.store import PairStore, Rows
 from nmt.errors import DataError
 
 
@@ -29,14 +32,14 @@ class Splits:
     """Training pairs, and validation and test sentences that share no sentence with them or each other.
 
     Attributes:
-        train: Training pairs.
+        train: Numbers of the training pairs in their store.
         valid: Validation sentences.
         test: Test sentences.
         components: Number of components in the corpus.
         largest_component: Size of the largest one, in pairs.
     """
 
-    train: list[Pair]
+    train: Rows
     valid: list[Example]
     test: list[Example]
     components: int
@@ -58,7 +61,9 @@ class Overlap:
     examples: int
 
 
-def split_pairs(pairs: Sequence[Pair], *, valid_size: int, test_size: int, train_size: int | None, seed: int) -> Splits:
+def split_pairs(
+    store: PairStore, rows: Rows, *, valid_size: int, test_size: int, train_size: int | None, seed: int
+) -> Splits:
     """Split a corpus so that no sentence, on either side, is in two splits.
 
     Two sentences count as the same when their letters and digits agree, whatever their case. The result
@@ -67,7 +72,8 @@ def split_pairs(pairs: Sequence[Pair], *, valid_size: int, test_size: int, train
     left is passed over.
 
     Args:
-        pairs: Clean pairs.
+        store: Clean pairs, fingerprinted with the same seed.
+        rows: Which of them to split, each pair once.
         valid_size: Distinct source sentences in the validation split.
         test_size: Distinct source sentences in the test split.
         train_size: Pairs in the training split, a random choice; None keeps all that are left.
@@ -75,30 +81,31 @@ def split_pairs(pairs: Sequence[Pair], *, valid_size: int, test_size: int, train
 
     Returns:
         The splits, each in a random order; but with `valid_size` and `test_size` both 0, the training
-        pairs are in the order of `pairs`.
+        pairs are in the order of `rows`.
 
     Raises:
         DataError: The corpus is too small for the sizes, or its components are too large.
     """
-    components = _components(pairs)
-    test: list[Example] = []
-    valid: list[Example] = []
+    prints = store.fingerprints[rows]
+    labels = find_components(prints["src_identity"], prints["tgt_identity"])
+    sizes = np.bincount(labels)
+    shuffled = np.argsort(prints["pair_draw"].astype(np.uint64), kind="stable")
+    examples: dict[str, list[Example]] = {"valid": [], "test": []}
     if valid_size == test_size == 0:
-        drawn = sorted(range(len(pairs)), key=lambda index: _draw("pair", seed, *pairs[index]))
-        train = [pairs[index] for index in sorted(drawn[:train_size])]
+        train = rows[np.sort(shuffled[:train_size])]
     else:
-        rest = sorted(components, key=lambda component: _draw("component", seed, *min(component)))
-        test, rest = _fill("test", test_size, rest, seed)
-        valid, rest = _fill("valid", valid_size, rest, seed)
-        remaining = [pair for component in rest for pair in component]
-        train = sorted(remaining, key=lambda pair: _draw("pair", seed, *pair))[:train_size]
-    if not train or (train_size is not None and len(train) < train_size):
+        chooser = _Chooser(store, rows, labels, prints["src_text"].astype(np.uint64))
+        for name, size in (("test", test_size), ("valid", valid_size)):
+            taken = group_references(store.pairs(rows[chooser.take(name, size)]))
+            examples[name] = sorted(taken, key=lambda example: (draw("source", seed, example.src), example.src))
+        train = rows[shuffled[~chooser.taken[shuffled]][:train_size]]
+    if not len(train) or (train_size is not None and len(train) < train_size):
         wanted = "" if train_size is None else f" of the {train_size:,} wanted"
         raise DataError(
             f"corpus: {len(train):,} pairs{wanted} left for training, beside {test_size:,} test and "
             f"{valid_size:,} valid sentences; ask for smaller splits or give more data"
         )
-    return Splits(train, valid, test, len(components), max(map(len, components)))
+    return Splits(train, examples["valid"], examples["test"], len(sizes), int(sizes.max()))
 
 
 def group_references(pairs: Iterable[Pair]) -> list[Example]:
@@ -114,109 +121,149 @@ def as_examples(pairs: Iterable[Pair]) -> list[Example]:
     return [Example(src, (tgt,)) for src, tgt in pairs]
 
 
-def measure_overlap(train: Iterable[Pair], examples: Sequence[Example]) -> Overlap:
+def count_references(store: PairStore, rows: Rows) -> list[int]:
+    """How many distinct source texts have one pair, two pairs, and so on."""
+    _, pairs = np.unique(store.fingerprints["src_text"][rows].astype(np.uint64), return_counts=True)
+    counts: list[int] = np.bincount(pairs)[1:].tolist()
+    return counts
+
+
+def measure_overlap(store: PairStore, train: Rows, examples: Sequence[Example]) -> Overlap:
     """Count the examples that training has seen, where letters and digits alone tell sentences apart."""
-    train_sources = set()
-    train_targets = set()
-    for src, tgt in train:
-        train_sources.add(_identity(src))
-        train_targets.add(_identity(tgt))
-    sources = sum(_identity(example.src) in train_sources for example in examples)
-    targets = sum(
-        any(_identity(reference) in train_targets for reference in example.references) for example in examples
-    )
-    return Overlap(sources, targets, len(examples))
+    prints = store.fingerprints[train]
+    sources = _found(identities([example.src for example in examples]), prints["src_identity"])
+    references = identities([reference for example in examples for reference in example.references])
+    owners = np.repeat(np.arange(len(examples)), [len(example.references) for example in examples])
+    seen = _found(references, prints["tgt_identity"])
+    return Overlap(int(sources.sum()), len(np.unique(owners[seen])), len(examples))
 
 
-def naive_overlap(pairs: Sequence[Pair], test_size: int, seed: int) -> Overlap:
+def without_overlap(store: PairStore, train: Rows, examples: Sequence[Example]) -> Rows:
+    """The training pairs that share no sentence, on either side, with the examples."""
+    prints = store.fingerprints[train]
+    references = [reference for example in examples for reference in example.references]
+    seen = _among(prints["src_identity"], identities([example.src for example in examples]))
+    seen |= _among(prints["tgt_identity"], identities(references))
+    return train[~seen]
+
+
+def _among(many: NDArray[np.uint64], few: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which of many numbers are among a few: without sorting the many, as np.isin would."""
+    if not len(few):
+        return np.zeros(len(many), dtype=bool)
+    few, many = np.sort(few), many.astype(np.uint64)
+    found: NDArray[np.bool_] = few[np.minimum(np.searchsorted(few, many), len(few) - 1)] == many
+    return found
+
+
+def _found(few: NDArray[np.uint64], many: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which of a few numbers are among many."""
+    return np.isin(few, many[_among(many, few)].astype(np.uint64))
+
+
+def naive_overlap(store: PairStore, rows: Rows, test_size: int) -> Overlap:
     """Count what a plain random split of the pairs would have leaked, for comparison.
 
     Unlike `measure_overlap`, this compares exact texts, and each test pair is an example of its own:
     it is the common practice, measured by the mildest rule.
 
     Args:
-        pairs: All pairs, in any order.
+        store: Clean pairs.
+        rows: Which of them to split.
         test_size: Test pairs.
-        seed: Of the random split.
     """
-    shuffled = sorted(pairs)
-    random.Random(seed).shuffle(shuffled)
-    test, train = shuffled[:test_size], shuffled[test_size:]
-    train_sources = {pair.src for pair in train}
-    train_targets = {pair.tgt for pair in train}
-    return Overlap(
-        sources=sum(pair.src in train_sources for pair in test),
-        targets=sum(pair.tgt in train_targets for pair in test),
-        examples=len(test),
+    prints = store.fingerprints[rows]
+    order = np.argsort(prints["pair_draw"].astype(np.uint64), kind="stable")
+    test, train = prints[order[:test_size]], prints[order[test_size:]]
+    sources, targets = (
+        int(_found(test[side].astype(np.uint64), train[side]).sum()) for side in ("src_text", "tgt_text")
     )
+    return Overlap(sources, targets, examples=len(test))
 
 
-def _identity(text: str) -> str:
-    """What makes a sentence the same sentence: its letters and digits, caseless; else the text itself."""
-    return "".join(filter(str.isalnum, text.casefold())) or text
+def find_components(src: NDArray[np.uint64], tgt: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Group pairs that share a sentence, directly or through other pairs.
 
-
-def _components(pairs: Sequence[Pair]) -> list[list[Pair]]:
-    """Group pairs that share a sentence, directly or through other pairs, by union-find."""
-    source_nodes: dict[str, int] = {}
-    target_nodes: dict[str, int] = {}
-    parents: list[int] = []
-
-    def node(nodes: dict[str, int], text: str) -> int:
-        found = nodes.setdefault(_identity(text), len(parents))
-        if found == len(parents):
-            parents.append(found)
-        return found
-
-    def root(index: int) -> int:
-        while parents[index] != index:
-            parents[index] = parents[parents[index]]  # halves the path for the next time
-            index = parents[index]
-        return index
-
-    edges = []
-    for src, tgt in pairs:
-        source = node(source_nodes, src)
-        edges.append(source)
-        parents[root(source)] = root(node(target_nodes, tgt))
-    groups: dict[int, list[Pair]] = {}
-    for pair, source in zip(pairs, edges, strict=True):
-        groups.setdefault(root(source), []).append(pair)
-    return list(groups.values())
-
-
-def _fill(name: str, size: int, components: list[list[Pair]], seed: int) -> tuple[list[Example], list[list[Pair]]]:
-    """Take components, in order, while they fit into `size` distinct sources; return the others as well."""
-    taken: list[Pair] = []
-    left: list[list[Pair]] = []
-    room = size
-    for component in components:
-        sources = len({pair.src for pair in component})
-        if sources <= room:
-            taken.extend(component)
-            room -= sources
-        else:
-            left.append(component)
-    if room:
-        raise DataError(
-            f"corpus: {size - room:,} of {size:,} {name} sentences found ({len(left):,} components "
-            f"left, each too large for the rest); ask for a smaller {name} split or give more data"
-        )
-    examples = sorted(group_references(taken), key=lambda example: _draw("source", seed, example.src))
-    return examples, left
-
-
-def _draw(purpose: str, seed: int, *texts: str) -> bytes:
-    """Sorting key that puts texts in a random order which is the same wherever they stood before.
+    Each sentence carries the smallest label seen so far; pairs pass the smaller of their two labels on to the
+    sentences those labels name, and labels are followed to their ends, until nothing changes.
 
     Args:
-        purpose: Draws for different purposes are independent of each other; at most 16 letters.
-        seed: Which random order.
-        texts: What is drawn, a sentence or a pair, without line breaks.
+        src: What tells source sentences apart, [pairs].
+        tgt: What tells target sentences apart, [pairs].
 
     Returns:
-        A keyed hash of the texts, and the texts themselves to break the rare ties.
+        The component of each pair, from 0 without gaps, [pairs].
     """
-    drawn = "\n".join(texts).encode()
-    key = str(seed).encode()
-    return hashlib.blake2b(drawn, digest_size=8, key=key, person=purpose.encode()).digest() + drawn
+    sources, src_nodes = np.unique(src.astype(np.uint64), return_inverse=True)
+    targets, tgt_nodes = np.unique(tgt.astype(np.uint64), return_inverse=True)
+    tgt_nodes = tgt_nodes + len(sources)
+    labels = np.arange(len(sources) + len(targets))
+    while True:
+        src_labels, tgt_labels = labels[src_nodes], labels[tgt_nodes]
+        apart = src_labels != tgt_labels
+        if not apart.any():
+            return np.unique(src_labels, return_inverse=True)[1]
+        src_labels, tgt_labels = src_labels[apart], tgt_labels[apart]
+        smaller, larger = np.minimum(src_labels, tgt_labels), np.maximum(src_labels, tgt_labels)
+        np.minimum.at(labels, larger, smaller)
+        while not np.array_equal(followed := labels[labels], labels):
+            labels = followed
+
+
+class _Chooser:
+    """Hands out whole components in a random order.
+
+    Args:
+        store: Clean pairs.
+        rows: Which of them.
+        labels: Their components.
+        sources: What tells their source texts apart.
+    """
+
+    def __init__(self, store: PairStore, rows: Rows, labels: NDArray[np.int64], sources: NDArray[np.uint64]) -> None:
+        self.taken = np.zeros(len(rows), dtype=bool)
+        self._members = np.argsort(labels, kind="stable")
+        sizes = np.bincount(labels)
+        self._ends = np.cumsum(sizes)
+        self._starts = self._ends - sizes
+        self._sources = sources
+        # A component is drawn by the draw of its smallest pair: its only one, or the first in the order of texts.
+        first = self._members[self._starts]
+        several = np.flatnonzero(sizes > 1)
+        for batch in np.array_split(several, max(1, len(several) // 10_000)):
+            for component, start, end in zip(
+                batch.tolist(), self._starts[batch].tolist(), self._ends[batch].tolist(), strict=True
+            ):
+                members = self._members[start:end]
+                texts = store.pairs(rows[members])
+                first[component] = members[min(range(len(texts)), key=texts.__getitem__)]
+        draws = store.fingerprints["component_draw"][rows[first]].astype(np.uint64)
+        self._order = np.argsort(draws, kind="stable").tolist()
+
+    def take(self, name: str, size: int) -> NDArray[np.int64]:
+        """Take components while they fit into `size` distinct sources; places in `rows` of their pairs.
+
+        Raises:
+            DataError: There are not so many sources, or the components left are too large.
+        """
+        room = size
+        found: list[NDArray[np.int64]] = []
+        left = []
+        order = iter(self._order)
+        while room and (component := next(order, None)) is not None:
+            members = self._members[self._starts[component] : self._ends[component]]
+            sources = 1 if len(members) == 1 else len(np.unique(self._sources[members]))
+            if sources <= room:
+                found.append(members)
+                room -= sources
+            else:
+                left.append(component)
+        self._order = [*left, *order]
+        if room:
+            raise DataError(
+                f"corpus: {size - room:,} of {size:,} {name} sentences found ({len(self._order):,} components "
+                f"left, each too large for the rest); ask for a smaller {name} split or give more data"
+            )
+        chosen = np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+        self.taken[chosen] = True
+        return chosen

@@ -9,6 +9,10 @@ from typing import Any
 from nmt.config import TextSection
 
 
+UNSPACED = {"zh": "zh", "yue": "zh"} | dict.fromkeys(("ja", "th", "lo", "km", "my", "bo", "dz"), "char")
+"""sacreBLEU's tokenizer for languages that are written without blanks between words."""
+
+
 @dataclass(frozen=True)
 class Score:
     """One metric of one system.
@@ -37,9 +41,16 @@ class ScoringRules:
     tokenize: str = "13a"
 
     @classmethod
-    def for_text(cls, text: TextSection) -> ScoringRules:
-        """The rules that a model's text settings ask for."""
-        return cls(text.lowercase, "none" if text.tokenizer == "whitespace" else "13a")
+    def for_text(cls, text: TextSection, language: str) -> ScoringRules:
+        """The rules that a model's text settings and its target language ask for.
+
+        sacreBLEU's default tokenizer splits at blanks and punctuation; where text has no blanks between words, its
+        own tokenizer for Chinese is taken, and single characters for the others.
+        """
+        if text.tokenizer == "whitespace":
+            return cls(text.lowercase, "none")
+        base = language.replace("_", "-").split("-")[0].lower()
+        return cls(text.lowercase, UNSPACED.get(base, "13a"))
 
     def bleu(self) -> Any:
         """sacreBLEU's corpus BLEU (Papineni et al., 2002; Post, 2018)."""

@@ -62,10 +62,16 @@ def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, fact
         model: The weights.
         text: Folder with vocabularies and tokenizers, copied as it is.
         facts: Update, epoch, scores: whatever explains this model.
+
+    Raises:
+        OSError: The disk is full, or the folder cannot be written.
     """
     with whole_directory(directory) as temporary:
         copy_text_files(text, temporary / TEXT)
-        save_weights(model, str(temporary / WEIGHTS))
+        try:
+            save_weights(model, str(temporary / WEIGHTS))
+        except SafetensorError as error:
+            raise OSError(str(error)) from None
         write_text(temporary / CONFIG, dump_config(config))
         write_json(
             temporary / MARKER,
@@ -73,8 +79,8 @@ def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, fact
                 "format_version": FORMAT_VERSION,
                 "nmt_version": __version__,
                 "torch_version": torch.__version__,
-                "src_language": config.data.src_language,
-                "tgt_language": config.data.tgt_language,
+                "src_language": config.data.languages[0],
+                "tgt_language": config.data.languages[1],
                 "parameters": sum(parameter.numel() for parameter in model.parameters()),
                 **facts,
             },

@@ -6,11 +6,14 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.corpus.cleaning import clean_line
+from nmt.corpus.normalization import Normalizer
+from nmt.errors import DataError
+from nmt.files import read_json, write_json
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from nmt.text.vocabulary import UNK_ID, Vocabulary
 
 VOCABULARIES = ("src.vocabulary.json", "tgt.vocabulary.json")
+NORMALIZATION = "normalization.json"
 
 
 class TextProcessor:
@@ -21,6 +24,7 @@ class TextProcessor:
         tgt_tokenizer: Tokenizer of the target language.
         src_vocabulary: Vocabulary of the source.
         tgt_vocabulary: Vocabulary of the target.
+        normalizer: What training text went through, and source text goes through; None is the default one.
     """
 
     def __init__(
@@ -29,15 +33,17 @@ class TextProcessor:
         tgt_tokenizer: Tokenizer,
         src_vocabulary: Vocabulary,
         tgt_vocabulary: Vocabulary,
+        normalizer: Normalizer | None = None,
     ) -> None:
         self.src_tokenizer = src_tokenizer
         self.tgt_tokenizer = tgt_tokenizer
         self.src_vocabulary = src_vocabulary
         self.tgt_vocabulary = tgt_vocabulary
+        self.normalizer = normalizer or Normalizer()
 
     def tokenize_source(self, lines: Sequence[str]) -> list[list[str]]:
         """Tokens of raw source lines, cleaned the way training text was."""
-        return list(self.src_tokenizer.tokenize([clean_line(line) for line in lines]))
+        return list(self.src_tokenizer.tokenize([self.normalizer(line) for line in lines]))
 
     def target_tokens(
         self, ids: Sequence[int], src_tokens: Sequence[str] = (), attended: Sequence[int] = ()
@@ -61,6 +67,7 @@ class TextProcessor:
         self.tgt_tokenizer.save(directory, "tgt")
         self.src_vocabulary.save(directory / VOCABULARIES[0])
         self.tgt_vocabulary.save(directory / VOCABULARIES[1])
+        write_json(directory / NORMALIZATION, self.normalizer.settings)
 
 
 def load_processor(directory: Path) -> TextProcessor:
@@ -69,8 +76,25 @@ def load_processor(directory: Path) -> TextProcessor:
     Raises:
         DataError: Files are missing or damaged.
     """
-    vocabularies = load_vocabularies(directory)
-    return TextProcessor(load_tokenizer(directory, "src"), load_tokenizer(directory, "tgt"), *vocabularies)
+    return TextProcessor(
+        load_tokenizer(directory, "src"),
+        load_tokenizer(directory, "tgt"),
+        *load_vocabularies(directory),
+        load_normalizer(directory),
+    )
+
+
+def load_normalizer(directory: Path) -> Normalizer:
+    """What training text went through.
+
+    Raises:
+        DataError: The file is missing or damaged.
+    """
+    path = directory / NORMALIZATION
+    try:
+        return Normalizer(**read_json(path))
+    except TypeError as error:
+        raise DataError(f"{path}: damaged ({error}); the directory is damaged") from None
 
 
 def load_vocabularies(directory: Path) -> tuple[Vocabulary, Vocabulary]:

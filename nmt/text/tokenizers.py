@@ -18,6 +18,8 @@ from nmt.errors import ConfigError, DataError
 from nmt.files import read_json, write_json
 from nmt.text.spacing import Spacing
 
+WORD_BEGINNING = "\u2581"  # how SentencePiece writes a blank, and the beginning of a line
+
 
 class Tokenizer(ABC):
     """Text <-> tokens, for one language."""
@@ -89,7 +91,7 @@ class WordTokenizer(Tokenizer):
         self.spacing = spacing or Spacing()
         self.version = version("spacy")
 
-    def _docs(self, lines: Sequence[str]) -> Iterator[Any]:
+    def _docs(self, lines: Iterable[str]) -> Iterator[Any]:
         for line in lines:
             yield self._nlp.tokenizer(line.lower() if self.lowercase else line)
 
@@ -98,7 +100,7 @@ class WordTokenizer(Tokenizer):
         for doc in self._docs(lines):
             yield [token.text for token in doc if not token.is_space]
 
-    def learn_spacing(self, lines: Sequence[str]) -> None:
+    def learn_spacing(self, lines: Iterable[str]) -> None:
         """Learn from training text where blanks go."""
         self.spacing = Spacing.learn(
             ([token.text for token in doc], [bool(token.whitespace_) for token in doc]) for doc in self._docs(lines)
@@ -192,9 +194,27 @@ class SubwordTokenizer(Tokenizer):
             chunk = [line.lower() if self.lowercase else line for line in lines[start : start + 10_000]]
             yield from self._processor.encode(chunk, out_type=str)
 
+    @property
+    def scores(self) -> dict[str, float]:
+        """Score of each piece that text can become: a log-probability, or for BPE minus the place of its merge."""
+        processor = self._processor
+        ids = (i for i in range(processor.get_piece_size()) if not (processor.is_unknown(i) or processor.is_control(i)))
+        return {processor.id_to_piece(index): processor.get_score(index) for index in ids}
+
+    @property
+    def pieces(self) -> list[str]:
+        """Every piece that text can become, in SentencePiece's order."""
+        return list(self.scores)
+
+    @property
+    def algorithm(self) -> Literal["bpe", "unigram"]:
+        """What learnt the pieces: the scores of BPE count 0, -1, -2 and so on."""
+        scores = list(self.scores.values())
+        return "bpe" if scores == [-place for place in range(len(scores))] else "unigram"
+
     def detokenize(self, tokens: Sequence[str]) -> str:
         """Join the pieces; the blanks are part of them."""
-        return "".join(tokens).replace("\u2581", " ").strip()
+        return "".join(tokens).replace(WORD_BEGINNING, " ").strip()
 
     def save(self, directory: Path, side: str) -> None:
         """Write the model and the settings."""

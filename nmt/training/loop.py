@@ -17,6 +17,7 @@ from nmt.config import Config, OptimizerSection, TrainSection
 from nmt.dataset import EncodedPairs
 from nmt.errors import NmtError
 from nmt.model.seq2seq import Seq2Seq
+from nmt.noise import Noise, no_noise
 from nmt.training.device import autocast
 from nmt.training.schedules import LearningRate, draw_choices
 
@@ -167,6 +168,7 @@ def train(
     config: Config,
     validate: Callable[[], Scores] | None,
     state: TrainState,
+    noise: Noise = no_noise,
 ) -> Iterator[Event]:
     """Train, and tell what happens.
 
@@ -176,6 +178,7 @@ def train(
         config: The whole config; `train` is what counts here.
         validate: Scores the model as it is; None where there is nothing to validate on.
         state: Where the run stands, kept up to date.
+        noise: What is done to each training pair.
 
     Yields:
         `Started` first, `Stopped` last.
@@ -201,7 +204,7 @@ def train(
             learning_rate = options.optimizer.learning_rate * rate.share(state.update + 1)
             for parameters in optimizer.param_groups:
                 parameters["lr"] = learning_rate
-            batches = [make_batch(pairs, indices) for indices in group]
+            batches = [make_batch(pairs, indices, noise, state.epoch) for indices in group]
             loss, norm = train_step(model, batches, optimizer, options, state.update)
             state.update += 1
             meter.add(loss, norm, sum(batch.num_tokens for batch in batches))

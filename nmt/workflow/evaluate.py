@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,16 @@ from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.evaluation.evaluate import Evaluation, evaluate
 from nmt.evaluation.metrics import ScoringRules, as_json
-from nmt.files import write_json, write_text
+from nmt.files import as_json_text, open_text
 from nmt.model.storage import SavedModel
+from nmt.workflow.translate import open_input, read_lines
 
 
 def read_files(src: Path, references: Sequence[Path]) -> list[Example]:
     """Sources and references from line-aligned files.
 
     Raises:
-        DataError: A file cannot be read, or they differ in length.
+        DataError: A file cannot be read, is not UTF-8, or they differ in length.
     """
     columns = [_read(path) for path in (src, *references)]
     for path, column in zip(references, columns[1:], strict=True):
@@ -34,12 +36,11 @@ def read_files(src: Path, references: Sequence[Path]) -> list[Example]:
 
 
 def _read(path: Path) -> list[str]:
-    try:
-        return path.read_bytes().decode("utf-8-sig").removesuffix("\n").split("\n")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text (byte {error.start})") from None
+    def refuse(doubt: str) -> None:
+        raise DataError(f"{path}: {doubt.partition(';')[0]}; convert it to UTF-8 first")
+
+    with open_input(path) as stream:
+        return [line for lines in read_lines(stream, str(path), refuse) for line in lines]
 
 
 def read_split(data: Path, split: str) -> list[Example]:
@@ -65,6 +66,8 @@ def evaluate_model(
 ) -> Evaluation:
     """Translate and score, with a progress bar, and write the results where asked to.
 
+    Whether they can be written is known before the work begins.
+
     Args:
         saved: The model.
         translator: Search settings.
@@ -73,21 +76,25 @@ def evaluate_model(
         json_path: Where scores go.
         hypotheses_path: Where translations go, one a line.
     """
-    rules = ScoringRules.for_text(saved.config.text)
-    with tqdm(total=len(examples), unit=" sentences", desc=f"translating {what}", disable=None, leave=False) as bar:
-        found = evaluate(translator, examples, rules, bar.update)
-    if hypotheses_path:
-        write_text(hypotheses_path, "".join(f"{line}\n" for line in found.hypotheses))
-    if json_path:
-        options = translator.options
-        result: dict[str, Any] = {
-            "model": str(saved.path),
-            "what": what,
-            "sentences": len(examples),
-            "references": sum(len(example.references) for example in examples),
-            "beam_size": options.beam_size,
-            "length_penalty": options.length_penalty,
-            "scores": as_json(found.scores),
-        }
-        write_json(json_path, result)
+    rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
+    with contextlib.ExitStack() as outputs:
+        scores_file, hypotheses_file = (
+            outputs.enter_context(open_text(path)) if path else None for path in (json_path, hypotheses_path)
+        )
+        with tqdm(total=len(examples), unit=" sentences", desc=f"translating {what}", disable=None, leave=False) as bar:
+            found = evaluate(translator, examples, rules, bar.update)
+        if hypotheses_file:
+            hypotheses_file.writelines(f"{line}\n" for line in found.hypotheses)
+        if scores_file:
+            options = translator.options
+            result: dict[str, Any] = {
+                "model": str(saved.path),
+                "what": what,
+                "sentences": len(examples),
+                "references": sum(len(example.references) for example in examples),
+                "beam_size": options.beam_size,
+                "length_penalty": options.length_penalty,
+                "scores": as_json(found.scores),
+            }
+            scores_file.write(as_json_text(result))
     return found

@@ -1,35 +1,61 @@
-"""From a corpus to a data directory."""
+"""From a corpus to a data directory, in memory that holds numbers, not text."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import shutil
 import time
-from array import array
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from tqdm import tqdm
 
-from nmt.config import Config, TextSection, dump_config
+from nmt.config import CleaningSection, Config, TextSection, dump_config
 from nmt.corpus import Pair
-from nmt.corpus.cleaning import clean, clean_line
+from nmt.corpus.cleaning import Cleaner, CleaningReport
 from nmt.corpus.download import resolve_sources
-from nmt.corpus.sources import Corpus, read_corpus
-from nmt.corpus.splitting import Example, Splits, as_examples, measure_overlap, naive_overlap, split_pairs
-from nmt.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, EncodedPairs, Sequences, write_examples
+from nmt.corpus.identity import Fingerprints, take_fingerprints
+from nmt.corpus.normalization import Normalizer
+from nmt.corpus.parallel import available_cores, map_chunks
+from nmt.corpus.sources import Chunk, Corpus, LineReport, Source, open_corpus, parse_chunk, read_pairs
+from nmt.corpus.splitting import (
+    Example,
+    Splits,
+    as_examples,
+    count_references,
+    measure_overlap,
+    naive_overlap,
+    split_pairs,
+    without_overlap,
+)
+from nmt.corpus.store import PairStore, PairWriter, Rows, TextColumn, in_chunks, most_frequent
+from nmt.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, Ids, write_examples, write_sequences
 from nmt.errors import ConfigError, DataError
-from nmt.files import check_output, shipped, whole_directory, write_json, write_text
+from nmt.files import check_output, locked, shipped, whole_directory, write_json, write_text
+from nmt.text.indexing import TokenIndex, index_block
 from nmt.text.processor import TextProcessor, load_processor
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer
 from nmt.text.vocabulary import UNK_ID, Vocabulary
+from nmt.workflow.report import describe, write_report
 
 RAW_DIRECTORY = Path("data/raw")
-REPORT = "report.json"
+SPACING_SAMPLE = 200_000
+"""Sentences from which the blanks between words are learnt."""
+FREQUENT = 10
+"""How many of the most frequent sentences the report names."""
+COVERAGE = (100, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
+"""Vocabulary sizes for which the report says what they would cover."""
+MANY_CHUNKS = 5
+"""From so many chunks of 20,000 lines or a megabyte on, starting further processes pays."""
 
 Say = Callable[[str], None]
+Lengths = NDArray[np.int64]
 
 
 def preprocess(config: Config, output: Path, *, overwrite: bool = False, say: Say = print) -> dict[str, Any]:
@@ -48,31 +74,48 @@ def preprocess(config: Config, output: Path, *, overwrite: bool = False, say: Sa
         DataError: The corpus or the output folder cannot be used.
         ConfigError: No source is configured, or no tokenizer fits the language.
     """
+    with locked(output):
+        report = _write_data(config, output, overwrite, say)
+    for line in describe(report):
+        say(line)
+    return report
+
+
+def _write_data(config: Config, output: Path, overwrite: bool, say: Say) -> dict[str, Any]:
+    """Make the data directory; see `preprocess`."""
     begin = time.perf_counter()
     check_output(output, MARKER, overwrite=overwrite)
     if not config.data.source:
         raise ConfigError("data.source: is empty; name files in the config or give them with --source")
     paths = resolve_sources([_bundled(source) for source in config.data.source], RAW_DIRECTORY, say)
-    corpus = read_corpus(paths, columns=config.data.columns, first_lines=config.data.first_lines)
-    for line in corpus.description:
-        say(line)
-    splits, report = _clean_and_split(config, corpus)
-    processor, encoded, text_report = _encode_all(config, splits)
-    report |= text_report
+    corpus = open_corpus(
+        paths, columns=config.data.columns, first_lines=config.data.first_lines, reverse=config.data.reverse
+    )
+    reused = load_processor(_text_folder(Path(config.text.reuse))) if config.text.reuse else None
+    normalizer = make_normalizer(config.data.cleaning)
+    if reused and reused.normalizer.settings != normalizer.settings:
+        raise ConfigError(
+            f"data.cleaning: {config.text.reuse} was made with {reused.normalizer.settings}; set the same"
+        )
     with whole_directory(output) as temporary:
+        work = temporary / "work"
+        work.mkdir()
         (temporary / TEXT).mkdir()
-        processor.save(temporary / TEXT)
-        for name, pairs in encoded.items():
-            pairs.save(temporary, name)
+        store, rows, report = _clean(config, corpus.train, work)
+        try:
+            splits, split_report = _split(config, corpus, store, rows)
+            report |= split_report
+            report |= _encode(config, store, splits, normalizer, reused, temporary)
+        finally:
+            store.close()
+        shutil.rmtree(work)
         for name in ("valid", "test"):
             if getattr(splits, name):
                 write_examples(temporary / f"{name}.jsonl", getattr(splits, name))
         write_text(temporary / CONFIG, dump_config(config))
         report["seconds"] = round(time.perf_counter() - begin, 2)
-        write_json(temporary / REPORT, report)
+        write_report(temporary, report)
         write_json(temporary / MARKER, {"format_version": FORMAT_VERSION, "pairs": report["pairs"]})
-    for line in describe(report):
-        say(line)
     return report
 
 
@@ -82,136 +125,278 @@ def _bundled(source: str) -> str:
     return str(shipped(source)) if bundled else source
 
 
-def _clean_and_split(config: Config, corpus: Corpus) -> tuple[Splits, dict[str, Any]]:
-    """Clean the training side of a corpus and split it, unless it came with splits."""
-    rules, split = config.data.cleaning, config.data.split
-    given = "train" in corpus.splits
-    raw = corpus.splits["train" if given else "all"]
-    pairs, cleaning = clean(raw, min_length=rules.min_length, max_length=rules.max_length)
-    if not pairs:
-        raise DataError(f"no pair of {len(raw)} is left after cleaning; see data.cleaning and data.columns")
-    if given:
-        if split.train_size is not None and split.train_size > len(pairs):
-            raise DataError(
-                f"data.split.train_size: {split.train_size} pairs wanted, the training file has {len(pairs)}"
-            )
-        valid, test = (
-            as_examples(Pair(clean_line(p.src), clean_line(p.tgt)) for p in corpus.splits.get(name, []))
-            for name in ("valid", "test")
-        )
-        splits = Splits(pairs[: split.train_size], valid, test, components=0, largest_component=0)
+def make_normalizer(cleaning: CleaningSection) -> Normalizer:
+    """What mends the text of every sentence."""
+    return Normalizer(
+        unicode=cleaning.unicode,
+        control_characters=cleaning.control_characters,
+        html_entities=cleaning.html_entities,
+        quotes=cleaning.quotes,
+        dashes=cleaning.dashes,
+    )
+
+
+def make_cleaner(cleaning: CleaningSection) -> Cleaner:
+    """The rules that a pair has to keep."""
+    return Cleaner(
+        make_normalizer(cleaning),
+        min_length=cleaning.min_length,
+        max_length=cleaning.max_length,
+        max_characters=cleaning.max_characters,
+        max_ratio=cleaning.max_ratio,
+        min_letters=cleaning.min_letters,
+        copies=cleaning.copies,
+    )
+
+
+_Cleaned = tuple[tuple[list[bytes], list[bytes]], Fingerprints, LineReport, CleaningReport]
+
+
+def _clean_chunk(cleaning: CleaningSection, seed: int, chunk: Chunk) -> _Cleaned:
+    """Parse and clean the lines of a chunk: the work of one process."""
+    raw, lines = parse_chunk(chunk)
+    pairs, report = make_cleaner(cleaning).clean(raw)
+    sides = [f"{pair.src}\n".encode() for pair in pairs], [f"{pair.tgt}\n".encode() for pair in pairs]
+    return sides, take_fingerprints(pairs, seed), lines, report
+
+
+def _clean(config: Config, source: Source, work: Path) -> tuple[PairStore, Rows, dict[str, Any]]:
+    """Clean a corpus into a store.
+
+    Returns:
+        The store, the numbers of the pairs that came for the first time, and a report.
+    """
+    cleaning, seed = config.data.cleaning, config.data.split.seed
+    lines, cleaned = LineReport(), CleaningReport()
+    chunks = source.chunks(lines)
+    bar = tqdm(desc="cleaning", unit=" lines", leave=False, disable=None)
+    with bar, contextlib.closing(PairWriter(work)) as writer:
+        for sides, fingerprints, found, report in _in_processes(partial(_clean_chunk, cleaning, seed), chunks, config):
+            writer.write(sides, fingerprints)
+            lines.add(found)
+            cleaned.add(report)
+            bar.update(found.lines)
+        store = writer.finish()
+    if not cleaned.read and "not_utf8" not in lines.malformed:
+        source.check_found(lines)
+    lines.check(config.data.max_malformed)
+    rows = _drop_repeated(store, cleaning, cleaned)
+    if not len(rows):
+        raise DataError(f"no pair of {cleaned.read} is left after cleaning; see data.cleaning and data.columns")
+    report = {
+        "corpus": source.description,
+        "languages": list(config.data.languages),
+        "lines": {"read": lines.lines, "blank": lines.blank, "malformed": lines.malformed, "places": lines.places},
+        "cleaning": asdict(cleaned),
+    }
+    return store, rows, report
+
+
+def _in_processes(work: Callable[[Any], Any], chunks: Iterator[Any], config: Config) -> Iterator[Any]:
+    """`map_chunks` with as many processes as the config wants, or as pay."""
+    first = list(itertools.islice(chunks, MANY_CHUNKS))
+    workers = config.data.workers or (available_cores() if len(first) == MANY_CHUNKS else 1)
+    return map_chunks(work, itertools.chain(first, chunks), workers)
+
+
+def _drop_repeated(store: PairStore, cleaning: CleaningSection, report: CleaningReport) -> Rows:
+    """Numbers of the pairs that came for the first time; the others are counted as dropped."""
+    rows = np.arange(len(store))
+    rules = {"keep": [], "drop": ["duplicate"], "drop_casefold": ["duplicate", "caseless_duplicate"]}
+    columns = {"duplicate": "pair_draw", "caseless_duplicate": "caseless_pair"}
+    for rule in rules[cleaning.duplicates]:
+        keys = store.fingerprints[columns[rule]][rows].astype(np.uint64)
+        first = np.zeros(len(rows), dtype=bool)
+        first[np.unique(keys, return_index=True)[1]] = True
+        repeated = rows[~first]
+        if len(repeated):
+            report.drop(rule, len(repeated), store.pairs(repeated[:3]))
+        rows = rows[first]
+    return rows
+
+
+def _split(config: Config, corpus: Corpus, store: PairStore, rows: Rows) -> tuple[Splits, dict[str, Any]]:
+    """Split the clean pairs, unless the corpus came with splits."""
+    split = config.data.split
+    dropped = None
+    if corpus.given:
+        splits, dropped = _take_given(config, corpus, store, rows)
     else:
         splits = split_pairs(
-            pairs,
+            store,
+            rows,
             valid_size=split.valid_size,
             test_size=split.test_size,
             train_size=split.train_size,
             seed=split.seed,
         )
     report: dict[str, Any] = {
-        "lines_without_columns": corpus.skipped,
-        "cleaning": asdict(cleaning),
-        "given_splits": given,
+        "given_splits": bool(corpus.given),
         "pairs": {"train": len(splits.train)},
         "sources": {},
         "components": splits.components,
         "largest_component": splits.largest_component,
+        "references": {"train": count_references(store, splits.train)},
+        "frequent": {
+            side: most_frequent(column, store.fingerprints[f"{side}_text"], splits.train, FREQUENT)
+            for side, column in (("src", store.src), ("tgt", store.tgt))
+        },
         "overlap": {},
     }
+    report["sources"]["train"] = sum(report["references"]["train"])
     for name in ("valid", "test"):
         examples: list[Example] = getattr(splits, name)
         report["pairs"][name] = sum(len(example.references) for example in examples)
         report["sources"][name] = len(examples)
+        report["references"][name] = np.bincount([len(example.references) for example in examples])[1:].tolist()
         if examples:
-            report["overlap"][name] = asdict(measure_overlap(splits.train, examples))
-    if not given and splits.test:
-        report["naive_overlap"] = asdict(naive_overlap(pairs, report["pairs"]["test"], split.seed))
+            report["overlap"][name] = asdict(measure_overlap(store, splits.train, examples))
+    if dropped is not None:
+        report["dropped_overlap"] = dropped
+    if not corpus.given and splits.test:
+        report["naive_overlap"] = asdict(naive_overlap(store, rows, report["pairs"]["test"]))
     return splits, report
 
 
-@dataclass
-class _Tokens:
-    """Sentences as ids of a growing list of tokens; `counts` says how often each occurs."""
+def _take_given(config: Config, corpus: Corpus, store: PairStore, rows: Rows) -> tuple[Splits, int | None]:
+    """Splits as the corpus gives them; training pairs that valid or test share may be left out.
 
-    tokens: list[str]
-    counts: list[int]
-    sequences: list[array[int]]
-
-    def counter(self) -> Counter[str]:
-        return Counter(dict(zip(self.tokens, self.counts, strict=True)))
-
-    def encode(self, vocabulary: Vocabulary) -> list[list[int]]:
-        """Ids of a vocabulary in place of positions in `tokens`."""
-        table = vocabulary.encode(self.tokens)
-        return [[table[token] for token in sequence] for sequence in self.sequences]
-
-
-def _tokenize(tokenizer: Tokenizer, lines: Sequence[str], what: str) -> _Tokens:
-    """Tokenise, keeping each distinct token once, so that memory grows with the ids alone."""
-    index: dict[str, int] = {}
-    counts: list[int] = []
-    sequences: list[array[int]] = []
-    for tokens in tqdm(
-        tokenizer.tokenize(lines), desc=what, total=len(lines), unit=" lines", leave=False, disable=None
-    ):
-        sequence = array("i")
-        for token in tokens:
-            position = index.setdefault(token, len(counts))
-            if position == len(counts):
-                counts.append(0)
-            counts[position] += 1
-            sequence.append(position)
-        sequences.append(sequence)
-    return _Tokens(list(index), counts, sequences)
+    Returns:
+        The splits, and how many training pairs were left out; None where none were to be.
+    """
+    plain = Normalizer(control_characters=False, html_entities=False)
+    given: dict[str, list[Example]] = {"valid": [], "test": []}
+    for name, source in corpus.given.items():
+        given[name] = as_examples(Pair(plain(pair.src), plain(pair.tgt)) for pair in read_pairs(source))
+    dropped = None
+    if config.data.drop_overlap:
+        kept = without_overlap(store, rows, [*given["valid"], *given["test"]])
+        rows, dropped = kept, len(rows) - len(kept)
+    size = config.data.split.train_size
+    if not len(rows):
+        raise DataError("data.drop_overlap: every training pair shares a sentence with valid or test")
+    if size is not None and size > len(rows):
+        raise DataError(f"data.split.train_size: {size} pairs wanted, the training file has {len(rows)}")
+    return Splits(rows[:size], given["valid"], given["test"], components=0, largest_component=0), dropped
 
 
-def _encode_all(config: Config, splits: Splits) -> tuple[TextProcessor, dict[str, EncodedPairs], dict[str, Any]]:
+class _EncodedSide:
+    """One side of the training pairs as numbers on disk, while there is no vocabulary yet.
+
+    Attributes:
+        index: Tokens by number.
+        lengths: Tokens of each line.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.index = TokenIndex()
+        self.lengths: Lengths = np.empty(0, dtype=np.int64)
+        self._path = path
+
+    def tokenize(self, column: TextColumn, rows: Rows, config: Config, text: Path, side: str) -> None:
+        """Tokenise the lines at `rows` with the tokenizer saved in `text`."""
+        lengths = []
+        blocks = (column.raw(piece) for piece in in_chunks(rows))
+        work = partial(index_block, text, side)
+        bar = tqdm(desc=f"tokenising {side}", total=len(rows), unit=" lines", leave=False, disable=None)
+        with self._path.open("wb") as file, bar:
+            for lines in _in_processes(work, blocks, config):
+                file.write(self.index.renumber(lines).tobytes())
+                lengths.append(lines.lengths.astype(np.int64))
+                bar.update(len(lines.lengths))
+        self.lengths = np.concatenate(lengths)
+
+    def encode(self, vocabulary: Vocabulary, keep: NDArray[np.bool_]) -> Iterator[Ids]:
+        """Vocabulary ids of the lines to keep, piece by piece."""
+        table = self.index.ids(vocabulary)
+        with self._path.open("rb") as file:
+            for piece in in_chunks(np.arange(len(self.lengths))):
+                lengths = self.lengths[piece]
+                numbers = np.fromfile(file, dtype=np.int32, count=int(lengths.sum()))
+                yield table[numbers[np.repeat(keep[piece], lengths)]]
+
+
+def _encode(
+    config: Config,
+    store: PairStore,
+    splits: Splits,
+    normalizer: Normalizer,
+    reused: TextProcessor | None,
+    output: Path,
+) -> dict[str, Any]:
     """Learn tokenizers and vocabularies from the training pairs, then encode every split."""
     text = config.text
-    train_lines = ([p.src for p in splits.train], [p.tgt for p in splits.train])
-    reused = load_processor(_text_folder(Path(text.reuse))) if text.reuse else None
     if reused:
         tokenizers: tuple[Tokenizer, ...] = (reused.src_tokenizer, reused.tgt_tokenizer)
     else:
-        tokenizers = _learn_tokenizers(config, *train_lines)
-    train = [
-        _tokenize(tokenizer, lines, f"tokenising {side}")
-        for tokenizer, lines, side in zip(tokenizers, train_lines, ("source", "target"), strict=True)
-    ]
-    vocabularies = [reused.src_vocabulary, reused.tgt_vocabulary] if reused else _make_vocabularies(text, train)
-    processor = TextProcessor(tokenizers[0], tokenizers[1], *vocabularies)
-    src, tgt = (side.encode(vocabulary) for side, vocabulary in zip(train, vocabularies, strict=True))
-    fits = [0 < len(a) <= text.max_length and 0 < len(b) <= text.max_length for a, b in zip(src, tgt, strict=True)]
-    if not any(fits):
+        tokenizers = _learn_tokenizers(config, store, splits.train)
+    for tokenizer, side in zip(tokenizers, ("src", "tgt"), strict=True):
+        tokenizer.save(output / TEXT, side)
+    sides = []
+    for column, side in ((store.src, "src"), (store.tgt, "tgt")):
+        encoded = _EncodedSide(output / "work" / f"{side}.numbers")
+        encoded.tokenize(column, splits.train, config, output / TEXT, side)
+        sides.append(encoded)
+    if reused:
+        vocabularies = [reused.src_vocabulary, reused.tgt_vocabulary]
+    else:
+        vocabularies = _make_vocabularies(text, sides, tokenizers)
+    TextProcessor(tokenizers[0], tokenizers[1], vocabularies[0], vocabularies[1], normalizer).save(output / TEXT)
+    fits = np.logical_and.reduce([(side.lengths > 0) & (side.lengths <= text.max_length) for side in sides])
+    if not fits.any():
         raise DataError(f"no training pair has at most text.max_length = {text.max_length} tokens")
-    encoded = {
-        "train": EncodedPairs(
-            Sequences.pack(ids for ids, fit in zip(src, fits, strict=True) if fit),
-            Sequences.pack(ids for ids, fit in zip(tgt, fits, strict=True) if fit),
-        )
-    }
+    written = {name: _Written() for name in ("train", "valid", "test")}
+    for side, encoded, vocabulary in zip(("src", "tgt"), sides, vocabularies, strict=True):
+        written["train"].write(output, f"train.{side}", encoded.lengths[fits], encoded.encode(vocabulary, fits))
     for name in ("valid", "test"):
-        examples: list[Example] = getattr(splits, name)
-        pairs = [(example.src, reference) for example in examples for reference in example.references]
-        sides = zip(tokenizers, vocabularies, zip(*pairs, strict=True) if pairs else ((), ()), strict=True)
-        packed = [
-            Sequences.pack(_tokenize(tokenizer, list(lines), name).encode(vocabulary))
-            for tokenizer, vocabulary, lines in sides
-        ]
-        encoded[name] = EncodedPairs(packed[0], packed[1])
-    report = {
-        "too_many_tokens": fits.count(False),
+        pairs = [(example.src, ref) for example in getattr(splits, name) for ref in example.references]
+        for place, side in enumerate(("src", "tgt")):
+            lines = [pair[place] for pair in pairs]
+            if side == "src":
+                lines = [normalizer(line) for line in lines]
+            ids = [vocabularies[place].encode(tokens) for tokens in tokenizers[place].tokenize(lines)]
+            lengths = np.array([len(line) for line in ids], dtype=np.int64)
+            written[name].write(output, f"{name}.{side}", lengths, (np.array(line, dtype=np.int32) for line in ids))
+    return {
+        "too_many_tokens": int(np.sum(~fits)),
         "vocabulary": {"src": len(vocabularies[0]), "tgt": len(vocabularies[1])},
-        "tokens": {name: [len(pairs.src.ids), len(pairs.tgt.ids)] for name, pairs in encoded.items()},
-        "unknown_share": {
-            name: [_unknown_share(pairs.src), _unknown_share(pairs.tgt)] for name, pairs in encoded.items()
-        },
-        "longest_training_pair": [
-            int(encoded["train"].src.lengths.max()),
-            int(encoded["train"].tgt.lengths.max()),
-        ],
+        "distinct_tokens": {side: len(found.index) for side, found in zip(("src", "tgt"), sides, strict=True)},
+        "coverage": {side: found.index.coverage(COVERAGE) for side, found in zip(("src", "tgt"), sides, strict=True)},
+        "lengths": {name: found.lengths for name, found in written.items()},
+        "tokens": {name: found.tokens for name, found in written.items()},
+        "unknown_share": {name: found.unknown_share for name, found in written.items()},
+        "longest_training_pair": [len(counts) - 1 for counts in written["train"].lengths],
     }
-    return processor, encoded, report
+
+
+class _Written:
+    """Writes both sides of a split and counts on the way.
+
+    Attributes:
+        tokens: Tokens of each side.
+        unknown_share: Share of unknown tokens of each side.
+        lengths: How many sentences of each side have no token, one token, and so on.
+    """
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self.unknown_share: list[float] = []
+        self.lengths: list[list[int]] = []
+
+    def write(self, directory: Path, name: str, lengths: Lengths, pieces: Iterator[Ids]) -> None:
+        unknown = 0
+
+        def counted() -> Iterator[Ids]:
+            nonlocal unknown
+            for piece in pieces:
+                unknown += int(np.sum(piece == UNK_ID))
+                yield piece
+
+        write_sequences(directory, name, lengths, counted())
+        tokens = int(lengths.sum())
+        self.tokens.append(tokens)
+        self.unknown_share.append(round(unknown / tokens, 6) if tokens else 0.0)
+        self.lengths.append(np.bincount(lengths).tolist())
 
 
 def _text_folder(path: Path) -> Path:
@@ -222,84 +407,51 @@ def _text_folder(path: Path) -> Path:
     raise ConfigError(f"text.reuse: {path} is neither a data directory nor a model directory")
 
 
-def _unknown_share(sequences: Sequences) -> float:
-    return round(float(np.mean(sequences.ids == UNK_ID)), 6) if len(sequences.ids) else 0.0
+def _sample(column: TextColumn, rows: Rows, size: int) -> Iterator[str]:
+    """At most `size` texts, evenly spaced, in the order of `rows`."""
+    if len(rows) > size:
+        rows = rows[np.linspace(0, len(rows) - 1, size).astype(np.int64)]
+    for piece in in_chunks(rows):
+        yield from column.texts(piece)
 
 
-def _learn_tokenizers(config: Config, src: Sequence[str], tgt: Sequence[str]) -> tuple[Tokenizer, Tokenizer]:
+def _learn_tokenizers(config: Config, store: PairStore, rows: Rows) -> tuple[Tokenizer, Tokenizer]:
     text = config.text
     if text.tokenizer == "whitespace":
         tokenizer = WhitespaceTokenizer(lowercase=text.lowercase)
         return tokenizer, tokenizer
     if text.tokenizer == "spacy":
-        words = [
-            WordTokenizer(language, lowercase=text.lowercase)
-            for language in (config.data.src_language, config.data.tgt_language)
-        ]
-        for word_tokenizer, lines in zip(words, (src, tgt), strict=True):
-            word_tokenizer.learn_spacing(lines)
+        words = [WordTokenizer(language, lowercase=text.lowercase) for language in config.data.languages]
+        for word_tokenizer, column in zip(words, (store.src, store.tgt), strict=True):
+            word_tokenizer.learn_spacing(_sample(column, rows, SPACING_SAMPLE))
         return words[0], words[1]
 
-    def learn(lines: Sequence[str]) -> SubwordTokenizer:
+    def learn(*columns: TextColumn) -> SubwordTokenizer:
         return SubwordTokenizer.learn(
-            lines,
+            (line for column in columns for line in _sample(column, rows, text.subword.sample)),
             algorithm=text.subword.algorithm,
             vocabulary_size=text.subword.vocabulary_size,
             lowercase=text.lowercase,
         )
 
     if text.subword.joint:
-        joint = learn([*src, *tgt])
+        joint = learn(store.src, store.tgt)
         return joint, joint
-    return learn(src), learn(tgt)
+    return learn(store.src), learn(store.tgt)
 
 
-def _make_vocabularies(text: TextSection, sides: Sequence[_Tokens]) -> list[Vocabulary]:
+def _make_vocabularies(
+    text: TextSection, sides: Sequence[_EncodedSide], tokenizers: Sequence[Tokenizer]
+) -> list[Vocabulary]:
     options = text.vocabulary
-    counts = [side.counter() for side in sides]
+    counts = [side.index.counter() for side in sides]
+    if options.min_count == 0:
+        for count, tokenizer in zip(counts, tokenizers, strict=True):
+            count.update(dict.fromkeys(tokenizer.pieces, 0) if isinstance(tokenizer, SubwordTokenizer) else {})
     if options.joint:
-        counts = [counts[0] + counts[1]] * 2
+        counts[0].update(counts[1])  # not a sum, which would lose what never occurs
+        counts = [counts[0]] * 2
     return [Vocabulary.from_counts(c, min_count=options.min_count, max_size=options.max_size) for c in counts]
-
-
-def describe(report: dict[str, Any]) -> list[str]:
-    """The report in a few lines for a person."""
-    cleaning = report["cleaning"]
-    dropped = {key: cleaning[key] for key in ("empty", "too_short", "too_long", "duplicate")}
-    lines = [
-        f"cleaning: {cleaning['read']:,} pairs read, {cleaning['kept']:,} kept; dropped "
-        + ", ".join(f"{count:,} {key.replace('_', ' ')}" for key, count in dropped.items())
-        + f"; changed {cleaning['whitespace']:,} by blanks, {cleaning['normalised']:,} by NFC"
-        + (f"; {report['lines_without_columns']:,} lines had too few columns" * bool(report["lines_without_columns"])),
-        f"splits: {report['pairs']['train']:,} training pairs"
-        + "".join(
-            f", {report['sources'][name]:,} {name} sources with {report['pairs'][name]:,} references"
-            for name in ("valid", "test")
-            if report["sources"].get(name)
-        ),
-    ]
-    lines += [
-        f"overlap: of {found['examples']:,} {name} sources {found['sources']:,} are in training on the source side, "
-        f"{found['targets']:,} have a reference there"
-        for name, found in report["overlap"].items()
-    ]
-    if "naive_overlap" in report:
-        naive = report["naive_overlap"]
-        lines.append(
-            f"overlap: a random split of the same size would have leaked {naive['sources'] / naive['examples']:.1%} "
-            f"of its sources and {naive['targets'] / naive['examples']:.1%} of its targets"
-        )
-    sizes, tokens, unknown = report["vocabulary"], report["tokens"], report["unknown_share"]
-    lines.append(f"vocabularies: {sizes['src']:,} source, {sizes['tgt']:,} target")
-    lines += [
-        f"{name}: {tokens[name][0]:,} source and {tokens[name][1]:,} target tokens, "
-        f"{unknown[name][0]:.2%} and {unknown[name][1]:.2%} unknown"
-        for name in tokens
-        if any(tokens[name])
-    ]
-    if report["too_many_tokens"]:
-        lines.append(f"{report['too_many_tokens']:,} training pairs left out: longer than text.max_length tokens")
-    return lines
 
 
 def with_sources(config: Config, sources: Sequence[str]) -> Config:
@@ -308,8 +460,9 @@ def with_sources(config: Config, sources: Sequence[str]) -> Config:
     Raises:
         ConfigError: No corpus has so many files.
     """
-    if len(sources) not in (1, 2, 4, 6):
+    if len(sources) not in (1, 2, 3, 4, 6):
         raise ConfigError(
-            f"--source: takes 1 file, 2 parallel files, or 4 or 6 of train, valid and test; found {len(sources)}"
+            "--source: takes 1 file, 2 parallel files, 3 of a Tatoeba export, or 4 or 6 of train, valid and test; "
+            f"found {len(sources)}"
         )
     return config.model_copy(update={"data": config.data.model_copy(update={"source": tuple(sources)})})

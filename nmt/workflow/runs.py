@@ -30,7 +30,7 @@ def find_model(path: Path | None) -> Path:
         CheckpointError: There is none.
     """
     if path is None:
-        finished = [run for run in RUNS.glob("*") if _state(run) == "finished"]
+        finished = [run for run in RUNS.glob("[!.]*") if _state(run) == "finished"]
         if not finished:
             raise CheckpointError(f"{RUNS}: no finished run in {RUNS.resolve()}; train first, or give --model DIR")
         path = max(finished, key=lambda run: (run / MARKER).stat().st_mtime)

@@ -7,12 +7,11 @@ import importlib.util
 import json
 import math
 import random
-import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,9 +24,11 @@ from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError
 from nmt.evaluation.evaluate import Validator
 from nmt.evaluation.metrics import ScoringRules
-from nmt.files import check_output, write_json, write_text
+from nmt.files import append_text, check_output, locked, naming, set_aside, settle, write_json, write_text
 from nmt.model.seq2seq import Seq2Seq, build_model
+from nmt.model.storage import MARKER as MODEL_MARKER
 from nmt.model.storage import WEIGHTS, load_model, read_weights, save_model
+from nmt.noise import Noise, make_noise
 from nmt.text.processor import load_processor
 from nmt.training.device import describe_environment, resolve_device, use_fast_products
 from nmt.training.loop import Reported, Started, Stopped, TrainState, Updated, Validated, train
@@ -35,6 +36,9 @@ from nmt.visualize.curves import draw_learning_curve
 from nmt.workflow.runs import BEST, MARKER, find_model, write_state
 
 Say = Callable[[str], None]
+
+# An earlier run is kept until the new one, which begins with its marker, has a model.
+WORTH = (MARKER, f"{BEST}/{MODEL_MARKER}")
 
 
 def train_run(
@@ -50,7 +54,7 @@ def train_run(
         config: The whole config; its text settings must be those of the data.
         data_directory: What `nmt preprocess` wrote.
         output: The run directory.
-        overwrite: Replace an earlier run there.
+        overwrite: Replace an earlier run there; it is put back if the new one ends before it has saved a model.
         say: Receives lines for the user.
 
     Returns:
@@ -59,30 +63,41 @@ def train_run(
     Raises:
         NmtError: The data, the config, the device or the output folder cannot be used.
     """
-    check_output(output, MARKER, overwrite=overwrite)
+    with locked(output, *WORTH) as restored:
+        if restored:
+            say(f"{output}: the earlier run is back; the one to replace it was cut off before it had a model")
+        check_output(output, MARKER, overwrite=overwrite)
+        return _train_into(output, config, data_directory, say)
+
+
+def _train_into(output: Path, config: Config, data_directory: Path, say: Say) -> TrainState:
     data = open_data(data_directory)
-    config = _with_text_of(config, data)
-    device = _prepare(config)
-    model = _make_model(config, data).to(device)
+    config = with_text_of(config, data)
+    device = prepare(config)
+    noise = make_noise(config.train, data)
+    model = make_model(config, data).to(device)
     config, validator = _make_validator(config, data, model, say)
-    if output.exists():
-        shutil.rmtree(output)
-    output.mkdir(parents=True)
-    write_state(output, "running")
-    write_text(output / "config.yaml", dump_config(config))
-    write_json(output / "environment.json", describe_environment(device))
-    parameters = sum(parameter.numel() for parameter in model.parameters())
-    say(f"{parameters:,} parameters, {len(data.train):,} training pairs, on {device}, into {output}")
     state = TrainState()
     begin = time.perf_counter()
+    set_aside(output)
     try:
-        _follow(config, data, model, validator, state, output, say)
+        output.resolve().mkdir(parents=True, exist_ok=True)
+        write_state(output, "running")
+        write_text(output / "config.yaml", dump_config(config))
+        write_json(output / "environment.json", describe_environment(device))
+        parameters = sum(parameter.numel() for parameter in model.parameters())
+        say(f"{parameters:,} parameters, {len(data.train):,} training pairs, on {device}, into {output}")
+        _follow(config, data, noise, model, validator, state, output, say)
     except BaseException as error:
         outcome = "stopped" if isinstance(error, KeyboardInterrupt) else "failed"
         with contextlib.suppress(OSError):
             write_state(output, outcome, reason=repr(error), **_summary(state, begin))
         raise
-    write_state(output, "finished", **_summary(state, begin))
+    else:
+        write_state(output, "finished", **_summary(state, begin))
+    finally:
+        if settle(output, *WORTH):
+            say(f"{output}: the earlier run is back, as this one has no model")
     return state
 
 
@@ -99,7 +114,7 @@ def _summary(state: TrainState, begin: float) -> dict[str, Any]:
     }
 
 
-def _with_text_of(config: Config, data: DataDirectory) -> Config:
+def with_text_of(config: Config, data: DataDirectory) -> Config:
     """The config with the data section of the data, after checking that both mean the same text."""
     # Where vocabularies came from does not matter once the data is made.
     config = config.model_copy(
@@ -114,7 +129,7 @@ def _with_text_of(config: Config, data: DataDirectory) -> Config:
     return config
 
 
-def _prepare(config: Config) -> torch.device:
+def prepare(config: Config) -> torch.device:
     """Threads, random seeds, kernels and device."""
     device = resolve_device(config.train.device)
     if config.train.threads:
@@ -126,7 +141,7 @@ def _prepare(config: Config) -> torch.device:
     return device
 
 
-def _make_model(config: Config, data: DataDirectory) -> Seq2Seq:
+def make_model(config: Config, data: DataDirectory) -> Seq2Seq:
     """A fresh model, or one that starts from the weights of another."""
     model = build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
     if config.train.init_from is None:
@@ -146,7 +161,7 @@ def _make_model(config: Config, data: DataDirectory) -> Seq2Seq:
 
 def _make_validator(config: Config, data: DataDirectory, model: Seq2Seq, say: Say) -> tuple[Config, Validator | None]:
     """What scores the model during training, and the config with a metric that it can give."""
-    rules = ScoringRules.for_text(config.text)
+    rules = ScoringRules.for_text(config.text, config.data.languages[1])
     if len(data.valid) == 0:
         say("no validation split: the last model is kept")
         return config, None
@@ -172,6 +187,7 @@ def _libraries(config: Config) -> list[str]:
 def _follow(
     config: Config,
     data: DataDirectory,
+    noise: Noise,
     model: Seq2Seq,
     validator: Validator | None,
     state: TrainState,
@@ -189,13 +205,18 @@ def _follow(
             "data": str(data.path.resolve()),
         }
         save_model(output / BEST, config, model, data.text, facts)
+        settle(output, *WORTH)
 
+    def draw() -> None:
+        with naming(output / "learning_curve.png"):
+            draw_learning_curve(output)
+
+    log = _metrics_log(output)
     with (
         _interrupts() as stop_if_interrupted,
-        _metrics_log(output) as log,
         tqdm(unit=" updates", disable=None, dynamic_ncols=True) as bar,
     ):
-        for event in train(model, data.train, config, validate, state):
+        for event in train(model, data.train, config, validate, state, noise):
             match event:
                 case Started():
                     bar.total = event.total_updates
@@ -217,14 +238,14 @@ def _follow(
                             say(f"    {source}\n    -> {translation}\n    == {reference}")
                     if event.improved:
                         save(dict(event.scores))
-                    draw_learning_curve(output)
+                    draw()
                 case Stopped():
                     with bar.external_write_mode():
                         say(f"stopped at update {event.update}: {event.reason}")
             stop_if_interrupted()
     if validator is None:
         save({})
-        draw_learning_curve(output)
+        draw()
 
 
 @contextlib.contextmanager
@@ -255,20 +276,18 @@ def _interrupts() -> Iterator[Callable[[], None]]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@contextlib.contextmanager
-def _metrics_log(output: Path) -> Iterator[Callable[[str, dict[str, Any]], None]]:
-    """Append to `metrics.jsonl`, one JSON object a line."""
+def _metrics_log(output: Path) -> Callable[[str, dict[str, Any]], None]:
+    """What appends to `metrics.jsonl`, one JSON object a line."""
     begin = time.time()
-    file: IO[str]
-    with (output / "metrics.jsonl").open("a", encoding="utf-8") as file:
+    path = output / "metrics.jsonl"
+    append_text(path, "")  # the learning curve reads it even if nothing is reported
 
-        def log(kind: str, values: dict[str, Any]) -> None:
-            kept = {
-                key: (round(value, 6) if isinstance(value, float) and math.isfinite(value) else value)
-                for key, value in values.items()
-                if value is not None and not (isinstance(value, float) and not math.isfinite(value))
-            }
-            file.write(json.dumps({"kind": kind, "seconds": round(time.time() - begin, 2), **kept}) + "\n")
-            file.flush()
+    def log(kind: str, values: dict[str, Any]) -> None:
+        kept = {
+            key: (round(value, 6) if isinstance(value, float) and math.isfinite(value) else value)
+            for key, value in values.items()
+            if value is not None and not (isinstance(value, float) and not math.isfinite(value))
+        }
+        append_text(path, json.dumps({"kind": kind, "seconds": round(time.time() - begin, 2), **kept}) + "\n")
 
-        yield log
+    return log

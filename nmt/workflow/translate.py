@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
@@ -21,22 +22,56 @@ class Readable(Protocol):
         ...
 
 
-def read_lines(stream: Readable) -> Iterator[list[str]]:
+def read_lines(stream: Readable, name: str, warn: Callable[[str], object]) -> Iterator[list[str]]:
     """Lines of a byte stream as soon as they are there, several at a time; ill-formed UTF-8 becomes U+FFFD.
 
-    Only a line feed ends a line, so that there are as many as `wc -l` counts, and one more if the last is open.
+    Only a line feed ends a line, so that there are as many as `wc -l` counts, and one more if the last is open. A
+    carriage return before it goes.
+
+    Args:
+        stream: Where bytes come from.
+        name: What to call it in an error.
+        warn: Receives a sentence about the first line of each kind that is hardly UTF-8 text.
+
+    Raises:
+        DataError: It is UTF-16.
     """
+    number = 0
+    warned: set[str] = set()
+
+    def decode(line: bytes) -> str:
+        nonlocal number
+        number += 1
+        if number == 1:
+            refuse_utf16(line, name)
+        text = line.decode("utf-8", errors="replace")
+        doubts = {
+            "not UTF-8; unreadable bytes became U+FFFD": text.count("\ufffd") != line.count("\ufffd".encode()),
+            "holds NUL characters, as UTF-16 does; convert it to UTF-8 first": b"\0" in line,
+        }
+        for doubt, present in doubts.items():
+            if present and doubt not in warned:
+                warned.add(doubt)
+                warn(f"line {number}: {doubt}")
+        return text.lstrip("\ufeff").removesuffix("\r")
+
     rest = b""
     while chunk := stream.read1(CHUNK):
         *lines, rest = (rest + chunk).split(b"\n")
         if lines:
-            yield [_decode(line) for line in lines]
+            yield [decode(line) for line in lines]
     if rest:
-        yield [_decode(rest)]
+        yield [decode(rest)]
 
 
-def _decode(line: bytes) -> str:
-    return line.decode("utf-8", errors="replace").lstrip("\ufeff")
+def refuse_utf16(text: bytes, name: str) -> None:
+    """Stop where text begins with the byte order mark of UTF-16, of which nothing can be read as UTF-8.
+
+    Raises:
+        DataError: It does.
+    """
+    if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise DataError(f"{name}: is UTF-16, not UTF-8; convert it first, as with: iconv -f UTF-16 -t UTF-8")
 
 
 def open_input(path: Path) -> BufferedReader:

@@ -88,11 +88,23 @@ def test_an_empty_translation_scores_nothing() -> None:
 def test_the_rules_follow_from_the_text(
     lowercase: bool, tokenizer: Literal["spacy", "subword", "whitespace"], expected: ScoringRules
 ) -> None:
-    rules = ScoringRules.for_text(TextSection(lowercase=lowercase, tokenizer=tokenizer))
+    rules = ScoringRules.for_text(TextSection(lowercase=lowercase, tokenizer=tokenizer), "de")
     assert rules == expected
     signature = score_corpus(["a"], [["a"]], rules)["bleu"].signature.split("|")
     assert ("case:lc" if lowercase else "case:mixed") in signature
     assert ("tok:none" if tokenizer == "whitespace" else "tok:13a") in signature
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [("de", "13a"), ("zh", "zh"), ("zh-Hant", "zh"), ("ZH_tw", "zh"), ("ja", "char"), ("th", "char"), ("ko", "13a")],
+)
+def test_text_without_blanks_is_scored_by_its_characters(language: str, expected: str) -> None:
+    rules = ScoringRules.for_text(TextSection(), language)
+    assert rules.tokenize == expected
+    score = score_corpus(["我喜欢猫和狗。"], [["我喜欢猫和鱼。"]], rules)["bleu"]
+    assert f"tok:{expected}" in score.signature
+    assert (score.value > 0) == (expected in ("zh", "char"))  # 13a sees one word, and it is wrong
 
 
 def test_a_lowercase_model_is_scored_lowercase() -> None:

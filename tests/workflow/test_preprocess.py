@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +80,11 @@ def test_the_data_directory_holds_the_corpus_once() -> None:
     assert (len(train), len(valid), len(test)) == (7, 2, 3)
     assert data.config == make_config()
     assert sorted(contents(Path("out"))) == sorted(
-        ["config.yaml", "data.json", "report.json", "test.jsonl", "valid.jsonl"]
+        ["config.yaml", "data.json", "lengths.png", "report.json", "report.md", "test.jsonl", "valid.jsonl"]
         + [f"{split}.{side}.{kind}.npy" for split in ("train", "valid", "test") for side in ("src", "tgt")
            for kind in ("ids", "offsets")]
         + [f"text/{side}.{kind}.json" for side in ("src", "tgt") for kind in ("tokenizer", "vocabulary")]
+        + ["text/normalization.json"]
     )  # fmt: skip
 
 
@@ -122,24 +124,36 @@ def test_the_report_counts_by_hand() -> None:
         "a b c d e f\tzu lang",  # six words
         "so  many   blanks\tso viele Leerzeichen",
         "u\u0308ber\tsieben",  # not composed
+        "",
     ]
     write_lines("corpus.tsv", rows)
-    report = run(make_config(data={"cleaning": {"max_length": 5}}, text={"max_length": 4}))
-    assert report == read_json(Path("out/report.json"))
-    assert report["lines_without_columns"] == 1
+    config = make_config(data={"cleaning": {"max_length": 5}, "max_malformed": 0.1}, text={"max_length": 4})
+    report = run(config)
+    assert json.loads(json.dumps(report)) == read_json(Path("out/report.json"))
+    assert report["lines"] == {
+        "read": 19,
+        "blank": 1,
+        "malformed": {"too_few_columns": 1},
+        "places": {"too_few_columns": ["corpus.tsv:13"]},
+    }
     assert report["cleaning"] == {
         "read": 17,
-        "normalised": 1,
-        "whitespace": 1,
-        "empty": 1,
-        "too_short": 0,
-        "too_long": 1,
-        "duplicate": 1,
         "kept": 14,
-    }
+        "changed": {
+            "blanks": {"pairs": 1, "samples": [(("so  many   blanks", "so viele Leerzeichen"),
+                                                ("so many blanks", "so viele Leerzeichen"))]},
+            "unicode": {"pairs": 1, "samples": [(("u\u0308ber", "sieben"), ("über", "sieben"))]},
+        },
+        "dropped": {
+            "empty": {"pairs": 1, "samples": [(("", "ohne Quelle"),)]},
+            "too_long": {"pairs": 1, "samples": [(("a b c d e f", "zu lang"),)]},
+            "duplicate": {"pairs": 1, "samples": [(PAIRS[0],)]},
+        },
+    }  # fmt: skip
     assert report["given_splits"] is False
     assert report["pairs"] == {"train": 9, "valid": 2, "test": 3}
-    assert report["sources"] == {"valid": 2, "test": 3}
+    assert report["sources"] == {"train": 9, "valid": 2, "test": 3}
+    assert report["references"] == {"train": [9], "valid": [2], "test": [3]}
     assert (report["components"], report["largest_component"]) == (14, 1)
     assert report["overlap"] == {
         "valid": {"sources": 0, "targets": 0, "examples": 2},
@@ -172,8 +186,8 @@ def test_the_report_is_told_in_words() -> None:
     write_table([*PAIRS, PAIRS[0]])
     said: list[str] = []
     preprocess(make_config(), Path("out"), say=said.append)
-    assert said[0] == "corpus.tsv: 13 lines, source in column 1, target in column 2"
-    assert "cleaning: 13 pairs read, 12 kept; dropped 0 empty, 0 too short, 0 too long, 1 duplicate; " in said[1]
+    assert said[0] == "corpus.tsv: source in column 1, target in column 2: 13 lines"
+    assert said[1] == "cleaning: 13 pairs read, 12 kept; dropped 1 duplicate"
     assert said[2] == ("splits: 7 training pairs, 2 valid sources with 2 references, 3 test sources with 3 references")
     assert "vocabularies: 14 source, 14 target" in said
     assert any("a random split of the same size would have leaked 0.0% of its sources" in line for line in said)
@@ -183,7 +197,8 @@ def test_all_references_of_a_source_stay_together() -> None:
     pairs = [*PAIRS, *((src, f"{tgt} wirklich") for src, tgt in PAIRS)]
     write_table(pairs)
     report = run(make_config())
-    assert report["sources"] == {"valid": 2, "test": 3}
+    assert report["sources"] == {"train": 7, "valid": 2, "test": 3}
+    assert report["references"] == {"train": [0, 7], "valid": [0, 2], "test": [0, 3]}
     assert report["pairs"] == {"train": 14, "valid": 4, "test": 6}
     expected = {src: (tgt, f"{tgt} wirklich") for src, tgt in PAIRS}
     for example in (*read_examples(Path("out/valid.jsonl")), *read_examples(Path("out/test.jsonl"))):
@@ -200,7 +215,7 @@ def test_given_splits_are_taken_as_they_are() -> None:
     assert examples_of("valid") == valid
     assert examples_of("test") == [*test[:3], ("two blanks", "x")]
     assert report["given_splits"] is True
-    assert report["sources"] == {"valid": 3, "test": 4}
+    assert report["sources"] == {"train": 12, "valid": 3, "test": 4}
     assert report["overlap"] == {
         "valid": {"sources": 2, "targets": 2, "examples": 3},
         "test": {"sources": 2, "targets": 1, "examples": 4},
@@ -210,7 +225,7 @@ def test_given_splits_are_taken_as_they_are() -> None:
 
 def test_given_splits_may_come_without_a_test_set() -> None:
     report = run(make_config(data={"source": write_splits(train=PAIRS, valid=PAIRS[:2])}))
-    assert report["sources"] == {"valid": 2, "test": 0}
+    assert report["sources"] == {"train": 12, "valid": 2, "test": 0}
     assert Path("out/valid.jsonl").exists()
     assert not Path("out/test.jsonl").exists()
 
@@ -224,6 +239,96 @@ def test_training_pairs_of_given_splits_can_be_fewer() -> None:
         run(make_config(data={"source": sources, "split": {"train_size": 13}}), "other")
 
 
+@pytest.mark.parametrize("unicode_marks", ["", "!"])
+def test_overlap_of_given_splits_can_be_dropped(unicode_marks: str) -> None:
+    valid = [(PAIRS[1][0].upper() + unicode_marks, "neu"), ("new", "neu")]
+    test = [("other", PAIRS[4][1]), ("I have thirteen .", "x")]
+    config = make_config(data={"source": write_splits(train=PAIRS, valid=valid, test=test), "drop_overlap": True})
+    report = run(config)
+    data = open_data(Path("out"))
+    assert decoded(data, data.train) == [pair for pair in PAIRS if pair not in (PAIRS[1], PAIRS[4])]
+    assert report["dropped_overlap"] == 2
+    assert report["overlap"]["valid"] == {"sources": 0, "targets": 0, "examples": 2}
+    assert report["overlap"]["test"] == {"sources": 0, "targets": 0, "examples": 2}
+    assert examples_of("valid") == valid
+
+
+def test_overlap_that_is_all_of_training_is_refused() -> None:
+    sources = write_splits(train=PAIRS[:2], valid=PAIRS[:2])
+    with pytest.raises(DataError, match=r"data\.drop_overlap: every training pair shares a sentence"):
+        run(make_config(data={"source": sources, "drop_overlap": True}))
+
+
+@pytest.mark.parametrize("files", [1, 2, 4])
+def test_a_corpus_can_be_reversed(files: int) -> None:
+    valid = [("I have thirteen .", "ich habe 13 .")]
+    sources = {
+        1: [write_table(PAIRS)],
+        2: write_splits(all=PAIRS),
+        4: write_splits(train=PAIRS, valid=valid),
+    }[files]
+    sizes = {"valid_size": 0, "test_size": 0}
+    report = run(make_config(data={"source": sources, "reverse": True, "split": sizes}))
+    data = open_data(Path("out"))
+    assert decoded(data, data.train) == [(tgt, src) for src, tgt in PAIRS]
+    assert report["languages"] == ["de", "en"]
+    assert files != 4 or examples_of("valid") == [(tgt, src) for src, tgt in valid]
+
+
+def test_a_tatoeba_export_is_joined_by_its_links() -> None:
+    write_lines("eng.tsv", [f"{10 + n}\teng\t{src}" for n, (src, _) in enumerate(PAIRS)])
+    write_lines("deu.tsv", [f"{90 - n}\tdeu\t{tgt}" for n, (_, tgt) in enumerate(PAIRS)])
+    links = [f"{10 + n}\t{90 - n}" for n in range(12)] + ["10\t7", "90\t10"]  # an unknown one, one the other way
+    sources = ["eng.tsv", "deu.tsv", write_lines("links.tsv", links)]
+    report = run(make_config(data={"source": sources, "split": {"valid_size": 0, "test_size": 0}}))
+    data = open_data(Path("out"))
+    assert decoded(data, data.train) == PAIRS
+    assert report["cleaning"]["dropped"]["duplicate"]["pairs"] == 1  # the link given both ways
+
+
+def test_workers_change_nothing() -> None:
+    rows = [(f"I have {n} .", f"ich  habe {n} .") for n in range(30_000)]
+    write_table(rows)
+    for workers in (1, 2):
+        config = make_config(
+            data={"workers": workers}, text={"tokenizer": "subword", "subword": {"vocabulary_size": 60}}
+        )
+        run(config, f"out{workers}")
+    one, two = contents(Path("out1")), contents(Path("out2"))
+    assert {name for name in one if one[name] != two[name]} <= {"config.yaml", "report.json"}  # workers, seconds
+    reports = [read_json(Path(f"out{workers}/report.json")) for workers in (1, 2)]
+    assert {key for key in reports[0] if reports[0][key] != reports[1][key]} <= {"seconds"}
+
+
+def test_malformed_lines_are_fatal_above_a_share() -> None:
+    Path("corpus.tsv").write_bytes("".join(f"{a}\t{b}\n" for a, b in PAIRS).encode() + b"caf\xe9\tKaffee\n")
+    with pytest.raises(DataError, match=r"1 of 13 lines are malformed: 1 not UTF-8 \(corpus\.tsv:13\); convert the file"):
+        run(make_config())
+    report = run(make_config(data={"max_malformed": 0.08}))
+    assert report["lines"]["malformed"] == {"not_utf8": 1}
+
+
+def test_every_subword_can_be_kept() -> None:
+    write_table([(f"{a} {b} abab", f"{b}{a}") for a in "abcd" for b in "abcd"])
+    subword = {"vocabulary_size": 16, "joint": True}
+    split = {"valid_size": 0, "test_size": 0}
+    sizes = []
+    for min_count in (1, 0):
+        text = {"tokenizer": "subword", "subword": subword, "vocabulary": {"joint": True, "min_count": min_count}}
+        run(make_config(data={"split": split}, text=text), f"out{min_count}")
+        sizes.append(len(open_data(Path(f"out{min_count}")).src_vocabulary))
+    # Three pieces of SentencePiece are its own; the four special tokens are ours.
+    assert sizes[1] == 16 - 3 + 4
+    assert sizes[0] < sizes[1]
+
+
+def test_source_text_is_mended_as_training_text_was() -> None:
+    write_table([(f"{src} &amp; \u201cso\u201d", tgt) for src, tgt in PAIRS])
+    run(make_config(data={"cleaning": {"quotes": True}}))
+    assert open_data(Path("out")).src_vocabulary.encode(["&", '"so"']) != [UNK_ID, UNK_ID]
+    assert load_processor(Path("out/text")).tokenize_source(["a &amp;amp;  \u201eso\u201c"]) == [["a", "&", '"so"']]
+
+
 def test_parallel_files_give_what_a_table_gives() -> None:
     write_table(PAIRS)
     run(make_config(), "table")
@@ -231,7 +336,7 @@ def test_parallel_files_give_what_a_table_gives() -> None:
     table, parallel = contents(Path("table")), contents(Path("parallel"))
     different = {name for name in table if table[name] != parallel[name]}
     assert table.keys() == parallel.keys()
-    assert different <= {"config.yaml", "report.json"}
+    assert different <= {"config.yaml", "report.json", "report.md"}
 
 
 def test_columns_can_be_swapped() -> None:
@@ -382,7 +487,7 @@ def test_words_learn_their_spacing_from_the_training_text() -> None:
         assert processor.tgt_tokenizer.detokenize(tokens) == tgt
 
 
-@pytest.mark.parametrize("number", [1, 2, 4, 6])
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 6])
 def test_sources_can_be_replaced(number: int) -> None:
     sources = [f"file{index}" for index in range(number)]
     config = with_sources(load_config("sample"), sources)
@@ -390,7 +495,7 @@ def test_sources_can_be_replaced(number: int) -> None:
     assert config.text == load_config("sample").text
 
 
-@pytest.mark.parametrize("number", [0, 3, 5, 7])
+@pytest.mark.parametrize("number", [0, 5, 7])
 def test_no_corpus_has_so_many_files(number: int) -> None:
     with pytest.raises(ConfigError, match=f"--source: takes 1 file, 2 parallel files, .*; found {number}"):
         with_sources(make_config(), ["a"] * number)

@@ -1,0 +1,71 @@
+"""Fingerprints of sentences and pairs: 64 bits stand for a text, so that millions fit in memory.
+
+Two different texts of a corpus of 3 million pairs share a fingerprint with a probability of about one in a million;
+they would then be taken for the same sentence, which can cost a pair but never leak one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.corpus import Pair
+
+FINGERPRINTS = np.dtype(
+    [
+        ("src_identity", ">u8"),
+        ("tgt_identity", ">u8"),
+        ("src_text", ">u8"),
+        ("tgt_text", ">u8"),
+        ("caseless_pair", ">u8"),
+        ("pair_draw", ">u8"),
+        ("component_draw", ">u8"),
+    ]
+)
+"""What is kept of a pair: its sentences as identities and as texts, the pair without case, and its random draws."""
+
+Fingerprints = NDArray[np.void]
+
+
+def identity(text: str) -> str:
+    """What makes a sentence the same sentence: its letters and digits, caseless; else the text itself."""
+    return "".join(filter(str.isalnum, text.casefold())) or text
+
+
+def fingerprint(text: str) -> bytes:
+    """Eight bytes that stand for a text."""
+    return hashlib.blake2b(text.encode(), digest_size=8).digest()
+
+
+def draw(purpose: str, seed: int, *texts: str) -> bytes:
+    """Eight bytes that put texts in a random order which is the same wherever they stood before.
+
+    Args:
+        purpose: Draws for different purposes are independent of each other; at most 16 letters.
+        seed: Which random order.
+        texts: What is drawn, a sentence or a pair, without line breaks.
+    """
+    key = str(seed).encode()
+    return hashlib.blake2b("\n".join(texts).encode(), digest_size=8, key=key, person=purpose.encode()).digest()
+
+
+def take_fingerprints(pairs: Sequence[Pair], seed: int) -> Fingerprints:
+    """Fingerprints of pairs, in order: structured array [len(pairs)]."""
+    found = bytearray()
+    for src, tgt in pairs:
+        found += fingerprint(identity(src))
+        found += fingerprint(identity(tgt))
+        found += fingerprint(src)
+        found += fingerprint(tgt)
+        found += fingerprint(f"{src}\n{tgt}".casefold())
+        found += draw("pair", seed, src, tgt)
+        found += draw("component", seed, src, tgt)
+    return np.frombuffer(bytes(found), dtype=FINGERPRINTS)
+
+
+def identities(texts: Sequence[str]) -> NDArray[np.uint64]:
+    """Identity fingerprints of sentences, comparable with those of `take_fingerprints`."""
+    return np.frombuffer(b"".join(fingerprint(identity(text)) for text in texts), dtype=">u8").astype(np.uint64)

@@ -1,0 +1,115 @@
+"""Mending the text of a sentence: Unicode form, invisible characters, entities, blanks."""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Callable
+from html.entities import html5
+from typing import Literal
+
+# What is left out: controls that are no white space, zero-width space and joiner, soft hyphen, byte order mark, marks
+# of direction, of annotation and of invisible operators. The zero-width (non-)joiners U+200C and U+200D stay: they
+# are letters of Persian, Hindi and others, and build emoji.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"
+    "\ufeff\ufff9-\ufffb]+"
+)
+_QUOTES = re.compile("[\u201c-\u201f\u00ab\u00bb\u2033\u300c-\u300f\uff02]|[\u2018-\u201b\u2039\u203a\u2032`\u00b4]")
+_DASHES = re.compile("[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]")
+_ENTITY = re.compile("&(#[0-9]{1,7};|#[xX][0-9a-fA-F]{1,6};|[a-zA-Z][a-zA-Z0-9]*;)")
+_PLAIN = re.compile("[!-%'-~]+(?: [!-%'-~]+)*")  # ASCII words with single blanks and no &: nothing to mend
+
+Form = Literal["nfc", "nfkc", "none"]
+
+
+class Normalizer:
+    """Mends one sentence; what it gives it leaves as it is when given again.
+
+    Args:
+        unicode: Normal form.
+        control_characters: Take out control, zero-width and direction characters and soft hyphens.
+        html_entities: Replace `&amp;` and its like, also those that were escaped twice.
+        quotes: Replace typographic quotation marks by straight ones.
+        dashes: Replace typographic dashes and hyphens by `-`.
+    """
+
+    def __init__(
+        self,
+        *,
+        unicode: Form = "nfc",
+        control_characters: bool = True,
+        html_entities: bool = True,
+        quotes: bool = False,
+        dashes: bool = False,
+    ) -> None:
+        self.settings = {
+            "unicode": unicode,
+            "control_characters": control_characters,
+            "html_entities": html_entities,
+            "quotes": quotes,
+            "dashes": dashes,
+        }
+        steps: dict[str, Callable[[str], str] | None] = {
+            "control_characters": _without_invisible if control_characters else None,
+            "html_entities": _unescape if html_entities else None,
+            "unicode": None if unicode == "none" else _composer(unicode),
+            "quotes": _straight_quotes if quotes else None,
+            "dashes": _plain_dashes if dashes else None,
+            "blanks": _single_blanks,
+        }
+        self.steps = {name: step for name, step in steps.items() if step}
+        self._leaves_plain = not quotes  # ` is a quotation mark in ASCII
+
+    def __call__(self, text: str) -> str:
+        """Mend a sentence: single blanks between words, none around them, and what else is asked for."""
+        return self.explain(text)[0]
+
+    def explain(self, text: str) -> tuple[str, tuple[str, ...]]:
+        """Mend a sentence, and name the steps that changed it."""
+        if self._leaves_plain and _PLAIN.fullmatch(text):
+            return text, ()
+        applied: dict[str, None] = {}
+        while True:  # one step can make work for another: an entity that stands for an invisible character
+            before = text
+            for name, step in self.steps.items():
+                changed = step(text)
+                if changed != text:
+                    applied[name] = None
+                    text = changed
+            if text == before:
+                return text, tuple(applied)
+
+
+def _without_invisible(text: str) -> str:
+    return _INVISIBLE.sub("", text)
+
+
+def _unescape(text: str) -> str:
+    """Replace entities that end in a semicolon: `html.unescape` alone would make `?a=1&section=2` `?a=1§ion=2`."""
+    return _ENTITY.sub(
+        lambda found: html.unescape(found[0]) if found[1][0] == "#" else html5.get(found[1], found[0]), text
+    )
+
+
+def _composer(form: Literal["nfc", "nfkc"]) -> Callable[[str], str]:
+    name: Literal["NFC", "NFKC"] = "NFC" if form == "nfc" else "NFKC"
+
+    def compose(text: str) -> str:
+        return text if unicodedata.is_normalized(name, text) else unicodedata.normalize(name, text)
+
+    return compose
+
+
+def _straight_quotes(text: str) -> str:
+    return _QUOTES.sub(lambda found: '"' if found[0] in "\u201c\u201d\u201e\u201f«»\u2033「」『』＂" else "'", text)
+
+
+def _plain_dashes(text: str) -> str:
+    return _DASHES.sub("-", text)
+
+
+def _single_blanks(text: str) -> str:
+    """Replace every run of Unicode white space by one blank, and strip."""
+    return " ".join(text.split())

@@ -1,0 +1,75 @@
+"""The same work on many chunks in several processes, in order and in bounded memory."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import TypeVar
+
+from nmt.errors import DataError
+
+In = TypeVar("In")
+Out = TypeVar("Out")
+
+
+def available_cores() -> int:
+    """Processor cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def map_chunks(work: Callable[[In], Out], chunks: Iterable[In], workers: int) -> Iterator[Out]:
+    """Apply `work` to chunks, in order.
+
+    Args:
+        work: A function that can be pickled.
+        chunks: Read as they are needed: a few a worker are in memory at a time.
+        workers: Processes; 1 works in this one.
+
+    Yields:
+        What `work` gives for each chunk.
+
+    Raises:
+        DataError: A process was ended from outside.
+    """
+    if workers == 1:
+        yield from map(work, chunks)
+        return
+    # Forked workers start at once; elsewhere they have to import everything again.
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_follow_parent) as pool:
+        waiting: deque[Future[Out]] = deque()
+        try:
+            for chunk in chunks:
+                waiting.append(pool.submit(work, chunk))
+                if len(waiting) > 2 * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except BrokenProcessPool:
+            raise DataError(
+                f"one of {workers} processes was ended from outside, perhaps for want of memory; lower data.workers"
+            ) from None
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _follow_parent() -> None:
+    """Leave Ctrl-C to the parent, and end when it has ended, whatever ended it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+
+    def end() -> None:
+        if parent:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()

@@ -1,0 +1,206 @@
+"""Noise on training text: sampled subword segmentations, and tokens hidden as unknown.
+
+What is done to a pair depends on the seed, the epoch and the pair's place in the data alone: not on its batch, nor on
+what was read before it.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from itertools import accumulate, chain, islice, pairwise, repeat
+
+import numpy as np
+
+from nmt.config import NoiseSection, TrainSection
+from nmt.dataset import DataDirectory, Ids
+from nmt.errors import ConfigError
+from nmt.text.tokenizers import WORD_BEGINNING, SubwordTokenizer, load_tokenizer
+from nmt.text.vocabulary import UNK_ID, Vocabulary
+
+Noise = Callable[[Ids, Ids, int, int], tuple[Ids, Ids, Ids]]
+Segment = Callable[[str, Iterator[float]], Sequence[str]]
+Resample = Callable[[Ids, Iterator[float]], Ids]
+
+CACHED = 2**15  # bounds memory; the words of all but the largest corpora fit
+
+
+def no_noise(src: Ids, tgt: Ids, epoch: int, index: int) -> tuple[Ids, Ids, Ids]:
+    """A pair as it is.
+
+    Args:
+        src: Source ids without EOS.
+        tgt: Target ids without EOS.
+        epoch: Epoch under way, from 1.
+        index: Place of the pair in its data set.
+
+    Returns:
+        Source ids, ids that the decoder is fed after BOS, and ids that it is to predict before EOS.
+    """
+    return src, tgt, tgt
+
+
+def make_noise(options: TrainSection, data: DataDirectory) -> Noise:
+    """The noise that a config asks for, called like `no_noise`.
+
+    Args:
+        options: Seed and noise of the run.
+        data: Training data, whose own subwords are sampled from.
+
+    Raises:
+        ConfigError: Subwords are to be sampled, but the data has none of the kind, or their library is not installed.
+        DataError: The data directory is damaged.
+    """
+    noise, seed = options.noise, options.seed
+    if noise == NoiseSection():
+        return no_noise
+    resample_src = _make_resample(noise, data, "src", data.src_vocabulary)
+    resample_tgt = _make_resample(noise, data, "tgt", data.tgt_vocabulary)
+
+    def disturb(src: Ids, tgt: Ids, epoch: int, index: int) -> tuple[Ids, Ids, Ids]:
+        generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(epoch, index)))
+        draws = _uniform(generator)
+        src, tgt = resample_src(src, draws), resample_tgt(tgt, draws)
+        src = hide_words(src, noise.src_word_dropout, generator)
+        return src, hide_words(tgt, noise.tgt_word_dropout, generator), tgt
+
+    return disturb
+
+
+def hide_words(ids: Ids, probability: float, generator: np.random.Generator) -> Ids:
+    """Make each token unknown with the same probability (word dropout; Sennrich et al., 2016, for WMT16)."""
+    return np.where(generator.random(len(ids)) < probability, np.int32(UNK_ID), ids)
+
+
+def bpe_dropout(scores: Mapping[str, float], probability: float) -> Segment:
+    """BPE that leaves merges out at random (Provilkov et al., 2020, algorithm 1).
+
+    Args:
+        scores: Score of each piece; what makes the piece of the highest score is merged first.
+        probability: Of leaving out a possible merge, drawn anew in each round; 0 is plain BPE.
+
+    Returns:
+        A function from a word and draws from U[0, 1) to the pieces of the word.
+    """
+
+    def merge(word: str, draws: Iterator[float]) -> list[str]:
+        pieces = list(word)
+        while True:
+            candidates = ((scores.get(left + right), place) for place, (left, right) in enumerate(pairwise(pieces)))
+            ranked = sorted((-score, place) for score, place in candidates if score is not None)
+            # From the best merge down, the first that is not left out is the best of those that are not.
+            chosen = next((place for _, place in ranked if next(draws) >= probability), None)
+            if chosen is None:
+                return pieces
+            pieces[chosen : chosen + 2] = [pieces[chosen] + pieces[chosen + 1]]
+
+    @lru_cache(CACHED)
+    def merge_all(word: str) -> list[str]:
+        return merge(word, repeat(1.0))
+
+    def segment(word: str, draws: Iterator[float]) -> Sequence[str]:
+        # Where nothing is left out, each merge takes one draw; this is most often so, and then there is nothing to do.
+        plain = merge_all(word)
+        first = list(islice(draws, len(word) - len(plain)))
+        return plain if min(first, default=1.0) >= probability else merge(word, chain(first, draws))
+
+    return segment
+
+
+def unigram_sampling(scores: Mapping[str, float], alpha: float) -> Segment:
+    """Segmentations drawn with probability ~ P(segmentation)^alpha (Kudo, 2018, section 3.3, l = infinity).
+
+    Forward filtering sums over all segmentations of each beginning of the word; backward sampling draws pieces from
+    the last to the first.
+
+    Args:
+        scores: Log-probability of each piece.
+        alpha: 1 samples as the model does; near 0 all segmentations are alike, the larger the surer is the best.
+
+    Returns:
+        A function from a word and draws from U[0, 1) to the pieces of the word.
+    """
+    longest = max(map(len, scores))
+
+    @lru_cache(CACHED)
+    def filter_forward(word: str) -> list[tuple[list[str], list[float]]]:
+        """For each beginning of the word the pieces that it may end in, and their probabilities, summed up."""
+        totals = {0: 0.0}  # log of the sum of P^alpha over all segmentations of word[:end]
+        endings: list[tuple[list[str], list[float]]] = [([], [])]
+        for end in range(1, len(word) + 1):
+            starts = [s for s in range(max(0, end - longest), end) if s in totals and word[s:end] in scores]
+            logs = [totals[start] + alpha * scores[word[start:end]] for start in starts]
+            if logs:
+                best = max(logs)
+                totals[end] = best + math.log(sum(math.exp(log - best) for log in logs))
+            sums = list(accumulate(math.exp(log - totals[end]) for log in logs))
+            endings.append(([word[start:end] for start in starts], sums))
+        return endings
+
+    def segment(word: str, draws: Iterator[float]) -> Sequence[str]:
+        endings, end = filter_forward(word), len(word)
+        pieces: list[str] = []
+        while end:
+            candidates, sums = endings[end]
+            pieces.append(candidates[bisect(sums, next(draws), hi=len(sums) - 1)])
+            end -= len(pieces[-1])
+        return pieces[::-1]
+
+    return segment
+
+
+def resample_words(segment: Segment, vocabulary: Vocabulary) -> Resample:
+    """Segment the words of a sentence anew.
+
+    A word keeps its pieces where one of them, or one of the new ones, is unknown to the vocabulary.
+
+    Args:
+        segment: From a word and draws to pieces.
+        vocabulary: Of subwords; a word is a piece that begins with the mark of a blank, and those up to the next.
+    """
+    begins_word = [token.startswith(WORD_BEGINNING) for token in vocabulary.tokens]
+
+    def resample(ids: Ids, draws: Iterator[float]) -> Ids:
+        sentence: list[int] = ids.tolist()
+        begins = [place for place, index in enumerate(sentence) if place and begins_word[index]]
+        found: list[int] = []
+        for begin, end in pairwise([0, *begins, len(sentence)]):
+            usual = sentence[begin:end]
+            if UNK_ID in usual:
+                found += usual
+            else:
+                sampled = vocabulary.encode(segment("".join(vocabulary.decode(usual)), draws))
+                found += usual if UNK_ID in sampled else sampled
+        return np.array(found, dtype=np.int32)
+
+    return resample
+
+
+def _make_resample(noise: NoiseSection, data: DataDirectory, side: str, vocabulary: Vocabulary) -> Resample:
+    """What samples the subwords of one side."""
+    sample: Callable[[Mapping[str, float]], Segment]
+    if noise.unigram_alpha is not None:
+        key, algorithm, sample = "unigram_alpha", "unigram", partial(unigram_sampling, alpha=noise.unigram_alpha)
+    elif noise.bpe_dropout:
+        key, algorithm, sample = "bpe_dropout", "bpe", partial(bpe_dropout, probability=noise.bpe_dropout)
+    else:
+        return lambda ids, draws: ids
+    try:
+        tokenizer = load_tokenizer(data.text, side)
+    except ImportError as error:
+        raise ConfigError(
+            f"train.noise.{key}: needs the library {error.name}, which is not installed; install it, or turn this off"
+        ) from None
+    if not isinstance(tokenizer, SubwordTokenizer) or tokenizer.algorithm != algorithm:
+        raise ConfigError(
+            f"train.noise.{key}: {data.path} has no {algorithm} subwords; preprocess again, or turn this off"
+        )
+    return resample_words(sample(tokenizer.scores), vocabulary)
+
+
+def _uniform(generator: np.random.Generator) -> Iterator[float]:
+    """Draws from U[0, 1), made some at a time for speed."""
+    while True:
+        yield from generator.random(64).tolist()
