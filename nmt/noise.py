@@ -24,7 +24,7 @@ Noise = Callable[[Ids, Ids, int, int], tuple[Ids, Ids, Ids]]
 Segment = Callable[[str, Iterator[float]], Sequence[str]]
 Resample = Callable[[Ids, Iterator[float]], Ids]
 
-CACHED = 2**15  # bounds memory; the words of all but the largest corpora fit
+CACHED = 2**15  # words a side: those of all but the largest corpora, in at most some 100 MB
 
 
 def no_noise(src: Ids, tgt: Ids, epoch: int, index: int) -> tuple[Ids, Ids, Ids]:

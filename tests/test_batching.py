@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nmt.batching import epoch_generator, iterate_batches, make_batch, pad, plan_batches
-from nmt.dataset import EncodedPairs, Sequences
-from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
+from nmt.dataset import EncodedPairs, Ids, Sequences
+from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 Unit = Literal["sentences", "tokens"]
 units = pytest.mark.parametrize("unit", ["sentences", "tokens"])
@@ -128,6 +128,20 @@ def test_a_batch_by_hand() -> None:
     assert batch.indices.tolist() == [1, 0, 2]
     assert batch.num_tokens == 3 + 2 + 1
     assert {tensor.dtype for tensor in batch[:5]} == {torch.int64}
+
+
+def test_a_batch_with_noise_by_hand() -> None:
+    def longer(src: Ids, tgt: Ids, epoch: int, index: int) -> tuple[Ids, Ids, Ids]:
+        """The source twice; the target with its epoch and place, which the decoder is not fed."""
+        return np.tile(src, 2), np.append(tgt, [UNK_ID, UNK_ID]), np.append(tgt, [30 + epoch, 40 + index])
+
+    batch = make_batch(PAIRS, np.array([1, 2]), longer, 7)
+    assert batch.src.tolist() == [[10, 10, EOS_ID, PAD_ID, PAD_ID], [11, 12, 11, 12, EOS_ID]]
+    assert batch.src_lengths.tolist() == [3, 5]
+    assert batch.tgt_in.tolist() == [[BOS_ID, 21, 22, UNK_ID, UNK_ID], [BOS_ID, UNK_ID, UNK_ID, PAD_ID, PAD_ID]]
+    assert batch.tgt_out.tolist() == [[21, 22, 37, 41, EOS_ID], [37, 42, EOS_ID, PAD_ID, PAD_ID]]
+    assert batch.indices.tolist() == [1, 2]
+    assert batch.num_tokens == 5 + 3
 
 
 @given(lengths=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20))

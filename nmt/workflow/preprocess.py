@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from nmt.config import CleaningSection, Config, TextSection, dump_config
+from nmt.config import CleaningSection, Config, TextSection, differing_keys, dump_config, parse_config
 from nmt.corpus import Pair
 from nmt.corpus.cleaning import Cleaner, CleaningReport
 from nmt.corpus.download import resolve_sources
@@ -91,12 +91,8 @@ def _write_data(config: Config, output: Path, overwrite: bool, say: Say) -> dict
     corpus = open_corpus(
         paths, columns=config.data.columns, first_lines=config.data.first_lines, reverse=config.data.reverse
     )
-    reused = load_processor(_text_folder(Path(config.text.reuse))) if config.text.reuse else None
+    reused = _load_reused(config, Path(config.text.reuse)) if config.text.reuse else None
     normalizer = make_normalizer(config.data.cleaning)
-    if reused and reused.normalizer.settings != normalizer.settings:
-        raise ConfigError(
-            f"data.cleaning: {config.text.reuse} was made with {reused.normalizer.settings}; set the same"
-        )
     with whole_directory(output) as temporary:
         work = temporary / "work"
         work.mkdir()
@@ -399,12 +395,28 @@ class _Written:
         self.lengths.append(np.bincount(lengths).tolist())
 
 
-def _text_folder(path: Path) -> Path:
-    """The text folder of a data, run or model directory."""
-    for folder in (path / TEXT, path / "best" / TEXT):
-        if folder.is_dir():
-            return folder
-    raise ConfigError(f"text.reuse: {path} is neither a data directory nor a model directory")
+def _load_reused(config: Config, path: Path) -> TextProcessor:
+    """The tokenizers and vocabularies of a data, run or model directory.
+
+    Raises:
+        ConfigError: There are none, or they were made with other settings: normalisation, casing, subwords.
+    """
+    folder = next((folder for folder in (path, path / "best") if (folder / TEXT).is_dir()), None)
+    if folder is None:
+        raise ConfigError(f"text.reuse: {path} is neither a data directory nor a model directory")
+    processor = load_processor(folder / TEXT)
+    made_with = parse_config((folder / CONFIG).read_text(encoding="utf-8"), str(folder / CONFIG)).text
+    here = config.text.model_copy(update={"reuse": made_with.reuse, "max_length": made_with.max_length})
+    differing = differing_keys(made_with, here, "text.")
+    settings = make_normalizer(config.data.cleaning).settings
+    differing += [
+        f"data.cleaning.{key} ({value!r} there, {settings[key]!r} here)"
+        for key, value in processor.normalizer.settings.items()
+        if value != settings[key]
+    ]
+    if differing:
+        raise ConfigError(f"text.reuse: {path} was made with other settings: {', '.join(differing)}; set the same")
+    return processor
 
 
 def _sample(column: TextColumn, rows: Rows, size: int) -> Iterator[str]:

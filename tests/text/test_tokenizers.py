@@ -1,3 +1,4 @@
+import math
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,24 @@ def test_unknown_characters_stay_as_text_and_have_no_id(tokenizer: SubwordTokeni
     unknown = [token for token, index in zip(tokens, vocabulary.encode(tokens), strict=True) if index == UNK_ID]
     assert unknown == ["☃ж"]
     assert tokenizer.detokenize(tokens) == "Das ☃ж ist alt."
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "algorithm", "size"), [(BPE, "bpe", 300), (UNIGRAM, "unigram", 200)], ids=["bpe", "unigram"]
+)
+def test_pieces_are_all_that_text_can_become(tokenizer: SubwordTokenizer, algorithm: str, size: int) -> None:
+    assert tokenizer.algorithm == algorithm
+    pieces = tokenizer.pieces
+    assert len(set(pieces)) == len(pieces) == size - 3  # the learner's own three are <unk>, <s> and </s>
+    assert not {"<unk>", "<s>", "</s>"} & set(pieces)
+    assert {piece for tokens in tokenizer.tokenize(SAMPLE) for piece in tokens} <= set(pieces)
+    assert set(SEEN) - {" "} | {"▁"} <= set(pieces)
+
+
+def test_scores_are_the_order_of_merges_or_log_probabilities() -> None:
+    assert list(BPE.scores.items()) == [(piece, -place) for place, piece in enumerate(BPE.pieces)]
+    assert list(UNIGRAM.scores) == UNIGRAM.pieces
+    assert 0.5 < sum(map(math.exp, UNIGRAM.scores.values())) <= 1  # what the learner pruned is missing
 
 
 @every_tokenizer

@@ -21,7 +21,7 @@ from nmt.config import (
     TrainSection,
     ValidationSection,
 )
-from nmt.dataset import EncodedPairs, Sequences
+from nmt.dataset import EncodedPairs, Ids, Sequences
 from nmt.decoding.search import greedy_search
 from nmt.errors import NmtError
 from nmt.model.seq2seq import Seq2Seq, build_model
@@ -249,6 +249,20 @@ def test_every_token_is_trained_on_once_an_epoch() -> None:
     for batch in (BatchSection(size=3), BatchSection(size=30, unit="tokens"), BatchSection(size=3, accumulate=4)):
         _, state = run(make_config(epochs=2, batch=batch), pairs)
         assert state.tokens == 2 * tokens
+
+
+def test_noise_is_asked_for_each_pair_once_an_epoch_and_its_tokens_are_counted() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def double(src: Ids, tgt: Ids, epoch: int, index: int) -> tuple[Ids, Ids, Ids]:
+        asked.append((epoch, index))
+        return src, np.tile(tgt, 2), np.tile(tgt, 2)
+
+    config, pairs = make_config(epochs=2, batch=BatchSection(size=3, accumulate=2)), random_pairs(10)
+    state = TrainState()
+    list(train(make_model(config), pairs, config, None, state, double))
+    assert sorted(asked) == [(epoch, index) for epoch in (1, 2) for index in range(10)]
+    assert state.tokens == 2 * sum(2 * len(pairs.tgt[index]) + 1 for index in range(10))
 
 
 def test_accumulated_batches_are_one_update() -> None:

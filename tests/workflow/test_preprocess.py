@@ -410,12 +410,12 @@ def test_text_is_reused() -> None:
     write_table([("I have thirteen apples .", "ich habe 13 ."), *PAIRS[:2]], "second.tsv")
     config = make_config(
         data={"source": "second.tsv", "split": {"valid_size": 0, "test_size": 0}},
-        text={"reuse": "first", "vocabulary": {"min_count": 3}},
+        text={"reuse": "first", "lowercase": True},
     )
     run(config, "second")
     assert contents(Path("first/text")) == contents(Path("second/text"))
     data = open_data(Path("second"))
-    # Cleaning keeps the order; what the first corpus did not have is unknown, and its lower case holds here too.
+    # Cleaning keeps the order; what the first corpus did not have is unknown.
     assert decoded(data, data.train)[0] == ("i have <unk> <unk> .", "ich habe <unk> .")
 
 
@@ -423,9 +423,22 @@ def test_text_is_reused_from_a_run() -> None:
     write_table(PAIRS)
     run(make_config(), "first")
     Path("run/best").mkdir(parents=True)
-    Path("first/text").rename("run/best/text")
+    for name in ("text", "config.yaml"):
+        Path("first", name).rename(Path("run/best", name))
     run(make_config(text={"reuse": "run"}), "second")
     assert contents(Path("run/best/text")) == contents(Path("second/text"))
+
+
+def test_text_made_with_other_settings_is_not_reused() -> None:
+    write_table(PAIRS)
+    run(make_config(text={"lowercase": True}), "first")
+    config = make_config(data={"cleaning": {"dashes": True}}, text={"reuse": "first"})
+    with pytest.raises(ConfigError) as caught:
+        run(config, "second")
+    assert str(caught.value) == (
+        "text.reuse: first was made with other settings: text.lowercase (True there, False here), "
+        "data.cleaning.dashes (False there, True here); set the same"
+    )
 
 
 def test_a_joint_vocabulary_counts_both_sides() -> None:

@@ -1,0 +1,125 @@
+"""Pairs other than English-German, from configuration alone: reversed, without blanks, from Tatoeba's own export."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from conftest import Cli
+
+ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+ONES += " seventeen eighteen nineteen"
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+SMALL = """
+model:
+  embedding_size: 48
+  dropout: 0.0
+  encoder: {hidden_size: 48}
+  decoder: {hidden_size: 64}
+train:
+  epochs: 3
+  batch: {size: 32}
+  optimizer: {learning_rate: 0.005}
+  schedule: {name: cosine}
+  device: cpu
+"""
+
+
+def english(number: int) -> str:
+    """A number below 1000 in words."""
+    if number < 20:
+        return ONES.split()[number]
+    if number < 100:
+        return TENS.split()[number // 10 - 2] + (f"-{ONES.split()[number % 10]}" if number % 10 else "")
+    rest = f" and {english(number % 100)}" if number % 100 else ""
+    return f"{ONES.split()[number // 100]} hundred{rest}"
+
+
+def chinese(number: int) -> str:
+    """A number below 1000 in Chinese characters."""
+    digits = "零一二三四五六七八九"
+    hundreds, tens, ones = number // 100, number // 10 % 10, number % 10
+    text = f"{digits[hundreds]}百" if hundreds else ""
+    if tens:
+        text += ("" if tens == 1 and not hundreds else digits[tens]) + "十"
+    elif hundreds and ones:
+        text += "零"
+    return text + (digits[ones] if ones or not text else "")
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "characters"),
+    [
+        (0, "zero", "零"), (7, "seven", "七"), (10, "ten", "十"), (14, "fourteen", "十四"), (20, "twenty", "二十"),
+        (38, "thirty-eight", "三十八"), (100, "one hundred", "一百"), (105, "one hundred and five", "一百零五"),
+        (110, "one hundred and ten", "一百一十"), (999, "nine hundred and ninety-nine", "九百九十九"),
+    ],
+)  # fmt: skip
+def test_the_numbers_are_right(number: int, words: str, characters: str) -> None:
+    assert (english(number), chinese(number)) == (words, characters)
+
+
+def sentences() -> list[tuple[str, str]]:
+    """He has N cats, and the like, in English and Chinese."""
+    things = [("cats", "只猫"), ("books", "本书"), ("friends", "个朋友")]
+    people = [("He has", "他有"), ("I have", "我有"), ("They want", "他们要")]
+    return [
+        (f"{who} {english(number)} {what}.", f"{wer}{chinese(number)}{was}。")
+        for number in range(2, 100)
+        for who, wer in people
+        for what, was in things
+    ]
+
+
+@pytest.fixture
+def export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three files as Tatoeba exports them, in a folder that becomes the working folder."""
+    monkeypatch.chdir(tmp_path)
+    pairs = sentences()
+    random.Random(1).shuffle(pairs)
+    numbers = random.Random(2).sample(range(1, 100_000), 2 * len(pairs))
+    for place, (name, code) in enumerate((("eng_sentences.tsv", "eng"), ("cmn_sentences.tsv", "cmn"))):
+        lines = [f"{numbers[2 * row + place]}\t{code}\t{pair[place]}\n" for row, pair in enumerate(pairs)]
+        Path(name).write_text("".join(sorted(lines)), encoding="utf-8")
+    links = [f"{numbers[2 * row]}\t{numbers[2 * row + 1]}\n" for row in range(len(pairs))]
+    Path("links.csv").write_text("".join([*links, "5\t123456\n"]), encoding="utf-8")
+    return tmp_path
+
+
+def write_config(name: str, data: str, text: str) -> str:
+    Path(f"{name}.yaml").write_text(f"data: {data}\ntext: {text}\n{SMALL}", encoding="utf-8")
+    return f"{name}.yaml"
+
+
+SOURCES = "[eng_sentences.tsv, cmn_sentences.tsv, links.csv]"
+SPLIT = "split: {valid_size: 60, test_size: 60}"
+PIECES = "{algorithm: bpe, vocabulary_size: 50}"
+
+
+@pytest.mark.usefixtures("export")
+@pytest.mark.parametrize(
+    ("reverse", "text", "tokenize"),
+    [
+        (False, f"{{tokenizer: subword, subword: {PIECES}}}", "zh"),
+        (True, "{tokenizer: spacy}", "13a"),
+    ],
+    ids=["to-chinese-subwords", "from-chinese-words"],
+)
+def test_a_script_without_blanks(cli: Cli, reverse: bool, text: str, tokenize: str) -> None:
+    languages = "src_language: en, tgt_language: zh"
+    data = f"{{source: {SOURCES}, {languages}, reverse: {json.dumps(reverse)}, {SPLIT}}}"
+    config = write_config("numbers", data, text)
+    prepared = cli("preprocess", "--config", config)
+    assert prepared.code == 0, prepared.err
+    trained = cli("train", "--config", config)
+    assert trained.code == 0, trained.err
+    scored = cli("evaluate", "--json", "scores.json")
+    assert scored.code == 0, scored.err
+    scores = json.loads(Path("scores.json").read_text(encoding="utf-8"))["scores"]
+    assert f"tok:{tokenize}" in scores["bleu"]["signature"]
+    assert scores["chrf"]["value"] > 10  # three epochs on 762 pairs: learning, not learnt
+    src = "他有三十八本书。" if reverse else "He has thirty-eight books."
+    translation = cli("translate", src).out.rstrip("\n")
+    assert translation
+    assert translation.isascii() == reverse
+    assert " " in translation if reverse else " " not in translation
