@@ -264,7 +264,8 @@ def test_bad_corpora(
 
 
 def test_wrong_number_of_sources(cli: Cli) -> None:
-    assert_error(cli("preprocess", "--config", "sample", "-s", "a", "-s", "b", "-s", "c"), "--source", "found 3")
+    sources = [part for name in "abcde" for part in ("-s", name)]
+    assert_error(cli("preprocess", "--config", "sample", *sources), "--source", "found 5")
 
 
 def test_data_of_another_config(here: Project, tmp_path: Path, cli: Cli) -> None:

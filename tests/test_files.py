@@ -3,7 +3,19 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import DataError
-from nmt.files import check_output, read_json, shipped, whole_directory, write_json, write_text
+from nmt.files import (
+    append_text,
+    check_output,
+    locked,
+    open_text,
+    read_json,
+    set_aside,
+    settle,
+    shipped,
+    whole_directory,
+    write_json,
+    write_text,
+)
 
 LONE_SURROGATE = "x" * 100_000 + "\ud800"  # no UTF-8 for it: writing fails in the middle
 
@@ -148,3 +160,64 @@ def test_shipped_files_are_found_from_anywhere(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     assert shipped(relative).is_file()
     assert shipped(relative).is_absolute()
+
+
+def test_an_opened_file_appears_only_at_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+    with open_text(path) as file:
+        file.write("new")
+        assert path.read_text(encoding="utf-8") == "old"
+    assert path.read_text(encoding="utf-8") == "new"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_link_is_written_through(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "old")
+    (tmp_path / "link").symlink_to("a.txt")
+    write_text(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "new"
+
+
+def test_text_is_appended(tmp_path: Path) -> None:
+    for text in ("ä\n", "", "b\n"):
+        append_text(tmp_path / "a.txt", text)
+    assert (tmp_path / "a.txt").read_bytes() == "ä\nb\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("new", "kept", "restored"),
+    [
+        (None, ["started", "old"], True),
+        ([], ["started", "old"], True),
+        ([".started.partial-1"], ["started", "old"], True),
+        (["started"], ["started", "old"], True),
+        (["started", "complete"], ["started", "complete"], False),
+        (["thesis.tex"], ["thesis.tex"], False),
+    ],
+)
+def test_an_earlier_folder_is_settled_however_the_command_ended(
+    tmp_path: Path, new: list[str] | None, kept: list[str], restored: bool
+) -> None:
+    target = folder(tmp_path / "out", "started", "old")
+    set_aside(target)
+    assert not target.exists()
+    if new is not None:
+        folder(target, *new)
+    with locked(target, "started", "complete") as back:
+        assert back is restored
+    assert names(target) == sorted(kept)
+    assert names(tmp_path) == ["out"] if new != ["thesis.tex"] else [".out.earlier", "out"]
+    assert not settle(target, "started", "complete")
+
+
+def test_a_lock_leaves_nothing_and_takes_what_a_killed_command_left(tmp_path: Path) -> None:
+    folder(tmp_path / ".out.partial-123", "half")
+    folder(tmp_path / ".out.b.partial-123", "of another folder")
+    with locked(tmp_path / "out"), pytest.raises(DataError, match=r"out: in use by another command \(process \d+\)"):
+        locked(tmp_path / "out").__enter__()
+    assert names(tmp_path) == [".out.b.partial-123"]
+    with locked(tmp_path / "deep/er/out"):
+        pass
+    assert names(tmp_path) == [".out.b.partial-123"]

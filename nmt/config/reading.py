@@ -79,7 +79,12 @@ def _load_yaml(text: str, origin: str, layer: int = 0) -> _Source:
             return result
         if isinstance(node, yaml.SequenceNode):
             return [build(loader, item, (*path, str(index))) for index, item in enumerate(node.value)]
-        return loader.construct_object(node)
+        try:
+            return loader.construct_object(node)
+        except (ValueError, LookupError, AttributeError):  # a number beyond all bounds, or PyYAML on `!!float x`
+            raise ConfigError(
+                f"{places[path].where}: {'.'.join(path)}: cannot be read as {node.tag.rsplit(':', 1)[-1]}"
+            ) from None
 
     loader: _Loader | None = None
     try:

@@ -8,7 +8,6 @@ from typing import Any
 
 from nmt.config import TextSection
 
-
 UNSPACED = {"zh": "zh", "yue": "zh"} | dict.fromkeys(("ja", "th", "lo", "km", "my", "bo", "dz"), "char")
 """sacreBLEU's tokenizer for languages that are written without blanks between words."""
 

@@ -1,0 +1,431 @@
+"""The machine fails: full disks, folders that cannot be written, kills, two commands at once, odd bytes, terminals."""
+
+import contextlib
+import fcntl
+import json
+import os
+import resource
+import shutil
+import stat
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Project, call
+
+COMMAND = [sys.executable, "-m", "nmt"]
+SHORT = ["--set", "train.max_updates=2"]
+# Thousands of updates before the first model.
+LONG = ["--set", "train.epochs=1000", "--set", "train.validation.every=1000000"]
+
+
+@pytest.fixture
+def here(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A copy of the project, which a fault may hit, as the working folder."""
+    shutil.copytree(project.root / "data", tmp_path / "data")
+    shutil.copytree(project.root / "runs", tmp_path / "runs")
+    monkeypatch.chdir(tmp_path)
+    return Project(tmp_path, project.config, Path("data/prepared/reversal"), Path("runs/reversal"))
+
+
+@contextlib.contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    """No file can grow beyond `size` bytes: what a full disk does, for one process."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def tree(root: Path = Path()) -> dict[str, bytes]:
+    """Every file below a folder, hidden ones too."""
+    return {str(path): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def errors(text: str) -> list[str]:
+    assert "Traceback" not in text
+    assert "Exception ignored" not in text
+    return [line for line in text.splitlines() if line.startswith("nmt: error: ")]
+
+
+@pytest.mark.parametrize(
+    ("limit", "command", "named"),
+    [
+        (100, ["evaluate", "--hypotheses", "test.txt"], "test.txt"),
+        (100, ["evaluate", "--json", "scores.json", "--hypotheses", "/dev/null"], "scores.json"),
+        (100, ["translate", "--input", "in.txt", "--output", "out.txt"], "out.txt"),
+        (1000, ["translate", "a b", "--attention", "map.png"], "map.png"),
+        (0, ["train", "--overwrite"], "runs/reversal/run.json"),
+        (1000, ["train", "--overwrite"], "runs/reversal/config.yaml"),
+        (50_000, ["train", "--overwrite", *SHORT], "runs/reversal/best"),
+        (8000, ["train", "--overwrite", *LONG, "--set", "train.log_every=1"], "runs/reversal/metrics.jsonl"),
+    ],
+)
+def test_a_full_disk_is_one_line_and_harms_nothing(
+    here: Project, capsys: pytest.CaptureFixture[str], limit: int, command: list[str], named: str
+) -> None:
+    Path("in.txt").write_text("a b c d e f\n" * 20)
+    for earlier in ("test.txt", "scores.json", "out.txt", "map.png"):
+        Path(earlier).write_text("earlier\n")
+    before = tree()
+    config = ["--config", here.config] if command[0] == "train" else []
+    with file_size_limit(limit):
+        assert call(*command, *config) == 1
+    found = errors(capsys.readouterr().err)
+    assert len(found) == 1
+    assert found[0].startswith(f"nmt: error: {named}: ")
+    assert found[0].endswith(("File too large", "is the disk full?"))
+    assert tree() == before
+
+
+def test_a_full_disk_while_data_is_written(here: Project) -> None:
+    before = tree()
+    command = [*COMMAND, "preprocess", "--config", str(here.config), "--overwrite"]
+    with file_size_limit(2000):  # of the new process as well
+        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    (line,) = errors(done.stderr)
+    assert line.startswith("nmt: error: data/prepared/reversal: ")
+    assert line.endswith(("File too large", "is the disk full?"))
+    assert tree() == before
+
+
+def test_a_metrics_log_that_cannot_grow_keeps_whole_lines(here: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    with file_size_limit(8000):
+        assert call("train", "--config", here.config, "--output", "new", *LONG, "--set", "train.log_every=1") == 1
+    assert len(errors(capsys.readouterr().err)) == 1
+    lines = Path("new/metrics.jsonl").read_text().splitlines()
+    assert len(lines) > 10
+    assert all(json.loads(line)["kind"] == "train" for line in lines)
+    assert json.loads(Path("new/run.json").read_text())["state"] == "failed"
+    assert not list(Path().rglob(".*"))
+
+
+def test_training_on_a_disk_that_is_full(here: Project) -> None:
+    """A file system of 1 MB, in which an earlier run lies."""
+    script = (
+        "mkdir disk && mount -t tmpfs -o size=1m none disk && cp -r runs/reversal disk/run && "
+        "head -c 2000000 /dev/zero 2>&- > disk/filler; "
+        '"$PYTHON" -m nmt train --config "$CONFIG" --output disk/run --overwrite --set train.max_updates=2; '
+        "echo $?; diff -r runs/reversal disk/run && ls -A disk"
+    )
+    if subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("a file system can only be mounted by root here")
+    environment = {**os.environ, "PYTHON": sys.executable, "CONFIG": str(here.config)}
+    done = subprocess.run(["unshare", "-Urm", "sh", "-c", script], capture_output=True, text=True, env=environment)
+    assert done.stdout.split() == ["1", "filler", "run"], done.stderr
+    (line,) = errors(done.stderr)
+    assert line == ("nmt: error: disk/run/run.json: No space left on device; make room and run the command again")
+
+
+@pytest.mark.parametrize(("arguments", "unbuffered"), [(["--help"], ""), (["--help"], "1"), (["translate", "a b"], "")])
+def test_standard_output_that_takes_nothing(here: Project, arguments: list[str], unbuffered: str) -> None:
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, env=environment, check=False
+        )
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert errors(done.stderr)[0].endswith("output: No space left on device; make room and run the command again")
+
+
+@pytest.mark.parametrize("option", ["--output", "--hypotheses", "--json"])
+def test_devices_are_written_and_not_replaced(here: Project, capsys: pytest.CaptureFixture[str], option: str) -> None:
+    command = ["translate", "a b"] if option == "--output" else ["evaluate"]
+    assert call(*command, option, "/dev/null") == 0
+    capsys.readouterr()
+    assert call(*command, option, "/dev/full") == 1
+    assert errors(capsys.readouterr().err)[0].startswith("nmt: error: /dev/full: No space left on device")
+    for device in ("/dev/null", "/dev/full"):
+        assert stat.S_ISCHR(Path(device).stat().st_mode)
+
+
+@pytest.mark.parametrize("place", ["file/x", "/proc/x", "folder"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["preprocess", "--output"],
+        ["train", "--output"],
+        ["translate", "a b", "--output"],
+        ["evaluate", "--json"],
+        ["evaluate", "--hypotheses"],
+    ],
+)
+def test_places_that_cannot_be_written(
+    here: Project, capsys: pytest.CaptureFixture[str], command: list[str], place: str
+) -> None:
+    Path("file").touch()
+    folder = Path("folder")
+    folder.mkdir()
+    (folder / "theirs").touch()
+    before = tree()
+    config = ["--config", here.config] if command[0] in ("preprocess", "train") else []
+    assert call(*command, place, *config) == 1
+    (line,) = errors(capsys.readouterr().err)
+    assert place.removesuffix("/x") in line
+    assert tree() == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+@pytest.mark.parametrize("command", [["preprocess", "--output"], ["train", "--output"], ["translate", "a", "--output"]])
+def test_a_folder_without_permission(here: Project, capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+    Path("theirs").mkdir(mode=0o555)
+    config = ["--config", here.config] if command[0] in ("preprocess", "train") else []
+    assert call(*command, "theirs/x", *config) == 1
+    (line,) = errors(capsys.readouterr().err)
+    assert "theirs" in line
+    assert "Permission denied" in line
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.time() + 20
+    while not path.exists():
+        assert time.time() < deadline, f"{path} never came"
+        time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def training(here: Project, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    """A process that has begun to train into `runs/reversal` and has no model yet."""
+    before = here.run.stat().st_ino
+    command = [*COMMAND, "train", "--config", str(here.config), *LONG, *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            deadline = time.time() + 60
+            while not (here.run / "metrics.jsonl").exists() or here.run.stat().st_ino == before:
+                assert process.poll() is None, process.communicate()
+                assert time.time() < deadline
+                time.sleep(0.05)
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_killed_run_holds_no_lock_and_gives_the_earlier_one_back(
+    here: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = tree()
+    with training(here, "--overwrite") as process:
+        assert call("train", "--config", here.config, "--overwrite") == 1
+        (line,) = errors(capsys.readouterr().err)
+        assert line.startswith(f"nmt: error: runs/reversal: in use by another command (process {process.pid})")
+        assert call("translate", "a b") == 1  # the earlier run is not taken for a finished one
+        assert "no finished run" in capsys.readouterr().err
+        process.kill()
+        process.wait()
+    assert tree() != before
+    assert call("train", "--config", here.config) == 1
+    err = capsys.readouterr().err
+    assert "runs/reversal: the earlier run is back" in err
+    assert "holds an earlier result" in errors(err)[0]
+    assert tree() == before
+    assert call("train", "--config", here.config, "--overwrite", *SHORT) == 0
+    assert [path.name for path in Path("runs").iterdir()] == ["reversal"]
+    assert json.loads((here.run / "best/model.json").read_text())["update"] == 2
+
+
+def test_two_preprocess_at_once(here: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo("corpus.pipe.tsv")  # the first command waits for a corpus that never comes
+    before = tree(here.data)
+    command = [*COMMAND, "preprocess", "--config", str(here.config), "--source", "corpus.pipe.tsv", "--overwrite"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process, contextlib.ExitStack() as at_end:
+        at_end.callback(process.kill)
+        wait_for(Path("data/prepared/.reversal.lock"))
+        assert call("preprocess", "--config", here.config, "--overwrite") == 1
+        (line,) = errors(capsys.readouterr().err)
+        assert line.startswith(f"nmt: error: data/prepared/reversal: in use by another command (process {process.pid})")
+    assert tree(here.data) == before
+    assert call("preprocess", "--config", here.config, "--overwrite") == 0
+    assert [path.name for path in Path("data/prepared").iterdir()] == ["reversal"]
+
+
+def test_the_working_folder_is_not_replaced(
+    here: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = tree()
+    monkeypatch.chdir(here.run)
+    data = here.root / here.data
+    assert call("train", "--config", here.config, "--data", data, "--output", ".", "--overwrite") == 1
+    assert "is the working folder" in errors(capsys.readouterr().err)[0]
+    monkeypatch.chdir(here.root)
+    assert tree() == before
+
+
+@pytest.mark.parametrize(
+    ("content", "warning"),
+    [
+        (b"a b\r\nc d\r\ne\r\n", None),
+        (b"\xef\xbb\xbfa b\nc d\ne", None),
+        ("a b\nc d\ne ü\nü\n".encode("latin-1"), "line 3: not UTF-8; unreadable bytes became U+FFFD"),
+        ("a b\nc d\ne \ufffd\n".encode(), None),
+        (
+            "a b\nc d\ne\n".encode("utf-16-le"),
+            "line 1: holds NUL characters, as UTF-16 does; convert it to UTF-8 first",
+        ),
+    ],
+)
+def test_encodings_of_what_is_translated(
+    here: Project, capsys: pytest.CaptureFixture[str], content: bytes, warning: str | None
+) -> None:
+    Path("in.txt").write_bytes(content)
+    assert call("translate", "--input", "in.txt") == 0
+    out, err = capsys.readouterr()
+    assert err.splitlines() == [warning] * (warning is not None)
+    assert out.count("\n") == content.count(b"\n") + (not content.endswith(b"\n"))
+    assert "\r" not in out
+    if b"\0" not in content:
+        assert out.startswith("B A\nD C\nE")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "latin-1"])
+@pytest.mark.parametrize("option", ["--src", "--ref"])
+def test_evaluation_refuses_what_is_not_utf8(
+    here: Project, capsys: pytest.CaptureFixture[str], encoding: str, option: str
+) -> None:
+    Path("good.txt").write_text("a\nb\n")
+    Path("bad.txt").write_bytes("a\nü\n".encode(encoding))
+    files = {"--src": "good.txt", "--ref": "good.txt", option: "bad.txt"}
+    assert call("evaluate", *[part for pair in files.items() for part in pair]) == 1
+    (line,) = errors(capsys.readouterr().err)
+    assert line.startswith("nmt: error: bad.txt: ")
+    assert ("UTF-16" if encoding.startswith("utf-16") else "line 2: not UTF-8") in line
+
+
+def test_translating_utf16_with_its_mark_is_refused(here: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("in.txt").write_bytes("a\n".encode("utf-16"))
+    assert call("translate", "--input", "in.txt", "--output", "out.txt") == 1
+    (line,) = errors(capsys.readouterr().err)
+    assert line.startswith("nmt: error: in.txt: is UTF-16, not UTF-8")
+    assert not Path("out.txt").exists()
+
+
+@pytest.mark.parametrize("picture", [[], ["--attention", "map.png"]])
+def test_a_sentence_of_bytes_that_are_not_utf8(
+    here: Project, capsys: pytest.CaptureFixture[str], picture: list[str]
+) -> None:
+    assert call("translate", os.fsdecode(b"a \xff b"), *picture) == 0
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1
+    assert err.splitlines()[0] == "line 1: not UTF-8; unreadable bytes became U+FFFD"
+
+
+def test_names_with_blanks_and_umlauts_in_the_c_locale(here: Project) -> None:
+    place = Path("Ärger mit Wörtern")
+    place.mkdir()
+    for name in ("config", "corpus"):
+        source = here.config if name == "config" else here.config.with_name("corpus.tsv")
+        shutil.copy(source, place / f"{name} ü.yaml")
+    Path("in ß.txt").write_text("a b c\n", encoding="utf-8")
+    shutil.move(here.run, place / "Lauf ö")
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+    def run(*arguments: object) -> "subprocess.CompletedProcess[str]":
+        command = [*COMMAND, *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, encoding="utf-8", env=environment, check=False)
+
+    config, corpus, data, output = (place / name for name in ("config ü.yaml", "corpus ü.yaml", "Daten ä", "out ü.txt"))
+    done = run("preprocess", "--config", config, "--source", corpus, "--output", data)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1] == f"data directory: {data}"
+    model = place / "Lauf ö"
+    assert run("translate", "--model", model, "--input", "in ß.txt", "--output", output).stderr == ""
+    assert output.read_text(encoding="utf-8") == "C B A\n"
+    assert errors(run("train", "--config", place / "fehlt ü.yaml").stderr)[0].count(str(place / "fehlt ü.yaml")) == 1
+    assert call("train", "--config", config, "--data", data, "--output", place / "neu ö", *SHORT) == 0
+    assert call("evaluate", "--model", place / "neu ö", "--json", place / "ö.json") == 0
+
+
+def test_a_terminal_is_read_line_by_line(here: Project) -> None:
+    """What a person sees: a hint, each translation at once, one line after Ctrl-C."""
+    terminal, end = os.openpty()
+    with subprocess.Popen(
+        [*COMMAND, "translate"],
+        stdin=end,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        os.close(end)
+        assert process.stderr.readline() == "reading standard input, one sentence a line; end with Ctrl-D\n"
+        for line, translation in (("a b c\n", "C B A\n"), ("d\n", "D\n")):
+            os.write(terminal, line.encode())
+            assert process.stdout.readline() == translation
+        os.write(terminal, b"\x03")
+        out, err = process.communicate(timeout=60)
+    os.close(terminal)
+    assert process.returncode == 130
+    assert out == ""
+    assert err == "nmt: error: interrupted; what was finished before is still there\n"
+
+
+def test_the_end_of_a_terminal_is_the_end(here: Project) -> None:
+    terminal, end = os.openpty()
+    with subprocess.Popen([*COMMAND, "translate"], stdin=end, stdout=subprocess.PIPE, text=True) as process:
+        os.close(end)
+        os.write(terminal, b"a b\n\x04")
+        out, _ = process.communicate(timeout=60)
+    os.close(terminal)
+    assert (process.returncode, out) == (0, "B A\n")
+
+
+@pytest.mark.parametrize("stream", ["stdin", "stdout"])
+def test_closed_streams(
+    here: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stream: str
+) -> None:
+    monkeypatch.setattr(sys, stream, None)  # as Python has it after <&- or >&-
+    assert call("translate") == 1
+    assert "is closed" in errors(capsys.readouterr().err)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("best/model.json", b'{"format_version": 99}', "model format 99, this version reads"),
+        ("best/model.json", b"[]", "model format None"),
+        ("best/text/src.vocabulary.json", b'["\xff"]', "src.vocabulary.json: not valid JSON"),
+        ("best/text/src.vocabulary.json", b'{"a": 1}', "not a list of tokens"),
+        ("best/config.yaml", b"\xff", "config.yaml: not UTF-8"),
+        ("best/model.safetensors", b"", "model.safetensors: damaged"),
+    ],
+)
+def test_models_that_cannot_be_read(
+    here: Project, capsys: pytest.CaptureFixture[str], name: str, content: bytes, words: str
+) -> None:
+    (here.run / name).write_bytes(content)
+    assert call("translate", "a") == 1
+    (line,) = errors(capsys.readouterr().err)
+    assert words in line
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("data.json", b'{"format_version": 99}', "data format 99, this version reads"),
+        ("data.json", None, "no data.json"),
+        ("text/tgt.vocabulary.json", b'["a", ', "tgt.vocabulary.json: not valid JSON"),
+        ("train.src.ids.npy", b"\x93NUMPY", "train.src.ids.npy: damaged"),
+        ("valid.tgt.offsets.npy", None, "valid.tgt.offsets.npy: missing"),
+        ("valid.jsonl", b"{}\n", "valid.jsonl: damaged"),
+    ],
+)
+def test_data_that_cannot_be_read(
+    here: Project, capsys: pytest.CaptureFixture[str], name: str, content: bytes | None, words: str
+) -> None:
+    file = here.data / name
+    file.unlink() if content is None else file.write_bytes(content)
+    before = tree()
+    assert call("train", "--config", here.config, "--overwrite") == 1
+    (line,) = errors(capsys.readouterr().err)
+    assert words in line
+    assert tree() == before
