@@ -2,12 +2,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config import Config, dump_config
 from nmt.corpus.splitting import Example
-from nmt.dataset import EncodedPairs, Sequences, open_data, read_examples, write_examples
+from nmt.dataset import EncodedPairs, Sequences, open_data, read_examples, write_examples, write_sequences
 from nmt.errors import ConfigError, DataError
 from nmt.files import write_json
 from nmt.text.processor import TextProcessor
@@ -52,6 +52,21 @@ def test_loaded_sequences_stay_on_disk(tmp_path: Path) -> None:
     assert isinstance(loaded.ids, np.memmap)
     with pytest.raises(ValueError, match="read-only"):
         loaded.ids[0] = 1
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.integers(0, 2**31 - 1), max_size=5)), st.lists(st.integers(0, 50)))
+def test_sequences_written_piece_by_piece_are_those_saved_at_once(
+    tmp_path_factory: pytest.TempPathFactory, lists: list[list[int]], cuts: list[int]
+) -> None:
+    once, by_piece = tmp_path_factory.mktemp("once"), tmp_path_factory.mktemp("pieces")
+    packed = Sequences.pack(lists)
+    packed.save(once, "a")
+    pieces = np.split(packed.ids, sorted(min(cut, len(packed.ids)) for cut in cuts))
+    write_sequences(by_piece, "a", packed.lengths, iter(pieces))
+    for kind in ("ids", "offsets"):
+        assert (by_piece / f"a.{kind}.npy").read_bytes() == (once / f"a.{kind}.npy").read_bytes()
+    assert unpacked(Sequences.load(by_piece, "a")) == lists
 
 
 @pytest.mark.parametrize("kind", ["ids", "offsets"])

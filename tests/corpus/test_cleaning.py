@@ -1,74 +1,224 @@
-import unicodedata
+import itertools
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmt.config import CleaningSection
 from nmt.corpus import Pair
-from nmt.corpus.cleaning import CleaningReport, clean, clean_line
+from nmt.corpus.cleaning import SAMPLES, Cleaner, CleaningReport, Finding, letter_share
+from nmt.corpus.normalization import Normalizer
+from nmt.workflow.preprocess import make_cleaner
+
+
+def cleaner(**rules: Any) -> Cleaner:
+    return Cleaner(Normalizer(), **rules)
+
+
+def verdict(pair: Pair, **rules: Any) -> str | None:
+    """The rule that drops a pair, or None."""
+    kept, report = cleaner(**rules).clean([pair])
+    assert (report.read, report.kept, len(kept)) == (1, 1 - len(report.dropped), 1 - len(report.dropped))
+    return next(iter(report.dropped), None)
 
 
 @pytest.mark.parametrize(
-    ("raw", "cleaned"),
+    ("rules", "src", "tgt", "broken"),
     [
-        ("Hallo!", "Hallo!"),
-        ("  Hallo \t Welt\r\n", "Hallo Welt"),
-        ("Hallo\u00a0\u2009\u3000Welt\u2028!\u0085", "Hallo Welt !"),
-        ("u\u0308ber", "über"),
-        ("\u212b", "\u00c5"),
-        ("\u2000\u2001", ""),
-        ("", ""),
-        ("ﬁ ½", "ﬁ ½"),  # NFC, not NFKC: compatibility characters stay
+        ({}, "a", "b", None),
+        ({}, "", "b", "empty"),
+        ({}, "a", "", "empty"),
+        ({}, " \u3000", "b", "empty"),  # nothing but blanks is nothing
+        ({}, "a", "\u200b", "empty"),
+        ({}, "a " * 100, "b", None),
+        ({}, "a " * 101, "b", "too_long"),
+        ({}, "b", "a " * 101, "too_long"),
+        ({"max_length": 2}, "a b", "c  d", None),
+        ({"max_length": 2}, "a b", "c d e", "too_long"),
+        ({"min_length": 2}, "a b", "c d", None),
+        ({"min_length": 2}, "a b", " c ", "too_short"),
+        ({"min_length": 2}, "a", "c d", "too_short"),
+        ({"max_characters": 4}, "abcd", "äöüß", None),  # characters, not bytes
+        ({"max_characters": 4}, "abcde", "a", "too_many_characters"),
+        ({"max_characters": 4}, "a", "ab cd", "too_many_characters"),
+        ({"max_ratio": 2.0}, "ab", "abcd", None),
+        ({"max_ratio": 2.0}, "ab", "abcde", "length_ratio"),
+        ({"max_ratio": 2.0}, "abcde", "ab", "length_ratio"),
+        ({"min_letters": 0.5}, "a1", "b 2", None),
+        ({"min_letters": 0.5}, "a12", "b", "few_letters"),
+        ({"min_letters": 0.5}, "a", "(b) 1", "few_letters"),
+        ({"copies": False}, "a", "A", None),
+        ({"copies": False}, "a  b", "a b", "copy"),
+        ({"copies": True}, "a", "a", None),
     ],
 )
-def test_one_line(raw: str, cleaned: str) -> None:
-    assert clean_line(raw) == cleaned
+def test_each_rule_at_its_boundary(rules: dict[str, Any], src: str, tgt: str, broken: str | None) -> None:
+    assert verdict(Pair(src, tgt), **rules) == broken
 
 
-@given(st.text())
-def test_a_clean_line_is_normal_single_spaced_and_stays_so(text: str) -> None:
-    cleaned = clean_line(text)
-    assert unicodedata.is_normalized("NFC", cleaned)
-    assert cleaned == " ".join(cleaned.split())
-    assert clean_line(cleaned) == cleaned
+def test_a_pair_counts_under_the_first_rule_it_breaks() -> None:
+    rules = {"min_length": 2, "max_length": 3, "max_characters": 8, "max_ratio": 2.0, "min_letters": 0.5}
+    pairs = {
+        "empty": Pair("", "1 2 3 4"),
+        "too_short": Pair("1", "1 2 3 4 5 6"),
+        "too_long": Pair("1 2", "1 2 3 4 5 6"),
+        "too_many_characters": Pair("1 2", "123 456 7"),
+        "length_ratio": Pair("1 2", "123 456"),
+        "few_letters": Pair("1 2", "1 2"),
+        "copy": Pair("a 2", "a 2"),
+    }
+    assert list(cleaner(**rules, copies=False).rules) == list(pairs)
+    for name, pair in pairs.items():
+        assert verdict(pair, **rules, copies=False) == name
 
 
-def test_every_rule_is_counted() -> None:
+def test_everything_is_counted_and_the_first_of_it_shown() -> None:
     raw = [
         Pair("a b", "c d"),
-        Pair(" a  b", "c d "),  # whitespace, then a duplicate
-        Pair("a u\u0308", "c d"),  # normalised
-        Pair("a\tu\u0308", "c e"),  # normalised and whitespace
-        Pair("a b", " \u3000"),  # whitespace, then empty
+        Pair(" a  b", "c d "),  # blanks on both sides count once
+        Pair("a u\u0308", "c d"),
+        Pair("a\tu\u0308", "c&amp;e f"),
+        Pair("a b", " \u3000"),  # mended, then dropped
         Pair("", "c d"),
         Pair("a", "c d"),
         Pair("a b", "c d e f"),
         Pair("a", "c d e f"),  # too short comes first
-        Pair("a b c", "d e f"),  # just short enough
+        Pair("a b c", "d e f"),
+        Pair("\ta b", "g h"),
     ]
-    kept, report = clean(iter(raw), min_length=2, max_length=3)
-    assert kept == [Pair("a b", "c d"), Pair("a ü", "c d"), Pair("a ü", "c e"), Pair("a b c", "d e f")]
+    kept, report = cleaner(min_length=2, max_length=3).clean(iter(raw))
+    assert kept == [raw[0], raw[0], Pair("a ü", "c d"), Pair("a ü", "c&e f"), raw[9], Pair("a b", "g h")]
     assert report == CleaningReport(
-        read=10, normalised=2, whitespace=3, empty=2, too_short=2, too_long=1, duplicate=1, kept=4
+        read=11,
+        kept=6,
+        changed={
+            "blanks": Finding(4, [(raw[1], raw[0]), (raw[3], kept[3]), (raw[4], Pair("a b", ""))]),
+            "unicode": Finding(2, [(raw[2], kept[2]), (raw[3], kept[3])]),
+            "html_entities": Finding(1, [(raw[3], kept[3])]),
+        },
+        dropped={
+            "empty": Finding(2, [(raw[4],), (raw[5],)]),
+            "too_short": Finding(2, [(raw[6],), (raw[8],)]),
+            "too_long": Finding(1, [(raw[7],)]),
+        },
     )
 
 
-def test_by_default_a_hundred_words_are_kept() -> None:
-    kept, report = clean([Pair("a " * 100, "b"), Pair("a " * 101, "b"), Pair("b", "a " * 101)])
-    assert len(kept) == 1
-    assert (report.too_long, report.too_short) == (2, 0)
-
-
 def test_nothing_in_nothing_out() -> None:
-    assert clean([]) == ([], CleaningReport(0, 0, 0, 0, 0, 0, 0, 0))
+    assert cleaner().clean([]) == ([], CleaningReport())
 
 
-@given(st.lists(st.builds(Pair, st.text("a ü\u0308\u00a0", max_size=6), st.text("b ", max_size=4))))
-def test_every_pair_is_accounted_for(raw: list[Pair]) -> None:
-    kept, report = clean(raw, min_length=1, max_length=2)
-    dropped = report.empty + report.too_short + report.too_long + report.duplicate
-    assert report.read == len(raw) == dropped + report.kept
-    assert report.kept == len(kept) == len(set(kept))
-    again, second = clean(kept, min_length=1, max_length=2)
-    assert again == kept
-    assert (second.normalised, second.whitespace) == (0, 0)
+def test_pairs_dropped_later_are_no_longer_kept() -> None:
+    pairs = [Pair(f"a {number}", "b") for number in range(6)]
+    _, report = cleaner().clean(pairs)
+    report.drop("duplicate", 5, pairs[:5])
+    assert (report.read, report.kept) == (6, 1)
+    assert report.dropped == {"duplicate": Finding(5, [(pair,) for pair in pairs[:SAMPLES]])}
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("", 0.0),
+        ("abc", 1.0),
+        ("a b!", 2 / 3),
+        ("1 2 ...", 0.0),
+        ("ñ日本", 1.0),
+        ("नमस्ते", 1.0),  # vowel signs and the virama are marks
+        ("น้ำที่นี่", 1.0),
+        ("وَلَد", 1.0),
+        ("日本。", 2 / 3),
+    ],
+)
+def test_marks_count_with_their_letters(text: str, share: float) -> None:
+    assert letter_share(text) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt"),
+    [
+        ("Hello!", "नमस्ते!"),
+        ("Where is the station?", "स्टेशन कहाँ है?"),
+        ("Where is the station?", "สถานีอยู่ที่ไหน"),
+        ("Run!", "跑！"),
+        ("I do not know what you mean.", "我不知道你的意思。"),
+        ("今天天气很好，我们去公园散步吧。", "今日は天気がいいから、公園へ散歩に行こう。"),
+        ("How are you?", "你好吗？"),
+        ("می\u200cخواهم بخوابم.", "I want to sleep."),
+        ("안녕하세요?", "Hello?"),
+    ],
+)
+def test_the_default_rules_keep_every_script(src: str, tgt: str) -> None:
+    default = make_cleaner(CleaningSection())
+    assert default.clean([Pair(src, tgt), Pair(tgt, src)])[0] == [Pair(src, tgt), Pair(tgt, src)]
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "broken"),
+    [
+        ("Tom", "Tom", "copy"),
+        ("12:30", "halb eins", "few_letters"),
+        ("Ja", "This can never be a translation.", "length_ratio"),
+        ("字" * 1001, "字" * 1000, "too_many_characters"),
+    ],
+)
+def test_the_default_rules_drop_what_is_no_translation(src: str, tgt: str, broken: str) -> None:
+    kept, report = make_cleaner(CleaningSection()).clean([Pair(src, tgt)])
+    assert (kept, list(report.dropped)) == ([], [broken])
+
+
+def test_every_setting_reaches_its_rule() -> None:
+    everything = make_cleaner(
+        CleaningSection(
+            unicode="nfkc",
+            control_characters=False,
+            html_entities=False,
+            quotes=True,
+            dashes=True,
+            min_length=2,
+            max_length=3,
+            max_characters=None,
+            max_ratio=None,
+            min_letters=0.0,
+            copies=True,
+        )
+    )
+    assert everything.normalizer.settings == {
+        "unicode": "nfkc",
+        "control_characters": False,
+        "html_entities": False,
+        "quotes": True,
+        "dashes": True,
+    }
+    assert list(everything.rules) == ["empty", "too_short", "too_long"]
+
+
+PAIRS = st.lists(
+    st.builds(Pair, st.text("a1ü\u0308\u00a0\u200b& ", max_size=7), st.text("a1 \u00ad", max_size=5)), max_size=25
+)
+RULES: dict[str, Any] = {"max_length": 2, "max_characters": 5, "max_ratio": 3.0, "min_letters": 0.3, "copies": False}
+
+
+@settings(deadline=None)
+@given(PAIRS)
+def test_every_pair_is_accounted_for_and_cleaned_once_for_all(raw: list[Pair]) -> None:
+    kept, report = cleaner(**RULES).clean(raw)
+    assert report.read == len(raw) == report.kept + sum(finding.pairs for finding in report.dropped.values())
+    assert report.kept == len(kept)
+    for finding in [*report.changed.values(), *report.dropped.values()]:
+        assert len(finding.samples) == min(SAMPLES, finding.pairs)
+    assert cleaner(**RULES).clean(kept) == (kept, CleaningReport(read=len(kept), kept=len(kept)))
+
+
+@settings(deadline=None)
+@given(PAIRS, st.lists(st.integers(0, 25)))
+def test_chunks_of_a_corpus_add_up_to_its_report(raw: list[Pair], cuts: list[int]) -> None:
+    kept: list[Pair] = []
+    total = CleaningReport()
+    bounds = [0, *sorted(cuts), len(raw)]
+    for start, end in itertools.pairwise(bounds):
+        some, report = cleaner(**RULES).clean(raw[start:end])
+        kept += some
+        total.add(report)
+    assert (kept, total) == cleaner(**RULES).clean(raw)

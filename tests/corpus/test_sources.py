@@ -1,20 +1,28 @@
+import bz2
 import gzip
+import lzma
+import random
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from nmt.corpus import Pair
-from nmt.corpus.sources import read_corpus
+from nmt.corpus import Pair, sources
+from nmt.corpus.sources import LineReport, Source, open_corpus, parse_chunk, read_pairs
 from nmt.errors import DataError
+
+HELLO = [Pair("Hi.", "Hallo!"), Pair("Run!", "Lauf!")]
+TABLE = "Hi.\tHallo!\nRun!\tLauf!\n"
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
 
 def written(path: Path, data: bytes | str) -> Path:
     content = data.encode() if isinstance(data, str) else data
-    if path.suffix == ".gz":
-        content = gzip.compress(content)
-    path.write_bytes(content)
+    path.write_bytes(COMPRESS.get(path.suffix, bytes)(content))
     return path
 
 
@@ -25,96 +33,194 @@ def archive(path: Path, members: dict[str, str]) -> Path:
     return path
 
 
-def refusal(*paths: Path, columns: tuple[int, int] = (1, 2)) -> str:
+def collect(source: Source) -> tuple[list[Pair], LineReport]:
+    """Pairs and report, malformed lines left out."""
+    report, pairs = LineReport(), []
+    for chunk in source.chunks(report):
+        found, lines = parse_chunk(chunk)
+        pairs += found
+        report.add(lines)
+    return pairs, report
+
+
+def read(*paths: Path, **options: Any) -> list[Pair]:
+    return read_pairs(open_corpus(paths, **options).train)
+
+
+def refusal(*paths: Path, **options: Any) -> str:
     with pytest.raises(DataError) as caught:
-        read_corpus(paths, columns=columns)
+        read(*paths, **options)
     message = str(caught.value)
     assert "\n" not in message
     return message
 
 
-HELLO = [Pair("Hi.", "Hallo!"), Pair("Run!", "Lauf!")]
-
-
-@pytest.mark.parametrize("name", ["deu.txt", "deu.tsv", "deu.txt.gz", "deu"])
+@pytest.mark.parametrize("name", ["deu.txt", "deu.tsv", "deu", "deu.txt.gz", "deu.bz2", "deu.tsv.xz", "DEU.TXT.GZ"])
 def test_a_tab_separated_file_is_read(tmp_path: Path, name: str) -> None:
-    corpus = read_corpus([written(tmp_path / name, "Hi.\tHallo!\nRun!\tLauf!\n")])
-    assert corpus.splits == {"all": HELLO}
-    assert corpus.skipped == 0
-    assert corpus.description == (f"{tmp_path / name}: 2 lines, source in column 1, target in column 2",)
+    path = tmp_path / name
+    path.write_bytes(COMPRESS.get(path.suffix.lower(), bytes)(TABLE.encode()))
+    corpus = open_corpus([path])
+    assert collect(corpus.train) == (HELLO, LineReport(lines=2, widest=2))
+    assert corpus.given == {}
+    assert corpus.train.description == f"{path}: source in column 1, target in column 2"
 
 
 def test_a_zip_is_read_and_its_underscored_members_are_not(tmp_path: Path) -> None:
-    members = {
-        "_about.txt": "x",
-        "__MACOSX/deu.txt": "x",
-        "deu.txt": "Hi.\tHallo!\tCC-BY\nRun!\tLauf!\tCC-BY\n",
-    }
-    assert read_corpus([archive(tmp_path / "deu-eng.zip", members)]).splits["all"] == HELLO
+    members = {"_about.txt": "x", "__MACOSX/deu.txt": "x", "deu.txt": "Hi.\tHallo!\tCC-BY\nRun!\tLauf!\tCC-BY\n"}
+    assert read(archive(tmp_path / "deu-eng.zip", members)) == HELLO
 
 
 def test_other_columns_can_be_named_and_short_lines_are_counted(tmp_path: Path) -> None:
     path = written(tmp_path / "ids.tsv", "1\tHallo!\t2\tHi.\n3\tkurz\n\n4\tLauf!\t5\tRun!")
-    corpus = read_corpus([path], columns=(4, 2))
-    assert corpus.splits["all"] == HELLO
-    assert corpus.skipped == 2
+    pairs, report = collect(open_corpus([path], columns=(4, 2)).train)
+    assert pairs == HELLO
+    assert report == LineReport(4, 1, {"too_few_columns": 1}, {"too_few_columns": [f"{path}:2"]}, widest=4)
 
 
-def test_a_mark_at_the_start_and_carriage_returns_are_not_text(tmp_path: Path) -> None:
-    path = written(tmp_path / "windows.txt", b"\xef\xbb\xbfHi.\tHallo!\r\nRun!\tLauf!\r\n")
-    assert read_corpus([path]).splits["all"] == HELLO
+@pytest.mark.parametrize(
+    ("data", "pairs"),
+    [
+        (b"\xef\xbb\xbfHi.\tHallo!\r\nRun!\tLauf!\r\n", HELLO),
+        (b"Hi.\tHallo!\nRun!\tLauf!", HELLO),
+        (b"Hi.\tHallo!\r\nRun!\tLauf!\r", HELLO),
+        (b"Hi.\tHallo!\r\r\n", [Pair("Hi.", "Hallo!\r")]),
+        (b"\n \nHi.\tHallo!\n\t\r\nRun!\tLauf!\n\n", [HELLO[0], Pair("", ""), HELLO[1]]),
+        (b"Run!\tLauf!\na\0b\tc\0\n", [HELLO[1], Pair("a\0b", "c\0")]),
+        ("a\u2028b\u0085c\x0cd\re\x1cf\tx\n".encode(), [Pair("a\u2028b\u0085c\x0cd\re\x1cf", "x")]),
+        ("x\t\ufeffy\n".encode(), [Pair("x", "\ufeffy")]),  # a mark at the start of the file alone is none of its text
+    ],
+)
+def test_only_line_feeds_end_lines(tmp_path: Path, data: bytes, pairs: list[Pair]) -> None:
+    assert read(written(tmp_path / "a.txt", data)) == pairs
 
 
-def test_only_line_feeds_end_lines(tmp_path: Path) -> None:
-    odd = "a\u2028b\u0085c\x0cd\re\x1cf"
-    src = written(tmp_path / "a.en", f"{odd}\nRun!\n")
-    tgt = written(tmp_path / "a.de.gz", "Hallo!\nLauf!\n")
-    assert read_corpus([src, tgt]).splits == {"all": [Pair(odd, "Hallo!"), HELLO[1]]}
+def test_parallel_files_are_read(tmp_path: Path) -> None:
+    odd = "a\u2028b\u0085c\x0cd\re\x1cf\tg"
+    src = written(tmp_path / "a.en", f"\ufeff{odd}\r\nRun!\r\n")
+    tgt = written(tmp_path / "a.de.gz", "\ufeffHallo!\nLauf!")
+    corpus = open_corpus([src, tgt])
+    assert collect(corpus.train) == ([Pair(odd, "Hallo!"), HELLO[1]], LineReport(lines=2))
+    assert corpus.train.description == f"{src} and {tgt}: parallel lines"
 
 
 def test_blank_lines_of_parallel_files_stay(tmp_path: Path) -> None:
     src = written(tmp_path / "a.en", "Hi.\n\nRun!\n")
     tgt = written(tmp_path / "a.de", "Hallo!\n\n\n")
-    assert read_corpus([src, tgt]).splits["all"] == [HELLO[0], Pair("", ""), Pair("Run!", "")]
+    assert read(src, tgt) == [HELLO[0], Pair("", ""), Pair("Run!", "")]
 
 
 @pytest.mark.parametrize("names", [("train", "valid"), ("train", "valid", "test")])
-def test_given_splits_keep_their_names(tmp_path: Path, names: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("reverse", [False, True])
+def test_given_splits_keep_their_names(tmp_path: Path, names: tuple[str, ...], reverse: bool) -> None:
     paths = []
     for name in names:
-        paths += [written(tmp_path / f"{name}.en", name), written(tmp_path / f"{name}.de", name.upper())]
-    corpus = read_corpus(paths)
-    assert corpus.splits == {name: [Pair(name, name.upper())] for name in names}
-    assert len(corpus.description) == len(names)
-    assert corpus.description[0].startswith("train: ")
+        paths += [
+            written(tmp_path / f"{name}.en", f"{name}\n2"),
+            written(tmp_path / f"{name}.de", f"{name.upper()}\n2"),
+        ]
+    corpus = open_corpus(paths, first_lines=1, reverse=reverse)
+    assert list(corpus.given) == list(names[1:])
+    for name, source in {"train": corpus.train, **corpus.given}.items():
+        pair = Pair(name, name.upper())
+        whole = [pair, Pair("2", "2")] if name != "train" else [pair]  # first_lines counts for training alone
+        assert read_pairs(source) == [Pair(*p[::-1]) if reverse else p for p in whole]
+
+
+def test_sides_can_be_swapped(tmp_path: Path) -> None:
+    swapped = [Pair("Hallo!", "Hi."), Pair("Lauf!", "Run!")]
+    assert read(written(tmp_path / "a.tsv", TABLE), reverse=True) == swapped
+    wide = written(tmp_path / "wide.tsv", "1\tHallo!\t2\tHi.\n4\tLauf!\t5\tRun!\n")
+    assert read(wide, columns=(4, 2), reverse=True) == swapped
+    files = [written(tmp_path / "a.en", "Hi.\nRun!\n"), written(tmp_path / "a.de", "Hallo!\nLauf!\n")]
+    assert read(*files, reverse=True) == swapped
 
 
 def test_only_the_first_lines_are_taken(tmp_path: Path) -> None:
     table = written(tmp_path / "a.txt", "Hi.\tHallo!\nshort\nRun!\tLauf!\n")
-    assert read_corpus([table], first_lines=2).splits["all"] == HELLO[:1]
+    assert collect(open_corpus([table], first_lines=2).train)[0] == HELLO[:1]
     src, tgt = written(tmp_path / "a.en", "1\n2\n3\n"), written(tmp_path / "a.de", "1\n2\n3\n4\n")
-    assert read_corpus([src, tgt], first_lines=2).splits["all"] == [Pair("1", "1"), Pair("2", "2")]
+    assert read(src, tgt, first_lines=2) == [Pair("1", "1"), Pair("2", "2")]
 
 
-@pytest.mark.parametrize("count", [0, 3, 5, 7])
+@pytest.mark.parametrize("count", [0, 5, 7])
 def test_other_numbers_of_files_are_refused(tmp_path: Path, count: int) -> None:
     message = refusal(*[tmp_path / "a"] * count)
     assert f"{count} files given" in message
-    assert "1 (tab-separated text), 2 (source, target), 4 (" in message
+    assert "1 (tab-separated text), 2 (source, target), 3 (" in message
 
 
-@pytest.mark.parametrize("name", ["none.txt", "none.gz", "none.zip"])
+def test_malformed_lines_are_counted_with_their_places(tmp_path: Path) -> None:
+    lines = [b"a\tb"] * 20
+    lines[1], lines[3], lines[4] = b"short", b"\xff\tb", b""
+    for place in range(10, 17):
+        lines[place] = b"a\t\xe9"
+    path = written(tmp_path / "a.tsv", b"\n".join(lines))
+    pairs, report = collect(open_corpus([path]).train)
+    assert pairs == [Pair("a", "b")] * 10
+    assert (report.lines, report.blank) == (20, 1)
+    assert report.malformed == {"too_few_columns": 1, "not_utf8": 8}
+    places = [f"{path}:{number}" for number in (4, 11, 12, 13, 14)]
+    assert report.places == {"too_few_columns": [f"{path}:2"], "not_utf8": places}
+
+    report.check(0.45)
+    with pytest.raises(DataError) as caught:
+        report.check(0.44)
+    assert str(caught.value) == (
+        f"9 of 20 lines are malformed: 1 with too few columns ({path}:2); 8 not UTF-8 ({', '.join(places)}, ...); "
+        "convert the file to UTF-8, or raise data.max_malformed (0.44) above 0.45 to leave them out"
+    )
+
+
+def test_without_a_malformed_line_nothing_is_refused() -> None:
+    LineReport().check(None)
+    LineReport(lines=10, blank=10).check(0.0)
+
+
+@pytest.mark.parametrize("broken", [0, 1])
+def test_a_malformed_line_takes_its_partner_along(tmp_path: Path, broken: int) -> None:
+    sides = [b"1\n2\n3\n", b"1\n2\n3\n"]
+    sides[broken] = b"1\n\xe4\xf6\n3\n"
+    paths = [written(tmp_path / name, data) for name, data in zip(("a.en", "a.de"), sides, strict=True)]
+    pairs, report = collect(open_corpus(paths).train)
+    assert pairs == [Pair("1", "1"), Pair("3", "3")]
+    assert report == LineReport(3, 0, {"not_utf8": 1}, {"not_utf8": [f"{paths[broken]}:2"]})
+
+
+def test_reading_without_fault_allows_none(tmp_path: Path) -> None:
+    path = written(tmp_path / "latin.txt", b"Hi.\tHallo!\n" + "Hi.\tGrüß Gott!\n".encode("latin-1"))
+    assert refusal(path) == (f"1 of 2 lines are malformed: 1 not UTF-8 ({path}:2); convert the file to UTF-8")
+    short = written(tmp_path / "short.txt", "Hi.\tHallo!\nRun!\n")
+    assert refusal(short) == f"1 of 2 lines are malformed: 1 with too few columns ({short}:2); mend the file"
+
+
+def test_text_in_latin_1_is_named_where_no_line_can_be_read(tmp_path: Path) -> None:
+    data = "Grüß\tGott\n".encode("latin-1")
+    table = written(tmp_path / "a.txt", data)
+    assert refusal(table) == f"1 of 1 lines are malformed: 1 not UTF-8 ({table}:1); convert the file to UTF-8"
+    assert "1 not UTF-8" in refusal(table, written(tmp_path / "a.de", "Gott\n"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
+def test_other_unicode_encodings_are_named(tmp_path: Path, encoding: str) -> None:
+    path = written(tmp_path / "a.txt", TABLE.encode(encoding))
+    assert refusal(path) == f"{path}: looks like UTF-16; convert it: iconv -f UTF-16 -t UTF-8"
+
+
+def test_a_big_endian_mark_is_enough(tmp_path: Path) -> None:
+    assert "looks like UTF-16" in refusal(written(tmp_path / "a.txt", b"\xfe\xff" + "日本\t日本\n".encode("utf-16-be")))
+
+
+@pytest.mark.parametrize("name", ["none.txt", "none.gz", "none.bz2", "none.xz", "none.zip"])
 def test_a_missing_file_is_refused(tmp_path: Path, name: str) -> None:
     assert refusal(tmp_path / name) == f"{tmp_path / name}: no such file; check the path"
+    table = written(tmp_path / "a", "1\n")
+    assert "no such file" in refusal(table, tmp_path / name)
 
 
-def test_a_folder_is_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path).startswith(f"{tmp_path}: cannot be read (")
-
-
-def test_text_that_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> None:
-    path = written(tmp_path / "latin.txt", b"Hi.\tHallo!\n" + "Hi.\tGrüß Gott!\n".encode("latin-1"))
-    assert refusal(path).startswith(f"{path}, line 2: not UTF-8 (invalid start byte at byte 7")
+@pytest.mark.parametrize("name", ["folder", "folder.gz", "folder.bz2", "folder.zip"])
+def test_a_folder_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    assert refusal(tmp_path / name) == f"{tmp_path / name}: cannot be read (Is a directory); check the path"
 
 
 def test_a_file_that_is_no_zip_is_refused(tmp_path: Path) -> None:
@@ -133,7 +239,8 @@ def test_a_zip_with_damaged_data_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("members", "found"),
     [
-        ({"_about.txt": "x"}, "no data file in the archive"),
+        ({}, "no data file in the archive"),
+        ({"_about.txt": "x", "folder/": ""}, "no data file in the archive"),
         ({"a.txt": "x", "b/c.txt": "x"}, "2 data files (a.txt, b/c.txt) in the archive"),
     ],
 )
@@ -142,33 +249,89 @@ def test_a_zip_without_one_data_file_is_refused(tmp_path: Path, members: dict[st
     assert message == f"{tmp_path / 'a.zip'}: {found}, one is needed; unpack it and give the text file"
 
 
-def test_an_encrypted_zip_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ((6, 8), 1),  # encrypted
+        ((8, 10), 99),  # a compression that is not known
+    ],
+)
+def test_a_zip_that_cannot_be_unpacked_is_refused(tmp_path: Path, field: tuple[int, int], value: int) -> None:
     path = archive(tmp_path / "secret.zip", {"a.txt": "x"})
     data = bytearray(path.read_bytes())
-    for signature, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        data[data.index(signature) + flags] |= 1
+    for signature, place in zip((b"PK\x03\x04", b"PK\x01\x02"), field, strict=True):
+        data[data.index(signature) + place] = value
     path.write_bytes(data)
     assert "cannot be unpacked (" in refusal(path)
 
 
+def test_a_zip_of_a_later_version_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path / "later.zip", {"a.txt": "x"})
+    data = bytearray(path.read_bytes())
+    data[data.index(b"PK\x01\x02") + 6] = 200
+    path.write_bytes(data)
+    assert "not a readable zip archive (zip file version" in refusal(path)
+
+
+LONG = b"".join(b"%d\t%d\n" % (number, number * number) for number in range(500))
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
 @pytest.mark.parametrize(
-    "damage", [lambda data: b"plain text", lambda data: data[:-12], lambda data: data[:30] + b"?" * 30]
+    "damage", [lambda data: b"plain text", lambda data: data[:-12], lambda data: data[:40] + b"?" * 30]
 )
-def test_damaged_gzip_is_refused(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
-    path = tmp_path / "a.txt.gz"
-    path.write_bytes(damage(gzip.compress(b"".join(b"%d\t%d\n" % (i, i * i) for i in range(500)))))
+def test_damaged_compressed_data_is_refused(tmp_path: Path, suffix: str, damage: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / f"a.txt{suffix}"
+    path.write_bytes(damage(COMPRESS[suffix](LONG)))
     assert f"{path}: damaged compressed data (" in refusal(path)
+
+
+@pytest.mark.parametrize("suffix", [*COMPRESS, ".zip"])
+def test_whatever_damage_is_read_or_refused(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a{suffix}"
+    if suffix == ".zip":
+        archive(path, {"_about.txt": "x", "ä.txt": LONG.decode()})
+    else:
+        written(path, LONG)
+    whole, chance = path.read_bytes(), random.Random(1)
+    refusals = []
+    for _ in range(300):
+        data = bytearray(whole)
+        for _ in range(chance.randint(1, 3)):
+            data[chance.randrange(-200, min(100, len(data)))] = chance.randrange(256)
+        path.write_bytes(data[: chance.choice([None, chance.randrange(len(data))])])
+        try:
+            read(path)
+        except DataError as error:
+            refusals.append(str(error))
+    assert len(refusals) > 200
+    assert not [message for message in refusals if "\n" in message]
 
 
 def test_parallel_files_of_different_lengths_are_refused(tmp_path: Path) -> None:
     src, tgt = written(tmp_path / "a.en", "1\n2\n"), written(tmp_path / "a.de", "1\n2\n3")
-    assert refusal(src, tgt).startswith(f"{src} and {tgt}: 2 and 3 lines; ")
+    assert refusal(src, tgt) == (
+        f"{src} and {tgt}: 2 and 3 lines; parallel files have one sentence a line and the same number of lines"
+    )
 
 
-def test_empty_files_are_refused(tmp_path: Path) -> None:
-    empty = written(tmp_path / "empty.txt", "")
+@pytest.mark.parametrize("numbers", [(0, 3), (1, 2), (2, 5), (4, 3), (7, 2), (9, 8)])
+def test_both_totals_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numbers: tuple[int, int]) -> None:
+    monkeypatch.setattr(sources, "LINES", 2)
+    paths = [written(tmp_path / f"{side}", "x\n" * number) for side, number in zip("ab", numbers, strict=True)]
+    assert f": {numbers[0]} and {numbers[1]} lines; " in refusal(*paths)
+
+
+@pytest.mark.parametrize("content", ["", "\n", " \n\r\n\n", "\ufeff", "\ufeff\n"])
+def test_empty_tables_are_refused(tmp_path: Path, content: str) -> None:
+    empty = written(tmp_path / "empty.txt", content)
     assert refusal(empty) == f"{empty}: empty; give a file with lines of source<TAB>target"
-    assert f"{empty} and {empty}: empty" in refusal(empty, empty)
+
+
+@pytest.mark.parametrize("suffix", [".txt", *COMPRESS])
+def test_empty_parallel_files_are_refused(tmp_path: Path, suffix: str) -> None:
+    empty = written(tmp_path / f"empty{suffix}", "")
+    assert refusal(empty, empty) == f"{empty} and {empty}: empty; give files with one sentence a line"
 
 
 @pytest.mark.parametrize(
@@ -184,5 +347,140 @@ def test_text_without_the_columns_is_refused(tmp_path: Path, text: str, columns:
     assert "source<TAB>target" in message
 
 
-def test_columns_start_at_one(tmp_path: Path) -> None:
-    assert "columns are numbered from 1" in refusal(written(tmp_path / "a.txt", "a\tb\n"), columns=(0, 1))
+ENGLISH = "30\teng\tRun!\n4\teng\tHi.\n\n12\teng\tNobody links me.\n"
+GERMAN = "77\tdeu\tLauf!\n1\tdeu\tHallo!\n5\tdeu\tRenn!\n"
+LINKS = "1\t4\n4\t1000\n\n30\t77\n5\t30\n88\t99\n4\t30\n"
+
+
+def export(
+    folder: Path, src: str | bytes = ENGLISH, tgt: str | bytes = GERMAN, links: str | bytes = LINKS
+) -> list[Path]:
+    parts = {"eng.tsv.bz2": src, "deu.tsv": tgt, "links.csv": links}
+    return [written(folder / name, data) for name, data in parts.items()]
+
+
+def test_linked_sentences_are_pairs(tmp_path: Path) -> None:
+    paths = export(tmp_path)
+    corpus = open_corpus(paths)
+    pairs, report = collect(corpus.train)
+    assert pairs == [Pair("Hi.", "Hallo!"), Pair("Run!", "Lauf!"), Pair("Run!", "Renn!")]  # in the order of the links
+    assert report == LineReport(lines=4 + 3 + 7, blank=2)
+    assert corpus.given == {}
+    assert corpus.train.description == f"{paths[0]} and {paths[1]}: sentences, linked by {paths[2]}"
+    assert read(*paths, reverse=True) == [Pair(*pair[::-1]) for pair in pairs]
+    assert read(*paths, first_lines=4) == pairs[:2]
+
+
+def test_the_detailed_export_and_both_directions_of_links_are_read(tmp_path: Path) -> None:
+    detailed = "4\teng\tHi.\tCK\t2010-01-01 00:00:00\t\\N\r\n"
+    paths = export(tmp_path, detailed, "\ufeff1\tdeu\tHallo\u2028!\tx\ty\n", "4\t1\r\n1\t4\r\n")
+    assert read(*paths) == [Pair("Hi.", "Hallo\u2028!")] * 2
+
+
+def test_a_sentence_may_link_to_many_of_the_same_file(tmp_path: Path) -> None:
+    english = "".join(f"{number}\teng\te{number}\n" for number in range(40, 0, -1))
+    german = "".join(f"{number}\tdeu\td{number}\n" for number in range(100, 140))
+    linked = [(number % 40 + 1, 100 + number * 7 % 40) for number in range(200)]
+    links = "".join(f"{a}\t{b}\n" if a % 2 else f"{b}\t{a}\n" for a, b in linked)
+    assert read(*export(tmp_path, english, german, links)) == [Pair(f"e{a}", f"d{b}") for a, b in linked]
+
+
+@pytest.mark.parametrize(
+    ("part", "line", "kind"),
+    [
+        (0, b"9\teng", "too_few_columns"),
+        (0, b"no tabs", "too_few_columns"),
+        (0, b"x9\teng\ta", "not_a_number"),
+        (0, b"\teng\ta", "not_a_number"),
+        (0, b"9" * 30 + b"\teng\ta", "not_a_number"),
+        (0, b"9\teng\tgr\xfc\xdf", "not_utf8"),
+        (1, b"9\tdeu\t\xff", "not_utf8"),
+        (2, b"1", "not_a_number"),
+        (2, b"1\tx", "not_a_number"),
+        (2, b"9" * 5000 + b"\t4", "not_a_number"),
+        (2, b"\xff\xff\x00 4", "not_a_number"),
+    ],
+)
+def test_malformed_lines_of_an_export_are_counted_where_they_are(
+    tmp_path: Path, part: int, line: bytes, kind: str
+) -> None:
+    parts = [ENGLISH.encode(), GERMAN.encode(), LINKS.encode()]
+    first, rest = parts[part].split(b"\n", 1)
+    parts[part] = b"\n".join([first, line, rest])
+    paths = export(tmp_path, *parts)
+    pairs, report = collect(open_corpus(paths).train)
+    assert len(pairs) == 3
+    assert report == LineReport(15, 2, {kind: 1}, {kind: [f"{paths[part]}:2"]})
+    assert f"1 of 15 lines are malformed: 1 {sources.KINDS[kind]} ({paths[part]}:2)" in refusal(*paths)
+
+
+def test_sentences_of_several_languages_are_refused(tmp_path: Path) -> None:
+    paths = export(tmp_path, tgt=GERMAN + "8\tfra\tCours !\n")
+    assert refusal(*paths) == f"{paths[1]}: sentences of 2 languages (deu, fra); give those of one language"
+
+
+@pytest.mark.parametrize("empty", [{"links": "8\t9\n"}, {"links": ""}, {"src": ""}, {"tgt": ""}])
+def test_links_that_join_nothing_are_refused(tmp_path: Path, empty: dict[str, str]) -> None:
+    paths = export(tmp_path, **empty)
+    assert refusal(*paths).startswith(
+        f"{paths[2]}: links no sentence of {paths[0]} to one of {paths[1]}; give the sentences of the source, "
+    )
+
+
+CELL = st.binary(max_size=3).map(lambda cell: cell.replace(b"\n", b"").replace(b"\0", b"")) | st.sampled_from(
+    [b"", b"a", b"\xc3\xa4", b"\xff", b"\r", b" ", "\u2028".encode()]
+)
+
+
+def compare_chunks(source: Source, block: int, lines: int) -> None:
+    """Read a source in chunks of other sizes: nothing changes."""
+    whole = collect(source)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "BLOCK", block)
+        patch.setattr(sources, "LINES", lines)
+        assert collect(source) == whole
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(CELL, max_size=3).map(b"\t".join), max_size=15), st.booleans(), st.integers(1, 30))
+def test_tables_are_the_same_in_any_chunks(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], ended: bool, block: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "chunked.tsv"
+    source = open_corpus([written(path, b"safe\tstart\n" + b"\n".join(lines) + b"\n" * ended)]).train
+    pairs, report = collect(source)
+    compare_chunks(source, block, 1)
+    assert report.lines == len(pairs) + report.blank + sum(report.malformed.values())
+    assert report.lines == 1 + path.read_bytes()[11:].count(b"\n") + (not path.read_bytes().endswith(b"\n"))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(CELL, CELL), max_size=15), st.integers(1, 6))
+def test_parallel_files_are_the_same_in_any_chunks(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[tuple[bytes, bytes]], size: int
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    paths = [
+        written(folder / f"chunked.{side}", b"safe\n" + b"".join(line[side] + b"\n" for line in lines))
+        for side in (0, 1)
+    ]
+    source = open_corpus(paths).train
+    pairs, report = collect(source)
+    compare_chunks(source, 1, size)
+    assert report.lines == len(lines) + 1 == len(pairs) + sum(report.malformed.values())
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(5, 15)), max_size=20), st.integers(1, 40))
+def test_exports_are_the_same_in_any_chunks(
+    tmp_path_factory: pytest.TempPathFactory, linked: list[tuple[int, int]], block: int
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    english = "".join(f"{number}\teng\te{number}\n" for number in (3, 1, 4, 2))
+    german = "".join(f"{number}\tdeu\td{number}\n" for number in (12, 10, 11))
+    paths = export(folder, english, german, "".join(f"{a}\t{b}\n" for a, b in linked))
+    source = open_corpus(paths).train
+    pairs, report = collect(source)
+    compare_chunks(source, block, 1)
+    assert pairs == [Pair(f"e{a}", f"d{b}") for a, b in linked if 1 <= a <= 4 and 10 <= b <= 12]
+    assert report == LineReport(lines=7 + len(linked))

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.corpus.normalization import Normalizer
 from nmt.errors import DataError
 from nmt.files import shipped
 from nmt.text.processor import TextProcessor, copy_text_files, load_processor, load_vocabularies
@@ -64,12 +65,31 @@ def test_vocabularies_load_alone(tmp_path: Path) -> None:
         ("  a\t b  c ", ["a", "b", "c"]),
         ("a\u00a0b\u2028c", ["a", "b", "c"]),
         ("u\u0308ber", ["über"]),
+        ("a &amp; b\u200b", ["a", "&", "b"]),
         ("", []),
         (" \t ", []),
     ],
 )
 def test_raw_lines_are_cleaned_as_training_text_was(line: str, tokens: list[str]) -> None:
     assert SIMPLE.tokenize_source([line]) == [tokens]
+
+
+def test_a_processor_remembers_how_training_text_was_mended(tmp_path: Path) -> None:
+    parts = SIMPLE.src_tokenizer, SIMPLE.tgt_tokenizer, SIMPLE.src_vocabulary, SIMPLE.tgt_vocabulary
+    normalizer = Normalizer(unicode="nfkc", html_entities=False, quotes=True)
+    TextProcessor(*parts, normalizer).save(tmp_path)
+    loaded = load_processor(tmp_path)
+    assert loaded.normalizer.settings == normalizer.settings
+    assert loaded.tokenize_source(["“ﬁ” &amp;"]) == [['"fi"', "&amp;"]]
+    assert SIMPLE.normalizer.settings == Normalizer().settings
+
+
+@pytest.mark.parametrize("content", ["[1]", "3", '{"unicode": "nfc", "smileys": true}'])
+def test_damaged_rules_of_mending_are_a_data_error(content: str, tmp_path: Path) -> None:
+    SIMPLE.save(tmp_path)
+    (tmp_path / "normalization.json").write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=r"normalization\.json: damaged"):
+        load_processor(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -99,10 +119,12 @@ def test_text_files_are_copied_whole(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in first.iterdir()} == {
         path.name: path.read_bytes() for path in second.iterdir()
     }
-    assert len(list(second.iterdir())) == 6
+    assert len(list(second.iterdir())) == 7
 
 
-@pytest.mark.parametrize("name", ["src.vocabulary.json", "tgt.vocabulary.json", "src.tokenizer.json"])
+@pytest.mark.parametrize(
+    "name", ["src.vocabulary.json", "tgt.vocabulary.json", "src.tokenizer.json", "normalization.json"]
+)
 @pytest.mark.parametrize("damage", ["missing", "damaged"])
 def test_incomplete_folders_are_a_data_error(name: str, damage: str, tmp_path: Path) -> None:
     SIMPLE.save(tmp_path)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.corpus.cleaning import clean_line
+from nmt.corpus.normalization import Normalizer
 from nmt.files import shipped
 from nmt.text.spacing import Spacing
 from nmt.text.tokenizers import WordTokenizer
@@ -126,6 +126,7 @@ def test_sentences_of_tatoeba_are_restored_by_rules_learnt_elsewhere(language: s
         pytest.skip(f"no tatoeba-deu-eng-*.zip in {folder.resolve()}; set NMT_BENCH_DATA")
     with zipfile.ZipFile(archives[0]) as archive:
         lines = archive.read("deu.txt").decode("utf-8").splitlines()
-    sentences = sorted({clean_line(line.split("\t")[column]) for line in lines})
+    normalizer = Normalizer()
+    sentences = sorted({normalizer(line.split("\t")[column]) for line in lines})
     random.Random(1).shuffle(sentences)
     assert restored(language, sentences[2_000:12_000], sentences[:2_000]) >= floor

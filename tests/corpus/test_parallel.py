@@ -1,0 +1,144 @@
+import itertools
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from nmt.corpus.parallel import available_cores, map_chunks
+from nmt.errors import DataError
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def fail_at_five(number: int) -> int:
+    if number == 5:
+        raise DataError("five")
+    return number
+
+
+def die(number: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def process(number: int) -> int:
+    return os.getpid()
+
+
+def test_there_is_a_core() -> None:
+    assert available_cores() >= 1
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("number", [0, 1, 30])
+def test_results_come_in_order(workers: int, number: int) -> None:
+    assert list(map_chunks(square, range(number), workers)) == [n * n for n in range(number)]
+
+
+def test_one_worker_is_this_process_and_several_are_others() -> None:
+    assert set(map_chunks(process, range(4), 1)) == {os.getpid()}
+    others = set(map_chunks(process, range(20), 2))
+    assert os.getpid() not in others
+    assert 1 <= len(others) <= 2
+
+
+@pytest.mark.parametrize(("workers", "ahead"), [(1, 0), (2, 4), (3, 6)])
+def test_chunks_are_read_as_they_are_needed(workers: int, ahead: int) -> None:
+    read: list[int] = []
+
+    def chunks() -> Iterator[int]:
+        for number in range(50):
+            read.append(number)
+            yield number
+
+    results = map_chunks(square, chunks(), workers)
+    assert read == []
+    for done, _ in enumerate(results, start=1):
+        assert len(read) == min(50, done + ahead)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_of_the_work_is_raised_here(workers: int) -> None:
+    results = map_chunks(fail_at_five, range(100), workers)
+    assert list(itertools.islice(results, 5)) == [0, 1, 2, 3, 4]
+    with pytest.raises(DataError, match="five"):
+        next(results)
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_of_the_chunks_is_raised_here(workers: int) -> None:
+    def chunks() -> Iterator[int]:
+        yield from range(3)
+        raise DataError("damaged")
+
+    with pytest.raises(DataError, match="damaged"):
+        list(map_chunks(square, chunks(), workers))
+    assert multiprocessing.active_children() == []
+
+
+def test_nothing_is_left_when_the_results_are_no_longer_wanted() -> None:
+    results = map_chunks(square, range(100), 2)
+    assert next(results) == 0
+    results.close()
+    assert multiprocessing.active_children() == []
+
+
+def test_a_process_that_dies_is_named() -> None:
+    with pytest.raises(DataError, match=r"one of 2 processes was ended from outside.*data\.workers"):
+        list(map_chunks(die, range(10), 2))
+    assert multiprocessing.active_children() == []
+
+
+SCRIPT = """
+import os
+import time
+
+from nmt.corpus.parallel import map_chunks
+
+
+def work(number):
+    time.sleep(0.01)
+    return os.getpid()
+
+
+if __name__ == "__main__":
+    for result in map_chunks(work, range(10**9), 2):
+        print(result, flush=True)
+"""
+
+
+def interrupt(running: int) -> None:
+    os.killpg(running, signal.SIGINT)  # what a terminal does: every process gets it
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals and process groups of POSIX")
+@pytest.mark.parametrize(
+    "end",
+    [interrupt, lambda running: os.kill(running, signal.SIGTERM), lambda running: os.kill(running, signal.SIGKILL)],
+)
+def test_no_process_outlives_an_end_from_outside(end: Callable[[int], None]) -> None:
+    # Every process holds the pipe: it reports its end only when all of them are gone.
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as running:
+        assert running.stdout
+        assert int(running.stdout.readline()) != running.pid
+        end(running.pid)
+        try:
+            left, _ = running.communicate(timeout=60)
+        finally:
+            if running.poll() is None:
+                os.killpg(running.pid, signal.SIGKILL)
+    assert left.count("Traceback") <= 1  # that of the interrupt in the program itself
+    assert "ForkProcess" not in left

@@ -1,0 +1,84 @@
+import random
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.corpus import Pair
+from nmt.corpus.identity import take_fingerprints
+from nmt.corpus.store import PairStore, PairWriter, in_chunks, most_frequent
+
+PAIRS = [Pair("Hi.", "Hallo!"), Pair("", ""), Pair("👩‍👧 ü\u2028x", "日本"), Pair("", "y"), Pair("\r", "")]
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), max_size=5)
+
+
+def store_of(directory: Path, *chunks: list[Pair]) -> PairStore:
+    writer = PairWriter(directory)
+    for pairs in chunks:
+        sides = [f"{pair.src}\n".encode() for pair in pairs], [f"{pair.tgt}\n".encode() for pair in pairs]
+        writer.write(sides, take_fingerprints(pairs, 1))
+    return writer.finish()
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    store = store_of(tmp_path, PAIRS[:2], [], PAIRS[2:])
+    assert len(store) == len(store.src) == len(store.tgt) == 5
+    assert store.pairs(range(5)) == PAIRS
+    assert store.pairs([4, 0, 2, 0]) == [PAIRS[4], PAIRS[0], PAIRS[2], PAIRS[0]]
+    assert store.pairs([]) == []
+    assert store.fingerprints.tolist() == take_fingerprints(PAIRS, 1).tolist()
+    assert store.tgt.raw(np.array([2, 1, 0])) == "日本\n\nHallo!\n".encode()
+    store.close()
+
+
+@pytest.mark.parametrize("chunks", [[], [[]]])
+def test_a_store_may_be_empty(tmp_path: Path, chunks: list[list[Pair]]) -> None:
+    store = store_of(tmp_path, *chunks)
+    assert (len(store), len(store.src), store.pairs([])) == (0, 0, [])
+    store.close()
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.builds(Pair, TEXT, TEXT), max_size=4), max_size=4), st.randoms(use_true_random=False))
+def test_pairs_come_back_in_any_order(
+    tmp_path_factory: pytest.TempPathFactory, chunks: list[list[Pair]], chance: random.Random
+) -> None:
+    store = store_of(tmp_path_factory.mktemp("store"), *chunks)
+    pairs = [pair for chunk in chunks for pair in chunk]
+    rows = list(range(len(pairs)))
+    chance.shuffle(rows)
+    assert store.pairs(rows) == [pairs[row] for row in rows]
+    store.close()
+
+
+def test_the_most_frequent_texts_by_hand(tmp_path: Path) -> None:
+    store = store_of(tmp_path, [Pair(src, "x") for src in ("b", "a", "c", "a", "b", "a", "d")])
+    texts = store.fingerprints["src_text"]
+    rows = np.arange(7)
+    assert most_frequent(store.src, texts, rows, 3) == [("a", 3), ("b", 2), ("c", 1)]  # c came before d
+    assert most_frequent(store.src, texts, rows[:3], 9) == [("b", 1), ("a", 1), ("c", 1)]
+    assert most_frequent(store.src, texts, rows[[6, 2, 6]], 1) == [("d", 2)]
+    assert most_frequent(store.src, texts, rows[:0], 2) == []
+    assert most_frequent(store.tgt, store.fingerprints["tgt_text"], rows, 2) == [("x", 7)]
+    store.close()
+
+
+def test_the_most_frequent_texts_are_those_of_a_counter(tmp_path: Path) -> None:
+    sources = [f"{number * number % 23}" for number in range(200)]
+    store = store_of(tmp_path, [Pair(src, "x") for src in sources])
+    found = most_frequent(store.src, store.fingerprints["src_text"], np.arange(200), 100)
+    assert found == Counter(sources).most_common()
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("number", "size", "sizes"), [(0, 3, []), (2, 3, [2]), (3, 3, [3]), (7, 3, [3, 3, 1]), (4, 1, [1] * 4)]
+)
+def test_rows_are_cut_into_chunks(number: int, size: int, sizes: list[int]) -> None:
+    rows = np.arange(number)[::-1]
+    chunks = list(in_chunks(rows, size))
+    assert [len(chunk) for chunk in chunks] == sizes
+    assert [row for chunk in chunks for row in chunk.tolist()] == rows.tolist()
