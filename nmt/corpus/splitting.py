@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nmt.corpus import Pair
 from nmt.corpus.identity import draw, identities
-from nmt.corpus.store import PairStore, Rows
+from nmt.corpus.store import PairStore, Rows, in_chunks
 from nmt.errors import DataError
 
 
@@ -86,15 +86,14 @@ def split_pairs(
     Raises:
         DataError: The corpus is too small for the sizes, or its components are too large.
     """
-    prints = store.fingerprints[rows]
-    labels = find_components(prints["src_identity"], prints["tgt_identity"])
+    labels = find_components(store.prints("src_identity")[rows], store.prints("tgt_identity")[rows])
     sizes = np.bincount(labels)
-    shuffled = np.argsort(prints["pair_draw"].astype(np.uint64), kind="stable")
+    shuffled = np.argsort(store.prints("pair_draw")[rows], kind="stable")
     examples: dict[str, list[Example]] = {"valid": [], "test": []}
     if valid_size == test_size == 0:
         train = rows[np.sort(shuffled[:train_size])]
     else:
-        chooser = _Chooser(store, rows, labels, prints["src_text"].astype(np.uint64))
+        chooser = _Chooser(store, rows, labels)
         for name, size in (("test", test_size), ("valid", valid_size)):
             taken = group_references(store.pairs(rows[chooser.take(name, size)]))
             examples[name] = sorted(taken, key=lambda example: (draw("source", seed, example.src), example.src))
@@ -123,27 +122,25 @@ def as_examples(pairs: Iterable[Pair]) -> list[Example]:
 
 def count_references(store: PairStore, rows: Rows) -> list[int]:
     """How many distinct source texts have one pair, two pairs, and so on."""
-    _, pairs = np.unique(store.fingerprints["src_text"][rows].astype(np.uint64), return_counts=True)
+    _, pairs = np.unique(store.prints("src_text")[rows], return_counts=True)
     counts: list[int] = np.bincount(pairs)[1:].tolist()
     return counts
 
 
 def measure_overlap(store: PairStore, train: Rows, examples: Sequence[Example]) -> Overlap:
     """Count the examples that training has seen, where letters and digits alone tell sentences apart."""
-    prints = store.fingerprints[train]
-    sources = _found(identities([example.src for example in examples]), prints["src_identity"])
+    sources = _found(identities([example.src for example in examples]), store.prints("src_identity")[train])
     references = identities([reference for example in examples for reference in example.references])
     owners = np.repeat(np.arange(len(examples)), [len(example.references) for example in examples])
-    seen = _found(references, prints["tgt_identity"])
+    seen = _found(references, store.prints("tgt_identity")[train])
     return Overlap(int(sources.sum()), len(np.unique(owners[seen])), len(examples))
 
 
 def without_overlap(store: PairStore, train: Rows, examples: Sequence[Example]) -> Rows:
     """The training pairs that share no sentence, on either side, with the examples."""
-    prints = store.fingerprints[train]
     references = [reference for example in examples for reference in example.references]
-    seen = _among(prints["src_identity"], identities([example.src for example in examples]))
-    seen |= _among(prints["tgt_identity"], identities(references))
+    seen = _among(store.prints("src_identity")[train], identities([example.src for example in examples]))
+    seen |= _among(store.prints("tgt_identity")[train], identities(references))
     return train[~seen]
 
 
@@ -151,14 +148,14 @@ def _among(many: NDArray[np.uint64], few: NDArray[np.uint64]) -> NDArray[np.bool
     """Which of many numbers are among a few: without sorting the many, as np.isin would."""
     if not len(few):
         return np.zeros(len(many), dtype=bool)
-    few, many = np.sort(few), many.astype(np.uint64)
+    few = np.sort(few)
     found: NDArray[np.bool_] = few[np.minimum(np.searchsorted(few, many), len(few) - 1)] == many
     return found
 
 
 def _found(few: NDArray[np.uint64], many: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Which of a few numbers are among many."""
-    return np.isin(few, many[_among(many, few)].astype(np.uint64))
+    return np.isin(few, many[_among(many, few)])
 
 
 def naive_overlap(store: PairStore, rows: Rows, test_size: int) -> Overlap:
@@ -172,13 +169,12 @@ def naive_overlap(store: PairStore, rows: Rows, test_size: int) -> Overlap:
         rows: Which of them to split.
         test_size: Test pairs.
     """
-    prints = store.fingerprints[rows]
-    order = np.argsort(prints["pair_draw"].astype(np.uint64), kind="stable")
-    test, train = prints[order[:test_size]], prints[order[test_size:]]
-    sources, targets = (
-        int(_found(test[side].astype(np.uint64), train[side]).sum()) for side in ("src_text", "tgt_text")
-    )
-    return Overlap(sources, targets, examples=len(test))
+    draws = store.prints("pair_draw")[rows]
+    test = np.zeros(len(rows), dtype=bool)
+    test[np.argpartition(draws, min(test_size, len(rows) - 1))[:test_size]] = True
+    texts = (store.prints(side)[rows] for side in ("src_text", "tgt_text"))
+    sources, targets = (int(_found(side[test], side[~test]).sum()) for side in texts)
+    return Overlap(sources, targets, examples=int(test.sum()))
 
 
 def find_components(src: NDArray[np.uint64], tgt: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -194,10 +190,9 @@ def find_components(src: NDArray[np.uint64], tgt: NDArray[np.uint64]) -> NDArray
     Returns:
         The component of each pair, from 0 without gaps, [pairs].
     """
-    sources, src_nodes = np.unique(src.astype(np.uint64), return_inverse=True)
-    targets, tgt_nodes = np.unique(tgt.astype(np.uint64), return_inverse=True)
-    tgt_nodes = tgt_nodes + len(sources)
-    labels = np.arange(len(sources) + len(targets))
+    src_nodes, tgt_nodes = (np.unique(side, return_inverse=True)[1] for side in (src, tgt))
+    tgt_nodes += src_nodes.max(initial=-1) + 1
+    labels = np.arange(tgt_nodes.max(initial=-1) + 1)
     while True:
         src_labels, tgt_labels = labels[src_nodes], labels[tgt_nodes]
         apart = src_labels != tgt_labels
@@ -217,27 +212,29 @@ class _Chooser:
         store: Clean pairs.
         rows: Which of them.
         labels: Their components.
-        sources: What tells their source texts apart.
     """
 
-    def __init__(self, store: PairStore, rows: Rows, labels: NDArray[np.int64], sources: NDArray[np.uint64]) -> None:
+    def __init__(self, store: PairStore, rows: Rows, labels: NDArray[np.int64]) -> None:
         self.taken = np.zeros(len(rows), dtype=bool)
         self._members = np.argsort(labels, kind="stable")
         sizes = np.bincount(labels)
         self._ends = np.cumsum(sizes)
         self._starts = self._ends - sizes
-        self._sources = sources
+        self._sources = store.prints("src_text")[rows]
         # A component is drawn by the draw of its smallest pair: its only one, or the first in the order of texts.
         first = self._members[self._starts]
         several = np.flatnonzero(sizes > 1)
-        for batch in np.array_split(several, max(1, len(several) // 10_000)):
-            for component, start, end in zip(
-                batch.tolist(), self._starts[batch].tolist(), self._ends[batch].tolist(), strict=True
-            ):
-                members = self._members[start:end]
-                texts = store.pairs(rows[members])
-                first[component] = members[min(range(len(texts)), key=texts.__getitem__)]
-        draws = store.fingerprints["component_draw"][rows[first]].astype(np.uint64)
+        for batch in in_chunks(several):
+            counts = sizes[batch]
+            ends = np.cumsum(counts)
+            members = self._members[np.repeat(self._starts[batch] - (ends - counts), counts) + np.arange(ends[-1])]
+            texts = store.pairs(rows[members])
+            smallest = [
+                min(range(end - count, end), key=texts.__getitem__)
+                for end, count in zip(ends.tolist(), counts.tolist(), strict=True)
+            ]
+            first[batch] = members[smallest]
+        draws = store.prints("component_draw")[rows[first]]
         self._order = np.argsort(draws, kind="stable").tolist()
 
     def take(self, name: str, size: int) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -49,21 +50,24 @@ class TextColumn:
 
 
 class PairStore:
-    """Pairs on disk and their fingerprints in memory.
+    """Pairs and their fingerprints on disk.
 
     Attributes:
         src: Source texts.
         tgt: Target texts.
-        fingerprints: One of each pair.
     """
 
-    def __init__(self, src: TextColumn, tgt: TextColumn, fingerprints: Fingerprints) -> None:
+    def __init__(self, src: TextColumn, tgt: TextColumn, directory: Path) -> None:
         self.src = src
         self.tgt = tgt
-        self.fingerprints = fingerprints
+        self._directory = directory
 
     def __len__(self) -> int:
-        return len(self.fingerprints)
+        return len(self.src)
+
+    def prints(self, name: str) -> NDArray[np.uint64]:
+        """One fingerprint of every pair, read anew; `FINGERPRINTS` has the names."""
+        return np.fromfile(_prints_path(self._directory, name), dtype=np.uint64)
 
     def pairs(self, rows: Sequence[int] | Rows) -> list[Pair]:
         """The pairs at `rows`."""
@@ -76,6 +80,10 @@ class PairStore:
         self.tgt.close()
 
 
+def _prints_path(directory: Path, name: str) -> Path:
+    return directory / f"{name}.prints"
+
+
 def most_frequent(column: TextColumn, texts: NDArray[np.uint64], rows: Rows, number: int) -> list[tuple[str, int]]:
     """The texts that occur most often, with their counts.
 
@@ -85,7 +93,7 @@ def most_frequent(column: TextColumn, texts: NDArray[np.uint64], rows: Rows, num
         rows: Lines to look at.
         number: How many texts are wanted.
     """
-    _, first, counts = np.unique(texts[rows].astype(np.uint64), return_index=True, return_counts=True)
+    _, first, counts = np.unique(texts[rows], return_index=True, return_counts=True)
     top = np.lexsort((rows[first], -counts))[:number]
     return list(zip(column.texts(rows[first[top]]), counts[top].tolist(), strict=True))
 
@@ -94,20 +102,27 @@ class PairWriter:
     """Writes the files of a `PairStore`, chunk by chunk.
 
     Args:
-        directory: An existing folder for three files.
+        directory: An existing folder for the files.
     """
 
     def __init__(self, directory: Path) -> None:
-        self._paths = [directory / name for name in ("src.txt", "tgt.txt", "fingerprints.bin")]
-        self._files = [path.open("wb") for path in self._paths]
+        self._directory = directory
+        self._open = contextlib.ExitStack()  # closes all, even if one of them cannot be
+        self._paths = [directory / name for name in ("src.txt", "tgt.txt")]
+        self._texts = [self._open.enter_context(path.open("wb")) for path in self._paths]
+        self._prints = {
+            name: self._open.enter_context(_prints_path(directory, name).open("wb"))
+            for name in FINGERPRINTS.names or ()
+        }
         self._lengths: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
 
     def write(self, sides: tuple[Sequence[bytes], Sequence[bytes]], fingerprints: Fingerprints) -> None:
         """Append pairs: lines with their ends of both sides, and a fingerprint a pair."""
-        for file, lengths, lines in zip(self._files, self._lengths, sides, strict=False):
+        for file, lengths, lines in zip(self._texts, self._lengths, sides, strict=True):
             file.writelines(lines)
             lengths.append(np.fromiter(map(len, lines), dtype=np.int64, count=len(lines)))
-        self._files[2].write(fingerprints.tobytes())
+        for name, prints in self._prints.items():
+            prints.write(fingerprints[name].astype(np.uint64).tobytes())
 
     def finish(self) -> PairStore:
         """Close the files and open them for reading."""
@@ -115,14 +130,13 @@ class PairWriter:
         none = [np.empty(0, dtype=np.int64)]
         src, tgt = (
             TextColumn(path, np.concatenate(lengths or none))
-            for path, lengths in zip(self._paths, self._lengths, strict=False)
+            for path, lengths in zip(self._paths, self._lengths, strict=True)
         )
-        return PairStore(src, tgt, np.fromfile(self._paths[2], dtype=FINGERPRINTS))
+        return PairStore(src, tgt, self._directory)
 
     def close(self) -> None:
         """Close the files."""
-        for file in self._files:
-            file.close()
+        self._open.close()
 
 
 def in_chunks(rows: Rows, size: int = 20_000) -> Iterator[Rows]:

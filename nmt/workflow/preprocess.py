@@ -201,7 +201,7 @@ def _drop_repeated(store: PairStore, cleaning: CleaningSection, report: Cleaning
     rules = {"keep": [], "drop": ["duplicate"], "drop_casefold": ["duplicate", "caseless_duplicate"]}
     columns = {"duplicate": "pair_draw", "caseless_duplicate": "caseless_pair"}
     for rule in rules[cleaning.duplicates]:
-        keys = store.fingerprints[columns[rule]][rows].astype(np.uint64)
+        keys = store.prints(columns[rule])[rows]
         first = np.zeros(len(rows), dtype=bool)
         first[np.unique(keys, return_index=True)[1]] = True
         repeated = rows[~first]
@@ -234,7 +234,7 @@ def _split(config: Config, corpus: Corpus, store: PairStore, rows: Rows) -> tupl
         "largest_component": splits.largest_component,
         "references": {"train": count_references(store, splits.train)},
         "frequent": {
-            side: most_frequent(column, store.fingerprints[f"{side}_text"], splits.train, FREQUENT)
+            side: most_frequent(column, store.prints(f"{side}_text"), splits.train, FREQUENT)
             for side, column in (("src", store.src), ("tgt", store.tgt))
         },
         "overlap": {},

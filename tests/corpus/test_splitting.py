@@ -377,7 +377,7 @@ def test_naive_overlap_is_independent_of_order(new_store: NewStore) -> None:
     found = naive_overlap(new_store(pairs, 4), rows, 20)
     assert found == naive_overlap(new_store(pairs[::-1], 4), rows, 20)
     store = new_store(pairs, 4)
-    drawn = sorted(pairs, key=lambda pair: int(store.fingerprints["pair_draw"][pairs.index(pair)]))
+    drawn = sorted(pairs, key=lambda pair: int(store.prints("pair_draw")[pairs.index(pair)]))
     assert found.sources == sum(pair.src in {train.src for train in drawn[20:]} for pair in drawn[:20])
     assert found.targets == sum(pair.tgt in {train.tgt for train in drawn[20:]} for pair in drawn[:20])
 

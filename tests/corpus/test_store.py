@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.corpus import Pair
-from nmt.corpus.identity import take_fingerprints
+from nmt.corpus.identity import FINGERPRINTS, take_fingerprints
 from nmt.corpus.store import PairStore, PairWriter, in_chunks, most_frequent
 
 PAIRS = [Pair("Hi.", "Hallo!"), Pair("", ""), Pair("👩‍👧 ü\u2028x", "日本"), Pair("", "y"), Pair("\r", "")]
@@ -29,7 +29,9 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert store.pairs(range(5)) == PAIRS
     assert store.pairs([4, 0, 2, 0]) == [PAIRS[4], PAIRS[0], PAIRS[2], PAIRS[0]]
     assert store.pairs([]) == []
-    assert store.fingerprints.tolist() == take_fingerprints(PAIRS, 1).tolist()
+    expected = take_fingerprints(PAIRS, 1)
+    for name in FINGERPRINTS.names or ():
+        assert store.prints(name).tolist() == expected[name].tolist()
     assert store.tgt.raw(np.array([2, 1, 0])) == "日本\n\nHallo!\n".encode()
     store.close()
 
@@ -56,20 +58,20 @@ def test_pairs_come_back_in_any_order(
 
 def test_the_most_frequent_texts_by_hand(tmp_path: Path) -> None:
     store = store_of(tmp_path, [Pair(src, "x") for src in ("b", "a", "c", "a", "b", "a", "d")])
-    texts = store.fingerprints["src_text"]
+    texts = store.prints("src_text")
     rows = np.arange(7)
     assert most_frequent(store.src, texts, rows, 3) == [("a", 3), ("b", 2), ("c", 1)]  # c came before d
     assert most_frequent(store.src, texts, rows[:3], 9) == [("b", 1), ("a", 1), ("c", 1)]
     assert most_frequent(store.src, texts, rows[[6, 2, 6]], 1) == [("d", 2)]
     assert most_frequent(store.src, texts, rows[:0], 2) == []
-    assert most_frequent(store.tgt, store.fingerprints["tgt_text"], rows, 2) == [("x", 7)]
+    assert most_frequent(store.tgt, store.prints("tgt_text"), rows, 2) == [("x", 7)]
     store.close()
 
 
 def test_the_most_frequent_texts_are_those_of_a_counter(tmp_path: Path) -> None:
     sources = [f"{number * number % 23}" for number in range(200)]
     store = store_of(tmp_path, [Pair(src, "x") for src in sources])
-    found = most_frequent(store.src, store.fingerprints["src_text"], np.arange(200), 100)
+    found = most_frequent(store.src, store.prints("src_text"), np.arange(200), 100)
     assert found == Counter(sources).most_common()
     store.close()
 
