@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO, cast
 import typer
 
 from nmt import __version__
-from nmt.errors import ConfigError, NmtError
+from nmt.errors import ConfigError, NmtError, is_out_of_memory
 from nmt.files import naming, open_text
 
 if TYPE_CHECKING:
@@ -421,9 +421,9 @@ def main() -> None:
         _fail(f"{error.filename2 or error.filename or stream}: {error.strerror or error}{advice}", 1)
     except UnicodeEncodeError as error:
         _fail(f"{error.object[-200:]!a}: holds bytes that are not UTF-8 and cannot be written; rename it", 1)
-    except MemoryError:
-        _fail("out of memory; lower train.batch.size or --batch-size", 1)
     except Exception as error:
+        if is_out_of_memory(error):
+            _fail("out of memory; lower train.batch.size or --batch-size", 1)
         show = getattr(error, "show", None)  # a usage error knows how to show itself
         if show is None:
             raise

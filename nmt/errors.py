@@ -17,3 +17,9 @@ class DataError(NmtError):
 
 class CheckpointError(NmtError):
     """A run or model directory is missing, incomplete or inconsistent."""
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether memory ran out: PyTorch has no one class for it on all devices."""
+    known = ("can't allocate memory", "bad_alloc", "out of memory")
+    return isinstance(error, MemoryError) or any(words in str(error) for words in known)

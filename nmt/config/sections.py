@@ -14,6 +14,7 @@ def _as_tuple(value: Any) -> Any:
 
 Count = Annotated[int, Field(strict=True, ge=1)]
 NonNegative = Annotated[int, Field(strict=True, ge=0)]
+Seed = Annotated[int, Field(strict=True, ge=0, le=4_294_967_295)]  # what random number generators take
 Number = Annotated[float, Field(strict=True)]
 Probability = Annotated[Number, Field(ge=0, lt=1)]
 Share = Annotated[Number, Field(ge=0, le=1)]
@@ -75,7 +76,7 @@ class SplitSection(Section):
     train_size: Count | None = key(None, "size of the training split; null takes all that is left", unit="pairs")
     valid_size: NonNegative = key(1000, "distinct source sentences to validate on", unit="sentences")
     test_size: NonNegative = key(1000, "distinct source sentences to test on", unit="sentences")
-    seed: NonNegative = key(1, "chooses which sentences go where", unit="1")
+    seed: Seed = key(1, "chooses which sentences go where", unit="1")
 
 
 class DataSection(Section):
@@ -281,7 +282,7 @@ class NoiseSection(Section):
 class TrainSection(Section):
     """One training run."""
 
-    seed: NonNegative = key(1, "starts every random draw of the run", unit="1")
+    seed: Seed = key(1, "starts every random draw of the run", unit="1")
     epochs: Count = key(20, "passes over the training split", unit="epochs")
     max_updates: Count | None = key(None, "stop after so many updates; null is off", unit="updates")
     batch: BatchSection = BatchSection()

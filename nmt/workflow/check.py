@@ -21,7 +21,7 @@ from nmt.batching import epoch_generator, make_batch, plan_batches
 from nmt.config import Config, OptimizerSection, TeacherForcingSection, TrainSection
 from nmt.dataset import DataDirectory, EncodedPairs, Sequences, open_data
 from nmt.decoding.search import greedy_search
-from nmt.errors import DataError
+from nmt.errors import DataError, is_out_of_memory
 from nmt.files import read_json
 from nmt.model.seq2seq import Seq2Seq
 from nmt.noise import Noise, make_noise
@@ -100,7 +100,7 @@ def check(config: Config, data_directory: Path) -> Iterator[Finding]:
         try:
             yield from step()
         except (RuntimeError, MemoryError) as error:
-            if not _is_out_of_memory(error):
+            if not is_out_of_memory(error):
                 raise
             yield Finding(name, False, "out of memory; lower train.batch.size or the sizes under model")
 
@@ -416,8 +416,3 @@ def time_updates(
 
 def _progress(total: int, what: str) -> tqdm[NoReturn]:
     return tqdm(total=total, desc=what, unit=" updates", leave=False, disable=None)
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    known = ("can't allocate memory", "bad_alloc", "out of memory")
-    return isinstance(error, MemoryError) or any(words in str(error) for words in known)

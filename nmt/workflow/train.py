@@ -136,7 +136,7 @@ def prepare(config: Config) -> torch.device:
         torch.set_num_threads(config.train.threads)
     use_fast_products()
     random.seed(config.train.seed)
-    np.random.seed(config.train.seed % 2**32)
+    np.random.seed(config.train.seed)
     torch.manual_seed(config.train.seed)
     return device
 
