@@ -21,5 +21,5 @@ class CheckpointError(NmtError):
 
 def is_out_of_memory(error: Exception) -> bool:
     """Whether memory ran out: PyTorch has no one class for it on all devices."""
-    known = ("can't allocate memory", "bad_alloc", "out of memory")
+    known = ("can't allocate memory", "bad_alloc", "out of memory", "could not create a primitive")
     return isinstance(error, MemoryError) or any(words in str(error) for words in known)

@@ -56,7 +56,7 @@ def test_defaults_are_shown_as_yaml() -> None:
     ("path", "values", "default", "unit"),
     [
         ("train.batch.size", "integer ≥ 1", "64", "sentences or tokens"),
-        ("train.seed", "integer ≥ 0", "1", "1"),
+        ("train.seed", "integer ≥ 0, ≤ 4294967295", "1", "1"),
         ("train.max_updates", "integer ≥ 1 or null", "null", "updates"),
         ("model.dropout", "number ≥ 0, < 1", "0.2", "probability"),
         ("train.optimizer.clip_norm", "number > 0 or null", "1.0", "1"),
