@@ -8,7 +8,7 @@ DEMO ?= runs/demo
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test check setup clean
+.PHONY: demo test soak check setup clean
 
 setup: $(INSTALLED)
 
@@ -23,6 +23,10 @@ demo: setup
 
 test: setup
 	$(BIN)/python -m pytest --cov --cov-report=term
+
+# The long forms that `make test` leaves out: about five minutes.
+soak: setup
+	$(BIN)/python -m pytest -m soak --durations=0
 
 check: setup
 	$(BIN)/ruff check .

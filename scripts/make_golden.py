@@ -1,0 +1,125 @@
+"""Make tests/golden: a data directory and a model as this version writes them, and what this version makes of them.
+
+    python scripts/make_golden.py
+
+Later versions must read them and give the same (tests/test_golden.py). Make them anew only where a format version
+changes, or where a translation is meant to change.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nmt.config import load_config
+from nmt.dataset import open_data, read_examples
+from nmt.decoding.translator import Translator
+from nmt.evaluation.evaluate import evaluate
+from nmt.evaluation.metrics import ScoringRules
+from nmt.files import read_json, shipped, whole_directory, write_json
+from nmt.model.storage import MARKER, load_model
+from nmt.workflow.preprocess import preprocess
+from nmt.workflow.train import train_run
+
+GOLDEN = Path(__file__).resolve().parent.parent / "tests/golden"
+BEAMS = (1, 4)
+LEARNT = 10
+"""Sentences of the corpus to translate, besides the test split."""
+ENCODED = 3
+"""Pairs of each split whose ids are written down."""
+WEIGHT_NOISE, NOISES = 1e-5, 3
+"""Relative noise on every weight under which nothing may change, so that another machine's rounding does not count."""
+ODD = [
+    "",
+    "   ",
+    "I",
+    "i am old",
+    "He is old. She is old.",
+    "Are you tired?\tYes.",
+    "Caf\u00e9 \U0001f600 \u4f60\u597d",
+    "\u201cI am old,\u201d he said.",
+    "It rains &amp; it snows.",
+    "x" * 50,
+]
+"""Lines unlike the training text."""
+
+
+def main() -> None:
+    """Preprocess, train, translate; replace what was there."""
+    config = load_config(str(GOLDEN / "golden.yaml"))
+    here = Path.cwd()
+    with tempfile.TemporaryDirectory() as work:
+        os.chdir(work)
+        try:
+            corpus = Path(config.data.source[0])
+            corpus.parent.mkdir(parents=True)
+            shutil.copy(shipped(str(corpus)), corpus)  # so that no path of this machine is recorded
+            data, model = Path("golden/data"), Path("run/best")
+            preprocess(config, data)
+            train_run(config, data, Path("run"))
+            for unneeded in (data / "report.md", data / "lengths.png"):
+                unneeded.unlink()
+            # Where the data lay while the model was trained means nothing elsewhere.
+            write_json(model / MARKER, {**read_json(model / MARKER), "data": str(data)})
+            expected = observe(data, model)
+            for source, name in ((data, "data"), (model, "model")):
+                with whole_directory(GOLDEN / name) as target:
+                    shutil.copytree(source, target, dirs_exist_ok=True)
+        finally:
+            os.chdir(here)
+    write_json(GOLDEN / "expected.json", expected)
+    size = sum(path.stat().st_size for path in GOLDEN.rglob("*") if path.is_file())
+    print(f"{GOLDEN}: {size:,} bytes, BLEU {expected['scores']['bleu']:.2f}")
+
+
+def observe(data_directory: Path, model_directory: Path) -> dict[str, Any]:
+    """What the tests hold later versions to."""
+    data = open_data(data_directory)
+    test = read_examples(data_directory / "test.jsonl")
+    learnt = Path(data.config.data.source[0]).read_text(encoding="utf-8").splitlines()[:LEARNT]
+    lines = [*(line.split("\t")[0] for line in learnt), *(example.src for example in test), *ODD]
+    translations = {str(beam): translate_firmly(model_directory, lines, beam) for beam in BEAMS}
+    translator = Translator.load(model_directory)
+    found = evaluate(translator, test, ScoringRules.for_text(data.config.text, data.config.data.languages[1]))
+    return {
+        "pairs": {"train": len(data.train), "valid": len(data.valid)},
+        "ids": {
+            split: [[pairs.src[index].tolist(), pairs.tgt[index].tolist()] for index in range(ENCODED)]
+            for split, pairs in (("train", data.train), ("valid", data.valid))
+        },
+        "vocabularies": [data.src_vocabulary.tokens, data.tgt_vocabulary.tokens],
+        "sources": lines,
+        "translations": translations,
+        "scores": {name: score.value for name, score in found.scores.items()},
+    }
+
+
+def translate_firmly(model_directory: Path, lines: list[str], beam_size: int) -> list[str]:
+    """Translations that do not hang on the last digits of the weights.
+
+    Raises:
+        SystemExit: One does.
+    """
+    saved = load_model(model_directory)
+    translator = Translator.load(model_directory)
+    translator.options = saved.config.decode.model_copy(update={"beam_size": beam_size})
+    texts = [found[0].text for found in translator.translate(lines)]
+    weights = {name: weight.clone() for name, weight in translator.model.state_dict().items()}
+    for seed in range(NOISES):
+        generator = torch.Generator().manual_seed(seed)
+        for name, weight in translator.model.state_dict().items():
+            noise = torch.randn(weight.shape, generator=generator)
+            weight.copy_(weights[name] * (1 + WEIGHT_NOISE * noise))
+        for line, text, found in zip(lines, texts, translator.translate(lines), strict=True):
+            if found[0].text != text:
+                raise SystemExit(f"{line!r} (beam {beam_size}) is a close call: {text!r} or {found[0].text!r}")
+    return texts
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""A data directory and a model of an earlier day (scripts/make_golden.py) mean today what they meant then."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Cli
+
+from nmt.dataset import open_data
+from nmt.files import read_json, write_json
+
+GOLDEN = Path(__file__).parent / "golden"
+EXPECTED: dict[str, Any] = read_json(GOLDEN / "expected.json")
+PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05", b"PK")
+"""How pickles begin, and zip files, in which torch.save puts them."""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a copy of the golden directories."""
+    shutil.copytree(GOLDEN, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_data_directory_has_the_ids_it_had(here: Path) -> None:
+    data = open_data(here / "data")
+    splits = {"train": data.train, "valid": data.valid}
+    assert {name: len(pairs) for name, pairs in splits.items()} == EXPECTED["pairs"]
+    found = {
+        name: [[pairs.src[index].tolist(), pairs.tgt[index].tolist()] for index in range(len(EXPECTED["ids"][name]))]
+        for name, pairs in splits.items()
+    }
+    assert found == EXPECTED["ids"]
+    assert [data.src_vocabulary.tokens, data.tgt_vocabulary.tokens] == EXPECTED["vocabularies"]
+
+
+@pytest.mark.parametrize("batch_size", [1, 64])
+@pytest.mark.parametrize("beam_size", EXPECTED["translations"])
+def test_the_model_gives_the_translations_it_gave(here: Path, cli: Cli, beam_size: str, batch_size: int) -> None:
+    Path("in.txt").write_text("".join(f"{line}\n" for line in EXPECTED["sources"]), encoding="utf-8")
+    sizes = ("--beam-size", beam_size, "--batch-size", batch_size)
+    assert cli("translate", "--model", "model", "--input", "in.txt", "--output", "out.txt", *sizes).code == 0
+    assert Path("out.txt").read_text(encoding="utf-8").split("\n")[:-1] == EXPECTED["translations"][beam_size]
+
+
+def test_the_model_has_the_scores_it_had(here: Path, cli: Cli) -> None:
+    assert cli("evaluate", "--model", "model", "--data", "data", "--json", "scores.json").code == 0
+    scores = json.loads(Path("scores.json").read_text(encoding="utf-8"))["scores"]
+    assert {name: score["value"] for name, score in scores.items()} == pytest.approx(EXPECTED["scores"], abs=1e-6)
+
+
+def test_training_starts_from_the_data_and_from_the_model(here: Path, cli: Cli) -> None:
+    fresh = ("train", "--config", "golden.yaml", "--data", "data", "--set", "train.max_updates=2")
+    assert cli(*fresh, "--output", "fresh").code == 0
+    assert cli(*fresh, "--output", "further", "--set", "train.init_from=model").code == 0
+    losses = [read_json(Path(run) / "best/model.json")["scores"]["loss"] for run in ("fresh", "further")]
+    assert losses[1] < losses[0] - 1
+
+
+def test_the_report_is_shown(here: Path, cli: Cli) -> None:
+    outcome = cli("data", "data")
+    assert outcome.code == 0
+    assert f"{EXPECTED['pairs']['train']:,}" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("marker", "command", "message"),
+    [
+        (
+            "data/data.json",
+            ("train", "--config", "golden.yaml", "--data", "data"),
+            "data: data format 99, this version reads 1; preprocess again",
+        ),
+        ("model/model.json", ("translate", "--model", "model", "I"), "model: model format 99, this version reads 1"),
+    ],
+)
+def test_another_format_version_is_refused(
+    here: Path, cli: Cli, marker: str, command: tuple[str, ...], message: str
+) -> None:
+    write_json(here / marker, {**read_json(here / marker), "format_version": 99})
+    outcome = cli(*command)
+    assert (outcome.code, outcome.out, outcome.err) == (1, "", f"nmt: error: {message}\n")
+
+
+def test_nothing_is_pickled() -> None:
+    files = [path for name in ("data", "model") for path in (GOLDEN / name).rglob("*") if path.is_file()]
+    assert len(files) > 20
+    assert [path for path in files if path.read_bytes().startswith(PICKLES)] == []
+    assert [path for path in files if path.suffix == ".npy" and b"'|O'" in path.read_bytes()] == []
+
+
+def test_the_golden_files_are_small_and_hold_no_absolute_path() -> None:
+    files = [path for path in GOLDEN.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 300_000
+    texts = {path: path.read_text(encoding="utf-8") for path in files if path.suffix in (".json", ".jsonl", ".yaml")}
+    assert [path for path, text in texts.items() if '"/' in text or ": /" in text] == []
