@@ -19,6 +19,7 @@ _INVISIBLE = re.compile(
 _QUOTES = re.compile("[\u201c-\u201f\u00ab\u00bb\u2033\u300c-\u300f\uff02]|[\u2018-\u201b\u2039\u203a\u2032`\u00b4]")
 _DASHES = re.compile("[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]")
 _ENTITY = re.compile("&(#[0-9]{1,7};|#[xX][0-9a-fA-F]{1,6};|[a-zA-Z][a-zA-Z0-9]*;)")
+_ESCAPED_OFTEN = re.compile("&(?:amp;)+")
 _PLAIN = re.compile("[!-%'-~]+(?: [!-%'-~]+)*")  # ASCII words with single blanks and no &: nothing to mend
 
 Form = Literal["nfc", "nfkc", "none"]
@@ -88,6 +89,7 @@ def _without_invisible(text: str) -> str:
 
 def _unescape(text: str) -> str:
     """Replace entities that end in a semicolon: `html.unescape` alone would make `?a=1&section=2` `?a=1§ion=2`."""
+    text = _ESCAPED_OFTEN.sub("&amp;", text)  # at once: layer by layer would take quadratic time
     return _ENTITY.sub(
         lambda found: html.unescape(found[0]) if found[1][0] == "#" else html5.get(found[1], found[0]), text
     )

@@ -21,6 +21,9 @@ from nmt.text.spacing import Spacing
 WORD_BEGINNING = "\u2581"  # how SentencePiece writes a blank, and the beginning of a line
 
 
+_OVERLONG = re.compile(r"(\S{200})(?=\S)")
+
+
 class Tokenizer(ABC):
     """Text <-> tokens, for one language."""
 
@@ -93,7 +96,8 @@ class WordTokenizer(Tokenizer):
 
     def _docs(self, lines: Iterable[str]) -> Iterator[Any]:
         for line in lines:
-            yield self._nlp.tokenizer(line.lower() if self.lowercase else line)
+            parts = _OVERLONG.sub(r"\1 ", line)  # spaCy takes quadratic time for a run of punctuation
+            yield self._nlp.tokenizer(parts.lower() if self.lowercase else parts)
 
     def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:
         """spaCy's tokens without those that are only blanks."""

@@ -170,3 +170,8 @@ def test_the_short_way_for_plain_text_is_the_long_way(text: str, chosen: dict[st
         for step in normalizer.steps.values():
             long_way = step(long_way)
     assert normalizer(text) == long_way
+
+
+def test_an_entity_escaped_very_often_is_one_character() -> None:
+    assert Normalizer()("a &" + "amp;" * 100_000 + " b") == "a & b"
+    assert Normalizer()("&amp;amp;lt;") == "<"

@@ -271,3 +271,11 @@ def test_a_damaged_model_is_a_data_error(content: bytes, tmp_path: Path) -> None
 def test_a_missing_file_is_a_data_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"src\.tokenizer\.json: missing"):
         load_tokenizer(tmp_path, "src")
+
+
+def test_a_very_long_word_is_split_into_parts() -> None:
+    tokenizer = WordTokenizer("en")
+    (tokens,) = tokenizer.tokenize(["!" * 50_000])
+    assert "".join(tokens) == "!" * 50_000
+    (tokens,) = tokenizer.tokenize(["x" * 450 + " y"])
+    assert list(map(len, tokens)) == [200, 200, 50, 1]
