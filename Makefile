@@ -21,12 +21,13 @@ $(INSTALLED): pyproject.toml .ci/constraints.txt
 demo: setup
 	$(BIN)/python scripts/demo.py --output $(DEMO)
 
+# One thread a process: the tests run side by side.
 test: setup
-	$(BIN)/python -m pytest --cov --cov-report=term
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --cov --cov-report=term
 
 # The long forms that `make test` leaves out: about five minutes.
 soak: setup
-	$(BIN)/python -m pytest -m soak --durations=0
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 -m soak --durations=0
 
 check: setup
 	$(BIN)/ruff check .
