@@ -259,7 +259,7 @@ def translate(
             found = translate_with_alignment(translator, *next(lines))
             assert found.alignment is not None
             rows = [*found.tokens, EOS_LABEL][: len(found.alignment)]
-            with naming(attention):
+            with naming(attention, attention.parent):
                 draw_heatmap(found.alignment.double().numpy(), [*found.src_tokens, EOS_LABEL], rows, attention)
             file.write(found.text + "\n")
             _say(f"attention: {attention}")
@@ -349,6 +349,19 @@ def evaluate(
             file.write(f"{score.name} {score.value:.2f}    {score.signature}\n")
 
 
+@app.command()
+def attentions() -> None:
+    """List every attention mechanism: name, class of work, what it is, paper, limits.
+
+    Example: nmt attentions
+    """
+    from nmt.model.attention.catalog import describe_mechanisms
+
+    text = describe_mechanisms()
+    with _opened_output(None) as file:
+        file.write(text)
+
+
 config_app = typer.Typer(help="Show, check and explain configs.", no_args_is_help=True)
 app.add_typer(config_app, name="config")
 
@@ -393,6 +406,14 @@ def config_schema() -> None:
         file.write(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")
 
 
+class _Ended(BaseException):
+    """Somebody asked the process to end: what it began is tidied up on the way out."""
+
+
+def _end(number: int, frame: object) -> NoReturn:
+    raise _Ended
+
+
 class _ReaderGone(Exception):
     """Whoever read our output has closed it."""
 
@@ -400,6 +421,7 @@ class _ReaderGone(Exception):
 def main() -> None:
     """Run a command; a user's error is one clear line and a non-zero exit code, never a traceback."""
     _use_utf8()
+    before = signal.signal(signal.SIGTERM, _end)
     if sys.stderr is None:  # closed by the caller, and progress bars cannot do without
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
@@ -409,6 +431,8 @@ def main() -> None:
         sys.exit(code)
     except NmtError as error:
         _fail(str(error), 1)
+    except _Ended:
+        _fail("ended by SIGTERM; what was finished before is still there", 128 + signal.SIGTERM)
     except (KeyboardInterrupt, typer.Abort):
         _fail("interrupted; what was finished before is still there", 128 + signal.SIGINT)
     except _ReaderGone:
@@ -429,6 +453,8 @@ def main() -> None:
             raise
         show()
         sys.exit(getattr(error, "exit_code", 2))
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _use_utf8() -> None:

@@ -219,6 +219,8 @@ def locked(directory: Path, started: str = ".", complete: str = ".") -> Iterator
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
     try:
+        with naming(directory, path):
+            path.touch()  # where nothing can be written, the lock would only wait
         lock.acquire(timeout=0)
     except Timeout:
         raise DataError(f"{directory}: in use by another command{_holder(path)}; wait for it to end") from None

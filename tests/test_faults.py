@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Project, call
+from conftest import Cli, Project, call
 
 COMMAND = [sys.executable, "-m", "nmt"]
 SHORT = ["--set", "train.max_updates=2"]
@@ -429,3 +429,22 @@ def test_data_that_cannot_be_read(
     (line,) = errors(capsys.readouterr().err)
     assert words in line
     assert tree() == before
+
+
+def test_a_command_that_is_asked_to_end_tidies_up(here: Project) -> None:
+    os.mkfifo("endless.tsv")
+    command = [*COMMAND, "preprocess", "--config", str(here.config), "--source", "endless.tsv", "-o", "new/data"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process, Path("endless.tsv").open("w") as pipe:
+        pipe.write("a b\tb a\n")
+        pipe.flush()
+        wait_for(Path("new/.data.lock"))
+        process.terminate()
+        _, err = process.communicate()
+    assert process.returncode == 143
+    assert err == "nmt: error: ended by SIGTERM; what was finished before is still there\n"
+    assert not Path("new").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_named(cli: Cli, here: Project) -> None:
+    found = cli("preprocess", "--config", here.config, "-o", "/proc/data")
+    assert (found.code, errors(found.err)) == (1, ["nmt: error: /proc/data: No such file or directory"])

@@ -65,6 +65,7 @@ def map_chunks(work: Callable[[In], Out], chunks: Iterable[In], workers: int) ->
 def _follow_parent() -> None:
     """Leave Ctrl-C to the parent, and end when it has ended, whatever ended it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
 
     def end() -> None:

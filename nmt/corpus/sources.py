@@ -500,9 +500,11 @@ def _lines(path: Path, first_lines: int | None) -> Iterator[bytes]:
 
 
 def _check_encoding(path: Path, line: bytes) -> None:
-    """Refuse UTF-16 and UTF-32, which have zero bytes or a byte order mark of their own."""
+    """Refuse UTF-16 and UTF-32, which have zero bytes or a byte order mark of their own, and line ends of CR alone."""
     if line.startswith((b"\xff\xfe", b"\xfe\xff")) or line.count(b"\0") * 4 > len(line):
         raise DataError(f"{path}: looks like UTF-16; convert it: iconv -f UTF-16 -t UTF-8")
+    if line.rstrip(b"\r\n").count(b"\r") > 1:
+        raise DataError(f"{path}: lines end in a carriage return alone; convert them: tr '\\r' '\\n'")
 
 
 @contextmanager

@@ -484,3 +484,9 @@ def test_exports_are_the_same_in_any_chunks(
     compare_chunks(source, block, 1)
     assert pairs == [Pair(f"e{a}", f"d{b}") for a, b in linked if 1 <= a <= 4 and 10 <= b <= 12]
     assert report == LineReport(lines=7 + len(linked))
+
+
+def test_line_ends_of_carriage_returns_alone_are_named(tmp_path: Path) -> None:
+    (tmp_path / "old.tsv").write_bytes(b"a\tb\rc\td\re\tf\r")
+    with pytest.raises(DataError, match=r"old\.tsv: lines end in a carriage return alone; convert them: tr"):
+        read_pairs(open_corpus([tmp_path / "old.tsv"]).train)
