@@ -402,6 +402,31 @@ INVERSE = "train: {schedule: {name: inverse_sqrt}}"
         ),
         ("data: {cleaning: {min_length: 5, max_length: 4}}", "data.cleaning.min_length", "is above max_length"),
         ("data: {source: [a, b, c, d, e]}", "data.source", "takes 1, 2, 3, 4 or 6 files, found 5"),
+        *(
+            (
+                f"model: {{{part}: {{{name}: {value}{more}}}}}",
+                f"model.{part}.{name}",
+                f"{value} needs model.{part}.num_layers: 2 or more",
+            )
+            for part, name, value, more in (
+                ("encoder", "residual", "true", ""),
+                ("encoder", "layer_norm", "layers", ""),
+                ("decoder", "residual", "true", ""),
+                ("decoder", "layer_norm", "layers", ""),
+                ("decoder", "attend_from", "first", ""),
+                ("decoder", "context_to", "all", ", order: bahdanau"),
+            )
+        ),
+        (
+            "model: {decoder: {num_layers: 2, context_to: all}}",
+            "model.decoder.context_to",
+            "Luong order feeds nothing back without model.decoder.input_feeding: true; set that, or order: bahdanau",
+        ),
+        (
+            "model: {decoder: {readout: maxout}}",
+            "model.decoder.readout",
+            "maxout belongs to Bahdanau order; Luong order makes an attentional vector",
+        ),
     ],
 )
 def test_combinations_that_cannot_work_are_refused(tmp_path: Path, text: str, place: str, message: str) -> None:
@@ -422,6 +447,11 @@ def test_combinations_that_cannot_work_are_refused(tmp_path: Path, text: str, pl
         "train: {schedule: {name: inverse_sqrt, warmup: 10}}",
         "train: {teacher_forcing: {schedule: linear, updates: 5}}",
         "model: {decoder: {initial_state: backward}}",
+        "model: {encoder: {layer_norm: cell}, decoder: {layer_norm: cell}}",
+        "model: {encoder: {num_layers: 2, residual: true, layer_norm: layers}}",
+        "model: {decoder: {num_layers: 2, residual: true, layer_norm: layers, attend_from: first}}",
+        "model: {decoder: {num_layers: 2, input_feeding: true, context_to: all}}",
+        "model: {decoder: {num_layers: 2, order: bahdanau, attend_from: first, context_to: all, readout: maxout}}",
         "model: {attention: {score: none}}",
         "model: {attention: {score: concat, options: {size: 8}}}",
         "model: {attention: {score: additive, options: {size: null}}}",

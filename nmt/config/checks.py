@@ -77,6 +77,7 @@ def conflicts(config: Config) -> Iterator[Conflict]:
     """Combinations that cannot work."""
     data, model, text, train = config.data, config.model, config.text, config.train
     yield from _attention_conflicts(config)
+    yield from _depth_conflicts(config)
     if model.decoder.order == "bahdanau" and model.decoder.input_feeding:
         yield (
             _at("model.decoder.input_feeding", "model.decoder.order"),
@@ -112,6 +113,8 @@ def conflicts(config: Config) -> Iterator[Conflict]:
         )
     if data.cleaning.min_length > data.cleaning.max_length:
         yield _at("data.cleaning.min_length", "data.cleaning.max_length"), "is above max_length"
+    if data.columns[0] == data.columns[1]:
+        yield _at("data.columns"), f"takes two different columns, found {data.columns[0]} twice"
     if data.source and len(data.source) not in (1, 2, 3, 4, 6):
         yield _at("data.source"), f"takes 1, 2, 3, 4 or 6 files, found {len(data.source)}"
     algorithm = text.subword.algorithm if text.tokenizer == "subword" else None
@@ -127,7 +130,7 @@ def conflicts(config: Config) -> Iterator[Conflict]:
 
 
 def _attention_conflicts(config: Config) -> Iterator[Conflict]:
-    from nmt.model.attention import check_score  # the registry of scores knows which sizes each can take
+    from nmt.model.attention import check_attention, check_score  # which know what each mechanism can take
 
     encoder, decoder, attention = config.model.encoder, config.model.decoder, config.model.attention
     score, options, *sizes = _at(
@@ -137,15 +140,60 @@ def _attention_conflicts(config: Config) -> Iterator[Conflict]:
         "model.encoder.hidden_size",
         "model.encoder.bidirectional",
     )
+    key_size = encoder.hidden_size * (2 if encoder.bidirectional else 1)
+    head_size = attention.head_size or max(1, key_size // attention.heads)
     try:
         found = check_score(
-            attention.score, decoder.hidden_size, encoder.hidden_size * (2 if encoder.bidirectional else 1)
+            attention.score, *((head_size, head_size) if attention.heads > 1 else (decoder.hidden_size, key_size))
         )
     except ConfigError as error:
         yield (score, *sizes), str(error)
     else:
         for place, message in check_options(found, attention.options, options):
             yield (place, score, *sizes), message
+        for keys, message in check_attention(
+            found,
+            attention.score,
+            key_size=key_size,
+            heads=attention.heads,
+            head_size=attention.head_size,
+            window=attention.window.name,
+            normalizer=attention.normalizer.name,
+            temperature=attention.normalizer.temperature,
+            past=attention.past.name,
+            loss_weight=attention.past.loss_weight,
+            dropout=attention.dropout,
+        ):
+            yield (("model", "attention", *keys), score, *sizes), message
+
+
+_OF_MORE_LAYERS: tuple[tuple[str, str | bool], ...] = (
+    ("model.encoder.residual", True),
+    ("model.encoder.layer_norm", "layers"),
+    ("model.decoder.residual", True),
+    ("model.decoder.layer_norm", "layers"),
+    ("model.decoder.attend_from", "first"),
+    ("model.decoder.context_to", "all"),
+)
+
+
+def _depth_conflicts(config: Config) -> Iterator[Conflict]:
+    decoder = config.model.decoder
+    for key, value in _OF_MORE_LAYERS:
+        layers = f"{key.rpartition('.')[0]}.num_layers"
+        places = _at(key, layers)
+        if value_at(config, places[0]) == value and value_at(config, places[1]) == 1:
+            yield places, f"{str(value).lower()} needs {layers}: 2 or more"
+    if decoder.order == "luong" and decoder.context_to == "all" and not decoder.input_feeding:
+        yield (
+            _at("model.decoder.context_to", "model.decoder.input_feeding", "model.decoder.order"),
+            "Luong order feeds nothing back without model.decoder.input_feeding: true; set that, or order: bahdanau",
+        )
+    if decoder.order == "luong" and decoder.readout == "maxout":
+        yield (
+            _at("model.decoder.readout", "model.decoder.order"),
+            "maxout belongs to Bahdanau order; Luong order makes an attentional vector",
+        )
 
 
 def futile(config: Config) -> Iterator[Conflict]:

@@ -155,6 +155,10 @@ class EncoderSection(Section):
     hidden_size: Count = key(256, "size of a state, in each direction", unit="units")
     num_layers: Count = key(1, "recurrent layers, one on top of the other", unit="layers")
     bidirectional: bool = key(True, "read the sentence from both ends")
+    residual: bool = key(False, "each layer above the first adds to what it reads (Wu et al., 2016)")
+    layer_norm: Literal["none", "layers", "cell"] = key(
+        "none", "layers: on what layers above the first read; cell: inside each cell, slower (Ba et al., 2016)"
+    )
 
 
 class DecoderSection(Section):
@@ -172,15 +176,63 @@ class DecoderSection(Section):
         "what the first decoder state is made from: the encoder's backward state at the first word, its final "
         "states, or nothing",
     )
+    residual: bool = key(False, "each layer above the first adds to what it reads (Wu et al., 2016)")
+    layer_norm: Literal["none", "layers", "cell"] = key(
+        "none", "layers: on what layers above the first read; cell: inside each cell, slower (Ba et al., 2016)"
+    )
+    attend_from: Literal["top", "first"] = key("top", "layer that attends; first as in Wu et al. (2016)")
+    context_to: Literal["first", "all"] = key(
+        "first", "layers that read the context or, with input feeding, the attentional vector"
+    )
+    readout: Literal["plain", "maxout"] = key(
+        "plain", "Bahdanau order: tanh layer, or maxout (Bahdanau et al., 2015, A.2.2)"
+    )
+
+
+class WindowSection(Section):
+    """Which source positions a step may attend to (Luong et al., 2015, section 3)."""
+
+    name: Literal["global", "local_m", "local_p", "hard"] = key(
+        "global", "all positions; around the step's own; around a predicted one; one position, drawn in training"
+    )
+    radius: Count = key(10, "local windows: D, positions on each side", unit="tokens")
+
+
+class NormalizerSection(Section):
+    """From scores to weights."""
+
+    name: Literal["softmax", "sparsemax", "entmax15"] = key(
+        "softmax", "sparsemax and entmax15 give weights of exactly 0 (package entmax)"
+    )
+    temperature: Positive = key(1.0, "divides the scores: above 1 weights are more even", unit="1")
+
+
+class PastSection(Section):
+    """What the score sees of earlier steps; additive scores only."""
+
+    name: Literal["none", "coverage", "location"] = key(
+        "none", "coverage: the sum of all alignments so far; location: the last one, convolved"
+    )
+    loss_weight: Annotated[Number, Field(ge=0)] = key(0.0, "coverage: weight of its loss (See et al., 2017)", unit="1")
+    filters: Count = key(10, "location: features of a position", unit="features")
+    radius: Count = key(5, "location: positions on each side that a feature sees", unit="tokens")
 
 
 class AttentionSection(Section):
-    """Attention score: a registered name, `none`, or the dotted path of a class of one's own."""
+    """How the decoder reads the source; `nmt attentions` lists what there is."""
 
     score: Annotated[str, Field(min_length=1)] = key(
-        "general", "additive, concat, dot, general, none (fixed context) or the dotted path of a class"
+        "general",
+        "additive (= concat), dot, general, location, scaled_dot, cosine, none (fixed context) or the dotted path of a "
+        "class",
     )
     options: dict[str, Any] = key({}, "arguments of the score's class")
+    heads: Count = key(1, "several have projections of their own", unit="heads")
+    head_size: Count | None = key(None, "size of a head; null shares out the encoder states' units", unit="units")
+    window: WindowSection = WindowSection()
+    normalizer: NormalizerSection = NormalizerSection()
+    past: PastSection = PastSection()
+    dropout: Probability = key(0.0, "chance of leaving an attention weight out, in training", unit="probability")
 
 
 class InitializationSection(Section):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,12 @@ from nmt.model.attention import Attention, AttentionState, Memory
 from nmt.model.encoder import EncoderOutput
 from nmt.model.recurrent import RecurrentStack, RecurrentState
 from nmt.text.vocabulary import BOS_ID
+
+QueryLayer = Literal["top", "first"]
+ReadoutName = Literal["plain", "maxout"]
+
+QUERY_LAYERS = {"top": -1, "first": 0}
+"""Index of a layer."""
 
 
 class DecoderState(NamedTuple):
@@ -34,7 +40,7 @@ class DecoderState(NamedTuple):
 
         def pick(tensor: Tensor) -> Tensor:
             picked = tensor.flatten(0, 1).index_select(0, rows)
-            return picked.view(num_sentences, -1, *tensor.shape[2:])
+            return picked.view(num_sentences, len(rows) // max(1, num_sentences), *tensor.shape[2:])
 
         return DecoderState(
             tuple(part.index_select(1, rows) for part in self.recurrent),
@@ -111,37 +117,59 @@ class DecoderCell(nn.Module, ABC):
         return context.flatten(0, 1), alignment.flatten(0, 1), state
 
 
+class Maxout(nn.Module):
+    """The larger of each two neighbouring units (Goodfellow et al., 2013; Bahdanau et al., 2015, A.2.2)."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """[..., 2 * size] -> [..., size]."""
+        return inputs.view(*inputs.shape[:-1], -1, 2).amax(dim=-1)
+
+
 class BahdanauCell(DecoderCell):
     """Attend with the last state, then update (Bahdanau et al., 2015, section 3.1).
 
-    c_i = attend(s_{i-1});  s_i = f(s_{i-1}, y_{i-1}, c_i);  readout tanh(W [s_i; c_i; y_{i-1}]).
+    c_i = attend(s_{i-1});  s_i = f(s_{i-1}, y_{i-1}, c_i);  readout tanh(W [s_i; c_i; y_{i-1}]), or the maxout of
+    U s_i + V y_{i-1} + C c_i (appendix A.2.2, there with s_{i-1}; eq. 4 has s_i), where W is U, V and C side by side.
 
     Args:
         recurrent: Layers whose extra input is the context.
-        attention: Attention whose query is a state of the top layer.
+        attention: Attention whose query is a state of one layer, before any residual connection adds to it.
         embedding_size: Size of a target embedding.
         readout_size: Size of the vector before the output layer.
+        readout: `plain` (tanh) or `maxout`.
+        attend_from: Layer whose state is the query; `first` as in Wu et al. (2016, section 3).
     """
 
     def __init__(
-        self, recurrent: RecurrentStack, attention: Attention, *, embedding_size: int, readout_size: int
+        self,
+        recurrent: RecurrentStack,
+        attention: Attention,
+        *,
+        embedding_size: int,
+        readout_size: int,
+        readout: ReadoutName = "plain",
+        attend_from: QueryLayer = "top",
     ) -> None:
         super().__init__()
         self.recurrent = recurrent
         self.attention = attention
-        self.output = nn.Linear(recurrent.hidden_size + attention.context_size + embedding_size, readout_size)
+        self.query_layer = QUERY_LAYERS[attend_from]
+        size = recurrent.hidden_size + attention.context_size + embedding_size
+        self.output = nn.Linear(size, 2 * readout_size if readout == "maxout" else readout_size)
+        self.activation = Maxout() if readout == "maxout" else nn.Tanh()
 
     def step(self, projected: Tensor, memory: Memory, state: DecoderState) -> StepOutput:
         """Attend, then update."""
-        query = state.recurrent[0][-1]  # s_{i-1} of the top layer
+        query = state.recurrent[0][self.query_layer]  # s_{i-1}
         context, alignment, attention_state = self.attend(query, memory, state.attention)
-        hidden, recurrent = self.recurrent.step(projected, context, state.recurrent)
-        features = torch.cat([hidden, context], dim=-1)
+        outputs, recurrent = self.recurrent.step(projected, context, state.recurrent)
+        features = torch.cat([outputs[-1], context], dim=-1)
         return StepOutput(features, alignment, DecoderState(recurrent, state.fed, attention_state))
 
     def readout(self, features: Tensor, embedded: Tensor) -> Tensor:
-        """tanh(W [s; c; y])."""
-        return torch.tanh(self.output(torch.cat([features, embedded], dim=-1)))
+        """tanh(W [s; c; y] + b), or maxout(W [s; c; y] + b)."""
+        readout: Tensor = self.activation(self.output(torch.cat([features, embedded], dim=-1)))
+        return readout
 
 
 class LuongCell(DecoderCell):
@@ -152,42 +180,51 @@ class LuongCell(DecoderCell):
 
     Args:
         recurrent: Layers; with input feeding their extra input is the attentional vector.
-        attention: Attention whose query is a state of the top layer.
+        attention: Attention whose query is the output of one layer.
         readout_size: Size of the attentional vector.
         input_feeding: Feed the attentional vector back.
+        attend_from: Layer whose output is the query; `first` needs a stack that gives the outputs of every layer. The
+            attentional vector is made from the top layer's in either case.
     """
 
     def __init__(
-        self, recurrent: RecurrentStack, attention: Attention, *, readout_size: int, input_feeding: bool
+        self,
+        recurrent: RecurrentStack,
+        attention: Attention,
+        *,
+        readout_size: int,
+        input_feeding: bool,
+        attend_from: QueryLayer = "top",
     ) -> None:
         super().__init__()
         self.recurrent = recurrent
         self.attention = attention
+        self.query_layer = QUERY_LAYERS[attend_from]
         self.input_feeding = input_feeding
         self.fed_size = readout_size if input_feeding else 0
         self.output = nn.Linear(recurrent.hidden_size + attention.context_size, readout_size, bias=False)
 
     @property
     def parallel(self) -> bool:
-        """Without feedback the recurrence, the attention and the readout are one call each."""
-        return not self.input_feeding and not self.attention.reads_own_past
+        """Without feedback the recurrence and the readout are one call each; so is an attention without a past."""
+        return not self.input_feeding
 
     def step(self, projected: Tensor, memory: Memory, state: DecoderState) -> StepOutput:
         """Update, then attend."""
         fed = state.fed if self.input_feeding else None
-        hidden, recurrent = self.recurrent.step(projected, fed, state.recurrent)
-        context, alignment, attention_state = self.attend(hidden, memory, state.attention)
-        features = torch.cat([context, hidden], dim=-1)
+        outputs, recurrent = self.recurrent.step(projected, fed, state.recurrent)
+        context, alignment, attention_state = self.attend(outputs[self.query_layer], memory, state.attention)
+        features = torch.cat([context, outputs[-1]], dim=-1)
         if self.input_feeding:
             features = torch.tanh(self.output(features))
         new_fed = features if self.input_feeding else state.fed
         return StepOutput(features, alignment, DecoderState(recurrent, new_fed, attention_state))
 
     def sequence(self, embedded: Tensor, memory: Memory, state: DecoderState) -> tuple[Tensor, Tensor]:
-        """The recurrence over all positions, then one attention for all of them."""
-        hidden, _ = self.recurrent(embedded, state.recurrent)
-        context, alignment, _ = self.attention.attend(hidden, memory, state.attention)
-        return torch.cat([context, hidden], dim=-1), alignment
+        """The recurrence over all positions, then attention for all of them."""
+        outputs, _ = self.recurrent(embedded, state.recurrent)
+        context, alignment = self.attention.attend_all(outputs[self.query_layer], memory, state.attention)
+        return torch.cat([context, outputs[-1]], dim=-1), alignment
 
     def readout(self, features: Tensor, embedded: Tensor) -> Tensor:
         """tanh(W_c [c; h]); with input feeding the step has computed it already."""

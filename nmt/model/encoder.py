@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.model.recurrent import CellName, RecurrentStack
+from nmt.model.recurrent import CellName, Connection, LayerNormPlace, RecurrentStack, single_layer
 
 
 class EncoderOutput(NamedTuple):
@@ -40,6 +40,8 @@ class Encoder(nn.Module):
         num_layers: Layers; each reads both directions of the one below.
         bidirectional: Read from both ends.
         dropout: On embeddings and between layers.
+        residual: Add to the output of each layer above the first, both directions side by side, what it read.
+        layer_norm: Normalise what each layer above the first reads (`layers`), or inside the cells (`cell`).
     """
 
     def __init__(
@@ -51,15 +53,21 @@ class Encoder(nn.Module):
         num_layers: int = 1,
         bidirectional: bool = True,
         dropout: float = 0.0,
+        residual: bool = False,
+        layer_norm: LayerNormPlace = "none",
     ) -> None:
         super().__init__()
         self.embedding = embedding
-        self.dropout = nn.Dropout(dropout)
         directions = 2 if bidirectional else 1
         self.output_size = directions * hidden_size
         sizes = [embedding.embedding_dim] + [self.output_size] * (num_layers - 1)
         self.layers = nn.ModuleList(
-            nn.ModuleList(RecurrentStack(cell, size, hidden_size) for _ in range(directions)) for size in sizes
+            nn.ModuleList(single_layer(cell, size, hidden_size, layer_norm) for _ in range(directions))
+            for size in sizes
+        )
+        self.connections = nn.ModuleList(
+            Connection(size, residual=residual and above, layer_norm=layer_norm == "layers" and above, dropout=dropout)
+            for size, above in zip(sizes, [False] + [True] * (num_layers - 1), strict=True)
         )
 
     def forward(self, src: Tensor, lengths: Tensor) -> EncoderOutput:
@@ -75,13 +83,13 @@ class Encoder(nn.Module):
         # Place of each token when the sentence, not its padding, is reversed; its own inverse.
         reverse = torch.where(mask, lengths.unsqueeze(1) - 1 - positions, positions).unsqueeze(2)
         outputs = self.embedding(src)
-        for layer in self.layers:
-            inputs = self.dropout(outputs)
+        for layer, connection in zip(self.layers, self.connections, strict=True):
+            inputs = connection.enter(outputs)  # type: ignore[operator]
             directions = [_run(layer[0], inputs)]  # type: ignore[index]
             if len(layer) == 2:  # type: ignore[arg-type]
                 backward = _run(layer[1], inputs.take_along_dim(reverse, dim=1))  # type: ignore[index]
                 directions.append(backward.take_along_dim(reverse, dim=1))
-            outputs = torch.cat(directions, dim=-1) * mask.unsqueeze(2)
+            outputs = connection.leave(outputs, torch.cat(directions, dim=-1)) * mask.unsqueeze(2)  # type: ignore[operator]
         last = (lengths - 1).view(-1, 1, 1)
         hidden_size = directions[0].size(-1)
         final = [outputs[..., :hidden_size].take_along_dim(last, dim=1).squeeze(1)]
@@ -92,6 +100,6 @@ class Encoder(nn.Module):
 
 def _run(stack: nn.Module, inputs: Tensor) -> Tensor:
     assert isinstance(stack, RecurrentStack)
-    outputs, _ = stack(inputs, stack.zero_state(inputs.size(0), inputs))
+    (outputs,), _ = stack(inputs, stack.zero_state(inputs.size(0), inputs))
     assert isinstance(outputs, Tensor)
     return outputs

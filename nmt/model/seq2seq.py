@@ -18,7 +18,7 @@ from nmt.model.decoder import (
     WordChooser,
 )
 from nmt.model.encoder import Encoder, EncoderOutput
-from nmt.model.recurrent import GATES, RecurrentStack
+from nmt.model.recurrent import GATES, NormalizedLayer, build_stack
 from nmt.text.vocabulary import PAD_ID
 
 
@@ -35,7 +35,7 @@ class Seq2Seq(nn.Module):
         encoded: EncoderOutput = self.encoder(src, lengths)
         return encoded
 
-    def forward(self, batch: Batch, choose: WordChooser | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: Batch, choose: WordChooser | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Log-odds of every word at every real target position.
 
         Args:
@@ -43,12 +43,14 @@ class Seq2Seq(nn.Module):
             choose: Decides what each decoder step is fed; None means always the reference.
 
         Returns:
-            Logits [N, V] and the words they should predict [N]; N counts target tokens without padding.
+            Logits [N, V], the words they should predict [N], and what attention adds to their summed loss, a scalar;
+            N counts target tokens without padding.
         """
         output: DecoderOutput = self.decoder(batch.tgt_in, self.encode(batch.src, batch.src_lengths), choose)
         real = (batch.tgt_out != PAD_ID).flatten().nonzero().squeeze(1)
         readouts = output.readouts.flatten(0, 1).index_select(0, real)
-        return self.decoder.logits(readouts), batch.tgt_out.flatten().index_select(0, real)
+        penalty = self.decoder.cell.attention.penalty(output.alignments).flatten().index_select(0, real).sum()
+        return self.decoder.logits(readouts), batch.tgt_out.flatten().index_select(0, real), penalty
 
     @property
     def device(self) -> torch.device:
@@ -75,22 +77,61 @@ def build_model(config: ModelSection, src_size: int, tgt_size: int) -> Seq2Seq:
         num_layers=config.encoder.num_layers,
         bidirectional=config.encoder.bidirectional,
         dropout=dropout,
+        residual=config.encoder.residual,
+        layer_norm=config.encoder.layer_norm,
     )
     part = config.decoder
+    chosen = config.attention
     attention = build_attention(
-        config.attention.score, part.hidden_size, encoder.output_size, dict(config.attention.options)
+        chosen.score,
+        part.hidden_size,
+        encoder.output_size,
+        chosen.options,
+        heads=chosen.heads,
+        head_size=chosen.head_size,
+        window=chosen.window.name,
+        radius=chosen.window.radius,
+        normalizer=chosen.normalizer.name,
+        temperature=chosen.normalizer.temperature,
+        past=chosen.past.name,
+        loss_weight=chosen.past.loss_weight,
+        filters=chosen.past.filters,
+        past_radius=chosen.past.radius,
+        dropout=chosen.dropout,
     )
     # With tied weights the output layer is the embedding, so the readout has the embedding's size.
     readout_size = part.hidden_size if config.tying == "none" else embedding_size
     fed = {"bahdanau": attention.context_size, "luong": readout_size if part.input_feeding else 0}[part.order]
-    recurrent = RecurrentStack(
-        part.cell, embedding_size, part.hidden_size, part.num_layers, extra_size=fed, dropout=dropout
+    recurrent = build_stack(
+        part.cell,
+        embedding_size,
+        part.hidden_size,
+        part.num_layers,
+        extra_size=fed,
+        dropout=dropout,
+        residual=part.residual,
+        layer_norm=part.layer_norm,
+        extra_to_all=part.context_to == "all",
+        every_output=part.attend_from == "first",
     )
     cell: DecoderCell
     if part.order == "bahdanau":
-        cell = BahdanauCell(recurrent, attention, embedding_size=embedding_size, readout_size=readout_size)
+        cell = BahdanauCell(
+            recurrent,
+            attention,
+            embedding_size=embedding_size,
+            readout_size=readout_size,
+            readout=part.readout,
+            attend_from=part.attend_from,
+        )
     else:
-        cell = LuongCell(recurrent, attention, readout_size=readout_size, input_feeding=part.input_feeding)
+        cell = LuongCell(
+            recurrent,
+            attention,
+            readout_size=readout_size,
+            input_feeding=part.input_feeding,
+            attend_from=part.attend_from,
+        )
     output = nn.Linear(readout_size, tgt_size)
     if config.tying != "none":
         output.weight = tgt_embedding.weight
@@ -106,7 +147,7 @@ def initialize(model: nn.Module, config: InitializationSection) -> None:
 
     `uniform`: every weight from U(-scale, scale), as Luong et al. (2015, section 4.1). `xavier`: embeddings as in
     `uniform`, matrices by Glorot & Bengio (2010), a gate at a time. In both, biases are 0 but for an LSTM's forget
-    gate, and the embedding of PAD is 0.
+    gate, gains of layer normalisation are 1, and the embedding of PAD is 0.
     """
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):
@@ -114,11 +155,22 @@ def initialize(model: nn.Module, config: InitializationSection) -> None:
                 parameter.zero_()
                 if isinstance(module, nn.LSTM) and name.startswith("bias_ih"):
                     parameter[module.hidden_size : 2 * module.hidden_size] = config.forget_bias
+            elif isinstance(module, nn.LayerNorm):
+                parameter.fill_(1)
             elif config.scheme == "xavier" and parameter.dim() == 2 and not isinstance(module, nn.Embedding):
-                for gate in parameter.chunk(GATES[module.mode.lower()] if isinstance(module, nn.LSTM | nn.GRU) else 1):
+                for gate in parameter.chunk(_num_gates(module)):
                     nn.init.xavier_uniform_(gate)
             else:
                 parameter.uniform_(-config.scale, config.scale)
     for module in model.modules():
         if isinstance(module, nn.Embedding) and module.padding_idx is not None:
             module.weight[module.padding_idx] = 0
+        if isinstance(module, NormalizedLayer) and module.cell == "lstm":
+            module.input_norms[0].bias[module.hidden_size : 2 * module.hidden_size] = config.forget_bias
+
+
+def _num_gates(module: nn.Module) -> int:
+    """Matrices that lie one below the other in each of a module's weights."""
+    if isinstance(module, nn.LSTM | nn.GRU):
+        return GATES[module.mode.lower()]
+    return GATES[module.cell] if isinstance(module, NormalizedLayer) else 1

@@ -136,9 +136,9 @@ def train_step(
         on_device = batch.to(model.device)
         choose = draw_choices(config.teacher_forcing, update, on_device.tgt_in)
         with autocast(model.device, config.precision):
-            logits, targets = model(on_device, choose)
-            loss = cross_entropy(logits, targets, config.label_smoothing)
-        (loss / num_tokens).backward()  # type: ignore[no-untyped-call]
+            logits, targets, penalty = model(on_device, choose)
+            loss = cross_entropy(logits, targets, config.label_smoothing) + penalty
+        (loss / num_tokens).backward()
         total += loss.detach()
     limit = math.inf if config.optimizer.clip_norm is None else config.optimizer.clip_norm
     norm = nn.utils.clip_grad_norm_(model.parameters(), limit)
@@ -155,7 +155,7 @@ def mean_loss(model: Seq2Seq, pairs: EncodedPairs, batch_size: int = 64) -> floa
     training = model.training
     model.eval()
     for batch in iterate_batches(pairs, plan):
-        logits, targets = model(batch.to(model.device))
+        logits, targets, _ = model(batch.to(model.device))
         total += cross_entropy(logits, targets).cpu()
         tokens += batch.num_tokens
     model.train(training)

@@ -15,10 +15,17 @@ from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 SRC_SIZE = 9
 
 
+MECHANISMS = {
+    "coverage": AttentionSection(score="additive", past={"name": "coverage"}),
+    "location_features": AttentionSection(score="additive", past={"name": "location", "filters": 2, "radius": 1}),
+    "local_m": AttentionSection(window={"name": "local_m", "radius": 1}),
+}
+
+
 class Variant(NamedTuple):
     order: str
     input_feeding: bool
-    score: str
+    attention: str  # a mechanism of the table above, or a score
     cell: str
     num_layers: int
     tying: str = "none"
@@ -32,6 +39,9 @@ VARIANTS = [
     Variant("bahdanau", False, "general", "lstm", 2),
     Variant("luong", False, "none", "gru", 2),
     Variant("bahdanau", False, "none", "lstm", 1),
+    Variant("bahdanau", False, "coverage", "gru", 1),
+    Variant("luong", True, "local_m", "lstm", 1),
+    Variant("luong", False, "location_features", "gru", 1),
 ]
 
 EACH_VARIANT = pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: "-".join(map(str, variant)))
@@ -51,7 +61,7 @@ def random_model(variant: Variant, seed: int, tgt_size: int, spread: float = 1.5
             order=variant.order,
             input_feeding=variant.input_feeding,
         ),
-        attention=AttentionSection(score=variant.score),
+        attention=MECHANISMS.get(variant.attention) or AttentionSection(score=variant.attention),
     )
     torch.manual_seed(seed)
     model = build_model(config, SRC_SIZE, tgt_size).double()
@@ -80,7 +90,7 @@ def teacher_forced(model: Seq2Seq, source: Tensor, targets: list[list[int]]) -> 
         indices=torch.arange(len(targets)),
         num_tokens=sum(len(ids) + 1 for ids in targets),
     )
-    logits, words = model(batch)
+    logits, words, _ = model(batch)
     log_probs = logits.log_softmax(dim=-1)[torch.arange(len(words)), words]
     return [float(part.sum()) for part in log_probs.split([len(ids) + 1 for ids in targets])]
 
@@ -140,7 +150,7 @@ COMPLETE = [list(ids) for length in range(LONGEST) for ids in itertools.product(
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 2.5])
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("variant", [VARIANTS[0], VARIANTS[1], VARIANTS[3], VARIANTS[6]], ids=lambda v: v.order)
+@pytest.mark.parametrize("variant", [*VARIANTS[:2], VARIANTS[3], *VARIANTS[6:9]], ids=lambda v: f"{v.order}-{v.attention}")
 def test_a_beam_as_wide_as_the_space_is_brute_force(variant: Variant, seed: int, length_penalty: float) -> None:
     model = random_model(variant, seed, 6)
     src, lengths = random_sources(3, seed)
@@ -276,7 +286,7 @@ def test_a_translation_depends_on_its_sentence_alone(variant: Variant, beam_size
     padded = search(nn.functional.pad(src, (0, 5), value=PAD_ID), lengths)
     order = torch.randperm(12, generator=torch.Generator().manual_seed(0))
     shuffled = search(src[order], lengths[order])
-    attends = variant.score != "none"
+    attends = variant.attention != "none"
     for row, length in enumerate(lengths.tolist()):
         (expected,) = alone[row]
         same(together[row], expected, length, attends)
@@ -382,7 +392,7 @@ def test_alignments_have_a_row_a_token_and_a_column_a_source_token(variant: Vari
             assert alignment is not None
             assert alignment.shape == (len(hypothesis.ids) + is_complete(hypothesis), length)
             assert (alignment >= 0).all()
-            if variant.score == "none":
+            if variant.attention == "none":
                 assert (alignment == 0).all()
                 assert min(hypothesis.attended) >= length
             else:
@@ -390,8 +400,9 @@ def test_alignments_have_a_row_a_token_and_a_column_a_source_token(variant: Vari
                 assert hypothesis.attended == alignment.argmax(dim=1).tolist()
 
 
-def test_alignments_follow_their_hypothesis_through_the_beam() -> None:
-    model = random_model(VARIANTS[3], 8, 12)
+@pytest.mark.parametrize("variant", [VARIANTS[3], *VARIANTS[7:]], ids=lambda variant: variant.attention)
+def test_alignments_follow_their_hypothesis_through_the_beam(variant: Variant) -> None:
+    model = random_model(variant, 8, 12)
     src, lengths = random_sources(5, 8)
     found = beam_search(
         model, src, lengths, beam_size=6, length_penalty=1.0, max_length=10, n_best=6, with_alignment=True

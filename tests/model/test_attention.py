@@ -24,8 +24,9 @@ SIZE = 4
 
 
 def random_attention(name: str, query_size: int = SIZE, key_size: int = SIZE, seed: int = 0) -> Attention:
+    score = check_score(name, query_size, key_size)
     torch.manual_seed(seed)
-    attention = build_attention(name, query_size, key_size).double()
+    attention = build_attention(name, query_size, key_size, score.example if score else None).double()
     with torch.no_grad():
         for parameter in attention.parameters():
             parameter.uniform_(-1, 1)

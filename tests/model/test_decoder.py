@@ -1,5 +1,5 @@
 import itertools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from nmt.batching import Batch, pad
 from nmt.config import AttentionSection, DecoderSection, EncoderSection, ModelSection
-from nmt.model.attention import score_names
+from nmt.model.attention import check_score, score_names
 from nmt.model.decoder import BahdanauCell, DecoderState, LuongCell
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
@@ -18,10 +18,31 @@ SOURCES = [[4, 5, 6], [7], [8, 4, 4, 5], []]
 TARGETS = [[4, 5], [6, 7, 4, 4], [], [5]]
 
 
+MECHANISMS = {
+    "local_m": AttentionSection(score="dot", window={"name": "local_m", "radius": 1}),
+    "local_p": AttentionSection(window={"name": "local_p", "radius": 1}),
+    "hard": AttentionSection(window={"name": "hard"}),
+    "coverage": AttentionSection(score="additive", past={"name": "coverage"}),
+    "location_features": AttentionSection(
+        score="concat", past={"name": "location", "filters": 2, "radius": 1}, window={"name": "local_m", "radius": 1}
+    ),
+    "heads": AttentionSection(score="additive", heads=2, window={"name": "local_m", "radius": 2}),
+    "sparsemax": AttentionSection(normalizer={"name": "sparsemax", "temperature": 0.5}),
+}
+
+
+def attention_section(name: str) -> AttentionSection:
+    """A mechanism of the table above, or a score by itself."""
+    if name in MECHANISMS:
+        return MECHANISMS[name]
+    score = check_score(name, 4, 4)
+    return AttentionSection(score=name, options=dict(score.example) if score else {})
+
+
 class Variant(NamedTuple):
     order: str
     input_feeding: bool
-    score: str
+    attention: str
     cell: str
     num_layers: int
     initial_state: str
@@ -34,13 +55,14 @@ VARIANTS = [
         ORDERS, [*score_names(), "none"], ("gru", "lstm"), (1, 2), ("backward", "final", "zeros")
     )
 ]
+VARIANTS += [Variant(*order, name, "lstm", 2, "final") for order, name in itertools.product(ORDERS, MECHANISMS)]
 
 
-def variant(order: str, input_feeding: bool = False, score: str = "general", cell: str = "lstm") -> Variant:
-    return Variant(order, input_feeding, score, cell, 1, "backward")
+def variant(order: str, input_feeding: bool = False, attention: str = "general", cell: str = "lstm") -> Variant:
+    return Variant(order, input_feeding, attention, cell, 1, "backward")
 
 
-def random_model(choice: Variant, tying: str = "none") -> Seq2Seq:
+def random_model(choice: Variant, tying: str = "none", **depth: Any) -> Seq2Seq:
     """A float64 model whose every weight and bias is drawn from U(-1, 1)."""
     config = ModelSection(
         embedding_size=3,
@@ -54,15 +76,16 @@ def random_model(choice: Variant, tying: str = "none") -> Seq2Seq:
             order=choice.order,
             input_feeding=choice.input_feeding,
             initial_state=choice.initial_state,
+            **depth,
         ),
-        attention=AttentionSection(score=choice.score),
+        attention=attention_section(choice.attention),
     )
     torch.manual_seed(0)
     model = build_model(config, SRC_SIZE, TGT_SIZE).double()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.uniform_(-1, 1)
-    return model
+    return model.eval()
 
 
 def make_batch(src: list[list[int]], tgt: list[list[int]], src_padding: int = 0, tgt_padding: int = 0) -> Batch:
@@ -103,7 +126,7 @@ def test_teacher_forcing_is_repeated_steps(choice: Variant) -> None:
 def test_a_padded_batch_is_its_sentences_one_by_one(choice: Variant) -> None:
     model = random_model(choice)
     with torch.no_grad():
-        logits, words = model(make_batch(SOURCES, TARGETS, src_padding=3, tgt_padding=2))
+        logits, words, _ = model(make_batch(SOURCES, TARGETS, src_padding=3, tgt_padding=2))
     expected = [by_steps(model, make_batch([src], [tgt]))[0][0] for src, tgt in zip(SOURCES, TARGETS, strict=True)]
     assert words.tolist() == [word for tgt in TARGETS for word in [*tgt, EOS_ID]]
     torch.testing.assert_close(logits, torch.cat(expected), rtol=0, atol=1e-10)
@@ -115,8 +138,8 @@ def test_choosing_the_reference_is_teacher_forcing(order: str, input_feeding: bo
     model = random_model(variant(order, input_feeding), tying)
     batch = make_batch(SOURCES, TARGETS)
     with torch.no_grad():
-        logits, words = model(batch)
-        chosen, chosen_words = model(batch, lambda position, logits: batch.tgt_in[:, position])
+        logits, words, _ = model(batch)
+        chosen, chosen_words, _ = model(batch, lambda position, logits: batch.tgt_in[:, position])
     torch.testing.assert_close(chosen, logits, rtol=0, atol=1e-10)
     assert torch.equal(chosen_words, words)
 
@@ -241,7 +264,7 @@ def arrays(module: nn.Module) -> dict[str, np.ndarray]:
 
 def test_a_step_of_bahdanau() -> None:
     """Bahdanau et al., 2015, section 3.1, eq. 4-6 and A.1.2: attend with s_{i-1}, then update."""
-    model = random_model(variant("bahdanau", score="additive", cell="gru"))
+    model = random_model(variant("bahdanau", attention="additive", cell="gru"))
     batch = make_batch([SOURCES[0]], [[5]])
     encoded = model.encode(batch.src, batch.src_lengths)
     memory, state = model.decoder.start(encoded)
@@ -290,13 +313,13 @@ def test_a_step_of_luong(input_feeding: bool) -> None:
         np.testing.assert_allclose(logits[0].detach().numpy(), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("score", [*score_names(), "none"])
-def test_only_luong_without_feeding_needs_no_loop(score: str) -> None:
+@pytest.mark.parametrize("attention", [*score_names(), "none", *MECHANISMS])
+def test_only_luong_without_feeding_needs_no_loop(attention: str) -> None:
     for order, input_feeding in ORDERS:
-        cell = random_model(variant(order, input_feeding, score)).decoder.cell
+        cell = random_model(variant(order, input_feeding, attention)).decoder.cell
         assert isinstance(cell, BahdanauCell if order == "bahdanau" else LuongCell)
-        expected = order == "luong" and not input_feeding and not cell.attention.reads_own_past
-        assert cell.parallel is expected
+        assert cell.parallel is (order == "luong" and not input_feeding)
+        assert cell.attention.reads_own_past is (attention in ("coverage", "location_features"))
 
 
 def test_a_cell_that_needs_a_loop_refuses_the_whole_sequence() -> None:
@@ -305,3 +328,135 @@ def test_a_cell_that_needs_a_loop_refuses_the_whole_sequence() -> None:
     memory, state = model.decoder.start(model.encode(batch.src, batch.src_lengths))
     with pytest.raises(TypeError, match="loop"):
         model.decoder.cell.sequence(model.decoder.embedding(batch.tgt_in), memory, state)
+
+
+DEPTHS: list[dict[str, Any]] = [
+    {"residual": True},
+    {"layer_norm": "layers"},
+    {"layer_norm": "cell"},
+    {"attend_from": "first"},
+    {"context_to": "all"},
+    {"readout": "maxout"},
+    {"residual": True, "layer_norm": "layers", "attend_from": "first"},
+    {"residual": True, "layer_norm": "cell", "attend_from": "first", "context_to": "all"},
+]
+DEEP_VARIANTS = [
+    (Variant(*order, "general", cell, 3, "backward"), depth)
+    for order in ORDERS
+    for cell in ("gru", "lstm")
+    for depth in DEPTHS
+    if not ("readout" in depth and order[0] == "luong") and not ("context_to" in depth and order == ("luong", False))
+]
+DEEP = pytest.mark.parametrize(
+    ("choice", "depth"),
+    DEEP_VARIANTS,
+    ids=lambda part: "-".join(map(str, part.values() if isinstance(part, dict) else part)),
+)
+
+
+@DEEP
+def test_teacher_forcing_of_deep_decoders_is_repeated_steps(choice: Variant, depth: dict[str, Any]) -> None:
+    model = random_model(choice, **depth)
+    batch = make_batch(SOURCES, TARGETS)
+    logits, alignments = by_steps(model, batch)
+    with torch.no_grad():
+        output = model.decoder(batch.tgt_in, model.encode(batch.src, batch.src_lengths))
+        torch.testing.assert_close(model.decoder.logits(output.readouts), logits, rtol=0, atol=1e-10)
+    torch.testing.assert_close(output.alignments, alignments, rtol=0, atol=1e-10)
+    assert model.decoder.cell.parallel is (choice.order == "luong" and not choice.input_feeding)
+
+
+@DEEP
+def test_a_padded_batch_of_deep_decoders_is_its_sentences_one_by_one(choice: Variant, depth: dict[str, Any]) -> None:
+    model = random_model(choice, **depth)
+    with torch.no_grad():
+        logits = model(make_batch(SOURCES, TARGETS, src_padding=3, tgt_padding=2))[0]
+    expected = [by_steps(model, make_batch([src], [tgt]))[0][0] for src, tgt in zip(SOURCES, TARGETS, strict=True)]
+    torch.testing.assert_close(logits, torch.cat(expected), rtol=0, atol=1e-10)
+
+
+@DEEP
+def test_every_weight_of_a_deep_decoder_gets_a_gradient(choice: Variant, depth: dict[str, Any]) -> None:
+    model = random_model(choice, **depth)
+    logits, words = model(make_batch(SOURCES, TARGETS))[:2]
+    nn.functional.cross_entropy(logits, words).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert (parameter.grad != 0).any(), name
+
+
+def test_a_step_of_a_deep_bahdanau_decoder() -> None:
+    """Wu et al., 2016, section 3: the first layer attends, every layer reads the context, outputs add up."""
+    choice = Variant("bahdanau", False, "general", "gru", 3, "backward")
+    model = random_model(choice, residual=True, attend_from="first", context_to="all")
+    batch = make_batch([SOURCES[0]], [[5]])
+    encoded = model.encode(batch.src, batch.src_lengths)
+    memory, state = model.decoder.start(encoded)
+    source = encoded.states[0].detach().numpy()
+    hidden = [layer[0].detach().numpy() for layer in state.recurrent[0]]
+    weights = arrays(model.decoder)
+    layers = [arrays(layer.rnn) for layer in model.decoder.cell.recurrent.layers]
+    for word in (BOS_ID, 5, 4):
+        logits, alignment, state = model.decoder.step(torch.tensor([word]), memory, state)
+        y = weights["embedding.weight"][word]
+        align = softmax(np.array([hidden[0] @ weights["cell.attention.score.key.weight"] @ hs for hs in source]))
+        context = align @ source
+        hidden[0] = output = numpy_gru(layers[0], np.concatenate([y, context]), hidden[0])
+        for number in (1, 2):
+            hidden[number] = numpy_gru(layers[number], np.concatenate([output, context]), hidden[number])
+            output = output + hidden[number]
+        np.testing.assert_allclose(alignment[0, 0].detach().numpy(), align, atol=1e-12)
+        features = np.concatenate([output, context, y])
+        readout = np.tanh(weights["cell.output.weight"] @ features + weights["cell.output.bias"])
+        expected = weights["output.weight"] @ readout + weights["output.bias"]
+        np.testing.assert_allclose(logits[0].detach().numpy(), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("attend_from", ["top", "first"])
+@pytest.mark.parametrize("input_feeding", [False, True])
+def test_a_step_of_a_deep_luong_decoder(input_feeding: bool, attend_from: str) -> None:
+    """The query is one layer's new state; the attentional vector (Luong et al., 2015, eq. 5) has the top layer's."""
+    depth = {"attend_from": attend_from, "context_to": "all" if input_feeding else "first", "layer_norm": "layers"}
+    model = random_model(Variant("luong", input_feeding, "general", "lstm", 2, "final"), **depth)
+    batch = make_batch([SOURCES[0]], [[5]])
+    encoded = model.encode(batch.src, batch.src_lengths)
+    memory, state = model.decoder.start(encoded)
+    source = encoded.states[0].detach().numpy()
+    hidden, cells = ([layer[0].detach().numpy() for layer in part] for part in state.recurrent)
+    weights = arrays(model.decoder)
+    layers = [arrays(layer.rnn) for layer in model.decoder.cell.recurrent.layers]
+    norm = arrays(model.decoder.cell.recurrent.connections[0].norm)
+    fed = np.zeros(4 if input_feeding else 0)
+    for word in (BOS_ID, 5, 4):
+        logits, alignment, state = model.decoder.step(torch.tensor([word]), memory, state)
+        read = weights["embedding.weight"][word]
+        for number in (0, 1):
+            inputs = np.concatenate([read, fed])
+            hidden[number], cells[number] = numpy_lstm(layers[number], inputs, hidden[number], cells[number])
+            centred = hidden[number] - hidden[number].mean()
+            read = centred / np.sqrt((centred**2).mean() + 1e-5) * norm["weight"] + norm["bias"]
+        query = hidden[0 if attend_from == "first" else 1]
+        align = softmax(np.array([query @ weights["cell.attention.score.key.weight"] @ hs for hs in source]))
+        attentional = np.tanh(weights["cell.output.weight"] @ np.concatenate([align @ source, hidden[1]]))
+        fed = attentional if input_feeding else fed
+        np.testing.assert_allclose(alignment[0, 0].detach().numpy(), align, atol=1e-12)
+        expected = weights["output.weight"] @ attentional + weights["output.bias"]
+        np.testing.assert_allclose(logits[0].detach().numpy(), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("tying", ["none", "target"])
+def test_the_maxout_readout(tying: str) -> None:
+    """Bahdanau et al., 2015, A.2.2: t_ij = max(u_i,2j-1, u_i,2j), u_i = U s_i + V y_{i-1} + C c_i (s_i as in eq. 4)."""
+    cell = random_model(variant("bahdanau"), tying, readout="maxout").decoder.cell
+    size = 4 if tying == "none" else 3  # units of the decoder, or of the embedding to which the output is tied
+    generator = np.random.default_rng(0)
+    s, c, y = (generator.standard_normal((2, 5, width)) for width in (4, 4, 3))
+    features, embedded = torch.from_numpy(np.concatenate([s, c], axis=-1)), torch.from_numpy(y)
+    found = cell.readout(features, embedded).detach().numpy()
+    weight, bias = arrays(cell)["output.weight"], arrays(cell)["output.bias"]
+    of_s, of_c, of_y = weight[:, :4], weight[:, 4:8], weight[:, 8:]
+    assert found.shape == (2, 5, size)
+    for row, position in itertools.product(range(2), range(5)):
+        u = of_s @ s[row, position] + of_y @ y[row, position] + of_c @ c[row, position] + bias
+        expected = [max(u[2 * unit], u[2 * unit + 1]) for unit in range(size)]
+        np.testing.assert_allclose(found[row, position], expected, atol=1e-12)

@@ -1,12 +1,17 @@
 import math
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_model as save_weights
 from torch import Tensor, nn
 
 from nmt.batching import Batch, pad
 from nmt.config import AttentionSection, DecoderSection, EncoderSection, InitializationSection, ModelSection
+from nmt.model.recurrent import NormalizedLayer
 from nmt.model.seq2seq import Seq2Seq, build_model
+from nmt.model.storage import read_weights
 from nmt.text.vocabulary import PAD_ID
 
 SOURCES = [[4, 5, 6], [6]]
@@ -79,7 +84,7 @@ def test_tied_weights_stay_tied_through_an_update() -> None:
     model = build_model(model_config("all"), 9, 9)
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     before = model.decoder.embedding.weight.detach().clone()
-    logits, words = model(make_batch())
+    logits, words, _ = model(make_batch())
     nn.functional.cross_entropy(logits, words).backward()
     optimizer.step()
     assert not torch.equal(model.decoder.embedding.weight, before)
@@ -113,7 +118,7 @@ def test_sizes_of_encoder_and_decoder_are_free(
         ),
         attention=AttentionSection(score=score),
     )
-    logits, words = build_model(config, 7, 9)(make_batch())
+    logits, words, _ = build_model(config, 7, 9)(make_batch())
     assert logits.shape == (8, 9)
     assert words.shape == (8,)
     assert logits.isfinite().all()
@@ -192,7 +197,7 @@ def test_xavier_bounds_hold_a_gate_at_a_time(cell: str) -> None:
 def test_padding_gets_a_gradient_only_as_a_word_of_a_tied_output_layer(tying: str) -> None:
     torch.manual_seed(0)
     model = build_model(model_config(tying), 9, 9)
-    logits, words = model(make_batch())
+    logits, words, _ = model(make_batch())
     nn.functional.cross_entropy(logits, words).backward()
     source, target = model.encoder.embedding.weight.grad, model.decoder.embedding.weight.grad
     assert source is not None
@@ -216,7 +221,105 @@ def test_logits_are_of_real_positions_alone() -> None:
     torch.manual_seed(0)
     model = build_model(model_config(), 9, 9)
     batch = make_batch()
-    _, words = model(batch)
+    _, words, _ = model(batch)
     assert words.tolist() == [4, 5, 3, 6, 5, 4, 4, 3]
     assert len(words) == batch.num_tokens
     assert model.device == torch.device("cpu")
+
+
+DEEP: list[dict[str, Any]] = [
+    {"order": "bahdanau", "layer_norm": "layers", "attend_from": "first", "context_to": "all", "readout": "maxout"},
+    {"order": "bahdanau", "layer_norm": "cell", "attend_from": "first", "context_to": "all"},
+    {"order": "luong", "layer_norm": "layers", "attend_from": "first"},
+    {"order": "luong", "layer_norm": "cell", "input_feeding": True, "context_to": "all"},
+]
+DEEP_MODELS = [
+    pytest.param(decoder, cell, id=f"{cell}-{'-'.join(map(str, decoder.values()))}")
+    for decoder in DEEP
+    for cell in ("gru", "lstm")
+]
+
+
+def deep_config(decoder: dict[str, Any], cell: str, size: int = 4, **changes: object) -> ModelSection:
+    joined = {"cell": cell, "hidden_size": size, "num_layers": 2, "residual": True}
+    return model_config(
+        encoder=EncoderSection(**joined, layer_norm=decoder["layer_norm"]),
+        decoder=DecoderSection(**joined, **decoder),
+        **changes,
+    )
+
+
+@pytest.mark.parametrize(("decoder", "cell"), DEEP_MODELS)
+@pytest.mark.parametrize("scheme", ["uniform", "xavier"])
+def test_initial_weights_of_deep_models(scheme: str, decoder: dict[str, Any], cell: str) -> None:
+    torch.manual_seed(0)
+    initialization = InitializationSection(scheme=scheme, scale=0.3, forget_bias=1.0)
+    model = build_model(deep_config(decoder, cell, 24, initialization=initialization), 9, 9)
+    normalized = decoder["layer_norm"] == "cell"
+    layers = [module for module in model.modules() if isinstance(module, NormalizedLayer)]
+    assert len(layers) == (6 if normalized else 0)  # two directions of two layers, and two layers of the decoder
+    for layer in layers:
+        for norm in (*layer.input_norms, *layer.hidden_norms, *layer.cell_norm):
+            assert (norm.weight == 1).all()
+            forgets = cell == "lstm" and norm is layer.input_norms[0]
+            assert norm.bias.sum() == (24 if forgets else 0)  # 1 for each unit
+        if cell == "lstm":
+            assert (layer.input_norms[0].bias[24:48] == 1).all()  # after the input gates
+        for weight in (layer.weight_input, layer.weight_hidden):
+            bound = (
+                0.3 if scheme == "uniform" else math.sqrt(6 / (24 + weight.size(1)))
+            )  # Glorot & Bengio, 2010, eq. 16
+            assert 0.95 * bound < weight.abs().max() <= bound
+    for connection in (*model.encoder.connections[1:], *model.decoder.cell.recurrent.connections):
+        assert isinstance(connection.norm, nn.Identity if normalized else nn.LayerNorm)
+        assert all((parameter == (name == "weight")).all() for name, parameter in connection.norm.named_parameters())
+
+
+@pytest.mark.parametrize(("decoder", "cell"), DEEP_MODELS)
+def test_weights_of_deep_models_are_read_back(tmp_path: Path, decoder: dict[str, Any], cell: str) -> None:
+    first, second = (build_model(deep_config(decoder, cell), 9, 9).eval() for _ in range(2))
+    save_weights(first, str(tmp_path / "weights"))
+    expected = first(make_batch())[0]
+    assert not torch.equal(second(make_batch())[0], expected)
+    read_weights(second, tmp_path / "weights")
+    assert torch.equal(second(make_batch())[0], expected)
+
+
+@pytest.mark.parametrize(("decoder", "cell"), list(zip(DEEP, ("gru", "lstm") * 2, strict=True)))
+def test_deep_models_learn_to_reverse(decoder: dict[str, Any], cell: str) -> None:
+    torch.manual_seed(0)
+    model = build_model(deep_config(decoder, cell, 24, embedding_size=8), 8, 8)
+    words = torch.randint(4, 8, (12, 3))
+    src, tgt = words.tolist(), words.flip(1).tolist()
+    batch = Batch(
+        src=pad(src, suffix=True),
+        src_lengths=torch.full((12,), 4),
+        tgt_in=pad(tgt, prefix=True),
+        tgt_out=pad(tgt, suffix=True),
+        indices=torch.arange(12),
+        num_tokens=12 * 4,
+    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    losses = []
+    for _ in range(60):
+        logits, expected = model(batch)[:2]
+        loss = nn.functional.cross_entropy(logits, expected)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0] / 4
+
+
+@pytest.mark.parametrize("order", ["bahdanau", "luong"])
+def test_what_is_off_leaves_the_fused_layers_and_their_names(order: str) -> None:
+    section = DecoderSection(hidden_size=4, num_layers=2, order=order)
+    names = dict(build_model(model_config(decoder=section), 9, 9).named_parameters())
+    parts = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    assert {name for name in names if "recurrent" in name} == {
+        f"decoder.cell.recurrent.rnn.{part}_l{layer}" for part in parts for layer in (0, 1)
+    }
+    assert {name for name in names if name.startswith("encoder.") and "embedding" not in name} == {
+        f"encoder.layers.0.{direction}.rnn.{part}_l0" for part in parts for direction in (0, 1)
+    }

@@ -6,6 +6,7 @@ import torch
 
 from nmt.batching import Batch, pad
 from nmt.config import (
+    AttentionSection,
     Config,
     DecoderSection,
     EncoderSection,
@@ -14,6 +15,7 @@ from nmt.config import (
     TextSection,
     VocabularySection,
 )
+from nmt.decoding.search import beam_search
 from nmt.errors import CheckpointError, NmtError
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.model.storage import load_model, read_weights, save_model
@@ -25,7 +27,7 @@ WORDS = ("the", "a", "cat", "dog", "sat")
 FACTS = {"update": 12, "epoch": 3, "scores": {"bleu": 1.5}}
 
 
-def make_config(tying: str = "none", **decoder: object) -> Config:
+def make_config(tying: str = "none", attention: AttentionSection | None = None, **decoder: object) -> Config:
     return Config(
         name="small",
         text=TextSection(
@@ -38,6 +40,7 @@ def make_config(tying: str = "none", **decoder: object) -> Config:
             tying=tying,
             encoder=EncoderSection(hidden_size=2),
             decoder=DecoderSection(hidden_size=4, **decoder),
+            attention=attention or AttentionSection(),
         ),
     )
 
@@ -95,6 +98,34 @@ def test_a_loaded_model_gives_identical_logits(tmp_path: Path, tying: str, decod
     assert not loaded.model.training
     assert (loaded.model.decoder.output.weight is loaded.model.decoder.embedding.weight) == (tying != "none")
     assert (loaded.model.encoder.embedding.weight is loaded.model.decoder.embedding.weight) == (tying == "all")
+
+
+@pytest.mark.parametrize(
+    "attention",
+    [
+        AttentionSection(score="location", options={"max_length": 3}),
+        AttentionSection(score="cosine", window={"name": "local_p", "radius": 1}),
+        AttentionSection(score="additive", past={"name": "coverage", "loss_weight": 1.0}),
+        AttentionSection(score="concat", past={"name": "location", "filters": 2, "radius": 1}, dropout=0.5),
+        AttentionSection(score="scaled_dot", heads=2, head_size=3, window={"name": "local_m", "radius": 2}),
+        AttentionSection(window={"name": "hard"}, normalizer={"name": "entmax15", "temperature": 0.5}),
+    ],
+    ids=lambda attention: attention.score,
+)
+def test_a_loaded_mechanism_gives_identical_translations(tmp_path: Path, attention: AttentionSection) -> None:
+    config = make_config(attention=attention)
+    model = make_model(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.uniform_(-1, 1)
+    save_model(tmp_path / "model", config, model, make_text(tmp_path / "text"), FACTS)
+    torch.manual_seed(99)
+    loaded = load_model(tmp_path / "model")
+    assert loaded.config == config
+    options = {"beam_size": 3, "length_penalty": 1.0, "max_length": 8, "n_best": 3}
+    src, lengths = pad([[4, 5, 6, 7], [8]], suffix=True), torch.tensor([5, 2])
+    assert beam_search(loaded.model, src, lengths, **options) == beam_search(model, src, lengths, **options)
+    assert torch.equal(logits_of(loaded.model), logits_of(model))
 
 
 def test_saving_leaves_the_model_as_it_is(saved: Path, tmp_path: Path) -> None:

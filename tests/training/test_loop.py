@@ -103,7 +103,7 @@ def gradients_by_hand(model: Seq2Seq, batches: list[Batch], smoothing: float = 0
     total = torch.zeros((), dtype=torch.float64)
     tokens = 0
     for batch in batches:
-        logits, words = model(batch)
+        logits, words, _ = model(batch)
         log_probs = logits.log_softmax(dim=-1)
         picked = log_probs[torch.arange(len(words)), words]
         total = total - ((1 - smoothing) * picked + smoothing * log_probs.mean(dim=-1)).sum()
@@ -167,7 +167,7 @@ def test_mean_loss_by_hand(batch_size: int) -> None:
     total, tokens = 0.0, 0
     for index in range(len(pairs)):
         with torch.no_grad():
-            logits, words = model(batch_of(pairs, [index]))
+            logits, words, _ = model(batch_of(pairs, [index]))
         for row, word in zip(logits.numpy(), words.tolist(), strict=True):
             total -= row[word] - logsumexp(row)
             tokens += 1

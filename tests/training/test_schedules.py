@@ -193,7 +193,7 @@ def test_without_forcing_the_model_is_fed_what_greedy_search_finds(order: str, i
     )
     choose = draw_choices(TeacherForcingSection(ratio=0.0), 0, batch.tgt_in)
     with torch.no_grad():
-        logits, _ = model(batch, choose)
+        logits, _, _ = model(batch, choose)
     own = logits.view(5, 7, 9).argmax(dim=-1)
     found = greedy_search(model, batch.src, batch.src_lengths, max_length=7)
     for row, hypothesis in enumerate(found):
@@ -205,5 +205,5 @@ def test_without_forcing_the_model_is_fed_what_greedy_search_finds(order: str, i
     assert len({tuple(hypothesis.ids) for hypothesis in found}) > 1
     fed_back = torch.cat([torch.full((5, 1), BOS_ID), own[:, :-1]], dim=1)
     with torch.no_grad():
-        forced, _ = model(batch._replace(tgt_in=fed_back))
+        forced, _, _ = model(batch._replace(tgt_in=fed_back))
     torch.testing.assert_close(forced, logits, rtol=0, atol=1e-10)

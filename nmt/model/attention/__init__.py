@@ -1,13 +1,7 @@
 """Attention: one file a score, one place for masking, normalisation and the context."""
 
-from nmt.model.attention.attention import (
-    Attention,
-    AttentionState,
-    FixedContext,
-    Memory,
-    ScoreAttention,
-    build_attention,
-)
+from nmt.model.attention.attention import Attention, AttentionState, FixedContext, Memory, ScoreAttention
+from nmt.model.attention.build import build_attention, check_attention
 from nmt.model.attention.registry import Score, check_score, register_score, score_names
 
 __all__ = [
@@ -18,6 +12,7 @@ __all__ = [
     "Score",
     "ScoreAttention",
     "build_attention",
+    "check_attention",
     "check_score",
     "register_score",
     "score_names",

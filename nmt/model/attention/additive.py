@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -21,6 +23,10 @@ class AdditiveScore(Score):
         size: Size of the hidden layer; the decoder's size unless given.
     """
 
+    multi_head: ClassVar[bool] = True
+    takes_features: ClassVar[bool] = True
+    paper: ClassVar[str] = "Bahdanau et al., 2015, A.1.2; Luong et al., 2015, eq. 8"
+
     def __init__(self, query_size: int, key_size: int, *, size: Count | None = None) -> None:
         super().__init__()
         size = query_size if size is None else size
@@ -33,8 +39,14 @@ class AdditiveScore(Score):
         projected: Tensor = self.key(encoder_states)
         return projected
 
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """[B, N, query_size] and [B, S, size] -> [B, N, S]."""
-        hidden = torch.tanh(self.query(query).unsqueeze(2) + keys.unsqueeze(1))  # [B, N, S, size]
-        scores: Tensor = self.energy(hidden).squeeze(-1)
+    def add_features(self, size: int) -> None:
+        """A further term V f in the tanh for features f of each position."""
+        self.feature = nn.Linear(size, self.query.out_features, bias=False)
+
+    def forward(self, query: Tensor, keys: Tensor, *features: Tensor) -> Tensor:
+        """[B, N, query_size], [B, S, size] and features [B, N, S, F] or none -> [B, N, S]."""
+        hidden = self.query(query).unsqueeze(2) + keys.unsqueeze(1)  # [B, N, S, size]
+        for feature in features:
+            hidden = hidden + self.feature(feature)
+        scores: Tensor = self.energy(torch.tanh(hidden)).squeeze(-1)
         return scores

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from nmt.model.attention.registry import Score, check_score
+from nmt.model.attention.heads import OneHead
+from nmt.model.attention.normalizer import Normalizer
+from nmt.model.attention.past import Past
+from nmt.model.attention.registry import Score
+from nmt.model.attention.window import Window
 
 AttentionState = dict[str, Tensor]
 """What a mechanism remembers of its own past, each tensor [B, N, ...]; empty for plain scores."""
@@ -19,8 +22,8 @@ class Memory(NamedTuple):
     """What the encoder hands to attention, computed once a sentence and shared by all its queries.
 
     Attributes:
-        keys: What the queries are compared with, [B, S, K].
-        values: What the context is a mean of, [B, S, V].
+        keys: What the queries are compared with, [B, H, S, K] (H heads).
+        values: What the context is a mean of, [B, H, S, V].
         mask: True at real tokens, [B, S].
         lengths: True source lengths in tokens, the end-of-sentence token included, [B].
     """
@@ -42,7 +45,7 @@ class Attention(nn.Module, ABC):
     """
 
     context_size: int
-    reads_own_past: ClassVar[bool] = False
+    reads_own_past: bool = False
     """True where a step needs the alignments before it, so that steps cannot run in parallel."""
 
     @abstractmethod
@@ -60,6 +63,10 @@ class Attention(nn.Module, ABC):
         """What the mechanism remembers before the first target token."""
         return {}
 
+    def spread(self, state: AttentionState, number: int) -> AttentionState:
+        """States of `number` steps from this one on, side by side; only where no step reads its own past."""
+        return {}
+
     @abstractmethod
     def attend(self, query: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor, AttentionState]:
         """Read the source.
@@ -73,26 +80,102 @@ class Attention(nn.Module, ABC):
             The context [B, N, V]; the alignment [B, N, H, S] (H heads), exactly 0 on padding; the new state.
         """
 
+    def attend_all(self, queries: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor]:
+        """Read the source for target positions that follow each other: at once where that is possible.
+
+        Args:
+            queries: Decoder states of all positions, [B, T, query_size].
+            memory: What `memorize` returned.
+            state: State before the first.
+
+        Returns:
+            Contexts [B, T, V] and alignments [B, T, H, S].
+        """
+        if not self.reads_own_past:
+            return self.attend(queries, memory, self.spread(state, queries.size(1)))[:2]
+        contexts, alignments = [], []
+        for query in queries.unbind(1):
+            context, alignment, state = self.attend(query.unsqueeze(1), memory, state)
+            contexts.append(context)
+            alignments.append(alignment)
+        return torch.cat(contexts, dim=1), torch.cat(alignments, dim=1)
+
+    def penalty(self, alignments: Tensor) -> Tensor:
+        """What is added to the loss for each target position: [B, T, H, S] -> [B, T]."""
+        return alignments.new_zeros(alignments.shape[:2])
+
 
 class ScoreAttention(Attention):
-    """Global attention (Bahdanau et al., 2015, eq. 5-6; Luong et al., 2015, eq. 7): softmax of a score."""
+    """Softmax of a score (Bahdanau et al., 2015, eq. 5-6; Luong et al., 2015, eq. 7), and what classic papers vary.
 
-    def __init__(self, score: Score, context_size: int) -> None:
+    Args:
+        score: Compares queries and keys.
+        context_size: Size of an encoder state, and of the context.
+        heads: Projections before and after.
+        window: Which positions count.
+        normalize: From scores to weights.
+        past: What the score sees of earlier steps.
+        dropout: Probability of leaving a weight out of the context, in training.
+    """
+
+    def __init__(
+        self,
+        score: Score,
+        context_size: int,
+        *,
+        heads: OneHead,
+        window: Window,
+        normalize: Normalizer,
+        past: Past,
+        dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         self.score = score
         self.context_size = context_size
+        self.heads = heads
+        self.window = window
+        self.normalize = normalize
+        self.past = past
+        self.dropout = nn.Dropout(dropout)
+        self.reads_own_past = bool(past.kept)
+        if past.feature_size:
+            score.add_features(past.feature_size)
 
     def memorize(self, encoder_states: Tensor, summary: Tensor, mask: Tensor, lengths: Tensor) -> Memory:
         """Project the keys; nothing else of the source is projected later."""
-        return Memory(self.score.project_keys(encoder_states), encoder_states, mask, lengths)
+        keys = self.heads.split_keys(encoder_states)
+        projected = self.score.project_keys(keys.flatten(0, 1))
+        return Memory(
+            projected.view(*keys.shape[:2], *projected.shape[1:]),
+            self.heads.split_values(encoder_states),
+            mask,
+            lengths,
+        )
+
+    def initial_state(self, memory: Memory) -> AttentionState:
+        """The states of the window and of the memory of the past."""
+        return self.window.initial_state(memory) | self.past.initial_state(memory)
+
+    def spread(self, state: AttentionState, number: int) -> AttentionState:
+        """The window's states of `number` steps."""
+        return self.window.spread(state, number)
 
     def attend(self, query: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor, AttentionState]:
         """Score, mask, normalise, average: c = sum_j softmax_j(score(q, h_j)) h_j."""
-        scores = self.score(query, memory.keys)  # [B, N, S]
-        scores = scores.masked_fill(~memory.mask.unsqueeze(1), torch.finfo(scores.dtype).min)
-        alignment = scores.softmax(dim=-1)
-        context = alignment @ memory.values  # [B, N, S] x [B, S, V] -> [B, N, V]
-        return context, alignment.unsqueeze(2), state
+        queries = self.heads.split_query(query)  # [B, N, Q] -> [B, H, N, D]
+        folded = queries.flatten(0, 1), memory.keys.flatten(0, 1)
+        scores = self.score(*folded, *self.past.features(state))  # [B * H, N, S]
+        scores = scores.view(*queries.shape[:3], -1)
+        centres, inside = self.window.locate(query, memory, state)
+        scores = scores.masked_fill(~inside.unsqueeze(1), torch.finfo(scores.dtype).min)
+        weights = self.window.reweigh(self.normalize(scores), centres)
+        context = self.heads.merge(self.dropout(weights) @ memory.values)  # [B, H, N, V'] -> [B, N, V]
+        state = self.window.advance(state) | self.past.advance(state, weights[:, 0])
+        return context, weights.transpose(1, 2), state
+
+    def penalty(self, alignments: Tensor) -> Tensor:
+        """That of the memory of the past."""
+        return self.past.penalty(alignments[:, :, 0])
 
 
 class FixedContext(Attention):
@@ -101,33 +184,18 @@ class FixedContext(Attention):
     This is the baseline (RNNencdec) that Bahdanau et al. (2015) compare with. Its alignment is 0 everywhere.
     """
 
+    paper: ClassVar[str] = "Cho et al., 2014, section 2.2"
+
     def __init__(self, context_size: int) -> None:
         super().__init__()
         self.context_size = context_size
 
     def memorize(self, encoder_states: Tensor, summary: Tensor, mask: Tensor, lengths: Tensor) -> Memory:
-        """Keep the summary as the only value, [B, 1, V]."""
-        return Memory(summary.unsqueeze(1), summary.unsqueeze(1), mask, lengths)
+        """Keep the summary as the only value, [B, 1, 1, V]."""
+        value = summary[:, None, None]
+        return Memory(value, value, mask, lengths)
 
     def attend(self, query: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor, AttentionState]:
         """Return the summary, whatever the query."""
-        context = memory.values.expand(-1, query.size(1), -1)
+        context = memory.values[:, 0].expand(-1, query.size(1), -1)
         return context, context.new_zeros(*query.shape[:2], 1, memory.mask.size(1)), state
-
-
-def build_attention(name: str, query_size: int, key_size: int, options: Mapping[str, Any] | None = None) -> Attention:
-    """Make the attention that a config names.
-
-    Args:
-        name: A registered score, `none`, or the dotted path of a `Score` class.
-        query_size: Size of a decoder state.
-        key_size: Size of an encoder state.
-        options: Keyword arguments of the score's own.
-
-    Raises:
-        ConfigError: No such score, or it cannot combine the two sizes.
-    """
-    score = check_score(name, query_size, key_size)
-    if score is None:
-        return FixedContext(key_size)
-    return ScoreAttention(score(query_size, key_size, **(options or {})), key_size)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from torch import Tensor
 
 from nmt.model.attention.registry import Score, register_score
@@ -11,7 +13,9 @@ from nmt.model.attention.registry import Score, register_score
 class DotScore(Score):
     """Dot product (Luong et al., 2015, eq. 8): q^T k. Has no parameters; both sizes must be equal."""
 
-    needs_equal_sizes = True
+    needs_equal_sizes: ClassVar[bool] = True
+    multi_head: ClassVar[bool] = True
+    paper: ClassVar[str] = "Luong et al., 2015, eq. 8"
 
     def __init__(self, query_size: int, key_size: int) -> None:
         super().__init__()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from torch import Tensor, nn
 
 from nmt.model.attention.registry import Score, register_score
@@ -10,6 +12,9 @@ from nmt.model.attention.registry import Score, register_score
 @register_score("general")
 class GeneralScore(Score):
     """General score (Luong et al., 2015, eq. 8): q^T W k; W k is computed once a sentence."""
+
+    multi_head: ClassVar[bool] = True
+    paper: ClassVar[str] = "Luong et al., 2015, eq. 8"
 
     def __init__(self, query_size: int, key_size: int) -> None:
         super().__init__()

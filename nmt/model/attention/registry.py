@@ -8,8 +8,8 @@ import importlib
 import inspect
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -24,6 +24,20 @@ class Score(nn.Module, ABC):
 
     needs_equal_sizes: ClassVar[bool] = False
     """True where query and key are multiplied with nothing in between."""
+    multi_head: ClassVar[bool] = False
+    """True where it makes sense on the projections of several heads."""
+    local: ClassVar[bool] = True
+    """False where the positions of a local window could all be beyond its reach."""
+    takes_features: ClassVar[bool] = False
+    """True where `forward` takes in features of the past; see `add_features`."""
+    paper: ClassVar[str] = ""
+    """Where its equation stands."""
+    example: ClassVar[Mapping[str, Any]] = {}
+    """Options to try it with, where it cannot do without."""
+
+    def add_features(self, size: int) -> None:
+        """Make room for `size` features of each source position, which `forward` then takes: [B, N, S, size]."""
+        raise TypeError(f"{type(self).__name__} takes no features")
 
     def project_keys(self, encoder_states: Tensor) -> Tensor:
         """What can be computed once a sentence: [B, S, key_size] -> [B, S, any size]."""
@@ -84,23 +98,35 @@ def _by_dotted_path(name: str) -> type[Score]:
     return found
 
 
-def check_score(name: str, query_size: int, key_size: int) -> type[Score] | None:
+def check_score(name: str | type[Score], query_size: int, key_size: int) -> type[Score] | None:
     """The class of a score, after checking that it can take these sizes; None for `none`.
+
+    Args:
+        name: A registered score, `none`, a dotted path, or the class itself.
+        query_size: Size of a decoder state.
+        key_size: Size of an encoder state.
 
     Raises:
         ConfigError: No such score, or it cannot combine the two sizes.
     """
     if name == "none":
         return None
-    known = score_names()
-    if name not in _SCORES and "." not in name:
-        close = difflib.get_close_matches(name, [*known, "none"], n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        raise ConfigError(f"unknown score {name!r}; known: none, {', '.join(known)}{hint}")
-    score = _SCORES[name] if name in _SCORES else _by_dotted_path(name)
+    score = _find(name) if isinstance(name, str) else name
     if score.needs_equal_sizes and query_size != key_size:
         raise ConfigError(
-            f"{name} needs equal sizes, found a decoder state of {query_size} and encoder states of {key_size}; "
+            f"{name if isinstance(name, str) else name.__name__} needs equal sizes, found a decoder state of "
+            f"{query_size} and encoder states of {key_size}; "
             "change model.decoder.hidden_size or model.encoder.hidden_size, or take general"
         )
     return score
+
+
+def _find(name: str) -> type[Score]:
+    known = score_names()
+    if name in _SCORES:
+        return _SCORES[name]
+    if "." not in name:
+        close = difflib.get_close_matches(name, [*known, "none"], n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise ConfigError(f"unknown score {name!r}; known: none, {', '.join(known)}{hint}")
+    return _by_dotted_path(name)

@@ -1,0 +1,132 @@
+"""What there is: every mechanism with its source and its limits, read off the classes themselves."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import get_args
+
+from nmt.model.attention.attention import FixedContext
+from nmt.model.attention.build import PASTS, WINDOWS
+from nmt.model.attention.heads import ManyHeads, OneHead
+from nmt.model.attention.normalizer import LIBRARY, PAPERS, SUMMARIES, NormalizerName
+from nmt.model.attention.registry import Score, check_score, score_names
+
+WORK = (
+    "(a) in Luong order without input feeding all target positions are attended from in one call;\n"
+    "(b) it reads its own past: there the recurrence is one call, and attention goes step by step.\n"
+    "With any of them Bahdanau order, input feeding and teacher forcing below 1 go step by step (c).\n"
+    "Equal sizes are those of decoder and encoder states; what is left open goes with everything.\n"
+)
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """One choice in a config's `model.attention`.
+
+    Attributes:
+        key: The config key that takes it, from `model.attention` on.
+        names: What to write there.
+        summary: What it is, in one line.
+        paper: Where its equation stands; empty where there is none.
+        limits: What it needs or excludes; empty for nothing.
+        work: Class of work: a, or b where it reads its own past.
+    """
+
+    key: str
+    names: tuple[str, ...]
+    summary: str
+    paper: str = ""
+    limits: tuple[str, ...] = ()
+    work: str = "a"
+
+
+def list_mechanisms() -> list[Mechanism]:
+    """All scores that are registered, and the heads, windows, normalisers and memories of the past."""
+    return [*_scores(), *_heads(), *_windows(), *_normalizers(), *_pasts()]
+
+
+def describe_mechanisms() -> str:
+    """The list as aligned text, a line each, grouped by config key."""
+    mechanisms = list_mechanisms()
+    rows = {
+        mechanism: (
+            ", ".join(mechanism.names),
+            f"({mechanism.work})",
+            mechanism.summary,
+            "; ".join(mechanism.limits),
+            mechanism.paper,
+        )
+        for mechanism in mechanisms
+    }
+    widths = [max(map(len, column)) for column in zip(*rows.values(), strict=True)]
+    lines = []
+    for key in dict.fromkeys(mechanism.key for mechanism in mechanisms):
+        lines.append(f"model.attention.{key}")
+        for mechanism, row in rows.items():
+            if mechanism.key == key:
+                cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+                lines.append(f"  {'  '.join(cells)}".rstrip())
+        lines.append("")
+    return "\n".join(lines) + "\n" + WORK
+
+
+def _scores() -> Iterable[Mechanism]:
+    names: dict[type[Score], list[str]] = {}
+    for name in score_names():
+        score = check_score(name, 1, 1)
+        assert score is not None
+        names.setdefault(score, []).append(name)
+    for score, known in names.items():
+        needed = [
+            option.name
+            for option in inspect.signature(score).parameters.values()
+            if option.kind is option.KEYWORD_ONLY and option.default is option.empty
+        ]
+        limits = [
+            *["equal sizes, or heads"] * (score.needs_equal_sizes and score.multi_head),
+            *["equal sizes"] * (score.needs_equal_sizes and not score.multi_head),
+            *["one head only"] * (not score.multi_head),
+            *["no local window"] * (not score.local),
+            *[f"needs options.{option}" for option in needed],
+        ]
+        yield Mechanism("score", tuple(known), _summary(score), score.paper, tuple(limits))
+    yield Mechanism("score", ("none",), _summary(FixedContext), FixedContext.paper, ("nothing below goes with it",))
+
+
+def _heads() -> Iterable[Mechanism]:
+    several = [name for name in score_names() if (score := check_score(name, 1, 1)) and score.multi_head]
+    yield Mechanism("heads", ("1",), _summary(OneHead))
+    yield Mechanism("heads", ("2", "3", "..."), _summary(ManyHeads), ManyHeads.paper, (f"score {_either(several)}",))
+
+
+def _windows() -> Iterable[Mechanism]:
+    out_of_reach = [name for name in score_names() if (score := check_score(name, 1, 1)) and not score.local]
+    for name, window in WINDOWS.items():
+        limits = [f"not with score {_either(out_of_reach)}"] * (window.local and bool(out_of_reach))
+        yield Mechanism("window.name", (name,), _summary(window), window.paper, tuple(limits))
+
+
+def _normalizers() -> Iterable[Mechanism]:
+    for name in get_args(NormalizerName):
+        limits = (f"package {LIBRARY}",) if name != "softmax" else ()
+        yield Mechanism("normalizer.name", (name,), SUMMARIES[name], PAPERS[name], limits)
+
+
+def _pasts() -> Iterable[Mechanism]:
+    takers = [name for name in score_names() if (score := check_score(name, 1, 1)) and score.takes_features]
+    for name, past in PASTS.items():
+        limits = (f"score {_either(takers)}", "one head only") if past.kept else ()
+        yield Mechanism("past.name", (name,), _summary(past), past.paper, limits, "b" if past.kept else "a")
+
+
+def _summary(kind: type) -> str:
+    """A docstring's first line without its citation, which has a column of its own."""
+    first = (kind.__doc__ or "").strip().partition("\n")[0]
+    return re.sub(r" \([^()]*\b(19|20)\d\d\b[^()]*\)", "", first).rstrip(".")
+
+
+def _either(names: list[str]) -> str:
+    return " or ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

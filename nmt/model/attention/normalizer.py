@@ -1,0 +1,51 @@
+"""Normalisers: from scores to weights that are not negative and sum to 1."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from typing import Literal
+
+from torch import Tensor
+
+from nmt.errors import ConfigError
+
+NormalizerName = Literal["softmax", "sparsemax", "entmax15"]
+Normalizer = Callable[[Tensor], Tensor]
+
+PAPERS = {
+    "softmax": "Bahdanau et al., 2015, eq. 6",
+    "sparsemax": "Martins and Astudillo, 2016, algorithm 1",
+    "entmax15": "Peters et al., 2019, algorithm 2 (alpha = 1.5)",
+}
+SUMMARIES = {
+    "softmax": "Weights above 0, exp(s) / sum exp(s)",
+    "sparsemax": "The distribution closest to the scores, with weights of exactly 0",
+    "entmax15": "Between softmax and sparsemax, with weights of exactly 0",
+}
+LIBRARY = "entmax"
+
+
+def check_normalizer(name: NormalizerName) -> None:
+    """Refuse a normaliser whose library is absent.
+
+    Raises:
+        ConfigError: It is not installed.
+    """
+    if name != "softmax" and importlib.util.find_spec(LIBRARY) is None:
+        raise ConfigError(f"{name} needs the package {LIBRARY}, which is not installed: pip install {LIBRARY}")
+
+
+def make_normalizer(name: NormalizerName, temperature: float = 1.0) -> Normalizer:
+    """A function over the last dimension; scores are divided by the temperature first.
+
+    Args:
+        name: `softmax`; `sparsemax` and `entmax15` give weights that are exactly 0 (package `entmax`).
+        temperature: Above 1 weights become more even, below 1 sharper.
+    """
+    check_normalizer(name)
+    if name == "softmax":
+        return lambda scores: (scores / temperature).softmax(dim=-1)
+    sparse = getattr(importlib.import_module(LIBRARY), name)
+    return lambda scores: sparse(scores / temperature, dim=-1)

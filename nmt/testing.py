@@ -1,0 +1,248 @@
+"""Tests for an attention score of one's own: those that the project's own scores pass.
+
+In a file that pytest collects:
+
+    from nmt.testing import ScoreTests
+    from my_module import MyScore
+
+    class TestMyScore(ScoreTests):
+        score = MyScore
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from nmt.config import AttentionSection, DecoderSection, EncoderSection, ModelSection
+from nmt.model.attention import Memory, Score, ScoreAttention, build_attention
+from nmt.model.seq2seq import Seq2Seq, build_model
+from nmt.text.vocabulary import PAD_ID
+
+LENGTHS = torch.tensor([5, 3, 1])
+QUERIES = 6
+KEY_SIZE = 4
+ORDERS = (("bahdanau", False), ("luong", False), ("luong", True))
+
+
+class ScoreTests:
+    """What every score has to satisfy; a subclass whose name begins with Test says which score.
+
+    Everything is computed in float64 with weights drawn from U(-1, 1): what a constructor draws is replaced, as it is
+    in a real model.
+    """
+
+    score: ClassVar[type[Score]]
+    """The class to test."""
+    options: ClassVar[Mapping[str, Any]] = {}
+    """Its options, as in `model.attention.options`."""
+
+    def test_there_is_one_score_for_each_query_and_position(self) -> None:
+        """Shape [B, N, S], finite, for decoder and encoder states of different sizes where the class allows them."""
+        score = self._attention().score
+        queries, states = self._queries(), _states()
+        try:
+            found = score(queries, score.project_keys(states))
+        except RuntimeError as error:
+            raise AssertionError(
+                f"queries {list(queries.shape)} and encoder states {list(states.shape)} cannot be compared ({error}); "
+                "set needs_equal_sizes = True if it multiplies them with nothing in between"
+            ) from error
+        expected = [len(LENGTHS), QUERIES, states.size(1)]
+        assert list(found.shape) == expected, f"the shape should be [B, N, S] = {expected}, is {list(found.shape)}"
+        assert found.isfinite().all(), "scores should be finite"
+
+    def test_alignments_are_a_distribution_over_real_tokens(self) -> None:
+        """Not negative, exactly 0 on padding, and of sum 1."""
+        alignment, context = _attend(self._attention(), self._queries(), _states())
+        assert (alignment >= 0).all(), "alignments should not be negative or NaN"
+        assert (alignment.masked_select(~_mask()[:, None, None]) == 0).all(), "alignments should be 0 on padding"
+        _assert_equal(alignment.sum(dim=-1), torch.ones(alignment.shape[:3]).double(), "alignments should sum to 1")
+        assert context.isfinite().all(), "contexts should be finite"
+
+    def test_padding_changes_nothing(self) -> None:
+        """A sentence's alignment is the same however long the longest one in the batch is."""
+        attention, queries = self._attention(), self._queries()
+        alignment, context = _attend(attention, queries, _states())
+        padded_alignment, padded_context = _attend(attention, queries, _states(padding=4))
+        words = "the alignment of a sentence should not depend on how much padding follows it"
+        _assert_equal(padded_alignment[..., : alignment.size(-1)], alignment, words)
+        _assert_equal(padded_context, context, words)
+
+    def test_a_sentence_is_attended_to_without_its_neighbours(self) -> None:
+        """A sentence's alignment is the same in whatever batch it stands."""
+        attention, queries = self._attention(), self._queries()
+        memory = _memory(attention, _states())
+        for sentence in range(len(LENGTHS)):
+            one = slice(sentence, sentence + 1)
+            alone = _memory(attention, _states()[one], LENGTHS[one])
+            _assert_equal(
+                attention.attend(queries[one], alone, {})[1],
+                attention.attend(queries, memory, {})[1][one],
+                "the alignment of a sentence should not depend on the others in its batch",
+            )
+
+    def test_queries_do_not_see_each_other(self) -> None:
+        """Many queries at once, target positions or hypotheses, are the queries one by one."""
+        attention, queries = self._attention(), self._queries()
+        alignment, _ = _attend(attention, queries, _states())
+        for place in range(QUERIES):
+            one = slice(place, place + 1)
+            _assert_equal(
+                _attend(attention, queries[:, one], _states())[0],
+                alignment[:, one],
+                "the alignment of a query should not depend on the other queries",
+            )
+
+    def test_keys_are_computed_once_a_sentence(self) -> None:
+        """What `project_keys` returned serves every step, also after other sentences were read."""
+        attention, queries = self._attention(), self._queries()
+        first, _ = _attend(attention, queries, _states())
+        memory = _memory(attention, _states())
+        for _ in range(2):
+            again = attention.attend(queries, memory, {})[1]
+            _memory(attention, -_states())
+            _assert_equal(again, first, "keys should not be changed by a step, nor kept on the module")
+
+    def test_zeros_have_finite_gradients(self) -> None:
+        """The keys of padding are 0, and so is a decoder's first state with `initial_state: zeros`."""
+        attention, queries, states = self._attention(), torch.zeros_like(self._queries()).requires_grad_(), _states()
+        _, context = _attend(attention, queries, states.requires_grad_())
+        torch.autograd.backward(context.square().sum())
+        for tensor in (queries, states, *attention.parameters()):
+            assert tensor.grad is None or tensor.grad.isfinite().all(), "gradients should be finite at vectors of 0"
+
+    def test_gradients_reach_every_weight(self) -> None:
+        """Alone, with several heads and with coverage where the class allows them."""
+        for choices in self._choices():
+            attention = self._attention(**choices)
+            memory = _memory(attention, _states().requires_grad_())
+            contexts, _ = attention.attend_all(self._queries(), memory, attention.initial_state(memory))
+            torch.autograd.backward(contexts.square().sum())
+            for name, weight in attention.score.named_parameters():
+                # A bias that adds the same to all positions has a gradient of rounding errors.
+                reached = weight.grad is not None and weight.grad.abs().max() > 1e-12
+                assert reached, f"the weight {name} should make a difference to the alignment {_given(choices)}"
+
+    def test_gradients_are_those_of_finite_differences(self) -> None:
+        """For the query, the encoder states and every weight."""
+        attention = self._attention()
+
+        def run(queries: Tensor, states: Tensor, *weights: Tensor) -> tuple[Tensor, Tensor]:
+            return _attend(attention, queries, states)
+
+        inputs = (self._queries()[:, :2].requires_grad_(), _states().requires_grad_(), *attention.parameters())
+        try:
+            torch.autograd.gradcheck(run, inputs)
+        except RuntimeError as error:
+            raise AssertionError(f"gradients should be those of finite differences: {error}") from error
+
+    @torch.no_grad()
+    def test_teacher_forcing_is_repeated_steps(self) -> None:
+        """A decoder that reads a whole target does what it does word by word, in every order."""
+        for choices in self._choices():
+            for order, input_feeding in ORDERS:
+                model = self._model(order, input_feeding, choices)
+                torch.manual_seed(5)
+                src = torch.randint(4, 9, _mask().shape).masked_fill(~_mask(), PAD_ID)
+                tgt = torch.randint(4, 8, (len(LENGTHS), QUERIES))
+                encoded = model.encode(src, LENGTHS)
+                output = model.decoder(tgt, encoded)
+                memory, state = model.decoder.start(encoded)
+                for position, words in enumerate(tgt.unbind(1)):
+                    logits, alignment, state = model.decoder.step(words, memory, state)
+                    broken = f"all target positions at once should be the steps one by one ({order}) {_given(choices)}"
+                    _assert_equal(output.alignments[:, position], alignment, broken)
+                    _assert_equal(model.decoder.logits(output.readouts[:, position]), logits, broken)
+
+    def test_a_saved_score_is_the_same_when_loaded(self) -> None:
+        """Everything that it needs is in its weights, buffers and options."""
+        attention, other = self._attention(), self._attention(seed=1)
+        other.load_state_dict(safetensors.torch.load(safetensors.torch.save(attention.state_dict())))
+        _assert_equal(
+            _attend(other, self._queries(), _states())[0],
+            _attend(attention, self._queries(), _states())[0],
+            "a score that was saved and loaded should be the same; make tensors parameters or buffers",
+        )
+
+    def _query_size(self) -> int:
+        return KEY_SIZE if self.score.needs_equal_sizes else KEY_SIZE - 1
+
+    def _queries(self) -> Tensor:
+        torch.manual_seed(2)
+        return torch.rand(len(LENGTHS), QUERIES, self._query_size(), dtype=torch.float64) * 2 - 1
+
+    def _attention(self, seed: int = 0, **choices: Any) -> ScoreAttention:
+        torch.manual_seed(seed)
+        options = {**self.score.example, **self.options}
+        attention = build_attention(self.score, self._query_size(), KEY_SIZE, options, **choices)
+        assert isinstance(attention, ScoreAttention)
+        _randomize(attention)
+        return attention
+
+    def _choices(self) -> Iterator[dict[str, Any]]:
+        """Arguments of `build_attention` that the class says it goes with."""
+        yield {}
+        if self.score.multi_head:
+            yield {"heads": 2}
+        if self.score.local:
+            yield {"window": "local_p", "radius": 2}
+        if self.score.takes_features:
+            yield {"past": "coverage"}
+
+    def _model(self, order: Any, input_feeding: bool, choices: Mapping[str, Any]) -> Seq2Seq:
+        config = ModelSection(
+            embedding_size=3,
+            encoder=EncoderSection(cell="gru", hidden_size=KEY_SIZE // 2),
+            decoder=DecoderSection(
+                cell="gru", hidden_size=self._query_size(), order=order, input_feeding=input_feeding
+            ),
+            attention=AttentionSection(score="none"),
+        )
+        model = build_model(config, 9, 8)
+        _randomize(model)
+        # A config names a class by its path, which a class inside a function does not have.
+        model.decoder.cell.attention = self._attention(**choices)
+        return model
+
+
+@torch.no_grad()
+def _randomize(module: nn.Module) -> None:
+    module.double().eval()
+    for parameter in module.parameters():
+        parameter.uniform_(-1, 1)
+
+
+def _mask() -> Tensor:
+    """True at real tokens, [B, S]."""
+    return torch.arange(int(LENGTHS.max())) < LENGTHS.unsqueeze(1)
+
+
+def _states(padding: int = 0) -> Tensor:
+    """Encoder states in [-1, 1], 0 on padding, [B, S + padding, KEY_SIZE]."""
+    torch.manual_seed(1)
+    states = torch.rand(*_mask().shape, KEY_SIZE, dtype=torch.float64) * 2 - 1
+    return nn.functional.pad(states * _mask().unsqueeze(2), (0, 0, 0, padding))
+
+
+def _memory(attention: ScoreAttention, states: Tensor, lengths: Tensor = LENGTHS) -> Memory:
+    mask = torch.arange(states.size(1)) < lengths.unsqueeze(1)
+    return attention.memorize(states, states[:, 0], mask, lengths)
+
+
+def _attend(attention: ScoreAttention, queries: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    """Alignment [B, N, 1, S] and context [B, N, V] of plain attention."""
+    context, alignment, _ = attention.attend(queries, _memory(attention, states), {})
+    return alignment, context
+
+
+def _assert_equal(found: Tensor, expected: Tensor, broken: str) -> None:
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-10, msg=lambda details: f"{broken}\n{details}")
+
+
+def _given(choices: Mapping[str, Any]) -> str:
+    return f"with {choices}" if choices else "in plain attention"

@@ -1,0 +1,190 @@
+"""Train attention mechanisms on the bundled sample and compare them: a Markdown table on standard output.
+
+Each mechanism is `nmt train --config sample` with a few overrides; a run that is finished already is not trained
+again, unless its settings (`--epochs`) are others: then it is replaced. BLEU is that of `nmt evaluate`; the alignment
+error rate (AER) holds the attention of the decoder, fed the reference, against the gold alignments of data/sample.
+
+Usage: python scripts/mechanism_table.py [--only none luong_dot] [--epochs 8] [--output runs/mechanisms]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+from nmt.config import Config, load_config, parse_config
+from nmt.corpus import Pair
+from nmt.corpus.sources import open_corpus, read_pairs
+from nmt.corpus.splitting import Example
+from nmt.dataset import MARKER as DATA_MARKER
+from nmt.decoding.translator import Translator
+from nmt.errors import DataError, NmtError
+from nmt.evaluation.alignment import Links, alignment_error_rate, check_links, forced_alignments, read_alignments
+from nmt.files import read_json, shipped
+from nmt.model.seq2seq import build_model
+from nmt.model.storage import load_model
+from nmt.text.processor import load_processor
+from nmt.workflow.evaluate import evaluate_model, read_split
+from nmt.workflow.runs import MARKER, find_model
+
+CONFIG = "sample"
+BAHDANAU, LUONG = "model.decoder.order=bahdanau", "model.decoder.order=luong"
+ADDITIVE, GENERAL = "model.attention.score=additive", "model.attention.score=general"
+MECHANISMS: dict[str, tuple[str, ...]] = {
+    "none": ("model.attention.score=none",),
+    **{f"bahdanau_{name}": (BAHDANAU, f"model.attention.score={name}") for name in ("additive", "dot", "general")},
+    **{f"luong_{name}": (LUONG, f"model.attention.score={name}") for name in ("dot", "general", "concat")},
+    **{f"luong_{name}": (LUONG, f"model.attention.score={name}") for name in ("scaled_dot", "cosine")},
+    "luong_location": (LUONG, "model.attention.score=location", "model.attention.options={max_length: 20}"),
+    "luong_feeding": (LUONG, GENERAL, "model.decoder.input_feeding=true"),
+    "luong_local_m": (LUONG, GENERAL, "model.attention.window={name: local_m, radius: 5}"),
+    "luong_local_p": (LUONG, GENERAL, "model.attention.window={name: local_p, radius: 5}"),
+    "luong_hard": (LUONG, GENERAL, "model.attention.window.name=hard"),
+    **{
+        f"luong_heads_{name}": (LUONG, f"model.attention.score={name}", "model.attention.heads=4")
+        for name in ("additive", "general", "scaled_dot")
+    },
+    **{
+        f"luong_{name}": (LUONG, GENERAL, f"model.attention.normalizer.name={name}")
+        for name in ("sparsemax", "entmax15")
+    },
+    "luong_dropout": (LUONG, GENERAL, "model.attention.dropout=0.1"),
+    "luong_coverage": (LUONG, ADDITIVE, "model.attention.past.name=coverage"),
+    "bahdanau_coverage": (BAHDANAU, ADDITIVE, "model.attention.past={name: coverage, loss_weight: 1.0}"),
+    "bahdanau_location": (BAHDANAU, ADDITIVE, "model.attention.past.name=location"),
+}
+"""Overrides of the sample config, by name; a further row of the table is a further entry. `concat` is `additive`."""
+BEAM_SIZE = 5
+ROUNDS = 3
+
+
+def work_class(config: Config) -> str:
+    """How much of training must be sequential.
+
+    Returns:
+        `a`: recurrence, attention and readout are one call each for all target positions; `b`: attention reads its
+        own past and loops; `c`: the whole step loops.
+    """
+    decoder, forcing = config.model.decoder, config.train.teacher_forcing
+    if decoder.order == "bahdanau" or decoder.input_feeding or forcing.ratio < 1 or forcing.schedule != "constant":
+        return "c"
+    return "b" if build_model(config.model, 8, 8).decoder.cell.attention.reads_own_past else "a"
+
+
+def gold_links(pairs: Sequence[Pair]) -> list[Links]:
+    """Gold alignments of some pairs of the sample corpus.
+
+    Raises:
+        DataError: One of them is not in it.
+    """
+    corpus, path = shipped("data/sample/deu.txt"), shipped("data/sample/alignments.txt")
+    sentences, alignments = read_pairs(open_corpus([corpus]).train), read_alignments(path)
+    if len(sentences) != len(alignments):
+        raise DataError(f"{path}: has {len(alignments)} lines for {len(sentences)} pairs of {corpus}; write both again")
+    gold = dict(zip(sentences, alignments, strict=True))
+    unknown = [pair for pair in pairs if pair not in gold]
+    if unknown:
+        raise DataError(f"{corpus}: does not hold {unknown[0].src!r} of the test split; preprocess the sample again")
+    return [gold[pair] for pair in pairs]
+
+
+def nmt(*arguments: str) -> None:
+    """Run a command of `nmt`; what it says goes to standard error.
+
+    Raises:
+        SystemExit: It failed; it has said why.
+    """
+    code = subprocess.run([sys.executable, "-m", "nmt", *arguments], stdout=sys.stderr).returncode
+    if code:
+        sys.exit(code)
+
+
+def train(overrides: Sequence[str], run: Path) -> None:
+    """Train a mechanism unless there is a finished run of the same settings."""
+    if (run / MARKER).exists() and read_json(run / MARKER)["state"] == "finished":
+        there = parse_config((run / "config.yaml").read_text("utf-8"), str(run / "config.yaml"))
+        wanted = load_config(CONFIG, overrides)
+        if (there.model, there.train) == (wanted.model, wanted.train):
+            return
+    settings = [part for override in overrides for part in ("--set", override)]
+    nmt("train", "--config", CONFIG, "--output", str(run), "--overwrite", *settings)
+
+
+def measure_speed(translator: Translator, lines: Sequence[str]) -> float:
+    """Sentences a second, the median of some rounds after one that does not count."""
+    seconds = []
+    for _ in range(1 + ROUNDS):
+        begin = time.perf_counter()
+        translator.translate(lines)
+        seconds.append(time.perf_counter() - begin)
+    return len(lines) / statistics.median(seconds[1:])
+
+
+def measure(
+    name: str, run: Path, examples: Sequence[Example], pairs: Sequence[Pair], gold: Sequence[Links]
+) -> tuple[str, str]:
+    """Evaluate a trained mechanism on the test split.
+
+    Returns:
+        Its row of the table, and the signature of its BLEU.
+    """
+    saved = load_model(find_model(run))
+    processor = load_processor(saved.text)
+    greedy, beam = (
+        Translator(saved.model, processor, saved.config.decode.model_copy(update={"beam_size": size}))
+        for size in (1, BEAM_SIZE)
+    )
+    check_links(gold, processor, pairs)
+    predicted = forced_alignments(saved.model, processor, pairs)
+    error_rate = "–" if predicted is None else f"{alignment_error_rate(predicted, gold):.3f}"
+    bleu = evaluate_model(saved, beam, examples, what=name).scores["bleu"]
+    sources = [example.src for example in examples]
+    training = read_json(run / MARKER)["tokens_per_second"]
+    row = (
+        f"| {name} | {work_class(saved.config)} | {saved.facts['parameters'] / 1e6:.2f} M | {training:,.0f} "
+        f"| {measure_speed(greedy, sources):,.0f} | {measure_speed(beam, sources):,.0f} "
+        f"| {bleu.value:.2f} | {error_rate} |"
+    )
+    return row, bleu.signature
+
+
+def main() -> None:
+    """Train what is missing, then print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=MECHANISMS, default=list(MECHANISMS))
+    parser.add_argument("--epochs", type=int, help="passes over the training split; the config's unless given")
+    parser.add_argument("--output", type=Path, default=Path("runs/mechanisms"), help="a run directory each goes here")
+    arguments = parser.parse_args()
+    try:
+        data = load_config(CONFIG).data_directory
+        if not (data / DATA_MARKER).exists():
+            nmt("preprocess", "--config", CONFIG)
+        examples = read_split(data, "test")
+        pairs = [Pair(example.src, reference) for example in examples for reference in example.references]
+        gold = gold_links(pairs)
+        rows = []
+        for name in tqdm(arguments.only, unit=" mechanisms", disable=None):
+            epochs = [f"train.epochs={arguments.epochs}"] if arguments.epochs is not None else []
+            train([*MECHANISMS[name], *epochs], arguments.output / name)
+            rows.append(measure(name, arguments.output / name, examples, pairs, gold))
+    except NmtError as error:
+        sys.exit(f"{parser.prog}: error: {error}")
+    print(
+        "| mechanism | work | parameters | training, tokens/s | greedy, sentences/s | beam, sentences/s | BLEU | AER |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    print("\n".join(row for row, _ in rows))
+    print(f"\nBLEU {rows[0][1]}; {len(examples):,} sentences, {len(pairs):,} pairs, beam {BEAM_SIZE}.", end=" ")
+    print(f"Decoding: CPU, threads: {torch.get_num_threads()}, median of {ROUNDS} rounds.")
+
+
+if __name__ == "__main__":
+    main()

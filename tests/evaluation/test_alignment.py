@@ -1,0 +1,223 @@
+import random
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.config import AttentionSection, DecoderSection, EncoderSection, ModelSection
+from nmt.corpus import Pair
+from nmt.corpus.sources import open_corpus, read_pairs
+from nmt.errors import ConfigError, DataError
+from nmt.evaluation.alignment import Links, alignment_error_rate, check_links, forced_alignments, read_alignments
+from nmt.files import shipped
+from nmt.model.attention import Score
+from nmt.model.seq2seq import Seq2Seq, build_model
+from nmt.text.processor import TextProcessor
+from nmt.text.tokenizers import SubwordTokenizer, WhitespaceTokenizer, WordTokenizer
+from nmt.text.vocabulary import BOS_ID, EOS_ID, Vocabulary
+
+SRC_WORDS, TGT_WORDS = tuple("abcdef"), tuple("UVWXYZ")
+PAIRS = [
+    Pair("a b c", "X Y Z"),
+    Pair("f", "U U V W"),
+    Pair("a  b c d e f a b", "X"),
+    Pair("unknown words here", "X unknown Z U"),
+    Pair("", "X Y"),
+    Pair("c d", ""),
+    Pair("e d c b a", "X Y Z W V U X Y Z"),
+]
+DRAW = random.Random(0)
+PAIRS += [
+    Pair(*(" ".join(DRAW.choices(words, k=DRAW.randint(4, 9))) for words in (SRC_WORDS, TGT_WORDS))) for _ in range(9)
+]
+
+
+class Diagonal(Score):
+    """Target position t reads source position t; past the end of the source it reads the end-of-sentence token."""
+
+    def __init__(self, query_size: int, key_size: int) -> None:
+        super().__init__()
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return 100 * torch.eye(query.size(1), keys.size(1), dtype=query.dtype).expand(len(query), -1, -1)
+
+
+class EndOnly(Score):
+    """All weight on the source's end-of-sentence token, wherever it is."""
+
+    def __init__(self, query_size: int, key_size: int) -> None:
+        super().__init__()
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        last = keys.ne(0).any(dim=-1).sum(dim=-1) - 1  # encoder states are zero on padding
+        scores = torch.full((len(keys), query.size(1), keys.size(1)), -1e9, dtype=query.dtype)
+        return scores.scatter(2, last.view(-1, 1, 1).expand(-1, query.size(1), 1), 0.0)
+
+
+def processor() -> TextProcessor:
+    return TextProcessor(WhitespaceTokenizer(), WhitespaceTokenizer(), Vocabulary(SRC_WORDS), Vocabulary(TGT_WORDS))
+
+
+def random_model(order: str = "luong", score: str = "general", input_feeding: bool = False, heads: int = 1) -> Seq2Seq:
+    section = ModelSection(
+        embedding_size=4,
+        dropout=0.3,
+        encoder=EncoderSection(hidden_size=3),
+        decoder=DecoderSection(hidden_size=6, order=order, input_feeding=input_feeding),
+        attention=AttentionSection(score=score, heads=heads),
+    )
+    torch.manual_seed(0)
+    model = build_model(section, len(SRC_WORDS) + 4, len(TGT_WORDS) + 4).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.uniform_(-2, 2)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "expected"),
+    [
+        ([{(0, 0), (1, 2)}, {(3, 1)}], [{(0, 0), (1, 2)}, {(3, 1)}], 0.0),
+        ([{(0, 0), (1, 2)}], [{(0, 1), (2, 1)}], 1.0),
+        # |A| = 3, |S| = 4, two in common: 1 - (2 + 2) / (3 + 4).
+        ([{(0, 0), (1, 1), (2, 2)}], [{(0, 0), (1, 1), (1, 2), (2, 3)}], 3 / 7),
+        # Counted over the corpus, not averaged over pairs: 1 - 2 * (1 + 0) / (1 + 3 + 1 + 1).
+        ([{(0, 0)}, {(0, 0), (1, 1), (2, 2)}], [{(0, 0)}, {(0, 1)}], 2 / 3),
+        ([set()], [{(0, 0)}], 1.0),
+        ([set(), set()], [set(), set()], 0.0),
+        ([], [], 0.0),
+    ],
+)
+def test_alignment_error_rate_by_hand(predicted: list[Links], gold: list[Links], expected: float) -> None:
+    assert alignment_error_rate(predicted, gold) == pytest.approx(expected)
+    assert alignment_error_rate(gold, predicted) == pytest.approx(expected)  # with S = P it is 1 - F1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0-0 1-2 2-1\n\n10-11\n", [{(0, 0), (1, 2), (2, 1)}, set(), {(10, 11)}]),
+        ("0-0\r\n1-1", [{(0, 0)}, {(1, 1)}]),
+        ("\ufeff 0-0\t0-0 ", [{(0, 0)}]),
+        ("\n", [set()]),
+        ("", []),
+    ],
+)
+def test_alignments_are_read(tmp_path: Path, text: str, expected: list[Links]) -> None:
+    path = tmp_path / "links.txt"
+    path.write_bytes(text.encode())
+    assert read_alignments(path) == expected
+
+
+@pytest.mark.parametrize("item", ["1", "1-", "-1-2", "1-2-3", "1?2", "a-b", "1,2", "1-²", "1234567890-0"])
+def test_what_is_no_link_is_told_with_its_line(tmp_path: Path, item: str) -> None:
+    path = tmp_path / "links.txt"
+    path.write_text(f"0-0\n1-1 {item} 2-2\n", encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read_alignments(path)
+    assert str(caught.value) == f"{path}, line 2: {item!r} is not a link; write i-j, counted from 0, as in 0-0"
+
+
+def test_unreadable_alignments_are_told(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"missing\.txt: cannot be read \(No such file"):
+        read_alignments(tmp_path / "missing.txt")
+    (tmp_path / "binary.txt").write_bytes(b"0-0 \xff\n")
+    with pytest.raises(DataError, match=r"binary\.txt: not UTF-8 text"):
+        read_alignments(tmp_path / "binary.txt")
+
+
+@pytest.mark.parametrize("batch_size", [1, 64])
+def test_diagonal_attention_gives_diagonal_links(batch_size: int) -> None:
+    model = random_model(score=f"{__name__}.Diagonal")
+    short = [pair for pair in PAIRS if len(pair.tgt.split()) <= len(pair.src.split())]
+    found = forced_alignments(model, processor(), short, batch_size)
+    assert found == [{(n, n) for n in range(len(pair.tgt.split()))} for pair in short]
+
+
+@pytest.mark.parametrize("order", ["bahdanau", "luong"])
+def test_targets_without_weight_on_a_source_token_have_no_link(order: str) -> None:
+    model = random_model(order, f"{__name__}.EndOnly")
+    assert forced_alignments(model, processor(), PAIRS, 3) == [set() for _ in PAIRS]
+
+
+MODELS = [("bahdanau", False), ("luong", False), ("luong", True)]
+
+
+def stepped(model: Seq2Seq, pair: Pair) -> Links:
+    """Decode the reference token by token: the weights of the step whose logits predict a token are its own."""
+    text = processor()
+    (src,), tgt = text.tokenize_source([pair.src]), text.tgt_vocabulary.encode(pair.tgt.split())
+    ids = [*text.src_vocabulary.encode(src), EOS_ID]
+    memory, state = model.decoder.start(model.encode(torch.tensor([ids]), torch.tensor([len(ids)])))
+    links = set()
+    for position, (fed, _) in enumerate(zip([BOS_ID, *tgt], tgt, strict=False)):
+        _, alignment, state = model.decoder.step(torch.tensor([fed]), memory, state)
+        weights = alignment[0].mean(dim=0)[:-1].tolist()
+        if weights:
+            links.add((weights.index(max(weights)), position))
+    return links
+
+
+@pytest.mark.parametrize(("score", "heads"), [("additive", 1), ("general", 1), ("general", 2)])
+@pytest.mark.parametrize(("order", "input_feeding"), MODELS)
+def test_links_are_those_of_decoding_step_by_step(order: str, input_feeding: bool, score: str, heads: int) -> None:
+    model = random_model(order, score, input_feeding, heads).eval()
+    expected = [stepped(model, pair) for pair in PAIRS]
+    assert len({i for links in expected for i, _ in links}) > 3
+    assert forced_alignments(model, processor(), PAIRS) == expected
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 5])
+@pytest.mark.parametrize(("order", "input_feeding"), MODELS)
+def test_links_do_not_depend_on_batch_size_or_order(order: str, input_feeding: bool, batch_size: int) -> None:
+    model = random_model(order, input_feeding=input_feeding).train()
+    expected = forced_alignments(model, processor(), PAIRS)
+    assert expected is not None
+    assert model.training
+    assert forced_alignments(model, processor(), PAIRS[::-1], batch_size) == expected[::-1]
+
+
+@pytest.mark.parametrize("order", ["bahdanau", "luong"])
+def test_a_model_without_attention_has_no_links(order: str) -> None:
+    assert forced_alignments(random_model(order, "none"), processor(), PAIRS) is None
+
+
+def test_no_pairs_have_no_links() -> None:
+    assert forced_alignments(random_model(), processor(), []) == []
+
+
+def test_subwords_are_refused() -> None:
+    lines = ["abc abd", "bcd abc", "dab cab"]
+    pieces = SubwordTokenizer.learn(lines, algorithm="bpe", vocabulary_size=12)
+    text = TextProcessor(WhitespaceTokenizer(), pieces, Vocabulary(SRC_WORDS), Vocabulary(pieces.pieces))
+    for act in (lambda: forced_alignments(random_model(), text, PAIRS), lambda: check_links([set()], text, PAIRS[:1])):
+        with pytest.raises(ConfigError, match=r"^text\.tokenizer: the model's target tokens are subwords, .* spacy$"):
+            act()
+
+
+@pytest.mark.parametrize("link", [(3, 0), (0, 3)])
+def test_links_past_the_end_of_a_sentence_are_told(link: tuple[int, int]) -> None:
+    check_links([{(0, 0), (2, 2)}], processor(), PAIRS[:1])
+    with pytest.raises(DataError) as caught:
+        check_links([{(0, 0), (2, 2), link}], processor(), PAIRS[:1])
+    assert str(caught.value) == (
+        f"gold link {link[0]}-{link[1]} of 'a b c' ||| 'X Y Z': the model reads 3 and 3 tokens there; "
+        "take alignments of the same pairs and tokenizer"
+    )
+
+
+def test_sample_alignments_are_of_spacy_tokens() -> None:
+    every = slice(None, None, 10)
+    pairs = read_pairs(open_corpus([shipped("data/sample/deu.txt")]).train)[every]
+    gold = read_alignments(shipped("data/sample/alignments.txt"))[every]
+    words = TextProcessor(WordTokenizer("en"), WordTokenizer("de"), Vocabulary(()), Vocabulary(()))
+    check_links(gold, words, pairs)
+    sources, targets = ([re.findall(r"\w+|[,.?!]", text) for text in column] for column in zip(*pairs, strict=True))
+    assert words.tokenize_source([pair.src for pair in pairs]) == sources
+    assert list(words.tgt_tokenizer.tokenize([pair.tgt for pair in pairs])) == targets
+    for links, src, tgt in zip(gold, sources, targets, strict=True):
+        assert (len(src) - 1, len(tgt) - 1) in links  # the final marks
+    with pytest.raises(DataError, match="take alignments of the same pairs and tokenizer"):
+        check_links(gold, processor(), pairs)

@@ -1,0 +1,122 @@
+from typing import ClassVar, get_args
+
+import pytest
+from conftest import Cli
+from torch import Tensor
+
+from nmt.config import AttentionSection
+from nmt.config.sections import NormalizerSection, PastSection, Section, WindowSection
+from nmt.model.attention import Score, register_score, registry, score_names
+from nmt.model.attention.catalog import Mechanism, describe_mechanisms, list_mechanisms
+from nmt.model.attention.normalizer import PAPERS, SUMMARIES, NormalizerName
+
+
+def mechanism(key: str, name: str) -> Mechanism:
+    (found,) = [each for each in list_mechanisms() if each.key == key and name in each.names]
+    return found
+
+
+def names(key: str) -> list[str]:
+    return [name for each in list_mechanisms() if each.key == key for name in each.names]
+
+
+def test_every_registered_score_is_listed_once() -> None:
+    assert sorted(names("score")) == sorted([*score_names(), "none"])
+
+
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [(WindowSection, "window.name"), (NormalizerSection, "normalizer.name"), (PastSection, "past.name")],
+)
+def test_everything_that_a_config_takes_is_listed(section: type[Section], key: str) -> None:
+    assert names(key) == list(get_args(section.model_fields["name"].annotation))
+
+
+def test_keys_are_those_of_a_config() -> None:
+    for key in dict.fromkeys(each.key for each in list_mechanisms()):
+        assert key.partition(".")[0] in AttentionSection.model_fields
+
+
+def test_every_mechanism_says_what_it_is_and_where_it_stands() -> None:
+    for each in list_mechanisms():
+        assert each.summary
+        assert "\n" not in each.summary
+        plain = each.names in (("1",), ("none",)) and each.key in ("heads", "past.name")
+        assert bool(each.paper) is not plain, each
+
+
+def test_every_normaliser_has_its_lines() -> None:
+    assert list(PAPERS) == list(SUMMARIES) == list(get_args(NormalizerName))
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "limits", "work"),
+    [
+        ("score", "additive", [], "a"),
+        ("score", "concat", [], "a"),
+        ("score", "dot", ["equal sizes, or heads"], "a"),
+        ("score", "cosine", ["equal sizes", "one head only"], "a"),
+        ("score", "location", ["one head only", "no local window", "needs options.max_length"], "a"),
+        ("heads", "2", ["score additive, concat, dot, general or scaled_dot"], "a"),
+        ("window.name", "global", [], "a"),
+        ("window.name", "local_p", ["not with score location"], "a"),
+        ("normalizer.name", "sparsemax", ["package entmax"], "a"),
+        ("past.name", "none", [], "a"),
+        ("past.name", "coverage", ["score additive or concat", "one head only"], "b"),
+    ],
+)
+def test_limits_and_class_of_work(key: str, name: str, limits: list[str], work: str) -> None:
+    found = mechanism(key, name)
+    assert list(found.limits) == limits
+    assert found.work == work
+
+
+def test_a_citation_is_left_to_its_column() -> None:
+    found = mechanism("score", "additive")
+    assert found.summary == "Additive score: v^T tanh(W q + U k)"
+    assert found.paper == "Bahdanau et al., 2015, A.1.2; Luong et al., 2015, eq. 8"
+
+
+def test_a_newly_registered_score_appears_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_SCORES", dict(registry._SCORES))
+
+    @register_score("constant", "even")
+    class Constant(Score):
+        """Constant score (Nobody, 1999): 0 (everywhere)."""
+
+        multi_head = True
+        takes_features = True
+        paper: ClassVar[str] = "Nobody, 1999"
+
+        def __init__(self, query_size: int, key_size: int, *, needed: int, other: int = 1) -> None:
+            super().__init__()
+
+        def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+            return query.new_zeros(*query.shape[:2], keys.size(1))
+
+    assert mechanism("score", "even") == Mechanism(
+        "score",
+        ("constant", "even"),
+        "Constant score: 0 (everywhere)",
+        "Nobody, 1999",
+        ("needs options.needed",),
+    )
+    several = "additive, concat, constant, dot, even, general or scaled_dot"
+    assert mechanism("heads", "2").limits == (f"score {several}",)
+    assert mechanism("past.name", "coverage").limits[0] == "score additive, concat, constant or even"
+    assert "constant, even" in describe_mechanisms()
+
+
+def test_the_command_prints_aligned_lines_and_explains_the_letters(cli: Cli) -> None:
+    found = cli("attentions")
+    assert found.code == 0
+    assert found.err == ""
+    assert found.out == describe_mechanisms()
+    rows = [line for line in found.out.splitlines() if line.startswith("  ")]
+    assert len(rows) == len(list_mechanisms())
+    assert len({min(line.index(f"({letter})") for letter in "ab" if f"({letter})" in line) for line in rows}) == 1
+    for each in list_mechanisms():
+        assert sum(each.summary in line and each.paper in line for line in rows) == 1
+    assert found.out.count("\nmodel.attention.") == 4
+    for letter in "abc":
+        assert f"({letter})" in found.out.rpartition("\n\n")[2]

@@ -1,0 +1,248 @@
+"""The tests that users run on scores of their own: the project's scores pass them, broken ones fail the right one."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+import torch
+from conftest import Cli, write_reversal_corpus
+from torch import Tensor, nn
+
+from nmt.model.attention import Score, check_score, score_names
+from nmt.testing import ScoreTests
+
+README = Path(__file__).resolve().parents[1] / "README.md"
+
+
+class TestRegisteredScores(ScoreTests):
+    @pytest.fixture(autouse=True, params=score_names())
+    def _choose(self, request: pytest.FixtureRequest) -> None:
+        self.score = check_score(request.param, 1, 1)
+
+
+class Bilinear(Score):
+    """A sound score, from which the broken ones differ in one thing."""
+
+    def __init__(self, query_size: int, key_size: int) -> None:
+        super().__init__()
+        self.key = nn.Linear(key_size, query_size, bias=False)
+
+    def project_keys(self, encoder_states: Tensor) -> Tensor:
+        return self.key(encoder_states)
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return query @ keys.transpose(1, 2)
+
+
+class LooksAtPadding(Bilinear):
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return super().forward(query, keys) / keys.size(1)
+
+
+class LooksAtNeighbours(Bilinear):
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return super().forward(query, keys) * (1 + keys[:, :1].mean())
+
+
+class MixesQueries(Bilinear):
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return super().forward(query - query.mean(dim=1, keepdim=True), keys)
+
+
+class UnusedWeight(Bilinear):
+    def __init__(self, query_size: int, key_size: int) -> None:
+        super().__init__(query_size, key_size)
+        self.spare = nn.Linear(2, 2)
+
+
+class BiasOfAllPositions(Bilinear):
+    def __init__(self, query_size: int, key_size: int) -> None:
+        super().__init__(query_size, key_size)
+        self.shift = nn.Parameter(torch.zeros(1))
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return super().forward(query, keys) + self.shift
+
+
+class WrongShape(Bilinear):
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return super().forward(query, keys).transpose(1, 2)
+
+
+class EqualSizesUndeclared(Score):
+    def __init__(self, query_size: int, key_size: int) -> None:
+        super().__init__()
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return query @ keys.transpose(1, 2)
+
+
+class NotFinite(Bilinear):
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return super().forward(query, keys) / torch.zeros(())
+
+
+class NanAtZero(Bilinear):
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return -(query.unsqueeze(2) - keys.unsqueeze(1)).square().sum(dim=-1).sqrt()
+
+
+class KeepsKeys(Bilinear):
+    def project_keys(self, encoder_states: Tensor) -> Tensor:
+        self.kept = super().project_keys(encoder_states)
+        return encoder_states
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return super().forward(query, self.kept)
+
+
+class ChangesKeys(Bilinear):
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return super().forward(query, keys.detach().mul_(2))
+
+
+class CutsTheGradient(Bilinear):
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return super().forward(query.detach(), keys)
+
+
+class LosesItsScale(Bilinear):
+    def __init__(self, query_size: int, key_size: int) -> None:
+        super().__init__(query_size, key_size)
+        self.scale = torch.rand(()) + 0.5
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return super().forward(query, keys) * self.scale
+
+
+def failures(score: type[Score]) -> dict[str, str]:
+    """Names and messages of the tests that a score does not pass."""
+    tests = type("Tests", (ScoreTests,), {"score": score})()
+    found = {}
+    for name in vars(ScoreTests):
+        if name.startswith("test_"):
+            try:
+                getattr(tests, name)()
+            except AssertionError as error:
+                found[name.removeprefix("test_")] = str(error)
+    return found
+
+
+def test_a_sound_score_fails_nothing() -> None:
+    assert failures(Bilinear) == {}
+
+
+@pytest.mark.parametrize(
+    ("score", "expected"),
+    [
+        (LooksAtPadding, {"padding_changes_nothing": "how much padding"}),
+        (LooksAtNeighbours, {"a_sentence_is_attended_to_without_its_neighbours": "the others in its batch"}),
+        (
+            MixesQueries,
+            {
+                "queries_do_not_see_each_other": "on the other queries",
+                "teacher_forcing_is_repeated_steps": "the steps one by one (luong)",
+            },
+        ),
+        (UnusedWeight, {"gradients_reach_every_weight": "the weight spare.weight should make a difference"}),
+        (BiasOfAllPositions, {"gradients_reach_every_weight": "the weight shift should make a difference"}),
+        (NanAtZero, {"zeros_have_finite_gradients": "finite at vectors of 0"}),
+        (KeepsKeys, {"keys_are_computed_once_a_sentence": "kept on the module"}),
+        (CutsTheGradient, {"gradients_are_those_of_finite_differences": "finite differences"}),
+        (LosesItsScale, {"a_saved_score_is_the_same_when_loaded": "make tensors parameters or buffers"}),
+    ],
+)
+def test_a_broken_score_fails_the_right_tests(score: type[Score], expected: dict[str, str]) -> None:
+    found = failures(score)
+    assert found.keys() == expected.keys()
+    for name, words in expected.items():
+        assert words in found[name]
+
+
+@pytest.mark.parametrize(
+    ("score", "test", "words"),
+    [
+        (WrongShape, "there_is_one_score_for_each_query_and_position", "[B, N, S] = [3, 6, 5], is [3, 5, 6]"),
+        (EqualSizesUndeclared, "there_is_one_score_for_each_query_and_position", "set needs_equal_sizes = True"),
+        (NotFinite, "there_is_one_score_for_each_query_and_position", "scores should be finite"),
+        (ChangesKeys, "keys_are_computed_once_a_sentence", "changed by a step"),
+    ],
+)
+def test_a_score_that_breaks_much_is_told_what_first(score: type[Score], test: str, words: str) -> None:
+    tests = type("Tests", (ScoreTests,), {"score": score})()
+    with pytest.raises(AssertionError, match=re.escape(words)):
+        getattr(tests, f"test_{test}")()
+
+
+class Shifted(Bilinear):
+    def __init__(self, query_size: int, key_size: int, *, shifts: int) -> None:
+        super().__init__(query_size, key_size)
+        self.shift = nn.Parameter(torch.zeros(shifts))
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        scores = super().forward(query, keys)
+        return scores + nn.functional.pad(self.shift, (0, max(0, scores.size(2) - len(self.shift))))[: scores.size(2)]
+
+
+class TestOptions(ScoreTests):
+    score = Shifted
+    options: ClassVar = {"shifts": 3}
+
+
+def readme_files() -> dict[str, str]:
+    """The Python files of README's section on a score of one's own, by the names that it gives them."""
+    section = README.read_text(encoding="utf-8").partition("## An attention of your own")[2].partition("\n## ")[0]
+    found = re.findall(r"`(\w+\.py)`[^`]*\n```python\n(.*?)```", section, flags=re.DOTALL)
+    return dict(found)
+
+
+@pytest.fixture
+def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, code in readme_files().items():
+        (tmp_path / name).write_text(code, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_readmes_score_is_short_and_passes_the_tests(example: Path) -> None:
+    files = readme_files()
+    assert list(files) == ["distance.py", "test_distance.py"]
+    assert len(files["distance.py"].splitlines()) < 25
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-W", "error", "test_distance.py"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    number = sum(name.startswith("test_") for name in vars(ScoreTests))
+    assert f"{number} passed" in done.stdout
+
+
+def test_the_readmes_score_trains_by_its_dotted_path(example: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(example)
+    monkeypatch.delitem(sys.modules, "distance", raising=False)
+    write_reversal_corpus(example / "corpus.tsv", 600)
+    settings = {
+        "text.tokenizer": "whitespace",
+        "data.split": "{valid_size: 5, test_size: 5}",
+        "model.attention": "{score: distance.Distance, options: {temperature: 2.0}}",
+        "train.max_updates": 2,
+        "train.validation.metric": "loss",
+        "train.device": "cpu",
+    }
+    changes = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+    prepared, run = example / "prepared", example / "run"
+    (example / "mine.yaml").write_text("data: {source: corpus.tsv}\n", encoding="utf-8")
+    assert cli("preprocess", "--config", "mine.yaml", "--output", prepared, *changes).code == 0
+    found = cli("train", "--config", "mine.yaml", "--data", prepared, "--output", run, *changes)
+    assert found.code == 0, found.err
+    assert "2 updates" in found.err
+    translated = cli("translate", "a b", "--model", run)
+    assert translated.code == 0
+    assert translated.out.count("\n") == 1
+
+
+def test_the_tests_do_not_need_pytest_itself() -> None:
+    program = "import sys, nmt.testing; print('pytest' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
