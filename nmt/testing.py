@@ -7,6 +7,7 @@ In a file that pytest collects:
 
     class TestMyScore(ScoreTests):
         score = MyScore
+        options = {"size": 8}  # where it has any that it needs
 """
 
 from __future__ import annotations

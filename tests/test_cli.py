@@ -318,7 +318,7 @@ def test_help_imports_nothing_heavy() -> None:
     program = f"import sys, nmt.cli; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-    for command in ("preprocess", "train", "translate", "evaluate"):
+    for command in ("preprocess", "train", "translate", "evaluate", "attentions"):
         done = subprocess.run([*COMMAND, command, "--help"], capture_output=True, text=True, check=True)
         assert "Example: nmt" in done.stdout
 

@@ -240,9 +240,3 @@ def test_the_readmes_score_trains_by_its_dotted_path(example: Path, cli: Cli, mo
     translated = cli("translate", "a b", "--model", run)
     assert translated.code == 0
     assert translated.out.count("\n") == 1
-
-
-def test_the_tests_do_not_need_pytest_itself() -> None:
-    program = "import sys, nmt.testing; print('pytest' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"

@@ -122,7 +122,7 @@ class Maxout(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """[..., 2 * size] -> [..., size]."""
-        return inputs.view(*inputs.shape[:-1], -1, 2).amax(dim=-1)
+        return inputs.view(*inputs.shape[:-1], inputs.size(-1) // 2, 2).amax(dim=-1)
 
 
 class BahdanauCell(DecoderCell):

@@ -152,7 +152,7 @@ class NormalizedLayer(RecurrentStack):
     bias of the norms. GRU: reset and update gate share LN(W_h h) + LN(W_x x), and the candidate is
     tanh(LN(W x) + r LN(U h)); update gate and its complement change places, as in torch's GRU.
 
-    Much slower than `PlainStack`, as torch has no such layer: it runs step by step.
+    Slower than `PlainStack`, as torch has no such layer: it runs step by step.
 
     Args:
         cell: `gru` or `lstm`.

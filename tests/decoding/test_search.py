@@ -150,7 +150,7 @@ COMPLETE = [list(ids) for length in range(LONGEST) for ids in itertools.product(
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 2.5])
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("variant", [*VARIANTS[:2], VARIANTS[3], *VARIANTS[6:9]], ids=lambda v: f"{v.order}-{v.attention}")
+@pytest.mark.parametrize("variant", [*VARIANTS[:2], VARIANTS[3], *VARIANTS[6:9]], ids=lambda v: v.order + v.attention)
 def test_a_beam_as_wide_as_the_space_is_brute_force(variant: Variant, seed: int, length_penalty: float) -> None:
     model = random_model(variant, seed, 6)
     src, lengths = random_sources(3, seed)

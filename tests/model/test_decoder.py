@@ -219,10 +219,13 @@ def test_selecting_repeats_one_row_a_sentence_into_a_beam() -> None:
     assert spread.attention["step"].tolist() == [[0, 0, 0], [1, 1, 1]]
 
 
+@pytest.mark.parametrize("depth", [{}, {"residual": True, "layer_norm": "cell", "attend_from": "first"}])
 @pytest.mark.parametrize(("order", "input_feeding"), ORDERS)
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_hypotheses_of_a_sentence_share_its_memory(order: str, input_feeding: bool, cell: str) -> None:
-    model = random_model(variant(order, input_feeding, cell=cell))
+def test_hypotheses_of_a_sentence_share_its_memory(
+    order: str, input_feeding: bool, cell: str, depth: dict[str, Any]
+) -> None:
+    model = random_model(Variant(order, input_feeding, "general", cell, 2, "backward"), **depth)
     batch = make_batch(SOURCES, TARGETS)
     with torch.no_grad():
         memory, state = model.decoder.start(model.encode(batch.src, batch.src_lengths))

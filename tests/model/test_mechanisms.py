@@ -14,6 +14,7 @@ from nmt.config import AttentionSection, DecoderSection, EncoderSection, ModelSe
 from nmt.dataset import EncodedPairs, Sequences
 from nmt.model.attention import Attention, build_attention, check_attention, check_score, score_names
 from nmt.model.attention.attention import AttentionState
+from nmt.model.attention.normalizer import make_normalizer
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.training.loop import make_optimizer, mean_loss, train_step
 
@@ -227,7 +228,7 @@ def test_padding_and_neighbours_change_nothing(choices: Choices) -> None:
 def test_weights_are_a_distribution_over_real_tokens_however_large_the_scores(
     choices: Choices, dtype: torch.dtype
 ) -> None:
-    attention = build(choices).to(dtype)
+    attention = build(choices).to(dtype).train()  # where hard attention draws
     with torch.no_grad():
         for parameter in attention.score.parameters():
             parameter.mul_(1 if choices["score"] == "cosine" else 1e4)
@@ -283,6 +284,15 @@ def test_gradients(choices: Choices) -> None:
 
     inputs = (queries()[1:, :2].requires_grad_(), states[1:, :3].requires_grad_(), *attention.parameters())
     assert torch.autograd.gradcheck(run, inputs, fast_mode=True)
+
+
+@pytest.mark.parametrize("normalizer", ["sparsemax", "entmax15"])
+def test_sparse_weights_are_exact_in_half_precision(normalizer: str) -> None:
+    torch.manual_seed(0)
+    scores = 3 * torch.randn(50, 30).bfloat16()
+    found = make_normalizer(normalizer)(scores)
+    for row, weights in zip(scores.double().numpy(), found.double().numpy(), strict=True):
+        np.testing.assert_allclose(weights, normalized(row, normalizer), rtol=0, atol=1e-6)
 
 
 def test_sparsemax_in_closed_form() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -17,6 +17,7 @@ def memory_of(lengths: Tensor, width: int) -> Memory:
     return Memory(nothing, nothing, torch.arange(width) < lengths.unsqueeze(1), lengths)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 300), st.integers(1, 60), st.integers(1, 12), st.integers(0, 5))
 def test_a_monotonic_window_moves_on_and_is_never_empty(step: int, length: int, radius: int, padding: int) -> None:
     window = MonotonicWindow(radius)
@@ -31,7 +32,8 @@ def test_a_monotonic_window_moves_on_and_is_never_empty(step: int, length: int, 
     assert window.spread(state, 3)["step"].tolist() == [[step, step + 1, step + 2]]
 
 
-@settings(max_examples=200)
+@settings(deadline=None)
+@example(60.0, 259, 1, 0, torch.bfloat16)  # which knows 258 and 260 only
 @given(
     st.floats(-60, 60),
     st.integers(1, 600),
@@ -90,8 +92,8 @@ def test_hard_attention_is_drawn_from_the_weights_in_training() -> None:
     _, drawn, _ = attention.train().attend(repeated, memory, {})
     assert ((drawn == 0) | (drawn == 1)).all()
     assert (drawn.sum(dim=-1) == 1).all()
-    expected = number * soft.attend(query[:, :1], memory, {})[1].flatten()
-    observed = drawn.sum(dim=(0, 1, 2))
+    expected = number * soft.attend(query[:, :1], memory, {})[1].detach().flatten()
+    observed = drawn.detach().sum(dim=(0, 1, 2))
     assert (expected > 20).all()
     assert float(((observed - expected) ** 2 / expected).sum()) < 30  # chi-square of 4 degrees: p = 5e-6
 

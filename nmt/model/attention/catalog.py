@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import get_args
 
@@ -73,60 +73,63 @@ def describe_mechanisms() -> str:
     return "\n".join(lines) + "\n" + WORK
 
 
-def _scores() -> Iterable[Mechanism]:
+def _scores() -> Iterator[Mechanism]:
     names: dict[type[Score], list[str]] = {}
     for name in score_names():
-        score = check_score(name, 1, 1)
-        assert score is not None
-        names.setdefault(score, []).append(name)
+        names.setdefault(_score(name), []).append(name)
     for score, known in names.items():
-        needed = [
-            option.name
-            for option in inspect.signature(score).parameters.values()
-            if option.kind is option.KEYWORD_ONLY and option.default is option.empty
-        ]
-        limits = [
-            *["equal sizes, or heads"] * (score.needs_equal_sizes and score.multi_head),
-            *["equal sizes"] * (score.needs_equal_sizes and not score.multi_head),
-            *["one head only"] * (not score.multi_head),
-            *["no local window"] * (not score.local),
-            *[f"needs options.{option}" for option in needed],
-        ]
-        yield Mechanism("score", tuple(known), _summary(score), score.paper, tuple(limits))
+        options = inspect.signature(score).parameters.values()
+        needed = [each.name for each in options if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
+        limits = {
+            "equal sizes, or heads" if score.multi_head else "equal sizes": score.needs_equal_sizes,
+            "one head only": not score.multi_head,
+            "no local window": not score.local,
+            **{f"needs options.{option}": True for option in needed},
+        }
+        applying = tuple(limit for limit, applies in limits.items() if applies)
+        yield Mechanism("score", tuple(known), _summary(score), score.paper, applying)
     yield Mechanism("score", ("none",), _summary(FixedContext), FixedContext.paper, ("nothing below goes with it",))
 
 
-def _heads() -> Iterable[Mechanism]:
-    several = [name for name in score_names() if (score := check_score(name, 1, 1)) and score.multi_head]
+def _heads() -> Iterator[Mechanism]:
+    several = _names(lambda score: score.multi_head)
     yield Mechanism("heads", ("1",), _summary(OneHead))
-    yield Mechanism("heads", ("2", "3", "..."), _summary(ManyHeads), ManyHeads.paper, (f"score {_either(several)}",))
+    yield Mechanism("heads", ("2", "3", "..."), _summary(ManyHeads), ManyHeads.paper, (f"score {several}",))
 
 
-def _windows() -> Iterable[Mechanism]:
-    out_of_reach = [name for name in score_names() if (score := check_score(name, 1, 1)) and not score.local]
+def _windows() -> Iterator[Mechanism]:
+    out_of_reach = _names(lambda score: not score.local)
     for name, window in WINDOWS.items():
-        limits = [f"not with score {_either(out_of_reach)}"] * (window.local and bool(out_of_reach))
-        yield Mechanism("window.name", (name,), _summary(window), window.paper, tuple(limits))
+        limits = (f"not with score {out_of_reach}",) if window.local else ()
+        yield Mechanism("window.name", (name,), _summary(window), window.paper, limits)
 
 
-def _normalizers() -> Iterable[Mechanism]:
+def _normalizers() -> Iterator[Mechanism]:
     for name in get_args(NormalizerName):
         limits = (f"package {LIBRARY}",) if name != "softmax" else ()
         yield Mechanism("normalizer.name", (name,), SUMMARIES[name], PAPERS[name], limits)
 
 
-def _pasts() -> Iterable[Mechanism]:
-    takers = [name for name in score_names() if (score := check_score(name, 1, 1)) and score.takes_features]
+def _pasts() -> Iterator[Mechanism]:
+    takers = _names(lambda score: score.takes_features)
     for name, past in PASTS.items():
-        limits = (f"score {_either(takers)}", "one head only") if past.kept else ()
+        limits = (f"score {takers}", "one head only") if past.kept else ()
         yield Mechanism("past.name", (name,), _summary(past), past.paper, limits, "b" if past.kept else "a")
+
+
+def _score(name: str) -> type[Score]:
+    score = check_score(name, 1, 1)
+    assert score is not None
+    return score
+
+
+def _names(wanted: Callable[[type[Score]], bool]) -> str:
+    """The scores that are wanted, as `a, b or c`."""
+    *first, last = [name for name in score_names() if wanted(_score(name))]
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def _summary(kind: type) -> str:
     """A docstring's first line without its citation, which has a column of its own."""
     first = (kind.__doc__ or "").strip().partition("\n")[0]
     return re.sub(r" \([^()]*\b(19|20)\d\d\b[^()]*\)", "", first).rstrip(".")
-
-
-def _either(names: list[str]) -> str:
-    return " or ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, cast
 
+import torch
 from torch import Tensor
 
 from nmt.errors import ConfigError
@@ -48,4 +49,9 @@ def make_normalizer(name: NormalizerName, temperature: float = 1.0) -> Normalize
     if name == "softmax":
         return lambda scores: (scores / temperature).softmax(dim=-1)
     sparse = getattr(importlib.import_module(LIBRARY), name)
-    return lambda scores: sparse(scores / temperature, dim=-1)
+
+    def normalize(scores: Tensor) -> Tensor:
+        exact = torch.promote_types(scores.dtype, torch.float32)  # half precision: entmax15 would be wrong by 1%
+        return cast(Tensor, sparse(scores.to(exact) / temperature, dim=-1))
+
+    return normalize

@@ -117,7 +117,7 @@ class PredictiveWindow(Window):
     def locate(self, query: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor]:
         """Positions at most D from p_t, which lies between 0 and S: one of them is always a real token."""
         share = torch.sigmoid(self.position(torch.tanh(self.hidden(query))))  # [B, N, 1]
-        exact = torch.promote_types(share.dtype, torch.float32)  # bfloat16 has no 257: p_t could lie beyond S
+        exact = torch.promote_types(share.dtype, torch.float32)  # bfloat16 has no 259: p_t could lie beyond S
         centres = share.to(exact) * memory.lengths.view(-1, 1, 1)
         return centres, _around(centres, memory.mask, self.radius)
 
