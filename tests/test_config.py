@@ -376,7 +376,7 @@ INVERSE = "train: {schedule: {name: inverse_sqrt}}"
         (
             "model: {attention: {score: genral}}",
             "model.attention.score",
-            "unknown score 'genral'; known: none, additive, concat, dot, general",
+            "unknown score 'genral'; known: none, additive, concat, cosine, dot, general, location, scaled_dot",
         ),
         ("model: {attention: {score: genral}}", "model.attention.score", "; did you mean general?"),
         ("model: {attention: {score: non}}", "model.attention.score", "; did you mean none?"),
@@ -528,7 +528,7 @@ rates = st.floats(min_value=1e-30, max_value=1e30)
             "data": st.fixed_dictionaries(
                 {
                     "source": st.sampled_from([0, 1, 2, 4, 6]).flatmap(lambda n: st.tuples(*[texts] * n)),
-                    "columns": st.tuples(st.integers(1, 9), st.integers(1, 9)),
+                    "columns": st.permutations(range(1, 10)).map(lambda columns: tuple(columns[:2])),
                     "src_language": texts,
                     "directory": st.none() | texts,
                     "first_lines": st.none() | st.integers(min_value=1),
