@@ -20,11 +20,13 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
+from nmt.batching import epoch_generator, make_batch, plan_batches
 from nmt.config import Config, load_config, parse_config
 from nmt.corpus import Pair
 from nmt.corpus.sources import open_corpus, read_pairs
 from nmt.corpus.splitting import Example
 from nmt.dataset import MARKER as DATA_MARKER
+from nmt.dataset import DataDirectory, open_data
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.alignment import Links, alignment_error_rate, check_links, forced_alignments, read_alignments
@@ -32,6 +34,7 @@ from nmt.files import read_json, shipped
 from nmt.model.seq2seq import build_model
 from nmt.model.storage import load_model
 from nmt.text.processor import load_processor
+from nmt.training.loop import make_optimizer, train_step
 from nmt.workflow.evaluate import evaluate_model, read_split
 from nmt.workflow.runs import MARKER, find_model
 
@@ -59,11 +62,20 @@ MECHANISMS: dict[str, tuple[str, ...]] = {
     "luong_dropout": (LUONG, GENERAL, "model.attention.dropout=0.1"),
     "luong_coverage": (LUONG, ADDITIVE, "model.attention.past.name=coverage"),
     "bahdanau_coverage": (BAHDANAU, ADDITIVE, "model.attention.past={name: coverage, loss_weight: 1.0}"),
+    "bahdanau_maxout": (BAHDANAU, ADDITIVE, "model.decoder.readout=maxout"),
+    "luong_deep": (
+        LUONG,
+        GENERAL,
+        "model.encoder={num_layers: 2, residual: true, layer_norm: layers}",
+        "model.decoder={num_layers: 2, residual: true, layer_norm: layers}",
+    ),
+    "luong_cell_norm": (LUONG, GENERAL, "model.encoder.layer_norm=cell", "model.decoder.layer_norm=cell"),
     "bahdanau_location": (BAHDANAU, ADDITIVE, "model.attention.past.name=location"),
 }
 """Overrides of the sample config, by name; a further row of the table is a further entry. `concat` is `additive`."""
 BEAM_SIZE = 5
 ROUNDS = 3
+UPDATES = 20
 
 
 def work_class(config: Config) -> str:
@@ -128,6 +140,29 @@ def measure_speed(translator: Translator, lines: Sequence[str]) -> float:
     return len(lines) / statistics.median(seconds[1:])
 
 
+def measure_training(config: Config, data: DataDirectory) -> float:
+    """Target tokens a second of ordinary updates, the median of some rounds after one that does not count."""
+    model = build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary)).train()
+    optimizer = make_optimizer(config.train.optimizer, model)
+    batch = config.train.batch
+    plan = plan_batches(
+        data.train.src.lengths,
+        data.train.tgt.lengths,
+        size=batch.size,
+        unit=batch.unit,
+        generator=epoch_generator(config.train.seed, 1),
+    )
+    batches = [make_batch(data.train, indices) for indices in plan[:UPDATES]]
+    tokens = sum(batch.num_tokens for batch in batches)
+    seconds = []
+    for _ in range(1 + ROUNDS):
+        begin = time.perf_counter()
+        for update, made in enumerate(batches):
+            train_step(model, [made], optimizer, config.train, update)
+        seconds.append(time.perf_counter() - begin)
+    return tokens / statistics.median(seconds[1:])
+
+
 def measure(
     name: str, run: Path, examples: Sequence[Example], pairs: Sequence[Pair], gold: Sequence[Links]
 ) -> tuple[str, str]:
@@ -147,7 +182,7 @@ def measure(
     error_rate = "–" if predicted is None else f"{alignment_error_rate(predicted, gold):.3f}"
     bleu = evaluate_model(saved, beam, examples, what=name).scores["bleu"]
     sources = [example.src for example in examples]
-    training = read_json(run / MARKER)["tokens_per_second"]
+    training = measure_training(saved.config, open_data(Path(saved.facts["data"])))
     row = (
         f"| {name} | {work_class(saved.config)} | {saved.facts['parameters'] / 1e6:.2f} M | {training:,.0f} "
         f"| {measure_speed(greedy, sources):,.0f} | {measure_speed(beam, sources):,.0f} "
@@ -183,7 +218,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|")
     print("\n".join(row for row, _ in rows))
     print(f"\nBLEU {rows[0][1]}; {len(examples):,} sentences, {len(pairs):,} pairs, beam {BEAM_SIZE}.", end=" ")
-    print(f"Decoding: CPU, threads: {torch.get_num_threads()}, median of {ROUNDS} rounds.")
+    print(f"Speeds: CPU, threads: {torch.get_num_threads()}, batch 64, medians of {ROUNDS} rounds.")
 
 
 if __name__ == "__main__":
