@@ -136,36 +136,6 @@ def numpy_softmax(scores: np.ndarray) -> np.ndarray:
     return weights / weights.sum()
 
 
-@pytest.mark.parametrize(("query_size", "key_size"), [(4, 4), (3, 6)])
-@pytest.mark.parametrize("name", ["additive", "concat", "dot", "general"])
-def test_scores_follow_the_papers(name: str, query_size: int, key_size: int) -> None:
-    if name == "dot" and query_size != key_size:
-        pytest.skip("dot needs equal sizes")
-    attention = random_attention(name, query_size, key_size)
-    weights = {key: value.detach().numpy() for key, value in attention.named_parameters()}
-
-    def score(query: np.ndarray, key: np.ndarray) -> float:
-        if name == "dot":  # Luong et al., 2015, eq. 8
-            return float(query @ key)
-        if name == "general":  # Luong et al., 2015, eq. 8
-            return float(query @ weights["score.key.weight"] @ key)
-        # Bahdanau et al., 2015, A.1.2
-        hidden = np.tanh(weights["score.query.weight"] @ query + weights["score.key.weight"] @ key)
-        return float(weights["score.energy.weight"][0] @ hidden)
-
-    states, summary, mask = sources(size=key_size)
-    memory = attention.memorize(states, summary, mask, LENGTHS)
-    query = queries(2, query_size)
-    context, alignment, _ = attention.attend(query, memory, {})
-    for sentence, length in enumerate(LENGTHS.tolist()):
-        for place in range(2):
-            keys = states[sentence, :length].numpy()
-            expected = numpy_softmax(np.array([score(query[sentence, place].numpy(), key) for key in keys]))
-            found = alignment[sentence, place, 0, :length].detach().numpy()
-            np.testing.assert_allclose(found, expected, rtol=1e-10)
-            np.testing.assert_allclose(context[sentence, place].detach().numpy(), expected @ keys, rtol=1e-10)
-
-
 def test_concat_is_luongs_product_with_the_joined_weights() -> None:
     attention = random_attention("concat", 3, 6)
     assert isinstance(attention, ScoreAttention)

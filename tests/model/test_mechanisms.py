@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -116,21 +117,37 @@ def normalized(scores: np.ndarray, name: str) -> np.ndarray:
     return np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
 
 
-def score_by_hand(w: dict[str, np.ndarray], name: str, q: np.ndarray, h: np.ndarray, j: int, f: list[float]) -> float:
-    """The score of query q and key h, which stands at position j and has features f of the past."""
-    if name == "additive":  # Bahdanau et al., 2015, A.1.2; with V f: See et al., 2017, eq. 11; Chorowski, 2015, eq. 9
-        hidden = w["score.query.weight"] @ q + w["score.key.weight"] @ h
-        if f:
-            hidden = hidden + w["score.feature.weight"] @ np.array(f)
-        return float(w["score.energy.weight"][0] @ np.tanh(hidden))
-    if name == "location":  # Luong et al., 2015, eq. 8; a position without a row of W is never looked at
-        rows = w["score.position.weight"]
-        return float(rows[j] @ q) if j < len(rows) else -1e300
-    if name == "general":  # Luong et al., 2015, eq. 8
-        return float(q @ w["score.key.weight"] @ h)
-    if name == "cosine":  # Graves et al., 2014, eq. 5-6
-        return float(10 * np.exp(w["score.log_sharpness"][0]) * (q @ h) / math.sqrt((q @ q) * (h @ h)))
-    return float(q @ h) / (math.sqrt(len(q)) if name == "scaled_dot" else 1)  # Vaswani et al., 2017, eq. 1
+Weights = dict[str, np.ndarray]
+
+
+def additive(w: Weights, q: np.ndarray, h: np.ndarray, j: int, f: list[float]) -> float:
+    """Bahdanau et al., 2015, A.1.2; with V f also See et al., 2017, eq. 11, and Chorowski et al., 2015, eq. 9."""
+    hidden = w["score.query.weight"] @ q + w["score.key.weight"] @ h
+    if f:
+        hidden = hidden + w["score.feature.weight"] @ np.array(f)
+    return float(w["score.energy.weight"][0] @ np.tanh(hidden))
+
+
+def cosine(w: Weights, q: np.ndarray, h: np.ndarray, j: int, f: list[float]) -> float:
+    """Graves et al., 2014, eq. 5-6."""
+    return float(10 * np.exp(w["score.log_sharpness"][0]) * (q @ h) / math.sqrt((q @ q) * (h @ h)))
+
+
+def location(w: Weights, q: np.ndarray, h: np.ndarray, j: int, f: list[float]) -> float:
+    """Luong et al., 2015, eq. 8; a position without a row of W is never looked at."""
+    rows = w["score.position.weight"]
+    return float(rows[j] @ q) if j < len(rows) else -1e300
+
+
+SCORES: dict[str, Callable[[Weights, np.ndarray, np.ndarray, int, list[float]], float]] = {
+    "additive": additive,
+    "cosine": cosine,
+    "location": location,
+    "dot": lambda w, q, h, j, f: float(q @ h),  # Luong et al., 2015, eq. 8
+    "general": lambda w, q, h, j, f: float(q @ w["score.key.weight"] @ h),  # the same
+    "scaled_dot": lambda w, q, h, j, f: float(q @ h) / math.sqrt(len(q)),  # Vaswani et al., 2017, eq. 1
+}
+"""Score of a query q and a key h, which stands at position j and has features f of the past."""
 
 
 def by_hand(
@@ -164,7 +181,7 @@ def by_hand(
                 part = slice(6 // heads * head, 6 // heads * (head + 1))
                 one = w["heads.query.weight"][part] @ q
                 keys, values = (states @ w[f"heads.{name}.weight"][part].T for name in ("key", "value"))
-            scores = [score_by_hand(w, choices["score"], one, keys[j], j, features[j]) for j in inside]
+            scores = [SCORES[choices["score"]](w, one, keys[j], j, features[j]) for j in inside]
             row = np.zeros(length)
             row[inside] = normalized(np.array(scores) / choices.get("temperature", 1.0), choices["normalizer"])
             if choices["window"] == "hard":  # Xu et al., 2015, section 4.1, the likeliest position
@@ -193,7 +210,7 @@ def follows_the_equations(choices: Choices) -> None:
             np.testing.assert_allclose(coverage, expected[2], rtol=0, atol=1e-10)
 
 
-@EVERY_MECHANISM
+@pytest.mark.parametrize("choices", [choices for choices in ALL if choices["score"] in SCORES], ids=names)
 def test_alignment_and_context_follow_the_equations(choices: Choices) -> None:
     follows_the_equations(choices)
 
@@ -223,19 +240,15 @@ def test_padding_and_neighbours_change_nothing(choices: Choices) -> None:
         torch.testing.assert_close(alignment, alignments[alone, ..., :length], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @EVERY_MECHANISM
-def test_weights_are_a_distribution_over_real_tokens_however_large_the_scores(
-    choices: Choices, dtype: torch.dtype
-) -> None:
-    attention = build(choices).to(dtype).train()  # where hard attention draws
+def test_weights_are_a_distribution_over_real_tokens_however_large_the_scores(choices: Choices) -> None:
+    attention = build(choices).float().train()  # where hard attention draws
     with torch.no_grad():
         for parameter in attention.score.parameters():
             parameter.mul_(1 if choices["score"] == "cosine" else 1e4)
     states, mask = sources(key_size(choices))
-    query = queries().to(dtype) * 1e4
-    query.requires_grad_()
-    contexts, alignments, _ = attend(attention, states.to(dtype), mask, LENGTHS, query)
+    query = (queries().float() * 1e4).requires_grad_()
+    contexts, alignments, _ = attend(attention, states.float(), mask, LENGTHS, query)
     assert contexts.isfinite().all()
     assert (alignments >= 0).all()
     assert (alignments[~mask[:, None, None].expand_as(alignments)] == 0).all()

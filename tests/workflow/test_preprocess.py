@@ -302,9 +302,7 @@ def test_workers_change_nothing() -> None:
 
 def test_malformed_lines_are_fatal_above_a_share() -> None:
     Path("corpus.tsv").write_bytes("".join(f"{a}\t{b}\n" for a, b in PAIRS).encode() + b"caf\xe9\tKaffee\n")
-    with pytest.raises(
-        DataError, match=r"1 of 13 lines .*: 1 not UTF-8 \(corpus\.tsv:13\); convert"
-    ):
+    with pytest.raises(DataError, match=r"1 of 13 lines .*: 1 not UTF-8 \(corpus\.tsv:13\); convert"):
         run(make_config())
     report = run(make_config(data={"max_malformed": 0.08}))
     assert report["lines"]["malformed"] == {"not_utf8": 1}
