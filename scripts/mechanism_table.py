@@ -61,7 +61,7 @@ MECHANISMS: dict[str, tuple[str, ...]] = {
     },
     "luong_dropout": (LUONG, GENERAL, "model.attention.dropout=0.1"),
     "luong_coverage": (LUONG, ADDITIVE, "model.attention.past.name=coverage"),
-    "bahdanau_coverage": (BAHDANAU, ADDITIVE, "model.attention.past={name: coverage, loss_weight: 1.0}"),
+    "bahdanau_coverage": (BAHDANAU, ADDITIVE, "model.attention.past={name: coverage, loss_weight: 0.1}"),
     "bahdanau_maxout": (BAHDANAU, ADDITIVE, "model.decoder.readout=maxout"),
     "luong_deep": (
         LUONG,
