@@ -229,6 +229,9 @@ def futile(config: Config) -> Iterator[Conflict]:
 
 _ADAM, _FALLING = ("adam", "adamw"), ("linear", "inverse_sigmoid")
 _USED_WITH: dict[str, tuple[str, tuple[str, ...]]] = {
+    "model.attention.window.radius": ("model.attention.window.name", ("local_m", "local_p")),
+    "model.attention.past.filters": ("model.attention.past.name", ("location",)),
+    "model.attention.past.radius": ("model.attention.past.name", ("location",)),
     "train.optimizer.momentum": ("train.optimizer.name", ("sgd",)),
     "train.optimizer.betas": ("train.optimizer.name", _ADAM),
     "train.optimizer.epsilon": ("train.optimizer.name", _ADAM),
