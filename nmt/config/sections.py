@@ -204,7 +204,9 @@ class NormalizerSection(Section):
     name: Literal["softmax", "sparsemax", "entmax15"] = key(
         "softmax", "sparsemax and entmax15 give weights of exactly 0 (package entmax)"
     )
-    temperature: Positive = key(1.0, "divides the scores: above 1 weights are more even", unit="1")
+    temperature: Annotated[Number, Field(ge=0.001, le=1000)] = key(
+        1.0, "divides the scores: above 1 weights are more even", unit="1"
+    )
 
 
 class PastSection(Section):

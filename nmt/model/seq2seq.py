@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from nmt.batching import Batch
 from nmt.config import InitializationSection, ModelSection
-from nmt.model.attention import build_attention
+from nmt.model.attention import Score, build_attention
 from nmt.model.decoder import (
     BahdanauCell,
     Decoder,
@@ -150,6 +150,8 @@ def initialize(model: nn.Module, config: InitializationSection) -> None:
     gate, gains of layer normalisation are 1, and the embedding of PAD is 0.
     """
     for module in model.modules():
+        if isinstance(module, Score):
+            continue  # its layers are modules too, and come by themselves; what else it has it made on purpose
         for name, parameter in module.named_parameters(recurse=False):
             if "bias" in name:
                 parameter.zero_()

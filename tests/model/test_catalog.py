@@ -74,7 +74,7 @@ def test_limits_and_class_of_work(key: str, name: str, limits: list[str], work: 
 def test_a_citation_is_left_to_its_column() -> None:
     found = mechanism("score", "additive")
     assert found.summary == "Additive score: v^T tanh(W q + U k)"
-    assert found.paper == "Bahdanau et al., 2015, A.1.2; Luong et al., 2015, eq. 8"
+    assert found.paper == "Bahdanau et al., 2015, A.1.2; Luong et al., 2015, section 3.1"
 
 
 def test_a_newly_registered_score_appears_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,7 +143,7 @@ SCORES: dict[str, Callable[[Weights, np.ndarray, np.ndarray, int, list[float]], 
     "additive": additive,
     "cosine": cosine,
     "location": location,
-    "dot": lambda w, q, h, j, f: float(q @ h),  # Luong et al., 2015, eq. 8
+    "dot": lambda w, q, h, j, f: float(q @ h),  # Luong et al., 2015, section 3.1
     "general": lambda w, q, h, j, f: float(q @ w["score.key.weight"] @ h),  # the same
     "scaled_dot": lambda w, q, h, j, f: float(q @ h) / math.sqrt(len(q)),  # Vaswani et al., 2017, eq. 1
 }

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from nmt.batching import Batch, pad
 from nmt.config import AttentionSection, DecoderSection, EncoderSection, InitializationSection, ModelSection
+from nmt.model.attention import ScoreAttention
 from nmt.model.recurrent import NormalizedLayer
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.model.storage import read_weights
@@ -323,3 +324,12 @@ def test_what_is_off_leaves_the_fused_layers_and_their_names(order: str) -> None
     assert {name for name in names if name.startswith("encoder.") and "embedding" not in name} == {
         f"encoder.layers.0.{direction}.rnn.{part}_l0" for part in parts for direction in (0, 1)
     }
+
+
+def test_a_parameter_that_a_score_made_itself_keeps_its_value() -> None:
+    config = ModelSection.model_validate(
+        {"encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 8}, "attention": {"score": "cosine"}}
+    )
+    attention = build_model(config, 9, 9).decoder.cell.attention
+    assert isinstance(attention, ScoreAttention)
+    assert dict(attention.score.named_parameters())["log_sharpness"].tolist() == [0.0]

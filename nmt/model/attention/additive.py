@@ -15,7 +15,7 @@ from nmt.model.attention.registry import Score, register_score
 class AdditiveScore(Score):
     """Additive score (Bahdanau et al., 2015, appendix A.1.2): v^T tanh(W q + U k).
 
-    Luong's `concat` (Luong et al., 2015, eq. 8), v^T tanh(W [q; k]), is the same function with W split in two.
+    Luong's `concat` (Luong et al., 2015, section 3.1), v^T tanh(W [q; k]), is the same function with W split in two.
 
     Args:
         query_size: Size of a decoder state.
@@ -25,7 +25,7 @@ class AdditiveScore(Score):
 
     multi_head: ClassVar[bool] = True
     takes_features: ClassVar[bool] = True
-    paper: ClassVar[str] = "Bahdanau et al., 2015, A.1.2; Luong et al., 2015, eq. 8"
+    paper: ClassVar[str] = "Bahdanau et al., 2015, A.1.2; Luong et al., 2015, section 3.1"
 
     def __init__(self, query_size: int, key_size: int, *, size: Count | None = None) -> None:
         super().__init__()

@@ -11,11 +11,11 @@ from nmt.model.attention.registry import Score, register_score
 
 @register_score("dot")
 class DotScore(Score):
-    """Dot product (Luong et al., 2015, eq. 8): q^T k. Has no parameters; both sizes must be equal."""
+    """Dot product (Luong et al., 2015, section 3.1): q^T k. Has no parameters; both sizes must be equal."""
 
     needs_equal_sizes: ClassVar[bool] = True
     multi_head: ClassVar[bool] = True
-    paper: ClassVar[str] = "Luong et al., 2015, eq. 8"
+    paper: ClassVar[str] = "Luong et al., 2015, section 3.1"
 
     def __init__(self, query_size: int, key_size: int) -> None:
         super().__init__()

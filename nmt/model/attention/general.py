@@ -11,10 +11,10 @@ from nmt.model.attention.registry import Score, register_score
 
 @register_score("general")
 class GeneralScore(Score):
-    """General score (Luong et al., 2015, eq. 8): q^T W k; W k is computed once a sentence."""
+    """General score (Luong et al., 2015, section 3.1): q^T W k; W k is computed once a sentence."""
 
     multi_head: ClassVar[bool] = True
-    paper: ClassVar[str] = "Luong et al., 2015, eq. 8"
+    paper: ClassVar[str] = "Luong et al., 2015, section 3.1"
 
     def __init__(self, query_size: int, key_size: int) -> None:
         super().__init__()
