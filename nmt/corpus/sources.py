@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import itertools
-import lzma
-import zipfile
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
-from typing import IO, cast
+from pathlib import Path
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt.corpus import Pair
+from nmt.corpus.lines import read_blocks, read_lines
 from nmt.errors import DataError
 
 SPLIT_NAMES = ("train", "valid", "test")
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-BLOCK = 1 << 20  # bytes
 LINES = 20_000
 PLACES = 5
 """How many places of malformed lines are kept."""
@@ -148,7 +141,7 @@ class Table(Source):
     def chunks(self, report: LineReport) -> Iterator[Chunk]:
         """About a megabyte of lines at a time."""
         number = 1
-        for lines in _blocks(self.path, self.first_lines):
+        for lines in read_blocks(self.path, self.first_lines):
             yield Chunk((str(self.path),), number, (b"".join(lines),), self.columns)
             number += len(lines)
 
@@ -187,7 +180,7 @@ class Parallel(Source):
 
     def chunks(self, report: LineReport) -> Iterator[Chunk]:
         """The same number of lines of both files at a time."""
-        src, tgt = (_lines(path, self.first_lines) for path in (self.src, self.tgt))
+        src, tgt = (read_lines(path, self.first_lines) for path in (self.src, self.tgt))
         number = 1
         while True:
             blocks = list(itertools.islice(src, LINES)), list(itertools.islice(tgt, LINES))
@@ -239,7 +232,7 @@ class Export(Source):
         """Linked sentences as parallel lines; all lines of all three files are counted."""
         src, tgt = (_Sentences.read(path, report) for path in (self.src, self.tgt))
         number = 1
-        for lines in _blocks(self.links, self.first_lines):
+        for lines in read_blocks(self.links, self.first_lines):
             numbers = _numbers(lines, self.links, number, report)
             given = np.concatenate([numbers, numbers[:, ::-1]], axis=1).reshape(-1, 2)
             src_rows, tgt_rows = src.find(given[:, 0]), tgt.find(given[:, 1])
@@ -280,20 +273,15 @@ class _Sentences:
         block = bytearray()
         numbers, ends = [], []
         languages: set[bytes] = set()
-        for count, line in enumerate(_lines(path, None), start=1):
+        for count, line in enumerate(read_lines(path, None), start=1):
             report.lines += 1
             if line.isspace():
                 report.blank += 1
                 continue
             cells = line.rstrip(b"\r\n").split(b"\t")
-            if len(cells) < 3:
-                report.leave_out("too_few_columns", f"{path}:{count}")
-                continue
-            if not _is_number(cells[0]):
-                report.leave_out("not_a_number", f"{path}:{count}")
-                continue
-            if _decode_line(cells[2]) is None:
-                report.leave_out("not_utf8", f"{path}:{count}")
+            fault = _sentence_fault(cells)
+            if fault:
+                report.leave_out(fault, f"{path}:{count}")
                 continue
             numbers.append(int(cells[0]))
             languages.add(cells[1])
@@ -302,11 +290,12 @@ class _Sentences:
         if len(languages) > 1:
             found = ", ".join(sorted(language.decode("utf-8", "replace") for language in languages)[:5])
             raise DataError(f"{path}: sentences of {len(languages)} languages ({found}); give those of one language")
-        starts = np.array([0, *ends[:-1]] if ends else [], dtype=np.int64)
-        order = np.argsort(np.array(numbers, dtype=np.int64), kind="stable")
-        return cls(
-            np.array(numbers, dtype=np.int64)[order], starts[order], np.array(ends, dtype=np.int64)[order], bytes(block)
-        )
+        until = np.array(ends, dtype=np.int64)
+        since = np.roll(until, 1)
+        since[:1] = 0
+        unordered = np.array(numbers, dtype=np.int64)
+        order = np.argsort(unordered, kind="stable")
+        return cls(unordered[order], since[order], until[order], bytes(block))
 
     def find(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Places of sentences by number; -1 for those that are not here."""
@@ -319,6 +308,15 @@ class _Sentences:
         """Lines at places."""
         spans = zip(self.starts[places].tolist(), self.ends[places].tolist(), strict=True)
         return b"".join([self.block[start:end] + b"\n" for start, end in spans])
+
+
+def _sentence_fault(cells: Sequence[bytes]) -> str | None:
+    """What makes a line of number, language and text unusable, as one of `KINDS`."""
+    if len(cells) < 3:
+        return "too_few_columns"
+    if not _is_number(cells[0]):
+        return "not_a_number"
+    return "not_utf8" if _decode_line(cells[2]) is None else None
 
 
 def _numbers(lines: Sequence[bytes], path: Path, first_line: int, report: LineReport) -> NDArray[np.int64]:
@@ -456,89 +454,3 @@ def _decode_line(line: bytes) -> str | None:
         return line.decode("utf-8")
     except UnicodeDecodeError:
         return None
-
-
-def _blocks(path: Path, first_lines: int | None) -> Iterator[list[bytes]]:
-    """Lines of a file, about a megabyte at a time."""
-    lines = _lines(path, first_lines)
-    while block := list(_up_to(lines, BLOCK)):
-        yield block
-
-
-def _up_to(lines: Iterator[bytes], size: int) -> Iterator[bytes]:
-    taken = 0
-    for line in lines:
-        yield line
-        taken += len(line)
-        if taken >= size:
-            return
-
-
-def _lines(path: Path, first_lines: int | None) -> Iterator[bytes]:
-    """Lines of a plain or compressed file, each with a line feed at its end.
-
-    Raises:
-        DataError: The file is missing, unreadable, damaged or in another encoding.
-    """
-    try:
-        with _opened(path) as file:
-            for number, line in enumerate(itertools.islice(file, first_lines)):
-                if number == 0:
-                    _check_encoding(path, line)
-                    line = line.removeprefix(BYTE_ORDER_MARK)
-                yield line if line.endswith(b"\n") else line + b"\n"
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file; check the path") from None
-    except (zipfile.BadZipFile, NotImplementedError, UnicodeError) as error:
-        raise DataError(f"{path}: not a readable zip archive ({error}); download it again") from None
-    except (gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError) as error:
-        raise DataError(f"{path}: damaged compressed data ({error}); download it again") from None
-    except OSError as error:
-        if path.suffix.lower() == ".bz2" and error.errno is None:
-            raise DataError(f"{path}: damaged compressed data ({error}); download it again") from None
-        raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from None
-
-
-def _check_encoding(path: Path, line: bytes) -> None:
-    """Refuse UTF-16 and UTF-32, which have zero bytes or a byte order mark of their own, and line ends of CR alone."""
-    if line.startswith((b"\xff\xfe", b"\xfe\xff")) or line.count(b"\0") * 4 > len(line):
-        raise DataError(f"{path}: looks like UTF-16; convert it: iconv -f UTF-16 -t UTF-8")
-    if line.rstrip(b"\r\n").count(b"\r") > 1:
-        raise DataError(f"{path}: lines end in a carriage return alone; convert them: tr '\\r' '\\n'")
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for reading bytes; its suffix says how it is packed."""
-    match path.suffix.lower():
-        case ".zip":
-            with zipfile.ZipFile(path) as archive, _open_member(path, archive) as member:
-                yield member
-        case ".gz":
-            with gzip.open(path) as unpacked:
-                yield cast(IO[bytes], unpacked)
-        case ".xz":
-            with lzma.open(path) as unpacked:
-                yield cast(IO[bytes], unpacked)
-        case ".bz2":
-            with bz2.open(path) as unpacked:
-                yield cast(IO[bytes], unpacked)
-        case _:
-            with path.open("rb") as file:
-                yield file
-
-
-def _open_member(path: Path, archive: zipfile.ZipFile) -> IO[bytes]:
-    """Open the one data file of an archive; names that start with `_` (_about.txt) are not data."""
-    names = [
-        info.filename
-        for info in archive.infolist()
-        if not info.is_dir() and not any(part.startswith("_") for part in PurePosixPath(info.filename).parts)
-    ]
-    if len(names) != 1:
-        found = f"{len(names)} data files ({', '.join(names)})" if names else "no data file"
-        raise DataError(f"{path}: {found} in the archive, one is needed; unpack it and give the text file")
-    try:
-        return archive.open(names[0])
-    except (RuntimeError, NotImplementedError) as error:  # a password, an unknown compression
-        raise DataError(f"{path}: cannot be unpacked ({error}); unpack it and give the text file") from None

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.corpus import Pair, sources
+from nmt.corpus import lines as lines_of_files
 from nmt.corpus.sources import LineReport, Source, open_corpus, parse_chunk, read_pairs
 from nmt.errors import DataError
 
@@ -436,7 +437,7 @@ def compare_chunks(source: Source, block: int, lines: int) -> None:
     """Read a source in chunks of other sizes: nothing changes."""
     whole = collect(source)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "BLOCK", block)
+        patch.setattr(lines_of_files, "BLOCK", block)
         patch.setattr(sources, "LINES", lines)
         assert collect(source) == whole
 

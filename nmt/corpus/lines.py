@@ -1,0 +1,105 @@
+"""Lines of a text file, plain or compressed, as bytes."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import itertools
+import lzma
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO, cast
+
+from nmt.errors import DataError
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BLOCK = 1 << 20  # bytes
+
+
+def read_blocks(path: Path, first_lines: int | None) -> Iterator[list[bytes]]:
+    """Lines of a file, about a megabyte at a time."""
+    lines = read_lines(path, first_lines)
+    while block := list(_up_to(lines, BLOCK)):
+        yield block
+
+
+def _up_to(lines: Iterator[bytes], size: int) -> Iterator[bytes]:
+    taken = 0
+    for line in lines:
+        yield line
+        taken += len(line)
+        if taken >= size:
+            return
+
+
+def read_lines(path: Path, first_lines: int | None) -> Iterator[bytes]:
+    """Lines of a plain or compressed file, each with a line feed at its end.
+
+    Raises:
+        DataError: The file is missing, unreadable, damaged or in another encoding.
+    """
+    try:
+        with _opened(path) as file:
+            for number, line in enumerate(itertools.islice(file, first_lines)):
+                if number == 0:
+                    _check_encoding(path, line)
+                    line = line.removeprefix(BYTE_ORDER_MARK)
+                yield line if line.endswith(b"\n") else line + b"\n"
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file; check the path") from None
+    except (zipfile.BadZipFile, NotImplementedError, UnicodeError) as error:
+        raise DataError(f"{path}: not a readable zip archive ({error}); download it again") from None
+    except (gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError) as error:
+        raise DataError(f"{path}: damaged compressed data ({error}); download it again") from None
+    except OSError as error:
+        if path.suffix.lower() == ".bz2" and error.errno is None:
+            raise DataError(f"{path}: damaged compressed data ({error}); download it again") from None
+        raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from None
+
+
+def _check_encoding(path: Path, line: bytes) -> None:
+    """Refuse UTF-16 and UTF-32, which have zero bytes or a byte order mark of their own, and line ends of CR alone."""
+    if line.startswith((b"\xff\xfe", b"\xfe\xff")) or line.count(b"\0") * 4 > len(line):
+        raise DataError(f"{path}: looks like UTF-16; convert it: iconv -f UTF-16 -t UTF-8")
+    if line.rstrip(b"\r\n").count(b"\r") > 1:
+        raise DataError(f"{path}: lines end in a carriage return alone; convert them: tr '\\r' '\\n'")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for reading bytes; its suffix says how it is packed."""
+    match path.suffix.lower():
+        case ".zip":
+            with zipfile.ZipFile(path) as archive, _open_member(path, archive) as member:
+                yield member
+        case ".gz":
+            with gzip.open(path) as unpacked:
+                yield cast(IO[bytes], unpacked)
+        case ".xz":
+            with lzma.open(path) as unpacked:
+                yield cast(IO[bytes], unpacked)
+        case ".bz2":
+            with bz2.open(path) as unpacked:
+                yield cast(IO[bytes], unpacked)
+        case _:
+            with path.open("rb") as file:
+                yield file
+
+
+def _open_member(path: Path, archive: zipfile.ZipFile) -> IO[bytes]:
+    """Open the one data file of an archive; names that start with `_` (_about.txt) are not data."""
+    names = [
+        info.filename
+        for info in archive.infolist()
+        if not info.is_dir() and not any(part.startswith("_") for part in PurePosixPath(info.filename).parts)
+    ]
+    if len(names) != 1:
+        found = f"{len(names)} data files ({', '.join(names)})" if names else "no data file"
+        raise DataError(f"{path}: {found} in the archive, one is needed; unpack it and give the text file")
+    try:
+        return archive.open(names[0])
+    except (RuntimeError, NotImplementedError) as error:  # a password, an unknown compression
+        raise DataError(f"{path}: cannot be unpacked ({error}); unpack it and give the text file") from None
