@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import signal
@@ -15,6 +16,9 @@ from typing import TypeVar
 
 from nmt.errors import DataError
 
+MANY_CHUNKS = 5
+"""From so many chunks of 20,000 lines or a megabyte on, starting further processes pays."""
+
 In = TypeVar("In")
 Out = TypeVar("Out")
 
@@ -25,13 +29,13 @@ def available_cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def map_chunks(work: Callable[[In], Out], chunks: Iterable[In], workers: int) -> Iterator[Out]:
+def map_chunks(work: Callable[[In], Out], chunks: Iterable[In], workers: int | None) -> Iterator[Out]:
     """Apply `work` to chunks, in order.
 
     Args:
         work: A function that can be pickled.
         chunks: Read as they are needed: a few a worker are in memory at a time.
-        workers: Processes; 1 works in this one.
+        workers: Processes; 1 works in this one; None takes every core where there are many chunks.
 
     Yields:
         What `work` gives for each chunk.
@@ -39,6 +43,11 @@ def map_chunks(work: Callable[[In], Out], chunks: Iterable[In], workers: int) ->
     Raises:
         DataError: A process was ended from outside.
     """
+    if workers is None:
+        chunks = iter(chunks)
+        first = list(itertools.islice(chunks, MANY_CHUNKS))
+        workers = available_cores() if len(first) == MANY_CHUNKS else 1
+        chunks = itertools.chain(first, chunks)
     if workers == 1:
         yield from map(work, chunks)
         return

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from tqdm import tqdm
 
-from nmt.config import CleaningSection, Config, TextSection, differing_keys, dump_config, parse_config
+from nmt.config import CleaningSection, Config, differing_keys, dump_config, parse_config
 from nmt.corpus import Pair
 from nmt.corpus.cleaning import Cleaner, CleaningReport
 from nmt.corpus.download import resolve_sources
 from nmt.corpus.identity import Fingerprints, take_fingerprints
 from nmt.corpus.normalization import Normalizer
-from nmt.corpus.parallel import available_cores, map_chunks
+from nmt.corpus.parallel import map_chunks
 from nmt.corpus.sources import Chunk, Corpus, LineReport, Source, open_corpus, parse_chunk, read_pairs
 from nmt.corpus.splitting import (
     Example,
@@ -34,28 +32,19 @@ from nmt.corpus.splitting import (
     split_pairs,
     without_overlap,
 )
-from nmt.corpus.store import PairStore, PairWriter, Rows, TextColumn, in_chunks, most_frequent
-from nmt.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, Ids, write_examples, write_sequences
+from nmt.corpus.store import PairStore, PairWriter, Rows, most_frequent
+from nmt.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, write_examples
 from nmt.errors import ConfigError, DataError
 from nmt.files import check_output, locked, shipped, whole_directory, write_json, write_text
-from nmt.text.indexing import TokenIndex, index_block
 from nmt.text.processor import TextProcessor, load_processor
-from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer
-from nmt.text.vocabulary import UNK_ID, Vocabulary
+from nmt.workflow.encoding import encode
 from nmt.workflow.report import describe, write_report
 
 RAW_DIRECTORY = Path("data/raw")
-SPACING_SAMPLE = 200_000
-"""Sentences from which the blanks between words are learnt."""
 FREQUENT = 10
 """How many of the most frequent sentences the report names."""
-COVERAGE = (100, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
-"""Vocabulary sizes for which the report says what they would cover."""
-MANY_CHUNKS = 5
-"""From so many chunks of 20,000 lines or a megabyte on, starting further processes pays."""
 
 Say = Callable[[str], None]
-Lengths = NDArray[np.int64]
 
 
 def preprocess(config: Config, output: Path, *, overwrite: bool = False, say: Say = print) -> dict[str, Any]:
@@ -101,7 +90,7 @@ def _write_data(config: Config, output: Path, overwrite: bool, say: Say) -> dict
         try:
             splits, split_report = _split(config, corpus, store, rows)
             report |= split_report
-            report |= _encode(config, store, splits, normalizer, reused, temporary)
+            report |= encode(config, store, splits, normalizer, reused, temporary)
         finally:
             store.close()
         shutil.rmtree(work)
@@ -164,13 +153,13 @@ def _clean(config: Config, source: Source, work: Path) -> tuple[PairStore, Rows,
     """
     cleaning, seed = config.data.cleaning, config.data.split.seed
     lines, cleaned = LineReport(), CleaningReport()
-    chunks = source.chunks(lines)
+    chunks, clean_chunk = source.chunks(lines), partial(_clean_chunk, cleaning, seed)
     bar = tqdm(desc="cleaning", unit=" lines", leave=False, disable=None)
     with bar, contextlib.closing(PairWriter(work)) as writer:
-        for sides, fingerprints, found, report in _in_processes(partial(_clean_chunk, cleaning, seed), chunks, config):
+        for sides, fingerprints, found, judged in map_chunks(clean_chunk, chunks, config.data.workers):
             writer.write(sides, fingerprints)
             lines.add(found)
-            cleaned.add(report)
+            cleaned.add(judged)
             bar.update(found.lines)
         store = writer.finish()
     if not cleaned.read and "not_utf8" not in lines.malformed:
@@ -186,13 +175,6 @@ def _clean(config: Config, source: Source, work: Path) -> tuple[PairStore, Rows,
         "cleaning": asdict(cleaned),
     }
     return store, rows, report
-
-
-def _in_processes(work: Callable[[Any], Any], chunks: Iterator[Any], config: Config) -> Iterator[Any]:
-    """`map_chunks` with as many processes as the config wants, or as pay."""
-    first = list(itertools.islice(chunks, MANY_CHUNKS))
-    workers = config.data.workers or (available_cores() if len(first) == MANY_CHUNKS else 1)
-    return map_chunks(work, itertools.chain(first, chunks), workers)
 
 
 def _drop_repeated(store: PairStore, cleaning: CleaningSection, report: CleaningReport) -> Rows:
@@ -276,125 +258,6 @@ def _take_given(config: Config, corpus: Corpus, store: PairStore, rows: Rows) ->
     return Splits(rows[:size], given["valid"], given["test"], components=0, largest_component=0), dropped
 
 
-class _EncodedSide:
-    """One side of the training pairs as numbers on disk, while there is no vocabulary yet.
-
-    Attributes:
-        index: Tokens by number.
-        lengths: Tokens of each line.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.index = TokenIndex()
-        self.lengths: Lengths = np.empty(0, dtype=np.int64)
-        self._path = path
-
-    def tokenize(self, column: TextColumn, rows: Rows, config: Config, text: Path, side: str) -> None:
-        """Tokenise the lines at `rows` with the tokenizer saved in `text`."""
-        lengths = []
-        blocks = (column.raw(piece) for piece in in_chunks(rows))
-        work = partial(index_block, text, side)
-        bar = tqdm(desc=f"tokenising {side}", total=len(rows), unit=" lines", leave=False, disable=None)
-        with self._path.open("wb") as file, bar:
-            for lines in _in_processes(work, blocks, config):
-                file.write(self.index.renumber(lines).tobytes())
-                lengths.append(lines.lengths.astype(np.int64))
-                bar.update(len(lines.lengths))
-        self.lengths = np.concatenate(lengths)
-
-    def encode(self, vocabulary: Vocabulary, keep: NDArray[np.bool_]) -> Iterator[Ids]:
-        """Vocabulary ids of the lines to keep, piece by piece."""
-        table = self.index.ids(vocabulary)
-        with self._path.open("rb") as file:
-            for piece in in_chunks(np.arange(len(self.lengths))):
-                lengths = self.lengths[piece]
-                numbers = np.fromfile(file, dtype=np.int32, count=int(lengths.sum()))
-                yield table[numbers[np.repeat(keep[piece], lengths)]]
-
-
-def _encode(
-    config: Config,
-    store: PairStore,
-    splits: Splits,
-    normalizer: Normalizer,
-    reused: TextProcessor | None,
-    output: Path,
-) -> dict[str, Any]:
-    """Learn tokenizers and vocabularies from the training pairs, then encode every split."""
-    text = config.text
-    if reused:
-        tokenizers: tuple[Tokenizer, ...] = (reused.src_tokenizer, reused.tgt_tokenizer)
-    else:
-        tokenizers = _learn_tokenizers(config, store, splits.train)
-    for tokenizer, side in zip(tokenizers, ("src", "tgt"), strict=True):
-        tokenizer.save(output / TEXT, side)
-    sides = []
-    for column, side in ((store.src, "src"), (store.tgt, "tgt")):
-        encoded = _EncodedSide(output / "work" / f"{side}.numbers")
-        encoded.tokenize(column, splits.train, config, output / TEXT, side)
-        sides.append(encoded)
-    if reused:
-        vocabularies = [reused.src_vocabulary, reused.tgt_vocabulary]
-    else:
-        vocabularies = _make_vocabularies(text, sides, tokenizers)
-    TextProcessor(tokenizers[0], tokenizers[1], vocabularies[0], vocabularies[1], normalizer).save(output / TEXT)
-    fits = np.logical_and.reduce([(side.lengths > 0) & (side.lengths <= text.max_length) for side in sides])
-    if not fits.any():
-        raise DataError(f"no training pair has at most text.max_length = {text.max_length} tokens")
-    written = {name: _Written() for name in ("train", "valid", "test")}
-    for side, encoded, vocabulary in zip(("src", "tgt"), sides, vocabularies, strict=True):
-        written["train"].write(output, f"train.{side}", encoded.lengths[fits], encoded.encode(vocabulary, fits))
-    for name in ("valid", "test"):
-        pairs = [(example.src, ref) for example in getattr(splits, name) for ref in example.references]
-        for place, side in enumerate(("src", "tgt")):
-            lines = [pair[place] for pair in pairs]
-            if side == "src":
-                lines = [normalizer(line) for line in lines]
-            ids = [vocabularies[place].encode(tokens) for tokens in tokenizers[place].tokenize(lines)]
-            lengths = np.array([len(line) for line in ids], dtype=np.int64)
-            written[name].write(output, f"{name}.{side}", lengths, (np.array(line, dtype=np.int32) for line in ids))
-    return {
-        "too_many_tokens": int(np.sum(~fits)),
-        "vocabulary": {"src": len(vocabularies[0]), "tgt": len(vocabularies[1])},
-        "distinct_tokens": {side: len(found.index) for side, found in zip(("src", "tgt"), sides, strict=True)},
-        "coverage": {side: found.index.coverage(COVERAGE) for side, found in zip(("src", "tgt"), sides, strict=True)},
-        "lengths": {name: found.lengths for name, found in written.items()},
-        "tokens": {name: found.tokens for name, found in written.items()},
-        "unknown_share": {name: found.unknown_share for name, found in written.items()},
-        "longest_training_pair": [len(counts) - 1 for counts in written["train"].lengths],
-    }
-
-
-class _Written:
-    """Writes both sides of a split and counts on the way.
-
-    Attributes:
-        tokens: Tokens of each side.
-        unknown_share: Share of unknown tokens of each side.
-        lengths: How many sentences of each side have no token, one token, and so on.
-    """
-
-    def __init__(self) -> None:
-        self.tokens: list[int] = []
-        self.unknown_share: list[float] = []
-        self.lengths: list[list[int]] = []
-
-    def write(self, directory: Path, name: str, lengths: Lengths, pieces: Iterator[Ids]) -> None:
-        unknown = 0
-
-        def counted() -> Iterator[Ids]:
-            nonlocal unknown
-            for piece in pieces:
-                unknown += int(np.sum(piece == UNK_ID))
-                yield piece
-
-        write_sequences(directory, name, lengths, counted())
-        tokens = int(lengths.sum())
-        self.tokens.append(tokens)
-        self.unknown_share.append(round(unknown / tokens, 6) if tokens else 0.0)
-        self.lengths.append(np.bincount(lengths).tolist())
-
-
 def _load_reused(config: Config, path: Path) -> TextProcessor:
     """The tokenizers and vocabularies of a data, run or model directory.
 
@@ -417,53 +280,6 @@ def _load_reused(config: Config, path: Path) -> TextProcessor:
     if differing:
         raise ConfigError(f"text.reuse: {path} was made with other settings: {', '.join(differing)}; set the same")
     return processor
-
-
-def _sample(column: TextColumn, rows: Rows, size: int) -> Iterator[str]:
-    """At most `size` texts, evenly spaced, in the order of `rows`."""
-    if len(rows) > size:
-        rows = rows[np.linspace(0, len(rows) - 1, size).astype(np.int64)]
-    for piece in in_chunks(rows):
-        yield from column.texts(piece)
-
-
-def _learn_tokenizers(config: Config, store: PairStore, rows: Rows) -> tuple[Tokenizer, Tokenizer]:
-    text = config.text
-    if text.tokenizer == "whitespace":
-        tokenizer = WhitespaceTokenizer(lowercase=text.lowercase)
-        return tokenizer, tokenizer
-    if text.tokenizer == "spacy":
-        words = [WordTokenizer(language, lowercase=text.lowercase) for language in config.data.languages]
-        for word_tokenizer, column in zip(words, (store.src, store.tgt), strict=True):
-            word_tokenizer.learn_spacing(_sample(column, rows, SPACING_SAMPLE))
-        return words[0], words[1]
-
-    def learn(*columns: TextColumn) -> SubwordTokenizer:
-        return SubwordTokenizer.learn(
-            (line for column in columns for line in _sample(column, rows, text.subword.sample)),
-            algorithm=text.subword.algorithm,
-            vocabulary_size=text.subword.vocabulary_size,
-            lowercase=text.lowercase,
-        )
-
-    if text.subword.joint:
-        joint = learn(store.src, store.tgt)
-        return joint, joint
-    return learn(store.src), learn(store.tgt)
-
-
-def _make_vocabularies(
-    text: TextSection, sides: Sequence[_EncodedSide], tokenizers: Sequence[Tokenizer]
-) -> list[Vocabulary]:
-    options = text.vocabulary
-    counts = [side.index.counter() for side in sides]
-    if options.min_count == 0:
-        for count, tokenizer in zip(counts, tokenizers, strict=True):
-            count.update(dict.fromkeys(tokenizer.pieces, 0) if isinstance(tokenizer, SubwordTokenizer) else {})
-    if options.joint:
-        counts[0].update(counts[1])  # not a sum, which would lose what never occurs
-        counts = [counts[0]] * 2
-    return [Vocabulary.from_counts(c, min_count=options.min_count, max_size=options.max_size) for c in counts]
 
 
 def with_sources(config: Config, sources: Sequence[str]) -> Config:

@@ -1,0 +1,197 @@
+"""From the texts of splits to ids on disk: tokenizers, vocabularies, arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from nmt.config import Config, TextSection
+from nmt.corpus.normalization import Normalizer
+from nmt.corpus.parallel import map_chunks
+from nmt.corpus.splitting import Splits
+from nmt.corpus.store import PairStore, Rows, TextColumn, in_chunks
+from nmt.dataset import TEXT, Ids, write_sequences
+from nmt.errors import DataError
+from nmt.text.indexing import TokenIndex, index_block
+from nmt.text.processor import TextProcessor
+from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer
+from nmt.text.vocabulary import UNK_ID, Vocabulary
+
+SPACING_SAMPLE = 200_000
+"""Sentences from which the blanks between words are learnt."""
+COVERAGE = (100, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
+"""Vocabulary sizes for which the report says what they would cover."""
+
+Lengths = NDArray[np.int64]
+
+
+def encode(
+    config: Config,
+    store: PairStore,
+    splits: Splits,
+    normalizer: Normalizer,
+    reused: TextProcessor | None,
+    output: Path,
+) -> dict[str, Any]:
+    """Learn tokenizers and vocabularies from the training pairs, then encode every split."""
+    text = config.text
+    if reused:
+        tokenizers: tuple[Tokenizer, ...] = (reused.src_tokenizer, reused.tgt_tokenizer)
+    else:
+        tokenizers = _learn_tokenizers(config, store, splits.train)
+    for tokenizer, side in zip(tokenizers, ("src", "tgt"), strict=True):
+        tokenizer.save(output / TEXT, side)
+    sides = []
+    for column, side in ((store.src, "src"), (store.tgt, "tgt")):
+        encoded = _EncodedSide(output / "work" / f"{side}.numbers")
+        encoded.tokenize(column, splits.train, config, output / TEXT, side)
+        sides.append(encoded)
+    if reused:
+        vocabularies = [reused.src_vocabulary, reused.tgt_vocabulary]
+    else:
+        vocabularies = _make_vocabularies(text, sides, tokenizers)
+    TextProcessor(tokenizers[0], tokenizers[1], vocabularies[0], vocabularies[1], normalizer).save(output / TEXT)
+    fits = np.logical_and.reduce([(side.lengths > 0) & (side.lengths <= text.max_length) for side in sides])
+    if not fits.any():
+        raise DataError(f"no training pair has at most text.max_length = {text.max_length} tokens")
+    written = {name: _Written() for name in ("train", "valid", "test")}
+    for side, encoded, vocabulary in zip(("src", "tgt"), sides, vocabularies, strict=True):
+        written["train"].write(output, f"train.{side}", encoded.lengths[fits], encoded.encode(vocabulary, fits))
+    for name in ("valid", "test"):
+        pairs = [(example.src, ref) for example in getattr(splits, name) for ref in example.references]
+        for place, side in enumerate(("src", "tgt")):
+            lines = [pair[place] for pair in pairs]
+            if side == "src":
+                lines = [normalizer(line) for line in lines]
+            ids = [vocabularies[place].encode(tokens) for tokens in tokenizers[place].tokenize(lines)]
+            lengths = np.array([len(line) for line in ids], dtype=np.int64)
+            written[name].write(output, f"{name}.{side}", lengths, (np.array(line, dtype=np.int32) for line in ids))
+    return {
+        "too_many_tokens": int(np.sum(~fits)),
+        "vocabulary": {"src": len(vocabularies[0]), "tgt": len(vocabularies[1])},
+        "distinct_tokens": {side: len(found.index) for side, found in zip(("src", "tgt"), sides, strict=True)},
+        "coverage": {side: found.index.coverage(COVERAGE) for side, found in zip(("src", "tgt"), sides, strict=True)},
+        "lengths": {name: found.lengths for name, found in written.items()},
+        "tokens": {name: found.tokens for name, found in written.items()},
+        "unknown_share": {name: found.unknown_share for name, found in written.items()},
+        "longest_training_pair": [len(counts) - 1 for counts in written["train"].lengths],
+    }
+
+
+class _EncodedSide:
+    """One side of the training pairs as numbers on disk, while there is no vocabulary yet.
+
+    Attributes:
+        index: Tokens by number.
+        lengths: Tokens of each line.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.index = TokenIndex()
+        self.lengths: Lengths = np.empty(0, dtype=np.int64)
+        self._path = path
+
+    def tokenize(self, column: TextColumn, rows: Rows, config: Config, text: Path, side: str) -> None:
+        """Tokenise the lines at `rows` with the tokenizer saved in `text`."""
+        lengths = []
+        blocks = (column.raw(piece) for piece in in_chunks(rows))
+        work = partial(index_block, text, side)
+        bar = tqdm(desc=f"tokenising {side}", total=len(rows), unit=" lines", leave=False, disable=None)
+        with self._path.open("wb") as file, bar:
+            for lines in map_chunks(work, blocks, config.data.workers):
+                file.write(self.index.renumber(lines).tobytes())
+                lengths.append(lines.lengths.astype(np.int64))
+                bar.update(len(lines.lengths))
+        self.lengths = np.concatenate(lengths)
+
+    def encode(self, vocabulary: Vocabulary, keep: NDArray[np.bool_]) -> Iterator[Ids]:
+        """Vocabulary ids of the lines to keep, piece by piece."""
+        table = self.index.ids(vocabulary)
+        with self._path.open("rb") as file:
+            for piece in in_chunks(np.arange(len(self.lengths))):
+                lengths = self.lengths[piece]
+                numbers = np.fromfile(file, dtype=np.int32, count=int(lengths.sum()))
+                yield table[numbers[np.repeat(keep[piece], lengths)]]
+
+
+class _Written:
+    """Writes both sides of a split and counts on the way.
+
+    Attributes:
+        tokens: Tokens of each side.
+        unknown_share: Share of unknown tokens of each side.
+        lengths: How many sentences of each side have no token, one token, and so on.
+    """
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self.unknown_share: list[float] = []
+        self.lengths: list[list[int]] = []
+
+    def write(self, directory: Path, name: str, lengths: Lengths, pieces: Iterator[Ids]) -> None:
+        unknown = 0
+
+        def counted() -> Iterator[Ids]:
+            nonlocal unknown
+            for piece in pieces:
+                unknown += int(np.sum(piece == UNK_ID))
+                yield piece
+
+        write_sequences(directory, name, lengths, counted())
+        tokens = int(lengths.sum())
+        self.tokens.append(tokens)
+        self.unknown_share.append(round(unknown / tokens, 6) if tokens else 0.0)
+        self.lengths.append(np.bincount(lengths).tolist())
+
+
+def _sample(column: TextColumn, rows: Rows, size: int) -> Iterator[str]:
+    """At most `size` texts, evenly spaced, in the order of `rows`."""
+    if len(rows) > size:
+        rows = rows[np.linspace(0, len(rows) - 1, size).astype(np.int64)]
+    for piece in in_chunks(rows):
+        yield from column.texts(piece)
+
+
+def _learn_tokenizers(config: Config, store: PairStore, rows: Rows) -> tuple[Tokenizer, Tokenizer]:
+    text = config.text
+    if text.tokenizer == "whitespace":
+        tokenizer = WhitespaceTokenizer(lowercase=text.lowercase)
+        return tokenizer, tokenizer
+    if text.tokenizer == "spacy":
+        words = [WordTokenizer(language, lowercase=text.lowercase) for language in config.data.languages]
+        for word_tokenizer, column in zip(words, (store.src, store.tgt), strict=True):
+            word_tokenizer.learn_spacing(_sample(column, rows, SPACING_SAMPLE))
+        return words[0], words[1]
+
+    def learn(*columns: TextColumn) -> SubwordTokenizer:
+        return SubwordTokenizer.learn(
+            (line for column in columns for line in _sample(column, rows, text.subword.sample)),
+            algorithm=text.subword.algorithm,
+            vocabulary_size=text.subword.vocabulary_size,
+            lowercase=text.lowercase,
+        )
+
+    if text.subword.joint:
+        joint = learn(store.src, store.tgt)
+        return joint, joint
+    return learn(store.src), learn(store.tgt)
+
+
+def _make_vocabularies(
+    text: TextSection, sides: Sequence[_EncodedSide], tokenizers: Sequence[Tokenizer]
+) -> list[Vocabulary]:
+    options = text.vocabulary
+    counts = [side.index.counter() for side in sides]
+    if options.min_count == 0:
+        for count, tokenizer in zip(counts, tokenizers, strict=True):
+            count.update(dict.fromkeys(tokenizer.pieces, 0) if isinstance(tokenizer, SubwordTokenizer) else {})
+    if options.joint:
+        counts[0].update(counts[1])  # not a sum, which would lose what never occurs
+        counts = [counts[0]] * 2
+    return [Vocabulary.from_counts(c, min_count=options.min_count, max_size=options.max_size) for c in counts]
