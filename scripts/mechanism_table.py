@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from nmt.batching import epoch_generator, make_batch, plan_batches
+from nmt.batching import make_batch
 from nmt.config import Config, load_config, parse_config
 from nmt.corpus import Pair
 from nmt.corpus.sources import open_corpus, read_pairs
@@ -34,7 +34,7 @@ from nmt.files import read_json, shipped
 from nmt.model.seq2seq import build_model
 from nmt.model.storage import load_model
 from nmt.text.processor import load_processor
-from nmt.training.loop import make_optimizer, train_step
+from nmt.training.loop import make_optimizer, plan_epoch, train_step
 from nmt.workflow.evaluate import evaluate_model, read_split
 from nmt.workflow.runs import MARKER, find_model
 
@@ -144,21 +144,14 @@ def measure_training(config: Config, data: DataDirectory) -> float:
     """Target tokens a second of ordinary updates, the median of some rounds after one that does not count."""
     model = build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary)).train()
     optimizer = make_optimizer(config.train.optimizer, model)
-    batch = config.train.batch
-    plan = plan_batches(
-        data.train.src.lengths,
-        data.train.tgt.lengths,
-        size=batch.size,
-        unit=batch.unit,
-        generator=epoch_generator(config.train.seed, 1),
-    )
-    batches = [make_batch(data.train, indices) for indices in plan[:UPDATES]]
-    tokens = sum(batch.num_tokens for batch in batches)
+    groups = plan_epoch(data.train, config.train, 1)[:UPDATES]
+    batches = [[make_batch(data.train, indices) for indices in group] for group in groups]
+    tokens = sum(batch.num_tokens for group in batches for batch in group)
     seconds = []
     for _ in range(1 + ROUNDS):
         begin = time.perf_counter()
-        for update, made in enumerate(batches):
-            train_step(model, [made], optimizer, config.train, update)
+        for update, group in enumerate(batches):
+            train_step(model, group, optimizer, config.train, update)
         seconds.append(time.perf_counter() - begin)
     return tokens / statistics.median(seconds[1:])
 

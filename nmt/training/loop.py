@@ -187,7 +187,7 @@ def train(
         NmtError: The loss is no longer a finite number.
     """
     options = config.train
-    updates_per_epoch = len(_plan_epoch(pairs, options, 1))
+    updates_per_epoch = len(plan_epoch(pairs, options, 1))
     total_updates = updates_per_epoch * options.epochs
     if options.max_updates is not None:
         total_updates = min(total_updates, options.max_updates)
@@ -199,7 +199,7 @@ def train(
     yield Started(updates_per_epoch, total_updates)
     while state.update < total_updates:
         state.epoch += 1
-        for group in _plan_epoch(pairs, options, state.epoch)[: total_updates - state.update]:
+        for group in plan_epoch(pairs, options, state.epoch)[: total_updates - state.update]:
             meter.resume()
             learning_rate = options.optimizer.learning_rate * rate.share(state.update + 1)
             for parameters in optimizer.param_groups:
@@ -226,7 +226,7 @@ def train(
     yield Stopped(state.update, state.epoch, "all updates are made")
 
 
-def _plan_epoch(pairs: EncodedPairs, options: TrainSection, epoch: int) -> list[list[NDArray[np.int64]]]:
+def plan_epoch(pairs: EncodedPairs, options: TrainSection, epoch: int) -> list[list[NDArray[np.int64]]]:
     """The batches of each update of an epoch."""
     plan = plan_batches(
         pairs.src.lengths,

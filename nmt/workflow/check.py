@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from nmt.batching import epoch_generator, make_batch, plan_batches
+from nmt.batching import make_batch, plan_batches
 from nmt.config import Config, OptimizerSection, TeacherForcingSection, TrainSection
 from nmt.dataset import DataDirectory, EncodedPairs, Sequences, open_data
 from nmt.decoding.search import greedy_search
@@ -26,7 +26,7 @@ from nmt.files import read_json
 from nmt.model.seq2seq import Seq2Seq
 from nmt.noise import Noise, make_noise
 from nmt.text.vocabulary import UNK_ID
-from nmt.training.loop import make_optimizer, mean_loss, train_step
+from nmt.training.loop import make_optimizer, mean_loss, plan_epoch, train_step
 from nmt.training.schedules import LearningRate
 from nmt.workflow.report import REPORT
 from nmt.workflow.train import make_model, prepare, with_text_of
@@ -250,17 +250,12 @@ def check_updates(
     config: Config, pairs: EncodedPairs, noise: Noise, fresh: Callable[[Config], Seq2Seq], available: int | None
 ) -> Iterator[Finding]:
     """Try the longest batch of the first epoch; where it fits, time ordinary updates."""
-    plan = plan_batches(
-        pairs.src.lengths,
-        pairs.tgt.lengths,
-        size=config.train.batch.size,
-        unit=config.train.batch.unit,
-        generator=epoch_generator(config.train.seed, 1),
-    )
+    groups = plan_epoch(pairs, config.train, 1)
+    plan = list(itertools.chain.from_iterable(groups))
     findings = list(check_longest_batch(config.train, pairs, noise, plan, fresh(config), available))
     yield from findings
     if all(finding.ok is not False for finding in findings):
-        yield from time_updates(config.train, pairs, noise, plan, fresh(config))
+        yield from time_updates(config.train, pairs, noise, groups, fresh(config))
 
 
 def check_longest_batch(
@@ -367,7 +362,7 @@ def _bytes(size: int | None) -> str:
 
 
 def time_updates(
-    options: TrainSection, pairs: EncodedPairs, noise: Noise, plan: list[NDArray[np.int64]], model: Seq2Seq
+    options: TrainSection, pairs: EncodedPairs, noise: Noise, groups: list[list[NDArray[np.int64]]], model: Seq2Seq
 ) -> Iterator[Finding]:
     """Make a few ordinary updates: what they cost, and whether the loss stays in hand.
 
@@ -375,10 +370,9 @@ def time_updates(
         options: How to train.
         pairs: Training pairs.
         noise: What is done to each training pair.
-        plan: The batches of the first epoch.
+        groups: The batches of each update of the first epoch.
         model: Its weights are changed.
     """
-    groups = [plan[first : first + options.batch.accumulate] for first in range(0, len(plan), options.batch.accumulate)]
     total_updates = min(len(groups) * options.epochs, options.max_updates or math.inf)
     optimizer = make_optimizer(options.optimizer, model)
     rate = LearningRate(options.schedule, int(total_updates))
