@@ -4,7 +4,7 @@ The one package that knows YAML and pydantic. `sections` holds every key, `readi
 `Config`, `checks` refuses combinations that cannot work, `description` explains the keys to people and editors.
 """
 
-from nmt.config.checks import check_options
+from nmt.config.checks import check_options, suggest
 from nmt.config.reading import dump_config, find_config, load_config, parse_config, show_config
 from nmt.config.sections import (
     AttentionSection,
@@ -74,4 +74,5 @@ __all__ = [
     "load_config",
     "parse_config",
     "show_config",
+    "suggest",
 ]

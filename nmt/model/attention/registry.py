@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import inspect
@@ -13,6 +12,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
+from nmt.config import suggest
 from nmt.errors import ConfigError
 
 
@@ -126,7 +126,5 @@ def _find(name: str) -> type[Score]:
     if name in _SCORES:
         return _SCORES[name]
     if "." not in name:
-        close = difflib.get_close_matches(name, [*known, "none"], n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        raise ConfigError(f"unknown score {name!r}; known: none, {', '.join(known)}{hint}")
+        raise ConfigError(f"unknown score {name!r}; known: none, {', '.join(known)}{suggest(name, [*known, 'none'])}")
     return _by_dotted_path(name)
