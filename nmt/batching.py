@@ -23,26 +23,31 @@ class Batch(NamedTuple):
         src_lengths: Tokens of each source with EOS, on the CPU, [B].
         tgt_in: Target ids that begin with BOS, [B, T].
         tgt_out: Target ids that end in EOS, [B, T]: what `tgt_in` is to predict.
+        positions: Places of the real tokens in the flattened `tgt_out`, [N].
         indices: Places of the pairs in their data set, on the CPU, [B].
-        num_tokens: Target tokens to predict, with EOS, without padding.
     """
 
     src: Tensor
     src_lengths: Tensor
     tgt_in: Tensor
     tgt_out: Tensor
+    positions: Tensor
     indices: Tensor
-    num_tokens: int
+
+    @property
+    def num_tokens(self) -> int:
+        """Target tokens to predict, with EOS, without padding."""
+        return len(self.positions)
 
     def to(self, device: torch.device) -> Batch:
         """The batch on another device; lengths and indices stay on the CPU."""
         if device.type == "cpu":
             return self
-        src, tgt_in, tgt_out = (
+        src, tgt_in, tgt_out, positions = (
             (t.pin_memory() if device.type == "cuda" else t).to(device, non_blocking=True)
-            for t in (self.src, self.tgt_in, self.tgt_out)
+            for t in (self.src, self.tgt_in, self.tgt_out, self.positions)
         )
-        return self._replace(src=src, tgt_in=tgt_in, tgt_out=tgt_out)
+        return self._replace(src=src, tgt_in=tgt_in, tgt_out=tgt_out, positions=positions)
 
 
 def pad(
@@ -115,14 +120,20 @@ def make_batch(pairs: EncodedPairs, indices: NDArray[np.int64], noise: Noise = n
     """Read the pairs at `indices`, add the noise of an epoch and pad them."""
     noisy = [noise(pairs.src[index], pairs.tgt[index], epoch, index) for index in indices.tolist()]
     src, tgt_in, tgt_out = ([pair[part] for pair in noisy] for part in range(3))
+    words = pad(tgt_out, suffix=True)
     return Batch(
         src=pad(src, suffix=True),
         src_lengths=torch.tensor([len(ids) + 1 for ids in src]),
         tgt_in=pad(tgt_in, prefix=True),
-        tgt_out=pad(tgt_out, suffix=True),
+        tgt_out=words,
+        positions=real_positions(words),
         indices=torch.from_numpy(np.asarray(indices, dtype=np.int64)),
-        num_tokens=sum(len(ids) + 1 for ids in tgt_out),
     )
+
+
+def real_positions(tgt_out: Tensor) -> Tensor:
+    """Places of all but padding in the flattened target ids, [B, T] -> [N]; asked here, a device need not be."""
+    return (tgt_out != PAD_ID).flatten().nonzero().squeeze(1)
 
 
 def iterate_batches(pairs: EncodedPairs, plan: Sequence[NDArray[np.int64]]) -> Iterator[Batch]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO, cast
 import typer
 
 from nmt import __version__
-from nmt.errors import ConfigError, NmtError, is_out_of_memory
+from nmt.errors import ConfigError, NmtError, RunInterrupted, is_out_of_memory
 from nmt.files import naming, open_text
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from nmt.decoding.translator import Translator
     from nmt.model.storage import SavedModel
     from nmt.workflow.translate import Readable
+
+INTERRUPTED = 75
+"""Exit code of a run that was asked to stop and can be resumed: EX_TEMPFAIL of sysexits.h."""
 
 app = typer.Typer(
     name="nmt",
@@ -145,8 +148,14 @@ def train(
     ] = None,
     set_: SetOption = None,
     overwrite: OverwriteOption = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in --output, as if it had never stopped.")
+    ] = False,
 ) -> None:
     """Train a model; the best one lies in RUN/best.
+
+    Ctrl-C and SIGTERM stop it after a checkpoint, with exit code 75; --resume goes on from there. SIGUSR1 makes a
+    checkpoint. Several processes: torchrun --nproc-per-node N -m nmt train ...
 
     Example: nmt train --config tatoeba_small --set model.attention.score=additive --output runs/additive
     """
@@ -155,9 +164,7 @@ def train(
 
     settings = load_config(config, set_ or ())
     target = output or settings.run_directory
-    state = train_run(settings, data or settings.data_directory, target, overwrite=overwrite, say=_say)
-    best = "" if state.best is None else f", best {_metric(settings)} {state.best:.2f} at update {state.best_update}"
-    _say(f"run directory: {target} ({state.update:,} updates in {state.seconds:.0f} s of training{best})")
+    train_run(settings, data or settings.data_directory, target, overwrite=overwrite, resume=resume, say=_say)
 
 
 @app.command()
@@ -350,6 +357,21 @@ def evaluate(
 
 
 @app.command()
+def runs(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder that holds runs.")] = Path("runs"),
+) -> None:
+    """List runs: state (running, finished, stopped, broken), updates, best score, time.
+
+    Example: nmt runs
+    """
+    from nmt.workflow.runs import describe_runs
+
+    text = describe_runs(directory)
+    with _opened_output(None) as file:
+        file.write(text)
+
+
+@app.command()
 def attentions() -> None:
     """List every attention mechanism: name, class of work, what it is, paper, limits.
 
@@ -429,6 +451,10 @@ def main() -> None:
         if code == 128 + signal.SIGINT:
             raise KeyboardInterrupt
         sys.exit(code)
+    except RunInterrupted as stop:
+        with contextlib.suppress(OSError):
+            _say(str(stop))
+        sys.exit(INTERRUPTED)
     except NmtError as error:
         _fail(str(error), 1)
     except _Ended:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -135,6 +137,7 @@ class DataDirectory:
         tgt_vocabulary: Vocabulary of the target.
         train: Encoded training pairs.
         valid: Encoded validation pairs, one for each reference; may be empty.
+        identity: SHA-256 checksums, by name, of the files that training depends on; empty if they were never taken.
     """
 
     path: Path
@@ -143,6 +146,7 @@ class DataDirectory:
     tgt_vocabulary: Vocabulary
     train: EncodedPairs
     valid: EncodedPairs
+    identity: Mapping[str, str]
 
     @property
     def text(self) -> Path:
@@ -175,7 +179,18 @@ def open_data(path: Path) -> DataDirectory:
         *load_vocabularies(path / TEXT),
         EncodedPairs.load(path, "train"),
         EncodedPairs.load(path, "valid"),
+        facts.get("sha256", {}),
     )
+
+
+def take_identity(directory: Path) -> dict[str, str]:
+    """SHA-256 checksums of the encoded pairs to train and validate on, and of vocabularies and tokenizers."""
+    names = ["train.*.npy", "valid.*.npy", "valid.jsonl", f"{TEXT}/*"]
+    result: dict[str, str] = {}
+    for path in sorted(itertools.chain.from_iterable(map(directory.glob, names))):
+        with path.open("rb") as file:
+            result[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return result
 
 
 def write_examples(path: Path, examples: Iterable[Example]) -> None:

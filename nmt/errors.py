@@ -19,6 +19,10 @@ class CheckpointError(NmtError):
     """A run or model directory is missing, incomplete or inconsistent."""
 
 
+class RunInterrupted(NmtError):
+    """A run was asked to stop; it did, after a checkpoint. The message says how to go on."""
+
+
 def is_out_of_memory(error: Exception) -> bool:
     """Whether memory ran out: PyTorch has no one class for it on all devices."""
     known = ("can't allocate memory", "bad_alloc", "out of memory", "could not create a primitive")

@@ -169,7 +169,7 @@ def set_aside(directory: Path) -> None:
     directory.resolve().rename(_beside(directory, "earlier"))
 
 
-def settle(directory: Path, started: str = ".", complete: str = ".") -> bool:
+def settle(directory: Path, started: str = ".", *complete: str) -> bool:
     """Decide between a folder and the earlier one that was set aside for it: only one of them stays.
 
     Safe to be cut off anywhere and called again.
@@ -177,7 +177,7 @@ def settle(directory: Path, started: str = ".", complete: str = ".") -> bool:
     Args:
         directory: The folder.
         started: What is in the new one from its beginning; without it the new one is somebody else's and stays.
-        complete: What is in the new one once it is worth more than the earlier one.
+        complete: What is in the new one, any of it, once it is worth more than the earlier one; by default, anything.
 
     Returns:
         Whether the earlier one was put back.
@@ -185,7 +185,7 @@ def settle(directory: Path, started: str = ".", complete: str = ".") -> bool:
     earlier = _beside(directory, "earlier")
     if not earlier.exists():
         return False
-    if (directory / complete).exists():
+    if any((directory / name).exists() for name in complete or (".",)):
         shutil.rmtree(earlier)
         return False
     if directory.exists():
@@ -197,7 +197,7 @@ def settle(directory: Path, started: str = ".", complete: str = ".") -> bool:
 
 
 @contextlib.contextmanager
-def locked(directory: Path, started: str = ".", complete: str = ".") -> Iterator[bool]:
+def locked(directory: Path, started: str = ".", *complete: str) -> Iterator[bool]:
     """Keep other commands from writing into `directory`; a process that died keeps nobody out.
 
     What a killed command left beside it is tidied up first: unfinished folders go, and an earlier one that was set
@@ -229,7 +229,7 @@ def locked(directory: Path, started: str = ".", complete: str = ".") -> Iterator
             path.write_text(str(os.getpid()), encoding="ascii")
         for left in path.parent.glob(f"{glob.escape(_beside(directory, 'partial').name)}-[0-9]*"):
             shutil.rmtree(left)
-        yield settle(directory, started, complete)
+        yield settle(directory, started, *complete)
     finally:
         with contextlib.suppress(OSError):
             path.unlink()  # while it is still ours
@@ -237,6 +237,20 @@ def locked(directory: Path, started: str = ".", complete: str = ".") -> Iterator
         for parent in missing:
             with contextlib.suppress(OSError):  # not empty: something came of it
                 parent.rmdir()
+
+
+def is_locked(directory: Path) -> bool:
+    """Whether a living process holds the lock of `directory`."""
+    path = _beside(directory, "lock")
+    if not path.exists():
+        return False
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except (Timeout, OSError):
+        return True
+    lock.release()
+    return False
 
 
 def _holder(lock: Path) -> str:

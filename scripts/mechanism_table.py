@@ -34,7 +34,8 @@ from nmt.files import read_json, shipped
 from nmt.model.seq2seq import build_model
 from nmt.model.storage import load_model
 from nmt.text.processor import load_processor
-from nmt.training.loop import make_optimizer, plan_epoch, train_step
+from nmt.training.loop import plan_epoch, train_step
+from nmt.training.state import make_optimizer
 from nmt.workflow.evaluate import evaluate_model, read_split
 from nmt.workflow.runs import MARKER, find_model
 

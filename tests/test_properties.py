@@ -13,7 +13,7 @@ from nmt.corpus.identity import identity
 from nmt.dataset import EncodedPairs, Ids, Sequences, open_data, read_examples
 from nmt.errors import DataError
 from nmt.model.seq2seq import build_model
-from nmt.training.loop import TrainState, train
+from nmt.training.loop import start, train
 from nmt.workflow.preprocess import preprocess
 
 WORDS = [f"{letter}{ending}" for letter in "abcdefghijklmnopqrst" for ending in ("", "x", "X", "!")]
@@ -93,8 +93,9 @@ def test_an_epoch_has_each_pair_once_whatever_the_batches(
         seen[epoch, index] += 1
         return src, tgt, tgt
 
-    state = TrainState()
-    for _ in train(build_model(config.model, 9, 9), EncodedPairs(src, tgt), config, None, state, watch):
+    pairs = EncodedPairs(src, tgt)
+    state = start(build_model(config.model, 9, 9), pairs, config.train)
+    for _ in train(state, pairs, config, None, watch):
         pass
     assert seen == Counter((epoch, index) for epoch in (1, 2) for index in range(len(lengths)))
-    assert state.tokens == 2 * int(np.sum(tgt.lengths + 1))
+    assert state.progress.tokens == 2 * int(np.sum(tgt.lengths + 1))

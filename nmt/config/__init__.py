@@ -9,6 +9,7 @@ from nmt.config.reading import dump_config, find_config, load_config, parse_conf
 from nmt.config.sections import (
     AttentionSection,
     BatchSection,
+    CheckpointSection,
     CleaningSection,
     Config,
     Count,
@@ -41,6 +42,7 @@ from nmt.config.sections import (
 __all__ = [
     "AttentionSection",
     "BatchSection",
+    "CheckpointSection",
     "CleaningSection",
     "Config",
     "Count",

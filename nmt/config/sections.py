@@ -333,6 +333,15 @@ class NoiseSection(Section):
     tgt_word_dropout: Probability = key(0.0, "the same for what the decoder is fed", unit="probability")
 
 
+class CheckpointSection(Section):
+    """What a run keeps so that it can go on after any interruption, and which models."""
+
+    every: Count | None = key(None, "time between checkpoints; null: see minutes alone", unit="updates")
+    minutes: Positive | None = key(5.0, "longest time without a checkpoint; null: see every alone", unit="minutes")
+    keep_last: Count = key(2, "newest checkpoints that stay", unit="checkpoints")
+    keep_best: Count = key(1, "best models that stay; more than 1 also fill RUN/models", unit="models")
+
+
 class TrainSection(Section):
     """One training run."""
 
@@ -348,6 +357,10 @@ class TrainSection(Section):
     )
     noise: NoiseSection = NoiseSection()
     validation: ValidationSection = ValidationSection()
+    checkpoint: CheckpointSection = CheckpointSection()
+    max_skipped: NonNegative = key(
+        20, "updates in a row that may be left out because loss or gradient is not finite", unit="updates"
+    )
     device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = key(
         "auto", "auto, cpu, mps, cuda or cuda:N; auto takes the fastest there is"
     )

@@ -35,22 +35,31 @@ class Seq2Seq(nn.Module):
         encoded: EncoderOutput = self.encoder(src, lengths)
         return encoded
 
-    def forward(self, batch: Batch, choose: WordChooser | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Log-odds of every word at every real target position.
+    def forward(self, batch: Batch, choose: WordChooser | None = None, label_smoothing: float = 0.0) -> Tensor:
+        """Loss summed over the real target positions: cross-entropy in nats, and what attention adds to it.
 
         Args:
             batch: Sentence pairs.
             choose: Decides what each decoder step is fed; None means always the reference.
+            label_smoothing: Share of the probability that is spread evenly over all words.
 
         Returns:
-            Logits [N, V], the words they should predict [N], and what attention adds to their summed loss, a scalar;
-            N counts target tokens without padding.
+            A scalar.
+        """
+        readouts, targets, penalty = self.readouts(batch, choose)
+        return self.decoder.loss(readouts, targets, label_smoothing) + penalty
+
+    def readouts(self, batch: Batch, choose: WordChooser | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """What predicts the word at every real target position; see `forward`.
+
+        Returns:
+            Vectors before the output layer [N, R], the words that they should predict [N], and what attention adds
+            to their summed loss, a scalar; N counts target tokens without padding.
         """
         output: DecoderOutput = self.decoder(batch.tgt_in, self.encode(batch.src, batch.src_lengths), choose)
-        real = (batch.tgt_out != PAD_ID).flatten().nonzero().squeeze(1)
-        readouts = output.readouts.flatten(0, 1).index_select(0, real)
-        penalty = self.decoder.cell.attention.penalty(output.alignments).flatten().index_select(0, real).sum()
-        return self.decoder.logits(readouts), batch.tgt_out.flatten().index_select(0, real), penalty
+        readouts = output.readouts.flatten(0, 1).index_select(0, batch.positions)
+        penalty = self.decoder.cell.attention.penalty(output.alignments).flatten().index_select(0, batch.positions)
+        return readouts, batch.tgt_out.flatten().index_select(0, batch.positions), penalty.sum()
 
     @property
     def device(self) -> torch.device:

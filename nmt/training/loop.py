@@ -13,59 +13,31 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmt.batching import Batch, epoch_generator, iterate_batches, make_batch, plan_batches
-from nmt.config import Config, OptimizerSection, TrainSection
+from nmt.config import Config, TrainSection
 from nmt.dataset import EncodedPairs
 from nmt.errors import NmtError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.noise import Noise, no_noise
 from nmt.training.device import autocast
+from nmt.training.distributed import ALONE, Workers
 from nmt.training.schedules import LearningRate, draw_choices
+from nmt.training.state import Progress, TrainState, make_optimizer
 
 Scores = Mapping[str, float]
 
 
-@dataclass
-class TrainState:
-    """Where a run stands.
-
-    Attributes:
-        update: Updates made.
-        epoch: Epoch under way, from 1.
-        best: Best value of the chosen metric so far; None before the first validation.
-        best_update: Update at which it was reached.
-        waited: Validations since then.
-        seconds: Time spent on updates, validation not counted.
-        tokens: Target tokens trained on, without padding.
-    """
-
-    update: int = 0
-    epoch: int = 0
-    best: float | None = None
-    best_update: int = 0
-    waited: int = 0
-    seconds: float = 0.0
-    tokens: int = 0
-
-
 @dataclass(frozen=True)
 class Started:
-    """The plan of the run: updates an epoch, and in all."""
+    """The plan of the run: updates an epoch, in all, and made already."""
 
     updates_per_epoch: int
     total_updates: int
-
-
-@dataclass(frozen=True)
-class Updated:
-    """One update was made."""
-
     update: int
-    epoch: int
 
 
 @dataclass(frozen=True)
 class Reported:
-    """Means since the last report."""
+    """Means since the last report, over the updates that were not left out."""
 
     update: int
     epoch: int
@@ -73,6 +45,15 @@ class Reported:
     gradient_norm: float
     learning_rate: float
     tokens_per_second: float
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """An update was left out, as its loss or gradient was not finite; told at the next report."""
+
+    update: int
+    epoch: int
+    pairs: list[int]
 
 
 @dataclass(frozen=True)
@@ -86,6 +67,14 @@ class Validated:
 
 
 @dataclass(frozen=True)
+class Updated:
+    """One update is over, with all there is to tell of it: a checkpoint may be made here."""
+
+    update: int
+    epoch: int
+
+
+@dataclass(frozen=True)
 class Stopped:
     """The run is over."""
 
@@ -94,57 +83,66 @@ class Stopped:
     reason: str
 
 
-Event = Started | Updated | Reported | Validated | Stopped
+Event = Started | Reported | Skipped | Validated | Updated | Stopped
 
 
-def make_optimizer(config: OptimizerSection, model: nn.Module) -> torch.optim.Optimizer:
-    """The optimiser over all weights."""
-    rate, decay = config.learning_rate, config.weight_decay
-    if config.name == "sgd":
-        return torch.optim.SGD(model.parameters(), lr=rate, momentum=config.momentum, weight_decay=decay)
-    kind: type[torch.optim.Adam] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[config.name]
-    return kind(model.parameters(), lr=rate, betas=config.betas, eps=config.epsilon, weight_decay=decay, fused=True)
+@dataclass(frozen=True)
+class Step:
+    """What came of one update; scalars on the model's device.
 
+    Attributes:
+        loss: Summed loss of this process's part.
+        norm: Gradient norm before clipping.
+        tokens: Target tokens of all processes.
+        skipped: 1 if a loss or the gradient was not finite, so that weights and optimiser stayed as they were; else 0.
+    """
 
-def cross_entropy(logits: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
-    """Summed cross-entropy in nats, with label smoothing (Szegedy et al., 2016): [N, V], [N] -> scalar."""
-    return nn.functional.cross_entropy(logits.float(), targets, reduction="sum", label_smoothing=label_smoothing)
+    loss: Tensor
+    norm: Tensor
+    tokens: Tensor
+    skipped: Tensor
 
 
 def train_step(
-    model: Seq2Seq,
+    model: nn.Module,
     batches: Sequence[Batch],
     optimizer: torch.optim.Optimizer,
     config: TrainSection,
     update: int,
-) -> tuple[Tensor, Tensor]:
-    """One update from one or more batches; the gradient is that of the mean over all their tokens.
+    workers: Workers = ALONE,
+) -> Step:
+    """One update from one or more batches; the gradient is that of the mean over all their tokens, everywhere.
+
+    The host never waits for the device: clipping, and leaving the update out, are arguments of the fused optimiser.
 
     Args:
-        model: In training mode.
-        batches: Batches whose gradients are added up.
-        optimizer: Its learning rates are set already.
+        model: In training mode; of several processes, what `Workers.replicate` gave.
+        batches: Batches whose gradients are added up, this process's part of each.
+        optimizer: From `make_optimizer`; its learning rates are set already.
         config: Loss, precision and clipping.
         update: Updates made so far.
-
-    Returns:
-        Summed loss and gradient norm before clipping, both scalars on the model's device.
+        workers: The processes that train the model.
     """
-    num_tokens = sum(batch.num_tokens for batch in batches)
-    total = torch.zeros((), device=model.device)
-    for batch in batches:
-        on_device = batch.to(model.device)
+    parameters = optimizer.param_groups[0]["params"]
+    device = parameters[0].device
+    tokens = workers.total(torch.tensor(sum(batch.num_tokens for batch in batches), device=device))
+    total = torch.zeros((), device=device)
+    for number, batch in enumerate(batches, 1):
+        on_device = batch.to(device)
         choose = draw_choices(config.teacher_forcing, update, on_device.tgt_in)
-        with autocast(model.device, config.precision):
-            logits, targets, penalty = model(on_device, choose)
-            loss = cross_entropy(logits, targets, config.label_smoothing) + penalty
-        (loss / num_tokens).backward()
+        with workers.synchronized(model, last=number == len(batches)):
+            with autocast(device, config.precision):
+                loss: Tensor = model(on_device, choose, config.label_smoothing)
+            mean: Tensor = loss * workers.size / tokens
+            mean.backward()  # type: ignore[no-untyped-call]
         total += loss.detach()
-    limit = math.inf if config.optimizer.clip_norm is None else config.optimizer.clip_norm
-    norm = nn.utils.clip_grad_norm_(model.parameters(), limit)
+    norm = nn.utils.get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None]).float()
+    bad = workers.total((~total.isfinite()).float()) + (~norm.isfinite()).float()
+    optimizer.grad_scale = (norm / (config.optimizer.clip_norm or math.inf)).clamp(min=1)  # type: ignore[attr-defined]
+    optimizer.found_inf = skipped = bad.clamp(max=1)  # type: ignore[attr-defined]
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-    return total, norm
+    return Step(total, norm, tokens, skipped)
 
 
 @torch.no_grad()
@@ -155,75 +153,89 @@ def mean_loss(model: Seq2Seq, pairs: EncodedPairs, batch_size: int = 64) -> floa
     training = model.training
     model.eval()
     for batch in iterate_batches(pairs, plan):
-        logits, targets, _ = model(batch.to(model.device))
-        total += cross_entropy(logits, targets).cpu()
+        readouts, targets, _ = model.readouts(batch.to(model.device))
+        total += model.decoder.loss(readouts, targets).cpu()
         tokens += batch.num_tokens
     model.train(training)
     return float(total) / tokens if tokens else math.nan
 
 
+def start(model: Seq2Seq, pairs: EncodedPairs, options: TrainSection, workers: Workers = ALONE) -> TrainState:
+    """The state in which a run begins.
+
+    Args:
+        model: On its device.
+        pairs: Training pairs.
+        options: The train section of the config.
+        workers: The processes that train it.
+    """
+    updates_per_epoch = count_updates(pairs, options)
+    total = updates_per_epoch * options.epochs
+    if options.max_updates is not None:
+        total = min(total, options.max_updates)
+    optimizer, rate = make_optimizer(options.optimizer, model), LearningRate(options.schedule, total)
+    return TrainState(model, optimizer, rate, workers, updates_per_epoch, total)
+
+
 def train(
-    model: Seq2Seq,
+    state: TrainState,
     pairs: EncodedPairs,
     config: Config,
     validate: Callable[[], Scores] | None,
-    state: TrainState,
     noise: Noise = no_noise,
 ) -> Iterator[Event]:
     """Train, and tell what happens.
 
     Args:
-        model: On its device; left in training mode.
+        state: Where the run stands, kept up to date; its model is left in training mode.
         pairs: Training pairs.
         config: The whole config; `train` is what counts here.
         validate: Scores the model as it is; None where there is nothing to validate on.
-        state: Where the run stands, kept up to date.
         noise: What is done to each training pair.
 
     Yields:
-        `Started` first, `Stopped` last.
+        `Started` first, `Stopped` last; all there is to tell of an update, then `Updated`.
 
     Raises:
-        NmtError: The loss is no longer a finite number.
+        NmtError: Too many updates in a row had to be left out.
     """
     options = config.train
-    updates_per_epoch = len(plan_epoch(pairs, options, 1))
-    total_updates = updates_per_epoch * options.epochs
-    if options.max_updates is not None:
-        total_updates = min(total_updates, options.max_updates)
-    every = options.validation.every or updates_per_epoch
-    optimizer = make_optimizer(options.optimizer, model)
-    rate = LearningRate(options.schedule, total_updates)
-    meter = _Meter(model.device)
-    model.train()
-    yield Started(updates_per_epoch, total_updates)
-    while state.update < total_updates:
-        state.epoch += 1
-        for group in plan_epoch(pairs, options, state.epoch)[: total_updates - state.update]:
-            meter.resume()
-            learning_rate = options.optimizer.learning_rate * rate.share(state.update + 1)
-            for parameters in optimizer.param_groups:
-                parameters["lr"] = learning_rate
-            batches = [make_batch(pairs, indices, noise, state.epoch) for indices in group]
-            loss, norm = train_step(model, batches, optimizer, options, state.update)
-            state.update += 1
-            meter.add(loss, norm, sum(batch.num_tokens for batch in batches))
-            yield Updated(state.update, state.epoch)
-            validating = state.update % every == 0 or state.update == total_updates
-            if state.update % options.log_every == 0 or validating:
-                yield meter.report(state, learning_rate)
-            if validating and validate is not None:
-                scores = validate()
-                model.train()
-                improved = _improve(state, scores[options.validation.metric], options.validation.metric)
-                rate.validated(improved)
-                yield Validated(state.update, state.epoch, scores, improved)
-                patience = options.validation.patience
-                if patience is not None and state.waited >= patience:
-                    reason = f"{options.validation.metric} has not improved for {state.waited} validations"
-                    yield Stopped(state.update, state.epoch, reason)
-                    return
-    yield Stopped(state.update, state.epoch, "all updates are made")
+    every = options.validation.every or state.updates_per_epoch
+    progress = state.progress
+    groups = _groups_from(progress, pairs, options)
+    state.model.train()
+    yield Started(state.updates_per_epoch, state.total_updates, progress.update)
+    while (reason := _reason_to_stop(state, options)) is None:
+        group = next(groups)
+        state.meter.resume()
+        learning_rate = options.optimizer.learning_rate * state.rate.share(progress.update + 1)
+        for parameters in state.optimizer.param_groups:
+            parameters["lr"] = learning_rate
+        batches = [_make_part(pairs, indices, noise, progress.epoch, state.workers) for indices in group]
+        step = train_step(state.replica, batches, state.optimizer, options, progress.update, state.workers)
+        progress.update += 1
+        progress.position += 1
+        state.meter.add(step.loss, step.norm, step.tokens, step.skipped)
+        validating = progress.update % every == 0 or progress.update == state.total_updates
+        if progress.update % options.log_every == 0 or validating:
+            yield from _report(state, learning_rate, pairs, options)
+        if validating and validate is not None:
+            scores = validate()
+            state.model.train()
+            improved = _improve(progress, scores[options.validation.metric], options.validation.metric)
+            state.rate.validated(improved)
+            yield Validated(progress.update, progress.epoch, scores, improved)
+        yield Updated(progress.update, progress.epoch)
+    yield Stopped(progress.update, progress.epoch, reason)
+
+
+def count_updates(pairs: EncodedPairs, options: TrainSection) -> int:
+    """Updates an epoch: the same in every epoch, as the sorted lengths are."""
+    if options.batch.unit == "sentences":
+        batches = math.ceil(len(pairs) / options.batch.size)
+    else:
+        batches = len(plan_batches(pairs.src.lengths, pairs.tgt.lengths, size=options.batch.size, unit="tokens"))
+    return math.ceil(batches / options.batch.accumulate)
 
 
 def plan_epoch(pairs: EncodedPairs, options: TrainSection, epoch: int) -> list[list[NDArray[np.int64]]]:
@@ -238,60 +250,74 @@ def plan_epoch(pairs: EncodedPairs, options: TrainSection, epoch: int) -> list[l
     return [plan[first : first + options.batch.accumulate] for first in range(0, len(plan), options.batch.accumulate)]
 
 
-def _improve(state: TrainState, value: float, metric: str) -> bool:
-    """Compare with the best so far; for the loss less is better, for all else more."""
-    better = state.best is None or (value < state.best if metric == "loss" else value > state.best)
+def _groups_from(progress: Progress, pairs: EncodedPairs, options: TrainSection) -> Iterator[list[NDArray[np.int64]]]:
+    """The batches of each update from where the run stands, epoch after epoch, which are counted on the way."""
+    while True:
+        yield from plan_epoch(pairs, options, progress.epoch)[progress.position :]
+        progress.epoch, progress.position = progress.epoch + 1, 0
+
+
+def _make_part(pairs: EncodedPairs, indices: NDArray[np.int64], noise: Noise, epoch: int, workers: Workers) -> Batch:
+    """This process's part of a batch; where there is none, a pair of which nothing is to be predicted."""
+    part = workers.part(indices)
+    batch = make_batch(pairs, part if len(part) else indices[:1], noise, epoch)
+    return batch if len(part) else batch._replace(positions=batch.positions[:0])
+
+
+def _reason_to_stop(state: TrainState, options: TrainSection) -> str | None:
+    patience = options.validation.patience
+    if patience is not None and state.progress.waited >= patience:
+        return f"{options.validation.metric} has not improved for {state.progress.waited} validations"
+    if state.progress.update >= state.total_updates:
+        return f"all {state.total_updates:,} updates are made"
+    return None
+
+
+def _improve(progress: Progress, value: float, metric: str) -> bool:
+    """Compare with the best so far; for the loss less is better, for all else more, and NaN is never better."""
+    sign = -1 if metric == "loss" else 1
+    better = sign * value > (-math.inf if progress.best is None else sign * progress.best)
     if better:
-        state.best, state.best_update, state.waited = value, state.update, 0
+        progress.best, progress.best_update, progress.waited = value, progress.update, 0
     else:
-        state.waited += 1
+        progress.waited += 1
     return better
 
 
-class _Meter:
-    """Sums since the last report; losses stay on the device until then."""
+def _report(
+    state: TrainState, learning_rate: float, pairs: EncodedPairs, options: TrainSection
+) -> Iterator[Reported | Skipped]:
+    """Read what the device has summed up since the last report, and begin anew.
 
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self._reset()
+    Raises:
+        NmtError: Too many updates in a row were left out.
+    """
+    begin = time.perf_counter()
+    meter, progress = state.meter, state.progress
+    loss, norm = float(state.workers.total(meter.sums[0].clone())), float(meter.sums[1])  # waits for the device
+    tokens, updates = meter.counts.tolist()
+    skipped = torch.stack(meter.skipped).tolist()
+    seconds = meter.seconds + time.perf_counter() - begin
+    meter.reset()
+    progress.seconds += seconds
+    progress.tokens += tokens
+    for update, flag in enumerate(skipped, progress.update - len(skipped) + 1):
+        progress.skipped_in_row = progress.skipped_in_row + 1 if flag else 0
+        if flag:
+            epoch, position = divmod(update - 1, state.updates_per_epoch)
+            group = plan_epoch(pairs, options, epoch + 1)[position]
+            chosen = sorted(np.concatenate(group).tolist())
+            yield Skipped(update, epoch + 1, chosen)
+            if progress.skipped_in_row > options.max_skipped:
+                raise NmtError(_diverged(update, progress.skipped_in_row, chosen))
+    mean_loss, mean_norm = (loss / tokens, norm / updates) if updates else (math.nan, math.nan)
+    yield Reported(progress.update, progress.epoch, mean_loss, mean_norm, learning_rate, tokens / seconds)
 
-    def _reset(self) -> None:
-        self._loss = torch.zeros((), device=self._device)
-        self._norm = torch.zeros((), device=self._device)
-        self._updates = self._tokens = 0
-        self._seconds = 0.0
 
-    def resume(self) -> None:
-        """Begin an update."""
-        self._begin = time.perf_counter()
-
-    def add(self, loss: Tensor, norm: Tensor, tokens: int) -> None:
-        """End an update."""
-        self._loss += loss
-        self._norm += norm
-        self._updates += 1
-        self._tokens += tokens
-        self._seconds += time.perf_counter() - self._begin
-
-    def report(self, state: TrainState, learning_rate: float) -> Reported:
-        """Means since the last report, which also go into `state`.
-
-        Raises:
-            NmtError: The loss is no longer a finite number.
-        """
-        begin = time.perf_counter()
-        loss, norm = (
-            float(self._loss) / self._tokens,
-            float(self._norm) / self._updates,
-        )  # waits for the device
-        self._seconds += time.perf_counter() - begin
-        if not math.isfinite(loss):
-            raise NmtError(
-                f"update {state.update}: the loss is {loss}; lower train.optimizer.learning_rate or set "
-                "train.optimizer.clip_norm"
-            )
-        state.seconds += self._seconds
-        state.tokens += self._tokens
-        speed = self._tokens / self._seconds
-        self._reset()
-        return Reported(state.update, state.epoch, loss, norm, learning_rate, speed)
+def _diverged(update: int, in_row: int, pairs: Sequence[int]) -> str:
+    named = ", ".join(map(str, pairs[:5])) + (f" and {len(pairs) - 5} more" if len(pairs) > 5 else "")
+    return (
+        f"update {update}: loss or gradient not finite for {in_row} updates in a row, which were left out (the last "
+        f"one had training pairs {named}, counted from 0); lower train.optimizer.learning_rate or set "
+        "train.optimizer.clip_norm; the last checkpoint is from before and good"
+    )

@@ -26,8 +26,9 @@ from nmt.files import read_json
 from nmt.model.seq2seq import Seq2Seq
 from nmt.noise import Noise, make_noise
 from nmt.text.vocabulary import UNK_ID
-from nmt.training.loop import make_optimizer, mean_loss, plan_epoch, train_step
+from nmt.training.loop import mean_loss, plan_epoch, train_step
 from nmt.training.schedules import LearningRate
+from nmt.training.state import make_optimizer
 from nmt.workflow.report import REPORT
 from nmt.workflow.train import make_model, prepare, with_text_of
 
@@ -387,8 +388,8 @@ def time_updates(
                 parameters["lr"] = options.optimizer.learning_rate * rate.share(update + 1)
             batches = [make_batch(pairs, indices, noise) for indices in group]
             number = sum(batch.num_tokens for batch in batches)
-            loss, _ = train_step(model, batches, optimizer, options, update)
-            losses.append(loss / number)
+            step = train_step(model, batches, optimizer, options, update)
+            losses.append(step.loss / number)
             tokens += number
             bar.update()
         first, last = float(losses[0]), float(torch.stack(losses[-5:]).mean())

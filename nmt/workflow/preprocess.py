@@ -33,7 +33,7 @@ from nmt.corpus.splitting import (
     without_overlap,
 )
 from nmt.corpus.store import PairStore, PairWriter, Rows, most_frequent
-from nmt.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, write_examples
+from nmt.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, take_identity, write_examples
 from nmt.errors import ConfigError, DataError
 from nmt.files import check_output, locked, shipped, whole_directory, write_json, write_text
 from nmt.text.processor import TextProcessor, load_processor
@@ -100,7 +100,8 @@ def _write_data(config: Config, output: Path, overwrite: bool, say: Say) -> dict
         write_text(temporary / CONFIG, dump_config(config))
         report["seconds"] = round(time.perf_counter() - begin, 2)
         write_report(temporary, report)
-        write_json(temporary / MARKER, {"format_version": FORMAT_VERSION, "pairs": report["pairs"]})
+        facts = {"format_version": FORMAT_VERSION, "pairs": report["pairs"], "sha256": take_identity(temporary)}
+        write_json(temporary / MARKER, facts)
     return report
 
 

@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from nmt.errors import CheckpointError, DataError
-from nmt.files import read_json, write_json
+from nmt.files import is_locked, read_json, write_json
 from nmt.model.storage import MARKER as MODEL_MARKER
 
 MARKER = "run.json"
 BEST = "best"
+MODELS = "models"
 RUNS = Path("runs")
 
 
 def write_state(run: Path, state: str, **facts: Any) -> None:
-    """Record `running`, `finished`, `stopped` or `failed`, with whatever explains it."""
+    """Record `running`, `finished`, `stopped` (can be resumed) or `broken`, with whatever explains it."""
     write_json(run / MARKER, {"state": state, "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **facts})
 
 
@@ -30,19 +31,55 @@ def find_model(path: Path | None) -> Path:
         CheckpointError: There is none.
     """
     if path is None:
-        finished = [run for run in RUNS.glob("[!.]*") if _state(run) == "finished"]
+        finished = [run for run in RUNS.glob("[!.]*") if read_state(run) == "finished"]
         if not finished:
             raise CheckpointError(f"{RUNS}: no finished run in {RUNS.resolve()}; train first, or give --model DIR")
         path = max(finished, key=lambda run: (run / MARKER).stat().st_mtime)
     if (path / BEST / MODEL_MARKER).is_file():
         return path / BEST
     if (path / MARKER).is_file():
-        raise CheckpointError(f"{path}: this run has no model yet (state: {_state(path)})")
+        raise CheckpointError(f"{path}: this run has no model yet (state: {read_state(path)})")
     return path
 
 
-def _state(run: Path) -> str | None:
+def read_state(run: Path) -> str | None:
+    """The state that a run was last known to be in; None where there is no run."""
     try:
         return str(read_json(run / MARKER)["state"])
     except (DataError, KeyError, TypeError, OSError):
         return None
+
+
+def describe_runs(directory: Path) -> str:
+    """A table of the runs in a folder, the latest last.
+
+    Raises:
+        DataError: There are none.
+    """
+    found = sorted(directory.glob("[!.]*/" + MARKER), key=lambda path: path.stat().st_mtime)
+    if not found:
+        what = "holds no runs" if directory.is_dir() else "does not exist"
+        raise DataError(f"{directory}: {what}; train first, or name the folder that holds them")
+    rows: list[tuple[str, ...]] = [("run", "state", "updates", "epoch", "best", "at", "training", "last change")]
+    rows += [_describe_run(marker) for marker in found]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _describe_run(marker: Path) -> tuple[str, ...]:
+    run = marker.parent
+    try:
+        facts = read_json(marker)
+        state = str(facts["state"])
+        if state == "running" and not is_locked(run):
+            state = "broken"  # killed: it could not say so itself
+        updates = f"{facts['updates']:,} of {facts['total_updates']:,}"
+        best = "-" if facts["best"] is None else f"{facts['metric']} {facts['best']:.2f}"
+        at = "-" if facts["best"] is None else f"{facts['best_update']:,}"
+        minutes, seconds = divmod(round(facts["training_seconds"]), 60)
+        hours, minutes = divmod(minutes, 60)
+        changed = time.strftime("%Y-%m-%d %H:%M", time.strptime(facts["time"], "%Y-%m-%dT%H:%M:%S%z"))
+        return run.name, state, updates, str(facts["epochs"]), best, at, f"{hours}:{minutes:02}:{seconds:02}", changed
+    except (DataError, KeyError, TypeError, ValueError, OSError):
+        return run.name, "broken", *["-"] * 6

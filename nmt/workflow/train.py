@@ -6,10 +6,12 @@ import contextlib
 import importlib.util
 import json
 import math
+import os
 import random
-import signal
+import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from nmt.config import Config, differing_keys, dump_config
 from nmt.corpus.splitting import Example
 from nmt.dataset import DataDirectory, open_data, read_examples
 from nmt.decoding.translator import Translator
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, DataError, RunInterrupted
 from nmt.evaluation.evaluate import Validator
 from nmt.evaluation.metrics import ScoringRules
 from nmt.files import append_text, check_output, locked, naming, set_aside, settle, write_json, write_text
@@ -30,88 +32,357 @@ from nmt.model.storage import MARKER as MODEL_MARKER
 from nmt.model.storage import WEIGHTS, load_model, read_weights, save_model
 from nmt.noise import Noise, make_noise
 from nmt.text.processor import load_processor
+from nmt.training.checkpoint import FOLDER as CHECKPOINTS
+from nmt.training.checkpoint import Checkpoint, newest_checkpoint, tidy_checkpoints, write_checkpoint
 from nmt.training.device import describe_environment, resolve_device, use_fast_products
-from nmt.training.loop import Reported, Started, Stopped, TrainState, Updated, Validated, train
+from nmt.training.distributed import Workers, join_workers, restarted
+from nmt.training.loop import Reported, Skipped, Started, Stopped, Updated, Validated, start, train
+from nmt.training.state import Progress, TrainState, capture, restore
 from nmt.visualize.curves import draw_learning_curve
-from nmt.workflow.runs import BEST, MARKER, find_model, write_state
+from nmt.workflow.requests import STOP, Requests, listening
+from nmt.workflow.resume import command_to_resume, describe_changes
+from nmt.workflow.runs import BEST, MARKER, MODELS, find_model, read_state, write_state
 
 Say = Callable[[str], None]
 
-# An earlier run is kept until the new one, which begins with its marker, has a model.
-WORTH = (MARKER, f"{BEST}/{MODEL_MARKER}")
+# An earlier run is kept until the new one, which begins with its marker, has a model or a checkpoint.
+WORTH = (MARKER, f"{BEST}/{MODEL_MARKER}", CHECKPOINTS)
+METRICS = "metrics.jsonl"
 
 
 def train_run(
-    config: Config, data_directory: Path, output: Path, *, overwrite: bool = False, say: Say = print
-) -> TrainState:
+    config: Config,
+    data_directory: Path,
+    output: Path,
+    *,
+    overwrite: bool = False,
+    resume: bool = False,
+    say: Say = print,
+) -> Progress:
     """Train a model and leave a run directory that explains itself.
 
-    The run directory holds `config.yaml`, `environment.json`, `metrics.jsonl`, `learning_curve.png`, `run.json`
-    (state, timings, tokens/s) and `best/`, the model directory. Everything that can be wrong is checked before it
-    is made.
+    The run directory holds `run.json` (state and outcome), `config.yaml`, `environment.json`, `metrics.jsonl`,
+    `learning_curve.png`, `checkpoints`, and `best`: the model directory of the best validation, or of the last update
+    where there is none.
 
     Args:
         config: The whole config; its text settings must be those of the data.
         data_directory: What `nmt preprocess` wrote.
-        output: The run directory.
-        overwrite: Replace an earlier run there; it is put back if the new one ends before it has saved a model.
+        output: Run directory to write.
+        overwrite: Replace an earlier run, which comes back if the new one ends before it has saved anything.
+        resume: Go on from the newest good checkpoint in `output`, as if the run had never stopped.
         say: Receives lines for the user.
 
     Returns:
         Where the run ended.
 
     Raises:
+        RunInterrupted: The run was asked to stop and can be resumed.
         NmtError: The data, the config, the device or the output folder cannot be used.
     """
-    with locked(output, *WORTH) as restored:
-        if restored:
-            say(f"{output}: the earlier run is back; the one to replace it was cut off before it had a model")
-        check_output(output, MARKER, overwrite=overwrite)
-        return _train_into(output, config, data_directory, say)
+    if overwrite and resume:
+        raise ConfigError("--overwrite begins a new run and --resume goes on with an earlier one: give one of them")
+    with join_workers(resolve_device(config.train.device)) as workers, contextlib.ExitStack() as held:
+        if not workers.is_first:
+            say = _say_nothing
+        elif held.enter_context(locked(output, *WORTH)):
+            say(f"{output}: the earlier run is back; the one to replace it was cut off before it had saved anything")
+        resume = workers.tell(_check_run(output, data_directory, overwrite, resume, say) if workers.is_first else None)
+        run = _prepare_run(config, data_directory, output, workers, say)
+        return run.resume() if resume else run.begin()
 
 
-def _train_into(output: Path, config: Config, data_directory: Path, say: Say) -> TrainState:
+def _say_nothing(line: str) -> None:
+    pass
+
+
+def _check_run(output: Path, data: Path, overwrite: bool, resume: bool, say: Say) -> bool:
+    """Whether there is something to resume; refuse what must not be replaced, or cannot be resumed.
+
+    Raises:
+        DataError: The folder holds something else, or a run about which the user has to decide.
+    """
+    state = read_state(output)
+    resumable = any((output / CHECKPOINTS).glob("*.sha256"))
+    if resume or restarted():
+        if state is None and not restarted():
+            raise DataError(f"{output}: holds no run to resume; leave out --resume, or name the run with --output")
+        if not resumable:
+            say(f"{output}: there is no checkpoint yet; beginning at the beginning")
+            check_output(output, MARKER, overwrite=True)
+        return resumable
+    if state is not None and state != "finished" and not overwrite:
+        how = f"go on with: {command_to_resume(output, data)}; or" if resumable else "it has no checkpoint;"
+        raise DataError(f"{output}: holds an unfinished run; {how} replace it with --overwrite")
+    check_output(output, MARKER, overwrite=overwrite)
+    return False
+
+
+def _prepare_run(config: Config, data_directory: Path, output: Path, workers: Workers, say: Say) -> _Run:
     data = open_data(data_directory)
     config = with_text_of(config, data)
-    device = prepare(config)
+    prepare(config)
     noise = make_noise(config.train, data)
-    model = make_model(config, data).to(device)
+    model = make_model(config, data).to(workers.device)
+    if workers.rank:  # the same weights everywhere, but other random numbers
+        torch.manual_seed(int(np.random.SeedSequence((config.train.seed, workers.rank)).generate_state(1)[0]))
     config, validator = _make_validator(config, data, model, say)
-    state = TrainState()
-    begin = time.perf_counter()
-    set_aside(output)
+    return _Run(config, data, noise, validator, start(model, data.train, config.train, workers), output, say)
+
+
+@dataclass
+class _Run:
+    """One run: what it is made from, where it stands, and what it writes."""
+
+    config: Config
+    data: DataDirectory
+    noise: Noise
+    validator: Validator | None
+    state: TrainState
+    output: Path
+    say: Say
+
+    def __post_init__(self) -> None:
+        self._writes = self.state.workers.is_first
+        self._begin = time.time()
+        self._last_checkpoint = -1
+
+    def begin(self) -> Progress:
+        """A new run, in place of what is there."""
+        if self._writes:
+            set_aside(self.output)
+        try:
+            if self._writes:
+                self.output.resolve().mkdir(parents=True, exist_ok=True)
+                self._describe()
+                append_text(self.output / METRICS, "")  # the learning curve reads it even if nothing is reported
+            return self._go()
+        finally:
+            if self._writes and settle(self.output, *WORTH):
+                self.say(f"{self.output}: the earlier run is back, as this one has saved nothing")
+
+    def resume(self) -> Progress:
+        """The rest of the run that is there."""
+        checkpoint = newest_checkpoint(self.output, self.say)
+        assert checkpoint is not None
+        update = checkpoint.facts["progress"]["update"]
+        environment = describe_environment(self.state.workers.device)
+        try:
+            changes = describe_changes(checkpoint, self.config, self.data.identity, environment)
+        except (ConfigError, DataError) as error:
+            raise type(error)(f"{self.output}: {error}") from None
+        for line in changes:
+            self.say(f"{self.output}: {line}")
+        if not restore(self.state, checkpoint):
+            self.say(
+                f"{self.output}: resumed by other processes or devices: the rest will differ in its random numbers"
+            )
+        self._begin -= checkpoint.facts["run_seconds"]
+        self._last_checkpoint = update
+        if self._writes:
+            tidy_checkpoints(self.output, update)
+            self._cut_metrics(checkpoint.facts["metrics_size"])
+            self._describe()
+        progress = self.state.progress
+        self.say(f"{self.output}: resumed at update {update:,}, epoch {progress.epoch}")
+        return self._go()
+
+    def _describe(self) -> None:
+        self._write_state("running")
+        write_text(self.output / "config.yaml", dump_config(self.config))
+        write_json(self.output / "environment.json", describe_environment(self.state.workers.device))
+
+    def _cut_metrics(self, size: int) -> None:
+        """Take out of the log what is going to be logged again."""
+        path = self.output / METRICS
+        with naming(path), path.open("ab") as file:
+            if file.tell() < size:
+                self.say(f"{path}: is shorter than it was at the checkpoint; some lines are lost")
+            file.truncate(min(size, file.tell()))
+
+    def _write_state(self, state: str, **facts: Any) -> None:
+        progress = self.state.progress
+        summary = {
+            "updates": progress.update,
+            "total_updates": self.state.total_updates,
+            "epochs": progress.epoch,
+            "metric": self.config.train.validation.metric,
+            "best": progress.best,
+            "best_update": progress.best_update,
+            "training_seconds": round(progress.seconds, 2),
+            "total_seconds": round(time.time() - self._begin, 2),
+            "tokens_per_second": round(progress.tokens / progress.seconds, 1) if progress.seconds else None,
+        }
+        write_state(self.output, state, **facts, **summary)
+
+    def _go(self) -> Progress:
+        """Train to the end, or until asked to stop, and leave word of how it ended."""
+        parameters = sum(parameter.numel() for parameter in self.state.model.parameters())
+        workers = self.state.workers
+        where = f"{workers.size} times {workers.device.type}" if workers.size > 1 else str(workers.device)
+        self.say(f"{parameters:,} parameters, {len(self.data.train):,} training pairs, on {where}, into {self.output}")
+        try:
+            finished = self._follow()
+        except BaseException as error:
+            if self._writes:
+                with contextlib.suppress(OSError):
+                    self._write_state("broken", reason=str(error) or type(error).__name__)
+            raise
+        if self._writes:
+            self._write_state("finished" if finished else "stopped")
+        progress = self.state.progress
+        if not finished:
+            raise RunInterrupted(
+                f"{self.output}: stopped at update {progress.update:,}, nothing is lost; go on with: "
+                f"{command_to_resume(self.output, self.data.path)}"
+            )
+        metric = self.config.train.validation.metric
+        best = (
+            "" if progress.best is None else f", best {metric} {progress.best:.2f} at update {progress.best_update:,}"
+        )
+        done = f"{progress.update:,} updates in {progress.seconds:.0f} s of training"
+        self.say(f"run directory: {self.output} ({done}{best})")
+        return progress
+
+    def _follow(self) -> bool:
+        """Run the loop; log, save and show what it tells. Returns whether it came to its end."""
+        workers, validator = self.state.workers, self.validator
+        requests = Requests(self.config.train.checkpoint)
+
+        def validate() -> dict[str, float]:
+            assert validator is not None
+            scores = validator.validate(self.state.model) if workers.is_first else None
+            told: dict[str, float] = workers.tell(scores)
+            return told
+
+        with (
+            listening(requests),
+            tqdm(unit=" updates", disable=None if self._writes else True, dynamic_ncols=True) as bar,
+        ):
+            for event in train(self.state, self.data.train, self.config, validate if validator else None, self.noise):
+                match event:
+                    case Started():
+                        bar.total, bar.initial = event.total_updates, event.update
+                        bar.update(event.update - bar.n)
+                        bar.refresh()
+                    case Reported():
+                        self._log("train", vars(event))
+                        bar.set_postfix_str(
+                            f"epoch {event.epoch}, loss {event.loss:.3f}, {event.tokens_per_second:,.0f} tok/s"
+                        )
+                    case Skipped():
+                        self._log("skipped", vars(event))
+                        with bar.external_write_mode():
+                            self.say(f"update {event.update}: left out, its loss or gradient was not finite")
+                    case Validated():
+                        self._log("valid", {**vars(event), "scores": None, **event.scores})
+                        with bar.external_write_mode():
+                            self._show(event)
+                        if self._writes:
+                            self._keep(event)
+                            self._draw()
+                    case Updated():
+                        bar.update()
+                        asked = workers.agree(event.update, requests.due(event.update))
+                        if asked:
+                            self._checkpoint()
+                            requests.done()
+                        if asked == STOP:
+                            return False
+                    case Stopped():
+                        with bar.external_write_mode():
+                            self.say(f"stopped at update {event.update:,}: {event.reason}")
+            self._checkpoint()
+        if validator is None and self._writes:
+            self._save(self.output / BEST, {})
+            self._draw()
+        return True
+
+    def _show(self, event: Validated) -> None:
+        values = ", ".join(f"{name} {value:.2f}" for name, value in event.scores.items())
+        self.say(f"epoch {event.epoch}, update {event.update}: {values}{' (best)' * event.improved}")
+        if self.validator and self.validator.sample:
+            source, translation, reference = self.validator.sample
+            self.say(f"    {source}\n    -> {translation}\n    == {reference}")
+
+    def _keep(self, event: Validated) -> None:
+        """Save the model if it is the best so far, or among those that are to be kept."""
+        scores = dict(event.scores)
+        if event.improved:
+            self._save(self.output / BEST, scores)
+            settle(self.output, *WORTH)
+        self._write_state("running")
+        kept = self.config.train.checkpoint.keep_best
+        if kept == 1:
+            return
+        metric = self.config.train.validation.metric
+        place = self.output / MODELS / f"update-{event.update:09d}"
+        ranked = {path: _value_of(path, metric) for path in place.parent.glob("update-*") if path.name < place.name}
+        ranked[place] = scores[metric] * (-1 if metric == "loss" else 1)
+        best = sorted(ranked, key=lambda path: ranked[path], reverse=True)[:kept]
+        if place in best:
+            self._save(place, scores)
+        for path in set(ranked) - set(best):
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _save(self, directory: Path, scores: dict[str, float]) -> None:
+        facts = {
+            "update": self.state.progress.update,
+            "epoch": self.state.progress.epoch,
+            "scores": scores,
+            "data": str(self.data.path.resolve()),
+        }
+        save_model(directory, self.config, self.state.model, self.data.text, facts)
+
+    def _checkpoint(self) -> None:
+        """Make a checkpoint of where the run stands, unless there is one already."""
+        update = self.state.progress.update
+        if update == self._last_checkpoint:
+            return
+        captured = capture(self.state)
+        if self._writes:
+            path = self.output / METRICS
+            with naming(path), path.open("rb") as file:
+                os.fsync(file.fileno())
+                size = file.seek(0, os.SEEK_END)
+            facts = {
+                **captured.facts,
+                "config": dump_config(self.config),
+                "data": dict(self.data.identity),
+                "environment": describe_environment(self.state.workers.device),
+                "metrics_size": size,
+                "run_seconds": time.time() - self._begin,
+            }
+            keep = self.config.train.checkpoint.keep_last
+            write_checkpoint(self.output, update, Checkpoint(captured.tensors, facts), keep)
+            settle(self.output, *WORTH)
+            self._write_state("running")
+        self._last_checkpoint = update
+
+    def _draw(self) -> None:
+        with naming(self.output / "learning_curve.png"):
+            draw_learning_curve(self.output)
+
+    def _log(self, kind: str, values: dict[str, Any]) -> None:
+        """Append one JSON object to `metrics.jsonl`; what is not finite is left out."""
+        if not self._writes:
+            return
+        kept = {
+            key: (round(value, 6) if isinstance(value, float) else value)
+            for key, value in values.items()
+            if value is not None and not (isinstance(value, float) and not math.isfinite(value))
+        }
+        line = {"kind": kind, "seconds": round(time.time() - self._begin, 2), **kept}
+        append_text(self.output / METRICS, json.dumps(line) + "\n")
+
+
+def _value_of(model: Path, metric: str) -> float:
+    """How good a saved model is, more being better; a damaged one is the worst."""
     try:
-        output.resolve().mkdir(parents=True, exist_ok=True)
-        write_state(output, "running")
-        write_text(output / "config.yaml", dump_config(config))
-        write_json(output / "environment.json", describe_environment(device))
-        parameters = sum(parameter.numel() for parameter in model.parameters())
-        say(f"{parameters:,} parameters, {len(data.train):,} training pairs, on {device}, into {output}")
-        _follow(config, data, noise, model, validator, state, output, say)
-    except BaseException as error:
-        outcome = "stopped" if isinstance(error, KeyboardInterrupt) else "failed"
-        with contextlib.suppress(OSError):
-            write_state(output, outcome, reason=repr(error), **_summary(state, begin))
-        raise
-    else:
-        write_state(output, "finished", **_summary(state, begin))
-    finally:
-        if settle(output, *WORTH):
-            say(f"{output}: the earlier run is back, as this one has no model")
-    return state
-
-
-def _summary(state: TrainState, begin: float) -> dict[str, Any]:
-    speed = state.tokens / state.seconds if state.seconds else None
-    return {
-        "updates": state.update,
-        "epochs": state.epoch,
-        "best": state.best,
-        "best_update": state.best_update,
-        "training_seconds": round(state.seconds, 2),
-        "total_seconds": round(time.perf_counter() - begin, 2),
-        "tokens_per_second": round(speed, 1) if speed else None,
-    }
+        value = json.loads((model / MODEL_MARKER).read_text(encoding="utf-8"))["scores"][metric]
+    except (OSError, ValueError, KeyError, TypeError):
+        return -math.inf
+    return -float(value) if metric == "loss" else float(value)
 
 
 def with_text_of(config: Config, data: DataDirectory) -> Config:
@@ -182,112 +453,3 @@ def _libraries(config: Config) -> list[str]:
     """Libraries without which translations cannot be scored as text."""
     tokenizer = {"spacy": ["spacy"], "subword": ["sentencepiece"], "whitespace": []}[config.text.tokenizer]
     return [*tokenizer, "sacrebleu"]
-
-
-def _follow(
-    config: Config,
-    data: DataDirectory,
-    noise: Noise,
-    model: Seq2Seq,
-    validator: Validator | None,
-    state: TrainState,
-    output: Path,
-    say: Say,
-) -> None:
-    """Run the loop; log, save and show what it tells."""
-    validate = (lambda: validator.validate(model)) if validator else None
-
-    def save(scores: dict[str, float]) -> None:
-        facts = {
-            "update": state.update,
-            "epoch": state.epoch,
-            "scores": scores,
-            "data": str(data.path.resolve()),
-        }
-        save_model(output / BEST, config, model, data.text, facts)
-        settle(output, *WORTH)
-
-    def draw() -> None:
-        with naming(output / "learning_curve.png"):
-            draw_learning_curve(output)
-
-    log = _metrics_log(output)
-    with (
-        _interrupts() as stop_if_interrupted,
-        tqdm(unit=" updates", disable=None, dynamic_ncols=True) as bar,
-    ):
-        for event in train(model, data.train, config, validate, state, noise):
-            match event:
-                case Started():
-                    bar.total = event.total_updates
-                    bar.refresh()
-                case Updated():
-                    bar.update()
-                case Reported():
-                    log("train", vars(event))
-                    bar.set_postfix_str(
-                        f"epoch {event.epoch}, loss {event.loss:.3f}, {event.tokens_per_second:,.0f} tok/s"
-                    )
-                case Validated():
-                    log("valid", {**vars(event), "scores": None, **event.scores})
-                    values = ", ".join(f"{name} {value:.2f}" for name, value in event.scores.items())
-                    with bar.external_write_mode():
-                        say(f"epoch {event.epoch}, update {event.update}: {values}{' (best)' * event.improved}")
-                        if validator and validator.sample:
-                            source, translation, reference = validator.sample
-                            say(f"    {source}\n    -> {translation}\n    == {reference}")
-                    if event.improved:
-                        save(dict(event.scores))
-                    draw()
-                case Stopped():
-                    with bar.external_write_mode():
-                        say(f"stopped at update {event.update}: {event.reason}")
-            stop_if_interrupted()
-    if validator is None:
-        save({})
-        draw()
-
-
-@contextlib.contextmanager
-def _interrupts() -> Iterator[Callable[[], None]]:
-    """Take Ctrl-C at a safe place: the yielded function raises KeyboardInterrupt once it was pressed.
-
-    A second Ctrl-C stops at once. Where interrupts are ignored (a shell's background job) they stay ignored.
-    """
-    pressed = False
-
-    def note(number: int, frame: object) -> None:
-        nonlocal pressed
-        if pressed:
-            raise KeyboardInterrupt
-        pressed = True
-
-    def check() -> None:
-        if pressed:
-            raise KeyboardInterrupt
-
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield check
-        return
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield check
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _metrics_log(output: Path) -> Callable[[str, dict[str, Any]], None]:
-    """What appends to `metrics.jsonl`, one JSON object a line."""
-    begin = time.time()
-    path = output / "metrics.jsonl"
-    append_text(path, "")  # the learning curve reads it even if nothing is reported
-
-    def log(kind: str, values: dict[str, Any]) -> None:
-        kept = {
-            key: (round(value, 6) if isinstance(value, float) and math.isfinite(value) else value)
-            for key, value in values.items()
-            if value is not None and not (isinstance(value, float) and not math.isfinite(value))
-        }
-        append_text(path, json.dumps({"kind": kind, "seconds": round(time.time() - begin, 2), **kept}) + "\n")
-
-    return log

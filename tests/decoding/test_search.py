@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.batching import Batch, pad
+from nmt.batching import Batch, pad, real_positions
 from nmt.config import AttentionSection, DecoderSection, EncoderSection, ModelSection
 from nmt.decoding.search import Hypothesis, beam_search, greedy_search, length_limits, length_norm
 from nmt.model.seq2seq import Seq2Seq, build_model
@@ -87,11 +87,11 @@ def teacher_forced(model: Seq2Seq, source: Tensor, targets: list[list[int]]) -> 
         src_lengths=torch.full((len(targets),), len(source)),
         tgt_in=pad(targets, prefix=True),
         tgt_out=pad(targets, suffix=True),
+        positions=real_positions(pad(targets, suffix=True)),
         indices=torch.arange(len(targets)),
-        num_tokens=sum(len(ids) + 1 for ids in targets),
     )
-    logits, words, _ = model(batch)
-    log_probs = logits.log_softmax(dim=-1)[torch.arange(len(words)), words]
+    readouts, words, _ = model.readouts(batch)
+    log_probs = model.decoder.logits(readouts).log_softmax(dim=-1)[torch.arange(len(words)), words]
     return [float(part.sum()) for part in log_probs.split([len(ids) + 1 for ids in targets])]
 
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.batching import Batch, pad
+from nmt.batching import Batch, pad, real_positions
 from nmt.config import AttentionSection, DecoderSection, EncoderSection, ModelSection
 from nmt.model.attention import check_score, score_names
-from nmt.model.decoder import BahdanauCell, DecoderState, LuongCell
+from nmt.model.decoder import BahdanauCell, DecoderState, LuongCell, WordChooser
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
@@ -89,14 +89,21 @@ def random_model(choice: Variant, tying: str = "none", **depth: Any) -> Seq2Seq:
 
 
 def make_batch(src: list[list[int]], tgt: list[list[int]], src_padding: int = 0, tgt_padding: int = 0) -> Batch:
+    tgt_out = nn.functional.pad(pad(tgt, suffix=True), (0, tgt_padding), value=PAD_ID)
     return Batch(
         src=nn.functional.pad(pad(src, suffix=True), (0, src_padding), value=PAD_ID),
         src_lengths=torch.tensor([len(ids) + 1 for ids in src]),
         tgt_in=nn.functional.pad(pad(tgt, prefix=True), (0, tgt_padding), value=PAD_ID),
-        tgt_out=nn.functional.pad(pad(tgt, suffix=True), (0, tgt_padding), value=PAD_ID),
+        tgt_out=tgt_out,
+        positions=real_positions(tgt_out),
         indices=torch.arange(len(src)),
-        num_tokens=sum(len(ids) + 1 for ids in tgt),
     )
+
+
+def logits_of(model: Seq2Seq, batch: Batch, choose: WordChooser | None = None) -> tuple[Tensor, Tensor]:
+    """Logits [N, V] and words [N] of the real target positions."""
+    readouts, words, _ = model.readouts(batch, choose)
+    return model.decoder.logits(readouts), words
 
 
 @torch.no_grad()
@@ -126,7 +133,7 @@ def test_teacher_forcing_is_repeated_steps(choice: Variant) -> None:
 def test_a_padded_batch_is_its_sentences_one_by_one(choice: Variant) -> None:
     model = random_model(choice)
     with torch.no_grad():
-        logits, words, _ = model(make_batch(SOURCES, TARGETS, src_padding=3, tgt_padding=2))
+        logits, words = logits_of(model, make_batch(SOURCES, TARGETS, src_padding=3, tgt_padding=2))
     expected = [by_steps(model, make_batch([src], [tgt]))[0][0] for src, tgt in zip(SOURCES, TARGETS, strict=True)]
     assert words.tolist() == [word for tgt in TARGETS for word in [*tgt, EOS_ID]]
     torch.testing.assert_close(logits, torch.cat(expected), rtol=0, atol=1e-10)
@@ -138,8 +145,8 @@ def test_choosing_the_reference_is_teacher_forcing(order: str, input_feeding: bo
     model = random_model(variant(order, input_feeding), tying)
     batch = make_batch(SOURCES, TARGETS)
     with torch.no_grad():
-        logits, words, _ = model(batch)
-        chosen, chosen_words, _ = model(batch, lambda position, logits: batch.tgt_in[:, position])
+        logits, words = logits_of(model, batch)
+        chosen, chosen_words = logits_of(model, batch, lambda position, logits: batch.tgt_in[:, position])
     torch.testing.assert_close(chosen, logits, rtol=0, atol=1e-10)
     assert torch.equal(chosen_words, words)
 
@@ -373,7 +380,7 @@ def test_teacher_forcing_of_deep_decoders_is_repeated_steps(choice: Variant, dep
 def test_a_padded_batch_of_deep_decoders_is_its_sentences_one_by_one(choice: Variant, depth: dict[str, Any]) -> None:
     model = random_model(choice, **depth)
     with torch.no_grad():
-        logits = model(make_batch(SOURCES, TARGETS, src_padding=3, tgt_padding=2))[0]
+        logits, _ = logits_of(model, make_batch(SOURCES, TARGETS, src_padding=3, tgt_padding=2))
     expected = [by_steps(model, make_batch([src], [tgt]))[0][0] for src, tgt in zip(SOURCES, TARGETS, strict=True)]
     torch.testing.assert_close(logits, torch.cat(expected), rtol=0, atol=1e-10)
 
@@ -381,8 +388,7 @@ def test_a_padded_batch_of_deep_decoders_is_its_sentences_one_by_one(choice: Var
 @DEEP
 def test_every_weight_of_a_deep_decoder_gets_a_gradient(choice: Variant, depth: dict[str, Any]) -> None:
     model = random_model(choice, **depth)
-    logits, words = model(make_batch(SOURCES, TARGETS))[:2]
-    nn.functional.cross_entropy(logits, words).backward()
+    model(make_batch(SOURCES, TARGETS)).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert (parameter.grad != 0).any(), name

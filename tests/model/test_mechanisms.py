@@ -17,7 +17,8 @@ from nmt.model.attention import Attention, build_attention, check_attention, che
 from nmt.model.attention.attention import AttentionState
 from nmt.model.attention.normalizer import make_normalizer
 from nmt.model.seq2seq import Seq2Seq, build_model
-from nmt.training.loop import make_optimizer, mean_loss, train_step
+from nmt.training.loop import mean_loss, train_step
+from nmt.training.state import make_optimizer
 
 LENGTHS = torch.tensor([5, 3, 1])
 STEPS = 4
@@ -383,9 +384,9 @@ def test_the_coverage_loss_is_trained_on_and_not_reported() -> None:
     for weight in (0.0, 1.0, 3.0):
         model = coverage_model(weight)
         reported.append(mean_loss(model, pairs))
-        loss, norm = train_step(model.train(), [batch], make_optimizer(options.optimizer, model), options, 0)
-        losses.append(float(loss))
-        norms.append(float(norm))
+        step = train_step(model.train(), [batch], make_optimizer(options.optimizer, model), options, 0)
+        losses.append(float(step.loss))
+        norms.append(float(step.norm))
     assert expected > 0.1
     assert losses[1] - losses[0] == pytest.approx(expected, rel=1e-5)
     assert losses[2] - losses[0] == pytest.approx(3 * expected, rel=1e-5)

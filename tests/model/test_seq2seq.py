@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save_model as save_weights
 from torch import Tensor, nn
 
-from nmt.batching import Batch, pad
+from nmt.batching import Batch, pad, real_positions
 from nmt.config import AttentionSection, DecoderSection, EncoderSection, InitializationSection, ModelSection
 from nmt.model.attention import ScoreAttention
 from nmt.model.recurrent import NormalizedLayer
@@ -37,8 +37,8 @@ def make_batch() -> Batch:
         src_lengths=torch.tensor([4, 2]),
         tgt_in=pad(TARGETS, prefix=True),
         tgt_out=pad(TARGETS, suffix=True),
+        positions=real_positions(pad(TARGETS, suffix=True)),
         indices=torch.arange(2),
-        num_tokens=8,
     )
 
 
@@ -85,8 +85,7 @@ def test_tied_weights_stay_tied_through_an_update() -> None:
     model = build_model(model_config("all"), 9, 9)
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     before = model.decoder.embedding.weight.detach().clone()
-    logits, words, _ = model(make_batch())
-    nn.functional.cross_entropy(logits, words).backward()
+    model(make_batch()).backward()
     optimizer.step()
     assert not torch.equal(model.decoder.embedding.weight, before)
     assert torch.equal(model.decoder.embedding.weight, model.encoder.embedding.weight)
@@ -119,7 +118,9 @@ def test_sizes_of_encoder_and_decoder_are_free(
         ),
         attention=AttentionSection(score=score),
     )
-    logits, words, _ = build_model(config, 7, 9)(make_batch())
+    model = build_model(config, 7, 9)
+    readouts, words, _ = model.readouts(make_batch())
+    logits = model.decoder.logits(readouts)
     assert logits.shape == (8, 9)
     assert words.shape == (8,)
     assert logits.isfinite().all()
@@ -198,8 +199,7 @@ def test_xavier_bounds_hold_a_gate_at_a_time(cell: str) -> None:
 def test_padding_gets_a_gradient_only_as_a_word_of_a_tied_output_layer(tying: str) -> None:
     torch.manual_seed(0)
     model = build_model(model_config(tying), 9, 9)
-    logits, words, _ = model(make_batch())
-    nn.functional.cross_entropy(logits, words).backward()
+    model(make_batch()).backward()
     source, target = model.encoder.embedding.weight.grad, model.decoder.embedding.weight.grad
     assert source is not None
     assert target is not None
@@ -218,11 +218,11 @@ def test_the_same_seed_gives_the_same_weights() -> None:
     assert not any(torch.equal(models[0][name], models[2][name]) for name in models[0])
 
 
-def test_logits_are_of_real_positions_alone() -> None:
+def test_readouts_are_of_real_positions_alone() -> None:
     torch.manual_seed(0)
     model = build_model(model_config(), 9, 9)
     batch = make_batch()
-    _, words, _ = model(batch)
+    _, words, _ = model.readouts(batch)
     assert words.tolist() == [4, 5, 3, 6, 5, 4, 4, 3]
     assert len(words) == batch.num_tokens
     assert model.device == torch.device("cpu")
@@ -280,10 +280,10 @@ def test_initial_weights_of_deep_models(scheme: str, decoder: dict[str, Any], ce
 def test_weights_of_deep_models_are_read_back(tmp_path: Path, decoder: dict[str, Any], cell: str) -> None:
     first, second = (build_model(deep_config(decoder, cell), 9, 9).eval() for _ in range(2))
     save_weights(first, str(tmp_path / "weights"))
-    expected = first(make_batch())[0]
-    assert not torch.equal(second(make_batch())[0], expected)
+    expected = first.readouts(make_batch())[0]
+    assert not torch.equal(second.readouts(make_batch())[0], expected)
     read_weights(second, tmp_path / "weights")
-    assert torch.equal(second(make_batch())[0], expected)
+    assert torch.equal(second.readouts(make_batch())[0], expected)
 
 
 @pytest.mark.parametrize(("decoder", "cell"), list(zip(DEEP, ("gru", "lstm") * 2, strict=True)))
@@ -297,14 +297,13 @@ def test_deep_models_learn_to_reverse(decoder: dict[str, Any], cell: str) -> Non
         src_lengths=torch.full((12,), 4),
         tgt_in=pad(tgt, prefix=True),
         tgt_out=pad(tgt, suffix=True),
+        positions=real_positions(pad(tgt, suffix=True)),
         indices=torch.arange(12),
-        num_tokens=12 * 4,
     )
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
     losses = []
     for _ in range(60):
-        logits, expected = model(batch)[:2]
-        loss = nn.functional.cross_entropy(logits, expected)
+        loss = model(batch) / batch.num_tokens
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.batching import Batch, pad
+from nmt.batching import Batch, pad, real_positions
 from nmt.config import (
     AttentionSection,
     Config,
@@ -63,12 +63,11 @@ def logits_of(model: Seq2Seq) -> torch.Tensor:
         src_lengths=torch.tensor([4, 2]),
         tgt_in=pad([[4], [5, 6]], prefix=True),
         tgt_out=pad([[4], [5, 6]], suffix=True),
+        positions=real_positions(pad([[4], [5, 6]], suffix=True)),
         indices=torch.arange(2),
-        num_tokens=5,
     )
     with torch.no_grad():
-        logits: torch.Tensor = model.eval()(batch)[0]
-    return logits
+        return model.decoder.logits(model.eval().readouts(batch)[0])
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from nmt.dataset import EncodedPairs, Sequences
 from nmt.errors import ConfigError
 from nmt.model.seq2seq import build_model
 from nmt.training.device import autocast, describe_environment, resolve_device, use_fast_products
-from nmt.training.loop import Reported, TrainState, train
+from nmt.training.loop import Reported, start, train
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def losses(device: torch.device, order: str, precision: str) -> list[float]:
     )
     torch.manual_seed(0)
     model = build_model(config.model, 20, 20).to(device)
-    events = train(model, pairs, config, None, TrainState())
+    events = train(start(model, pairs, config.train), pairs, config, None)
     return [event.loss for event in events if isinstance(event, Reported)]
 
 

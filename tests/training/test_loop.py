@@ -29,17 +29,18 @@ from nmt.training.loop import (
     Event,
     Reported,
     Scores,
+    Skipped,
     Started,
     Stopped,
-    TrainState,
     Updated,
     Validated,
-    cross_entropy,
-    make_optimizer,
     mean_loss,
+    plan_epoch,
+    start,
     train,
     train_step,
 )
+from nmt.training.state import Progress, make_optimizer
 
 SIZE = 10  # of both vocabularies
 
@@ -72,6 +73,10 @@ def make_model(config: Config, seed: int = 0) -> Seq2Seq:
     return build_model(config.model, SIZE, SIZE)
 
 
+def weights(model: Seq2Seq) -> list[Tensor]:
+    return [parameter.detach().clone() for parameter in model.parameters()]
+
+
 def batch_of(pairs: EncodedPairs, indices: Iterable[int]) -> Batch:
     return make_batch(pairs, np.array(list(indices)))
 
@@ -80,31 +85,13 @@ def logsumexp(x: np.ndarray) -> float:
     return float(x.max() + np.log(np.exp(x - x.max()).sum()))
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
-def test_cross_entropy_by_hand(smoothing: float) -> None:
-    """Szegedy et al., 2016, section 7: (1 - e) to the reference and e spread evenly over all words."""
-    rng = np.random.default_rng(0)
-    logits, targets = rng.normal(size=(5, SIZE)), rng.integers(SIZE, size=5)
-    expected = 0.0
-    for row, target in zip(logits, targets, strict=True):
-        log_probs = row - logsumexp(row)
-        expected -= (1 - smoothing) * log_probs[target] + smoothing * log_probs.mean()
-    found = cross_entropy(torch.from_numpy(logits), torch.from_numpy(targets), smoothing)
-    assert float(found) == pytest.approx(expected, rel=1e-6)
-
-
-def test_cross_entropy_of_even_odds() -> None:
-    found = cross_entropy(torch.zeros(3, SIZE), torch.tensor([3, 4, 9]), 0.2)
-    assert float(found) == pytest.approx(3 * math.log(SIZE), rel=1e-6)
-
-
 def gradients_by_hand(model: Seq2Seq, batches: list[Batch], smoothing: float = 0.0) -> tuple[float, list[Tensor]]:
     """Summed loss, and gradient of the mean over all target tokens, from log-softmax and indexing alone."""
     total = torch.zeros((), dtype=torch.float64)
     tokens = 0
     for batch in batches:
-        logits, words, _ = model(batch)
-        log_probs = logits.log_softmax(dim=-1)
+        readouts, words, _ = model.readouts(batch)
+        log_probs = model.decoder.logits(readouts).log_softmax(dim=-1)
         picked = log_probs[torch.arange(len(words)), words]
         total = total - ((1 - smoothing) * picked + smoothing * log_probs.mean(dim=-1)).sum()
         tokens += len(words)
@@ -119,7 +106,8 @@ def test_the_gradient_is_that_of_the_mean_over_tokens(smoothing: float) -> None:
     before = [parameter.detach().clone() for parameter in model.parameters()]
     expected_loss, gradients = gradients_by_hand(model, [batch_of(pairs, range(6))], smoothing)
     optimizer = make_optimizer(config.train.optimizer, model)
-    loss, norm = train_step(model, [batch_of(pairs, range(6))], optimizer, config.train, 0)
+    step = train_step(model, [batch_of(pairs, range(6))], optimizer, config.train, 0)
+    loss, norm = step.loss, step.norm
     assert float(loss) == pytest.approx(expected_loss, rel=1e-6)
     assert float(norm) == pytest.approx(math.sqrt(sum(float(g.square().sum()) for g in gradients)), rel=1e-6)
     for parameter, old, gradient in zip(model.parameters(), before, gradients, strict=True):
@@ -135,8 +123,8 @@ def test_halves_of_a_batch_accumulate_to_the_whole(order: str) -> None:
     for groups in ([range(9)], [range(4), range(4, 9)], [range(1), range(1, 2), range(2, 9)]):
         model = make_model(config).double()
         optimizer = make_optimizer(config.train.optimizer, model)
-        loss, norm = train_step(model, [batch_of(pairs, group) for group in groups], optimizer, config.train, 0)
-        models.append((float(loss), float(norm), [p.detach() for p in model.parameters()]))
+        step = train_step(model, [batch_of(pairs, group) for group in groups], optimizer, config.train, 0)
+        models.append((float(step.loss), float(step.norm), [p.detach() for p in model.parameters()]))
     for loss, norm, parameters in models[1:]:
         assert loss == pytest.approx(models[0][0], rel=1e-6)
         assert norm == pytest.approx(models[0][1], rel=1e-6)
@@ -150,7 +138,7 @@ def test_clipping_bounds_the_whole_gradient(clip_norm: float | None, clipped: bo
     model, pairs = make_model(config).double(), random_pairs(6)
     before = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
     optimizer = make_optimizer(config.train.optimizer, model)
-    _, norm = train_step(model, [batch_of(pairs, range(6))], optimizer, config.train, 0)
+    norm = train_step(model, [batch_of(pairs, range(6))], optimizer, config.train, 0).norm
     after = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
     moved = float((after - before).norm())
     assert float(norm) > 1e-3  # what is reported is the norm before clipping
@@ -167,7 +155,8 @@ def test_mean_loss_by_hand(batch_size: int) -> None:
     total, tokens = 0.0, 0
     for index in range(len(pairs)):
         with torch.no_grad():
-            logits, words, _ = model(batch_of(pairs, [index]))
+            readouts, words, _ = model.readouts(batch_of(pairs, [index]))
+            logits = model.decoder.logits(readouts)
         for row, word in zip(logits.numpy(), words.tolist(), strict=True):
             total -= row[word] - logsumexp(row)
             tokens += 1
@@ -214,9 +203,9 @@ class Script:
         return {"loss": 7.0, "bleu": 7.0, self.metric: next(self.values)}
 
 
-def run(config: Config, pairs: EncodedPairs, validate: Script | None = None) -> tuple[list[Event], TrainState]:
-    state = TrainState()
-    return list(train(make_model(config), pairs, config, validate, state)), state
+def run(config: Config, pairs: EncodedPairs, validate: Script | None = None) -> tuple[list[Event], Progress]:
+    state = start(make_model(config), pairs, config.train)
+    return list(train(state, pairs, config, validate)), state.progress
 
 
 def test_events_come_in_order() -> None:
@@ -228,17 +217,16 @@ def test_events_come_in_order() -> None:
         validation=ValidationSection(metric="loss"),
     )
     events, state = run(config, random_pairs(9), Script("loss", [2.0, 1.0]))
-    updates = [f"u{number}" for number in range(1, 11)]
-    order = ["start", *updates[:3], "r3", *updates[3:5], "r5", "v5", "u6", "r6", *updates[6:9], "r9", "u10", "r10"]
+    order = ["start", "u1", "u2", "r3", "u3", "u4", "r5", "v5", "u5", "r6", "u6", "u7", "u8", "r9", "u9", "r10", "v10"]
     letters = {Updated: "u", Reported: "r", Validated: "v"}
     found = [
         "start" if isinstance(e, Started) else "stop" if isinstance(e, Stopped) else f"{letters[type(e)]}{e.update}"
         for e in events
     ]
-    assert found == [*order, "v10", "stop"]
-    assert events[0] == Started(updates_per_epoch=5, total_updates=10)
+    assert found == [*order, "u10", "stop"]
+    assert events[0] == Started(updates_per_epoch=5, total_updates=10, update=0)
     assert [event.epoch for event in events if isinstance(event, Updated)] == [1] * 5 + [2] * 5
-    assert events[-1] == Stopped(10, 2, "all updates are made")
+    assert events[-1] == Stopped(10, 2, "all 10 updates are made")
     assert (state.update, state.epoch, state.best, state.best_update, state.waited) == (10, 2, 1.0, 10, 0)
     assert state.seconds > 0
 
@@ -259,15 +247,15 @@ def test_noise_is_asked_for_each_pair_once_an_epoch_and_its_tokens_are_counted()
         return src, np.tile(tgt, 2), np.tile(tgt, 2)
 
     config, pairs = make_config(epochs=2, batch=BatchSection(size=3, accumulate=2)), random_pairs(10)
-    state = TrainState()
-    list(train(make_model(config), pairs, config, None, state, double))
+    state = start(make_model(config), pairs, config.train)
+    list(train(state, pairs, config, None, double))
     assert sorted(asked) == [(epoch, index) for epoch in (1, 2) for index in range(10)]
-    assert state.tokens == 2 * sum(2 * len(pairs.tgt[index]) + 1 for index in range(10))
+    assert state.progress.tokens == 2 * sum(2 * len(pairs.tgt[index]) + 1 for index in range(10))
 
 
 def test_accumulated_batches_are_one_update() -> None:
     events, _ = run(make_config(epochs=1, batch=BatchSection(size=2, accumulate=3)), random_pairs(15))
-    assert events[0] == Started(updates_per_epoch=3, total_updates=3)  # 8 batches in groups of 3, 3 and 2
+    assert events[0] == Started(updates_per_epoch=3, total_updates=3, update=0)  # 8 batches in groups of 3, 3 and 2
     assert sum(isinstance(event, Updated) for event in events) == 3
 
 
@@ -280,9 +268,9 @@ def test_max_updates_ends_a_run(max_updates: int, expected: tuple[int, int]) -> 
     )
     events, state = run(config, random_pairs(9), Script("loss", [3.0, 2.0]))
     assert (state.update, state.epoch) == expected
-    assert isinstance(events[-2], Validated)  # the last update is always validated
-    assert events[-1] == Stopped(*expected, "all updates are made")
-    assert events[0] == Started(5, min(10, max_updates))
+    assert isinstance(events[-3], Validated)  # the last update is always validated
+    assert events[-1] == Stopped(*expected, f"all {expected[0]} updates are made")
+    assert events[0] == Started(5, min(10, max_updates), 0)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +309,7 @@ def test_a_run_stops_when_nothing_gets_better(metric: str, values: list[float]) 
     assert state.best_update == 4
     assert state.best == 3
     assert isinstance(events[-1], Stopped)
-    assert isinstance(events[-2], Validated)
+    assert isinstance(events[-3], Validated)
     assert metric in events[-1].reason
     assert state.update < 10
     longer = make_config(
@@ -335,7 +323,8 @@ def test_validation_leaves_the_model_in_training_mode() -> None:
     config = make_config(epochs=3, validation=ValidationSection(metric="loss"))
     model, script = make_model(config), Script("loss", [3, 2, 1])
     script.model = model
-    for event in train(model, random_pairs(5), config, script, TrainState()):
+    pairs = random_pairs(5)
+    for event in train(start(model, pairs, config.train), pairs, config, script):
         if isinstance(event, Updated):
             assert model.training
 
@@ -394,7 +383,8 @@ def weights_after(seed: int, **options: object) -> list[Tensor]:
         **options,
     )
     model = make_model(config, seed)
-    list(train(model, random_pairs(20), config, None, TrainState()))
+    pairs = random_pairs(20)
+    list(train(start(model, pairs, config.train), pairs, config, None))
     return [parameter.detach() for parameter in model.parameters()]
 
 
@@ -411,20 +401,78 @@ def test_how_often_is_logged_does_not_change_the_weights() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_loss_that_is_not_finite_ends_the_run(value: float) -> None:
-    config = make_config(epochs=5, log_every=2, batch=BatchSection(size=2))
+def test_too_many_updates_that_are_not_finite_end_the_run(value: float) -> None:
+    config = make_config(epochs=5, log_every=2, max_skipped=2, batch=BatchSection(size=2))
     model, pairs = make_model(config), random_pairs(20)
-    events = train(model, pairs, config, None, TrainState())
+    state = start(model, pairs, config.train)
+    events = train(state, pairs, config, None)
     seen = list(itertools.islice(events, 4))
-    assert [type(event) for event in seen] == [Started, Updated, Updated, Reported]
+    assert [type(event) for event in seen] == [Started, Updated, Reported, Updated]
     with torch.no_grad():
         model.decoder.output.bias[5] = value
+    before = weights(model)
+    left: list[Event] = []
+    follow = map(left.append, events)
     with pytest.raises(NmtError) as caught:
-        list(events)
+        list(follow)
+    # The report at update 4 tells of two, which are allowed; the one at update 6 of the third in a row.
+    assert [event.update for event in left if isinstance(event, Skipped)] == [3, 4, 5]
+    (report,) = (event for event in left if isinstance(event, Reported))
+    assert math.isnan(report.loss)  # there was nothing to take the mean of
+    assert report.tokens_per_second == 0
+    third = next(event for event in left if isinstance(event, Skipped))
+    assert third.pairs == sorted(np.concatenate(plan_epoch(pairs, config.train, 1)[2]).tolist())
     message = str(caught.value)
-    assert "update 4: the loss is nan" in message
+    assert "update 5: loss or gradient not finite for 3 updates in a row" in message
     assert "learning_rate" in message
     assert "\n" not in message
+    for found, expected in zip(weights(model), before, strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
+@pytest.mark.parametrize("bad", [0, 3])
+def test_an_update_that_is_not_finite_is_as_if_it_had_not_been(optimizer: str, bad: int) -> None:
+    """Weights and the optimiser's means and counts, also where the first update of all is left out."""
+    config = make_config(optimizer=OptimizerSection(name=optimizer, learning_rate=0.1, momentum=0.9))
+    pairs = random_pairs(12)
+    batches = [batch_of(pairs, range(first, first + 2)) for first in range(0, 12, 2)]
+    results = []
+    for poisoned in (False, True):
+        model = make_model(config)
+        made = make_optimizer(config.train.optimizer, model)
+        for number, batch in enumerate(batches):
+            if number == bad:
+                if poisoned:
+                    hook = model.decoder.output.weight.register_hook(lambda gradient: gradient * math.nan)
+                    assert train_step(model, [batch], made, config.train, 0).skipped.item() == 1
+                    hook.remove()
+            else:
+                assert train_step(model, [batch], made, config.train, 0).skipped.item() == 0
+        results.append(weights(model))
+    for found, expected in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+def test_single_updates_that_are_not_finite_are_in_no_mean() -> None:
+    config = make_config(
+        epochs=1, log_every=4, batch=BatchSection(size=2), optimizer=OptimizerSection(learning_rate=1e-12)
+    )
+    pairs = random_pairs(8)
+    model = make_model(config)
+    calls = itertools.count(1)
+    model.decoder.output.weight.register_hook(lambda gradient: gradient * (math.nan if next(calls) == 2 else 1))
+    state = start(model, pairs, config.train)
+    events = list(train(state, pairs, config, None))
+    (skipped,) = (event for event in events if isinstance(event, Skipped))
+    (report,) = (event for event in events if isinstance(event, Reported))
+    plan = [np.concatenate(group) for group in plan_epoch(pairs, config.train, 1)]
+    assert (skipped.update, skipped.pairs) == (2, sorted(plan[1].tolist()))
+    kept = [index for place, group in enumerate(plan) if place != 1 for index in group.tolist()]
+    subset = reversals(pairs.src[index].tolist() for index in kept)
+    assert report.loss == pytest.approx(mean_loss(make_model(config), subset), rel=1e-5)
+    assert state.progress.tokens == sum(len(pairs.tgt[index]) + 1 for index in kept)
+    assert state.progress.skipped_in_row == 0
 
 
 @pytest.mark.parametrize("decoder", [{"order": "bahdanau"}, {"order": "luong"}, {"input_feeding": True}])
@@ -449,7 +497,8 @@ def test_bfloat16_learns_and_keeps_float32_weights(cell: str, decoder: dict[str,
     )
     torch.manual_seed(0)
     model = build_model(config.model, SIZE, SIZE)
-    events = list(train(model, random_pairs(30, longest=3), config, None, TrainState()))
+    pairs = random_pairs(30, longest=3)
+    events = list(train(start(model, pairs, config.train), pairs, config, None))
     losses = [event.loss for event in events if isinstance(event, Reported)]
     assert all(map(math.isfinite, losses))
     assert losses[0] == pytest.approx(math.log(SIZE), rel=0.1)
@@ -481,7 +530,8 @@ def test_a_tiny_model_learns_to_reverse(order: str, score: str, cell: str) -> No
     )
     torch.manual_seed(1)
     model = build_model(config.model, SIZE, SIZE)
-    list(train(model, reversals(seen), config, None, TrainState()))
+    pairs = reversals(seen)
+    list(train(start(model, pairs, config.train), pairs, config, None))
     assert mean_loss(model, reversals(unseen)) < 0.05
     lengths = torch.tensor([len(ids) + 1 for ids in unseen])
     found = greedy_search(model.eval(), pad(unseen, suffix=True), lengths, max_length=20)

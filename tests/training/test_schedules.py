@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.batching import Batch, pad
+from nmt.batching import Batch, pad, real_positions
 from nmt.config import (
     AttentionSection,
     DecoderSection,
@@ -188,12 +188,12 @@ def test_without_forcing_the_model_is_fed_what_greedy_search_finds(order: str, i
         src_lengths=torch.tensor([len(ids) + 1 for ids in sources]),
         tgt_in=pad(targets, prefix=True),
         tgt_out=pad(targets, suffix=True),
+        positions=real_positions(pad(targets, suffix=True)),
         indices=torch.arange(5),
-        num_tokens=35,
     )
     choose = draw_choices(TeacherForcingSection(ratio=0.0), 0, batch.tgt_in)
     with torch.no_grad():
-        logits, _, _ = model(batch, choose)
+        logits = model.decoder.logits(model.readouts(batch, choose)[0])
     own = logits.view(5, 7, 9).argmax(dim=-1)
     found = greedy_search(model, batch.src, batch.src_lengths, max_length=7)
     for row, hypothesis in enumerate(found):
@@ -205,5 +205,5 @@ def test_without_forcing_the_model_is_fed_what_greedy_search_finds(order: str, i
     assert len({tuple(hypothesis.ids) for hypothesis in found}) > 1
     fed_back = torch.cat([torch.full((5, 1), BOS_ID), own[:, :-1]], dim=1)
     with torch.no_grad():
-        forced, _, _ = model(batch._replace(tgt_in=fed_back))
+        forced = model.decoder.logits(model.readouts(batch._replace(tgt_in=fed_back))[0])
     torch.testing.assert_close(forced, logits, rtol=0, atol=1e-10)

@@ -16,7 +16,7 @@ from nmt.config import Config, OptimizerSection, TrainSection, load_config
 from nmt.dataset import EncodedPairs, Sequences, open_data
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.noise import no_noise
-from nmt.training.loop import make_optimizer
+from nmt.training.state import make_optimizer
 from nmt.workflow.check import (
     check_longest_batch,
     check_updates,

@@ -1,0 +1,155 @@
+"""Checkpoints: the only place where training state is saved and loaded.
+
+`RUN/checkpoints/update-N.safetensors` holds tensors, and everything else as JSON in its metadata;
+`update-N.safetensors.sha256` beside it, written last, is its checksum in the form that `sha256sum -c` reads. A
+checkpoint without its checksum was never finished.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from nmt.errors import CheckpointError
+from nmt.files import naming
+
+FOLDER = "checkpoints"
+FORMAT_VERSION = 1
+
+_TENSORS = ".safetensors"
+_CHECKSUM = ".safetensors.sha256"
+_METADATA = "nmt"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Training state at the end of one update.
+
+    Attributes:
+        tensors: Weights, optimiser, random states, sums since the last report.
+        facts: Everything else, as JSON knows it.
+    """
+
+    tensors: Mapping[str, Tensor]
+    facts: Mapping[str, Any]
+
+
+def write_checkpoint(run: Path, update: int, checkpoint: Checkpoint, keep: int) -> None:
+    """Write a checkpoint so that a kill or a power failure at any moment leaves it whole or leaves those before it.
+
+    Args:
+        run: Run directory.
+        update: Updates made.
+        checkpoint: What to keep.
+        keep: Newest checkpoints that stay; older ones are deleted once this one is safe.
+
+    Raises:
+        OSError: The disk is full, or the folder cannot be written.
+    """
+    folder = run / FOLDER
+    folder.mkdir(exist_ok=True)
+    name = f"update-{update:09d}"
+    metadata = {_METADATA: json.dumps({"format_version": FORMAT_VERSION, **checkpoint.facts}, ensure_ascii=False)}
+    with _written_durably(folder / (name + _TENSORS)) as temporary:
+        try:
+            save_file({key: tensor.contiguous() for key, tensor in checkpoint.tensors.items()}, temporary, metadata)
+        except SafetensorError as error:
+            raise OSError(str(error)) from None
+        digest = _digest(temporary)
+    with _written_durably(folder / (name + _CHECKSUM)) as temporary:
+        temporary.write_text(f"{digest}  {name}{_TENSORS}\n", encoding="ascii")
+    for old in _updates(folder)[keep:]:
+        delete_checkpoint(folder, old)
+
+
+def newest_checkpoint(run: Path, say: Callable[[str], None]) -> Checkpoint | None:
+    """The newest good checkpoint of a run; None where none was ever finished.
+
+    Args:
+        run: Run directory.
+        say: Is told of damaged ones that are passed over.
+
+    Raises:
+        CheckpointError: There are checkpoints, but all of them are damaged or of another format.
+    """
+    folder = run / FOLDER
+    updates = _updates(folder)
+    for update in updates:
+        path = folder / f"update-{update:09d}{_TENSORS}"
+        try:
+            return _read(path)
+        except (OSError, ValueError, SafetensorError) as error:
+            say(f"{path}: damaged ({error}); passing over it to the one before")
+    if updates:
+        raise CheckpointError(f"{folder}: no checkpoint is whole; start anew with --overwrite")
+    return None
+
+
+def delete_checkpoint(folder: Path, update: int) -> None:
+    """Delete one, checksum first, so that half of it never looks like a checkpoint."""
+    for suffix in (_CHECKSUM, _TENSORS):
+        (folder / f"update-{update:09d}{suffix}").unlink(missing_ok=True)
+
+
+def tidy_checkpoints(run: Path, update: int) -> None:
+    """Delete what a killed process left unfinished, and damaged checkpoints that are newer than `update`."""
+    finished = set(_updates(run / FOLDER))
+    for path in (run / FOLDER).glob("update-*"):
+        number = int(path.name.removeprefix("update-").split(".")[0])
+        if path.suffix == ".partial" or number > update or number not in finished:
+            path.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> Checkpoint:
+    expected = path.with_name(path.name + ".sha256").read_text(encoding="ascii").split()
+    if expected != [_digest(path), path.name]:
+        raise ValueError("its checksum does not fit")
+    with safe_open(path, framework="pt") as file:
+        facts = json.loads(file.metadata()[_METADATA])
+        if facts["format_version"] != FORMAT_VERSION:
+            raise ValueError(f"checkpoint format {facts['format_version']}, this version reads {FORMAT_VERSION}")
+        return Checkpoint({name: file.get_tensor(name) for name in file.keys()}, facts)  # noqa: SIM118
+
+
+def _updates(folder: Path) -> list[int]:
+    """Updates of the finished checkpoints, newest first."""
+    names = (path.name.removesuffix(_CHECKSUM).removeprefix("update-") for path in folder.glob(f"update-*{_CHECKSUM}"))
+    return sorted((int(name) for name in names if name.isdigit()), reverse=True)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def _written_durably(path: Path) -> Iterator[Path]:
+    """Yield a temporary name; what was written under it is on the disk under its own when the block succeeds."""
+    temporary = path.with_name(path.name + ".partial")
+    try:
+        with naming(path, temporary):
+            yield temporary
+            _flush(temporary)
+            temporary.replace(path)
+            _flush(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,189 @@
+"""Everything that changes while a model is trained, and its way into a checkpoint and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nmt.config import OptimizerSection
+from nmt.model.seq2seq import Seq2Seq
+from nmt.training.checkpoint import Checkpoint
+from nmt.training.distributed import Workers
+from nmt.training.schedules import LearningRate
+
+
+@dataclass
+class Progress:
+    """Where a run stands, in numbers.
+
+    Attributes:
+        update: Updates made, those left out included.
+        epoch: Epoch under way, from 1.
+        position: Updates made in this epoch.
+        best: Best value of the chosen metric so far; None before the first validation.
+        best_update: Update at which it was reached.
+        waited: Validations since then.
+        skipped_in_row: Updates left out one after another, as of the last report.
+        seconds: Time spent on updates, validation not counted.
+        tokens: Target tokens trained on, without padding.
+    """
+
+    update: int = 0
+    epoch: int = 1
+    position: int = 0
+    best: float | None = None
+    best_update: int = 0
+    waited: int = 0
+    skipped_in_row: int = 0
+    seconds: float = 0.0
+    tokens: int = 0
+
+
+class Meter:
+    """Sums since the last report; they stay on the device until then.
+
+    Attributes:
+        sums: Loss of this process and gradient norms, [2].
+        counts: Target tokens of all processes, and updates, [2].
+        skipped: 1 for each update that was left out, else 0, one scalar an update. Those left out are in no sum.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self.sums = torch.zeros(2, device=self.device)
+        self.counts = torch.zeros(2, dtype=torch.int64, device=self.device)
+        self.skipped: list[Tensor] = []
+        self.seconds = 0.0
+
+    def resume(self) -> None:
+        """Begin an update."""
+        self._begin = time.perf_counter()
+
+    def add(self, loss: Tensor, norm: Tensor, tokens: Tensor, skipped: Tensor) -> None:
+        """End an update."""
+        kept = skipped == 0
+        self.sums += torch.stack([loss, norm]).where(kept, 0)
+        self.counts += torch.stack([tokens, torch.ones_like(tokens)]).where(kept, 0)
+        self.skipped.append(skipped)
+        self.seconds += time.perf_counter() - self._begin
+
+
+@dataclass
+class TrainState:
+    """A model in training.
+
+    Attributes:
+        model: On its device.
+        optimizer: Over all weights.
+        rate: Learning rate over time.
+        workers: The processes that train it.
+        updates_per_epoch: Updates an epoch.
+        total_updates: Updates of the whole run, unless it stops before.
+        progress: Where the run stands.
+        replica: The model as training calls it.
+        meter: Sums since the last report.
+    """
+
+    model: Seq2Seq
+    optimizer: torch.optim.Optimizer
+    rate: LearningRate
+    workers: Workers
+    updates_per_epoch: int
+    total_updates: int
+    progress: Progress = field(default_factory=Progress)
+
+    def __post_init__(self) -> None:
+        self.replica: nn.Module = self.workers.replicate(self.model)
+        self.meter = Meter(self.model.device)
+
+
+def make_optimizer(config: OptimizerSection, model: nn.Module) -> torch.optim.Optimizer:
+    """The optimiser over all weights; fused kernels, which can leave out an update without asking the host."""
+    rate, decay, parameters = config.learning_rate, config.weight_decay, list(model.parameters())
+    if config.name == "sgd":
+        sgd = torch.optim.SGD(parameters, lr=rate, momentum=config.momentum, weight_decay=decay, fused=True)
+        if config.momentum:
+            for parameter in parameters:  # torch would not fill it at a first update that is left out
+                sgd.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+        return sgd
+    kind: type[torch.optim.Adam] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[config.name]
+    return kind(parameters, lr=rate, betas=config.betas, eps=config.epsilon, weight_decay=decay, fused=True)
+
+
+def capture(state: TrainState) -> Checkpoint:
+    """All that the rest of the run depends on; all processes have to call it together."""
+    tensors = {f"model.{name}": parameter.detach() for name, parameter in state.model.named_parameters()}
+    for index, values in state.optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
+    for name, tensor in _of_each_process(state).items():
+        tensors |= {f"{name}.{rank}": part for rank, part in enumerate(state.workers.collect(tensor))}
+    numpy_state = np.random.get_state(legacy=False)
+    facts = {
+        "progress": dataclasses.asdict(state.progress),
+        "rate": {"reduction": state.rate.reduction, "waited": state.rate.waited},
+        "meter_seconds": state.meter.seconds,
+        "workers": state.workers.size,
+        "python_random": random.getstate(),
+        "numpy_random": {**numpy_state, "state": {**numpy_state["state"], "key": numpy_state["state"]["key"].tolist()}},
+    }
+    return Checkpoint({name: tensor.cpu() for name, tensor in tensors.items()}, facts)
+
+
+def restore(state: TrainState, checkpoint: Checkpoint) -> bool:
+    """Put back what `capture` took.
+
+    Args:
+        state: Fresh, with the model, optimiser and schedule of the same config.
+        checkpoint: From `capture`.
+
+    Returns:
+        Whether the run goes on as if it had never stopped; False with another number of processes, whose random
+        numbers go on as those of a new run would begin, or on another kind of device.
+    """
+    tensors, facts = checkpoint.tensors, checkpoint.facts
+    with torch.no_grad():
+        for name, parameter in state.model.named_parameters():
+            parameter.copy_(tensors[f"model.{name}"])
+    optimizer: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        if key.startswith("optimizer."):
+            _, index, name = key.split(".")
+            optimizer.setdefault(int(index), {})[name] = tensor.clone()
+    groups = state.optimizer.state_dict()["param_groups"]
+    state.optimizer.load_state_dict({"state": optimizer, "param_groups": groups})
+    state.progress = Progress(**facts["progress"])
+    state.rate.reduction, state.rate.waited = facts["rate"]["reduction"], facts["rate"]["waited"]
+    version, numbers, gauss = facts["python_random"]
+    random.setstate((version, tuple(numbers), gauss))
+    np.random.set_state(facts["numpy_random"])
+    rank = state.workers.rank
+    if facts["workers"] != state.workers.size or f"random.{state.meter.device.type}.{rank}" not in tensors:
+        return False
+    torch.set_rng_state(tensors[f"random.cpu.{rank}"])
+    if state.meter.device.type == "cuda":
+        torch.cuda.set_rng_state(tensors[f"random.cuda.{rank}"], state.meter.device)
+    meter = state.meter
+    meter.sums, meter.counts = (tensors[f"meter.{name}.{rank}"].to(meter.device) for name in ("sums", "counts"))
+    meter.skipped = list(tensors[f"meter.skipped.{rank}"].to(meter.device))
+    meter.seconds = facts["meter_seconds"]
+    return True
+
+
+def _of_each_process(state: TrainState) -> dict[str, Tensor]:
+    """What each process has of its own."""
+    device, meter = state.meter.device, state.meter
+    own = {"random.cpu": torch.get_rng_state(), "meter.sums": meter.sums, "meter.counts": meter.counts}
+    own["meter.skipped"] = torch.stack(meter.skipped) if meter.skipped else torch.zeros(0, device=device)
+    if device.type == "cuda":
+        own["random.cuda"] = torch.cuda.get_rng_state(device)
+    return own

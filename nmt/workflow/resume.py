@@ -1,0 +1,99 @@
+"""Whether a checkpoint and what it is to go on with belong together."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nmt.config import Config, differing_keys, parse_config
+from nmt.errors import ConfigError, DataError
+from nmt.training.checkpoint import Checkpoint
+
+HARMLESS = (
+    "name",
+    "train.epochs",
+    "train.max_updates",
+    "train.log_every",
+    "train.max_skipped",
+    "train.validation.patience",
+    "train.checkpoint",
+    "train.device",
+    "train.threads",
+    "train.init_from",
+    "decode.beam_size",
+    "decode.length_penalty",
+    "decode.batch_size",
+)
+"""Keys that may change between a checkpoint and the rest of its run, which stays what it would have been."""
+
+STEERING = (
+    "train.optimizer.learning_rate",
+    "train.optimizer.weight_decay",
+    "train.optimizer.betas",
+    "train.optimizer.epsilon",
+    "train.optimizer.momentum",
+    "train.optimizer.clip_norm",
+    "train.schedule",
+    "train.teacher_forcing",
+    "train.label_smoothing",
+    "train.noise",
+    "train.precision",
+    "train.validation.every",
+    "model.dropout",
+    "model.attention.dropout",
+    "decode.max_length",
+    "decode.replace_unknown",
+)
+"""Keys that may change too, and make another run of the rest."""
+
+
+def command_to_resume(output: Path, data: Path) -> str:
+    """What to type to go on with a run."""
+    arguments = ["--config", str(output / "config.yaml"), "--data", str(data), "--output", str(output), "--resume"]
+    return shlex.join(["nmt", "train", *arguments])
+
+
+def describe_changes(
+    checkpoint: Checkpoint, config: Config, identity: Mapping[str, str], environment: Mapping[str, Any]
+) -> list[str]:
+    """What has changed since a checkpoint, a line each, key by key.
+
+    Args:
+        checkpoint: With the config, the identity of the data and the environment it was made with.
+        config: Config to go on with; its data section is that of the data.
+        identity: Identity of the data to go on with.
+        environment: Versions and hardware here.
+
+    Raises:
+        ConfigError: A key changed without which the checkpoint means nothing.
+        DataError: The data is other data.
+    """
+    before = parse_config(checkpoint.facts["config"], "the checkpoint's config")
+    changed = [key for key in differing_keys(before, config) if not key.startswith("data.")]
+    steering = [key for key in changed if key.startswith(STEERING)]
+    fatal = [key for key in changed if not key.startswith(HARMLESS + STEERING)]
+    if fatal:
+        raise ConfigError(
+            f"cannot be resumed with another {', '.join(fatal)}: set the old value, or begin a new run from the "
+            "weights with train.init_from=RUN/best"
+        )
+    known = checkpoint.facts["data"]
+    other = sorted(name for name in {**known, **identity} if known.get(name) != identity.get(name))
+    if other:
+        raise DataError(
+            f"the data has changed since the checkpoint: {', '.join(other)}; preprocess as before, or begin a new run"
+        )
+    lines = [f"changed since the checkpoint: {', '.join(changed)}"] if changed else []
+    if steering:
+        lines.append("from here on this is not the run that it would have been without the change")
+    there = checkpoint.facts["environment"]
+    moved = [
+        f"{key} ({there.get(key)!r} there, {here!r} here)"
+        for key, here in environment.items()
+        if there.get(key) != here
+    ]
+    if moved:
+        lines.append(f"another environment: {', '.join(moved)}; results will be close, but not bit for bit the same")
+    return lines
