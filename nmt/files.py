@@ -88,6 +88,13 @@ def append_text(path: Path, text: str) -> None:
             raise
 
 
+def grant_usual_access(path: Path) -> None:
+    """Give a file the permissions of any new file; some libraries make theirs readable by the owner alone."""
+    mask = os.umask(0)
+    os.umask(mask)
+    path.chmod(0o666 & ~mask)
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write `value` as indented JSON, whole or not at all."""
     write_text(path, as_json_text(value))

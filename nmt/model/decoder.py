@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from nmt.model.attention import Attention, AttentionState, Memory
 from nmt.model.encoder import EncoderOutput
-from nmt.model.kernels.cross_entropy import cross_entropy
+from nmt.model.kernels.cross_entropy import output_cross_entropy
 from nmt.model.recurrent import RecurrentStack, RecurrentState
 from nmt.text.vocabulary import BOS_ID
 
@@ -376,4 +376,6 @@ class Decoder(nn.Module):
 
     def loss(self, readouts: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
         """Summed cross-entropy of the output layer in nats: [N, R] and words [N] -> scalar."""
-        return cross_entropy(self.logits(readouts), targets, label_smoothing)
+        return output_cross_entropy(
+            self.dropout(readouts), self.output.weight, self.output.bias, targets, label_smoothing
+        )

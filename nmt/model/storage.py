@@ -15,7 +15,7 @@ from safetensors.torch import save_model as save_weights
 from nmt import __version__
 from nmt.config import Config, dump_config, parse_config
 from nmt.errors import CheckpointError, DataError
-from nmt.files import read_json, whole_directory, write_json, write_text
+from nmt.files import grant_usual_access, read_json, whole_directory, write_json, write_text
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.text.processor import copy_text_files, load_vocabularies
 from nmt.text.vocabulary import Vocabulary
@@ -72,6 +72,7 @@ def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, fact
             save_weights(model, str(temporary / WEIGHTS))
         except SafetensorError as error:
             raise OSError(str(error)) from None
+        grant_usual_access(temporary / WEIGHTS)
         write_text(temporary / CONFIG, dump_config(config))
         write_json(
             temporary / MARKER,

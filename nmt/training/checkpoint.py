@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from nmt.errors import CheckpointError
-from nmt.files import naming
+from nmt.files import grant_usual_access, naming
 
 FOLDER = "checkpoints"
 FORMAT_VERSION = 1
@@ -65,6 +65,7 @@ def write_checkpoint(run: Path, update: int, checkpoint: Checkpoint, keep: int) 
             save_file({key: tensor.contiguous() for key, tensor in checkpoint.tensors.items()}, temporary, metadata)
         except SafetensorError as error:
             raise OSError(str(error)) from None
+        grant_usual_access(temporary)
         digest = _digest(temporary)
     with _written_durably(folder / (name + _CHECKSUM)) as temporary:
         temporary.write_text(f"{digest}  {name}{_TENSORS}\n", encoding="ascii")
