@@ -1,0 +1,91 @@
+"""JoeyNMT: the standard model as a config, the training command, and the speeds in its log."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from benchmarks.systems import UPDATES_A_REPORT, System
+
+MODULE = "joeynmt"
+
+
+def config(system: System, workload: Path, folder: Path, updates: int) -> dict[str, Any]:
+    """JoeyNMT's config for a row.
+
+    Its version 2.3.0 refuses a config without a schedule, and `plateau` no longer works with today's torch, so the
+    constant rate is written as an exponential fall by a factor of 1.
+    """
+    embeddings = {"embedding_dim": 256}
+    common = {"type": "recurrent", "rnn_type": system.cell, "embeddings": embeddings, "num_layers": 1, "dropout": 0.2}
+    attention = "bahdanau" if system.kind == "bahdanau" else "luong"
+
+    def side(language: str) -> dict[str, Any]:
+        vocabulary = str(workload / f"vocab.joey.{language}")
+        return {"lang": language, "level": "word", "lowercase": False, "max_length": 100, "voc_file": vocabulary}
+
+    return {
+        "name": "benchmark",
+        "joeynmt_version": "2.3.0",
+        "model_dir": str(folder / "model"),
+        "use_cuda": False,
+        "fp16": False,
+        "random_seed": 1,
+        "data": {
+            "train": str(workload / "train"),
+            "dev": str(workload / "valid"),
+            "dataset_type": "plain",
+            "src": side("en"),
+            "trg": side("de"),
+        },
+        "testing": {"beam_size": 1, "batch_size": 32, "batch_type": "sentence", "eval_metrics": ["bleu"]},
+        "training": {
+            "optimizer": "adam",
+            "learning_rate": 0.001,
+            "learning_rate_min": 0.0,
+            "scheduling": "exponential",
+            "decrease_factor": 1.0,
+            "clip_grad_norm": 1.0,
+            "batch_size": 64,
+            "batch_type": "sentence",
+            "normalization": "tokens",
+            "loss": "crossentropy",
+            "epochs": 1000,
+            "updates": updates,
+            "validation_freq": 100_000_000,
+            "logging_freq": UPDATES_A_REPORT,
+            "early_stopping_metric": "loss",
+            "overwrite": True,
+            "shuffle": True,
+            "print_valid_sents": [],
+            "keep_best_ckpts": 1,
+        },
+        "model": {
+            "initializer": "xavier_uniform",
+            "embed_initializer": "normal",
+            "embed_init_weight": 0.1,
+            "encoder": {**common, "hidden_size": 256, "bidirectional": True},
+            "decoder": {
+                **common,
+                "hidden_size": 512,
+                "hidden_dropout": 0.2,
+                "input_feeding": system.kind != "luong",
+                "init_hidden": "bridge",
+                "attention": attention,
+            },
+        },
+    }
+
+
+def arguments(system: System, workload: Path, folder: Path, updates: int) -> list[str]:
+    """Write the config and return the arguments of the module."""
+    path = folder / "config.yaml"
+    path.write_text(json.dumps(config(system, workload, folder, updates), indent=1), encoding="utf-8")
+    return ["train", str(path), "--skip-test"]
+
+
+def read_speeds(log: str) -> list[float]:
+    """Target tokens a second of each report."""
+    return [float(figure) for figure in re.findall(r"Tokens per Sec: +([\d.]+)", log)]

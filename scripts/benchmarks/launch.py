@@ -1,0 +1,31 @@
+"""Runs a module of another toolkit in that toolkit's interpreter, with a chosen precision of fp32 matrix products.
+
+PYTHON launch.py PRECISION MODULE [ARGUMENT ...]
+
+PRECISION is `default`, which changes nothing, or a value of `torch.set_float32_matmul_precision`. The last line of
+output says what the process had in force when the module was done.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+
+
+def main() -> None:
+    """Set the precision, run the module, report."""
+    sys.path.pop(0)  # this folder, whose modules are not meant for the other toolkit
+    import torch
+
+    precision, module, *arguments = sys.argv[1:]
+    if precision != "default":
+        torch.set_float32_matmul_precision(precision)
+    sys.argv = [module, *arguments]
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    finally:
+        print(f"ended with products {torch.get_float32_matmul_precision()}, threads {torch.get_num_threads()}")
+
+
+if __name__ == "__main__":
+    main()

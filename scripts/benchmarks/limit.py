@@ -1,0 +1,158 @@
+"""How fast this machine multiplies matrices in the model's shapes, and how much of that training reaches."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from tqdm import tqdm
+
+from benchmarks import ours
+from benchmarks.arguments import Commands, positive, updates
+from benchmarks.products import Product, Standard, forward_products, training_operations, weighted_rate
+from benchmarks.tables import markdown
+from benchmarks.train import outcome_of
+from benchmarks.workload import check_workload, read_lines
+
+PATHS = ("fp32", "fp32, fast products", "bf16")
+REPETITIONS = 5
+SECONDS = 0.02  # a timing takes at least this long
+KINDS: tuple[Literal["luong", "bahdanau"], ...] = ("luong", "bahdanau")
+
+
+def add_command(commands: Commands) -> None:
+    """Describe the arguments."""
+    parser = commands.add_parser("limit", help="the machine's matrix rate in the model's shapes, and our share of it")
+    parser.add_argument("--workload", type=Path, metavar="DIR", help="train on it, to tell our share")
+    parser.add_argument("--updates", type=updates, default=150, help="updates a training run")
+    parser.add_argument("--threads", type=positive, default=2, help="CPU threads")
+    parser.add_argument("--output", type=Path, default=Path("runs/benchmark"), help="folder for logs and models")
+    parser.set_defaults(run=benchmark_limit)
+
+
+def benchmark_limit(arguments: argparse.Namespace) -> None:
+    """Print the rate of each product by path and, with a workload, what share of it training reaches."""
+    import torch
+
+    torch.set_num_threads(arguments.threads)
+    lengths, vocabulary = (8.86, 8.81), 5083
+    if arguments.workload:
+        workload: Path = arguments.workload.resolve()
+        check_workload(workload)
+        lengths = mean_length(workload / "train.en"), mean_length(workload / "train.de")
+        vocabulary = len(read_lines(workload / "vocab.de")) + 4
+    models = {kind: Standard(kind, *lengths, vocabulary) for kind in KINDS}
+    shapes = {product.shape: product for model in models.values() for product in forward_products(model)}
+    rates = {
+        shape: [product_rate(product, path) for path in PATHS]
+        for shape, product in tqdm(shapes.items(), desc="multiplying", leave=False, disable=None)
+    }
+    for kind, model in models.items():
+        products = forward_products(model)
+        total = sum(product.operations for product in products)
+        rows = [
+            [
+                product.name,
+                " x ".join(map(str, product.shape[1 if product.side_by_side == 1 else 0 :])),
+                f"{product.operations / total:.1%}",
+                *(f"{rate / 1e9:,.0f}" for rate in rates[product.shape]),
+            ]
+            for product in products
+        ]
+        weighted = [weighted_rate(products, [rates[p.shape][path] for p in products]) for path in range(len(PATHS))]
+        rows.append(["all, weighted", "", "100%", *(f"{rate / 1e9:,.0f}" for rate in weighted)])
+        print(f"{kind}: {training_operations(model) / 1e6:.1f} MFLOP a target token; GFLOP/s, forward and backward\n")
+        print(markdown(["product", "shape", "of the work", *PATHS], rows) + "\n", flush=True)
+        if arguments.workload:
+            print(share_table(kind, model, dict(zip(PATHS, weighted, strict=True)), workload, arguments), flush=True)
+    errors = ", ".join(f"{path} {relative_error(path):.1e}" for path in PATHS)
+    print(f"relative error of a product of 512 x 512 matrices against float64: {errors}")
+
+
+def share_table(
+    kind: str, model: Standard, rates: dict[str, float], workload: Path, arguments: argparse.Namespace
+) -> str:
+    """Train in fp32 and bf16: a table of what training reaches of the rates, by precision."""
+    output = arguments.output.resolve()
+    config, data = ours.write_config(output), output / "data"
+    ours.prepare_workload(config, workload, data, arguments.threads)
+    operations = training_operations(model)
+    rows = []
+    for precision in ("float32", "bfloat16"):
+        overrides = [*ours.OVERRIDES[kind], f"train.precision={precision}"]
+        folder = output / "limit" / f"{kind}-{precision}"
+        found = outcome_of(ours.train(config, data, folder, arguments.updates, arguments.threads, overrides))
+        reached, rate = operations * found.speed, rates[found.precision]
+        rows.append([kind, found.precision, f"{found.speed:,.0f}", f"{reached / 1e9:,.0f}", f"{rate / 1e9:,.0f}"])
+        rows[-1].append(f"{reached / rate:.0%}")
+    header = ["training", "precision", "target tokens/s", "GFLOP/s reached", "of GFLOP/s possible", "share"]
+    return markdown(header, rows) + "\n"
+
+
+def mean_length(path: Path) -> float:
+    """Mean tokens of a line, with the end of the sentence."""
+    lines = read_lines(path)
+    return sum(len(line.split()) + 1 for line in lines) / len(lines)
+
+
+def product_rate(product: Product, path: str) -> float:
+    """Operations a second of a product with the two of its backward pass."""
+    import torch
+
+    number, rows, inner, columns = product.shape
+    kind = torch.bfloat16 if path == "bf16" else torch.float32
+    sizes = (rows, inner), (columns, inner), (rows, columns)  # a layer's weight has a row for each column of its result
+    many = (number,) if number > 1 else ()
+    inputs, weight, gradient = (torch.randn(*many, *size).to(kind) for size in sizes)
+
+    def work() -> None:
+        _ = inputs @ weight.mT
+        _ = gradient @ weight
+        _ = gradient.mT @ inputs
+
+    return with_products(path, lambda: 3 * 2 * number * rows * inner * columns / seconds_of(work))
+
+
+def with_products(path: str, measure: Callable[[], float]) -> float:
+    """Measure with the setting of a path in force."""
+    import torch
+
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium" if path == "fp32, fast products" else "highest")
+    try:
+        return measure()
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def seconds_of(work: Callable[[], None]) -> float:
+    """Median seconds of a call."""
+
+    def timed(calls: int) -> float:
+        begin = time.perf_counter()
+        for _ in range(calls):
+            work()
+        return (time.perf_counter() - begin) / calls
+
+    timed(3)
+    calls = max(3, int(SECONDS / timed(3)))
+    return statistics.median(timed(calls) for _ in range(REPETITIONS))
+
+
+def relative_error(path: str) -> float:
+    """Error of a product of random matrices by a path, relative to the exact one's norm."""
+    import torch
+
+    generator = torch.Generator().manual_seed(0)
+    left, right = (torch.randn(512, 512, generator=generator) for _ in range(2))
+
+    def measure() -> float:
+        a, b = ((t.bfloat16() if path == "bf16" else t) for t in (left, right))
+        exact = left.double() @ right.double()
+        return float(((a @ b).double() - exact).norm() / exact.norm())
+
+    return with_products(path, measure)

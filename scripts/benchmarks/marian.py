@@ -1,0 +1,61 @@
+"""Marian, as the trainer inside the pymarian package: its arguments, and the speeds in its log.
+
+Marian has one size for encoder and decoder, so with a decoder of 512 units each direction of the encoder has 512 too,
+and its decoder cell is a conditional one, two cells a step; so it does more work a token than the others.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from benchmarks.systems import UPDATES_A_REPORT
+
+LANGUAGES = ("en", "de")
+
+
+def arguments(workload: Path, folder: Path, updates: int, threads: int) -> list[str]:
+    """Write the vocabularies and return the arguments of the program."""
+    vocabularies = []
+    for language in LANGUAGES:
+        words = (workload / f"vocab.{language}").read_text(encoding="utf-8").split("\n")[:-1]
+        path = folder / f"vocab.{language}.yml"
+        lines = (
+            f"{json.dumps(word, ensure_ascii=False)}: {place}\n" for place, word in enumerate(["</s>", "<unk>", *words])
+        )
+        path.write_text("".join(lines), encoding="utf-8")
+        vocabularies.append(str(path))
+    options: dict[str, object] = {
+        "type": "s2s",
+        "model": folder / "model.npz",
+        "dim-emb": 256,
+        "dim-rnn": 512,
+        "enc-cell": "lstm",
+        "dec-cell": "lstm",
+        "enc-depth": 1,
+        "dec-depth": 1,
+        "dec-cell-base-depth": 2,
+        "dropout-rnn": 0.2,
+        "optimizer": "adam",
+        "learn-rate": 0.001,
+        "clip-norm": 1.0,
+        "cost-type": "ce-mean-words",
+        "mini-batch": 64,
+        "maxi-batch": 320,
+        "max-length": 100,
+        "cpu-threads": threads,
+        "workspace": 1500,
+        "seed": 1,
+        "after-batches": updates,
+        "disp-freq": f"{UPDATES_A_REPORT}u",
+        "save-freq": "100000u",
+    }
+    flags = [part for key, value in options.items() for part in (f"--{key}", str(value))]
+    files = [str(workload / f"train.{language}") for language in LANGUAGES]
+    return ["train", *flags, "--sync-sgd", "--train-sets", *files, "--vocabs", *vocabularies]
+
+
+def read_speeds(log: str) -> list[float]:
+    """Target tokens a second of each report: `: 1208.50 words/s`."""
+    return [float(figure) for figure in re.findall(r": ([\d.]+) words/s", log)]

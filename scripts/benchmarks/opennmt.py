@@ -1,0 +1,92 @@
+"""OpenNMT-py: the standard model as a config, the commands, and the speeds in its log."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from benchmarks.systems import UPDATES_A_REPORT, System
+
+MODULE = "onmt.bin.train"
+TRANSLATE_MODULE = "onmt.bin.translate"
+TRANSLATE_VARIABLES = {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
+"""Version 3.5.1 cannot open its own checkpoints under today's torch without it."""
+
+
+def config(system: System, workload: Path, folder: Path, updates: int) -> dict[str, Any]:
+    """OpenNMT-py's config for a row.
+
+    A bucket holds the whole training split; with the default of 262,144 the toolkit would read a small one many times
+    over before its first step.
+    """
+    with (workload / "train.en").open(encoding="utf-8") as file:
+        pairs = sum(1 for _ in file)
+    never = 100_000_000
+    return {
+        "seed": 1,
+        "data": {"corpus": {"path_src": str(workload / "train.en"), "path_tgt": str(workload / "train.de")}},
+        "src_vocab": str(workload / "vocab.onmt.en"),
+        "tgt_vocab": str(workload / "vocab.onmt.de"),
+        "src_vocab_size": 20_000,
+        "tgt_vocab_size": 20_000,
+        "vocab_size_multiple": 1,
+        "save_model": str(folder / "model"),
+        "save_checkpoint_steps": updates,
+        "keep_checkpoint": 1,
+        "train_steps": updates,
+        "valid_steps": never,
+        "report_every": UPDATES_A_REPORT,
+        "batch_type": "sents",
+        "batch_size": 64,
+        "normalization": "tokens",
+        "bucket_size": pairs,
+        "num_workers": 0,
+        "world_size": 1,
+        "gpu_ranks": [],
+        "model_dtype": "fp32",
+        "optim": "adam",
+        "adam_beta2": 0.999,
+        "learning_rate": 0.001,
+        "start_decay_steps": never,
+        "max_grad_norm": 1.0,
+        "param_init": 0.1,
+        "encoder_type": "brnn",
+        "decoder_type": "rnn",
+        "rnn_type": system.cell.upper(),
+        "word_vec_size": 256,
+        "hidden_size": 512,
+        "layers": 1,
+        "dropout": [0.2],
+        "global_attention": "mlp" if system.kind == "bahdanau" else "general",
+        "input_feed": int(system.kind != "luong"),
+    }
+
+
+def arguments(system: System, workload: Path, folder: Path, updates: int) -> list[str]:
+    """Write the config and return the arguments of the module."""
+    path = folder / "config.yaml"
+    path.write_text(json.dumps(config(system, workload, folder, updates), indent=1), encoding="utf-8")
+    return ["-config", str(path)]
+
+
+def translate_arguments(workload: Path, folder: Path, updates: int, output: Path) -> list[str]:
+    """Arguments that translate the test split with the model after so many updates, beam 5."""
+    options = {
+        "model": folder / f"model_step_{updates}.pt",
+        "src": workload / "test.en",
+        "output": output,
+        "beam_size": 5,
+        "length_penalty": "avg",
+        "max_length": 60,
+        "batch_type": "sents",
+        "batch_size": 32,
+        "gpu": -1,
+    }
+    return [part for key, value in options.items() for part in (f"-{key}", str(value))]
+
+
+def read_speeds(log: str) -> list[float]:
+    """Target tokens a second of each report, the second of two figures: `4100/4200 tok/s`."""
+    return [float(figure) for figure in re.findall(r"/ *(\d+) tok/s", log)]

@@ -1,0 +1,151 @@
+"""This project's own runs: the real commands, and the speeds in `metrics.jsonl`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measuring import Finished, RunError, environment, run
+from benchmarks.systems import UPDATES_A_REPORT
+from nmt.files import read_json
+
+SPLITS = ("train", "valid", "test")
+
+STANDARD: dict[str, Any] = {
+    "data": {
+        "src_language": "en",
+        "tgt_language": "de",
+        "cleaning": {  # as little as there can be: what the other toolkits train on is trained on here
+            "unicode": "none",
+            "control_characters": False,
+            "html_entities": False,
+            "max_characters": None,
+            "max_ratio": None,
+            "min_letters": 0.0,
+            "copies": True,
+            "duplicates": "keep",
+        },
+    },
+    "text": {"tokenizer": "whitespace", "vocabulary": {"min_count": 2}},
+    "model": {
+        "embedding_size": 256,
+        "dropout": 0.2,
+        "encoder": {"cell": "lstm", "hidden_size": 256, "num_layers": 1, "bidirectional": True},
+        "decoder": {"cell": "lstm", "hidden_size": 512, "num_layers": 1, "order": "luong"},
+        "attention": {"score": "general"},
+    },
+    "train": {
+        "epochs": 5,
+        "batch": {"size": 64, "unit": "sentences"},
+        "optimizer": {"name": "adam", "learning_rate": 0.001, "clip_norm": 1.0},
+        "schedule": {"name": "constant"},
+        "device": "cpu",
+        "log_every": UPDATES_A_REPORT,
+    },
+}
+"""The standard model of the benchmarks as a config."""
+
+OVERRIDES = {
+    "luong": ["model.decoder.order=luong", "model.attention.score=general"],
+    "luong_feeding": ["model.decoder.order=luong", "model.attention.score=general", "model.decoder.input_feeding=true"],
+    "bahdanau": ["model.decoder.order=bahdanau", "model.attention.score=additive"],
+}
+"""What makes the standard model one of a kind; see `systems.System.kind`."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What a run of `nmt train` showed.
+
+    Attributes:
+        reports: Target tokens a second of each report.
+        finished: Time and memory of its process.
+        precision: `fp32`, `fp32, fast products` or `bf16`.
+    """
+
+    reports: list[float]
+    finished: Finished
+    precision: str
+
+
+def write_config(folder: Path, values: dict[str, Any] | None = None) -> Path:
+    """Write a config, the standard one unless given, as a file for `--config`: JSON is YAML."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "benchmark.yaml"
+    path.write_text(json.dumps(STANDARD if values is None else values, indent=1), encoding="utf-8")
+    return path
+
+
+def nmt(*arguments: str | Path) -> list[str]:
+    """The command line of a command of this project."""
+    return [sys.executable, "-m", "nmt", *map(str, arguments)]
+
+
+def overriding(overrides: Sequence[str]) -> list[str]:
+    """`--set` before each of them."""
+    return [part for override in overrides for part in ("--set", override)]
+
+
+def split_files(workload: Path) -> list[str]:
+    """Arguments that name the six files of a workload as the corpus."""
+    files = [workload / f"{split}.{language}" for split in SPLITS for language in ("en", "de")]
+    return [part for file in files for part in ("--source", str(file))]
+
+
+def prepare_workload(config: str | Path, workload: Path, output: Path, threads: int) -> Path:
+    """Preprocess a workload; no pair may be lost on the way.
+
+    Raises:
+        RunError: The command failed, or the data has another number of training pairs than the workload.
+    """
+    command = nmt("preprocess", "--config", config, *split_files(workload), "--output", output, "--overwrite")
+    run(command, output.with_suffix(".log"), environment(threads))
+    with (workload / "train.en").open(encoding="utf-8") as file:
+        expected = sum(1 for _ in file)
+    found = read_json(output / "data.json")["pairs"]["train"]
+    if found != expected:
+        raise RunError(
+            f"{output}: has {found:,} of the {expected:,} training pairs of {workload}; loosen data.cleaning"
+        )
+    return output
+
+
+def train(
+    config: str | Path, data: Path, output: Path, updates: int, threads: int, overrides: Sequence[str] = ()
+) -> Speed:
+    """Run `nmt train` for some updates.
+
+    Raises:
+        RunError: The command failed, or its model is not in the precision that was asked for.
+    """
+    limits = [f"train.max_updates={updates}", "train.epochs=1000", f"train.validation.every={updates}"]
+    limits += ["train.validation.metric=loss", f"train.log_every={UPDATES_A_REPORT}"]
+    shutil.rmtree(output, ignore_errors=True)
+    command = nmt("train", "--config", config, "--data", data, "--output", output, *overriding([*limits, *overrides]))
+    finished = run(command, output.with_suffix(".log"), environment(threads))
+    return Speed(
+        read_speeds((output / "metrics.jsonl").read_text(encoding="utf-8")), finished, read_precision(output, overrides)
+    )
+
+
+def read_speeds(metrics: str) -> list[float]:
+    """Target tokens a second of each report of full length; the one that closes a run may cover fewer updates."""
+    lines = [json.loads(line) for line in metrics.splitlines()]
+    return [
+        line["tokens_per_second"]
+        for line in lines
+        if line["kind"] == "train" and line["update"] % UPDATES_A_REPORT == 0
+    ]
+
+
+def read_precision(output: Path, overrides: Sequence[str]) -> str:
+    """In what precision a run computed, from what it says of itself."""
+    if "train.precision=bfloat16" in overrides:
+        return "bf16"
+    fast = read_json(output / "environment.json")["float32_matmul_precision"] != "highest"
+    return "fp32, fast products" if fast else "fp32"

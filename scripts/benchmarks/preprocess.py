@@ -1,0 +1,56 @@
+"""Preprocessing as the corpus grows."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.arguments import Commands, positive
+from benchmarks.measuring import MIB, measure
+from nmt.corpus.sources import open_corpus, read_pairs
+
+
+def add_command(commands: Commands) -> None:
+    """Describe the arguments."""
+    parser = commands.add_parser("preprocess", help="pairs a second and peak memory as the corpus grows")
+    parser.add_argument("--corpus", type=Path, required=True, help="tab-separated pairs, plain or compressed")
+    parser.add_argument("--pairs", type=positive, nargs="+", default=[169_813, 1_000_000, 3_000_000])
+    parser.add_argument("--workers", type=positive, nargs="+", default=[1, 2])
+    parser.add_argument("--config", default="tatoeba")
+    parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--rounds", type=positive, default=1)
+    parser.set_defaults(run=benchmark_preprocess)
+
+
+def benchmark_preprocess(arguments: argparse.Namespace) -> None:
+    """Preprocess corpora of growing size with different numbers of processes.
+
+    A corpus is made larger by repeating it, each sentence with the number of the repetition at its end, so that
+    no pair is a duplicate.
+    """
+    pairs = read_pairs(open_corpus([arguments.corpus]).train)
+    print("| pairs | processes | seconds | pairs/s | peak memory, MiB |\n|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for number in arguments.pairs:
+            corpus = Path(folder) / "corpus.tsv"
+            with corpus.open("w", encoding="utf-8", newline="\n") as file:
+                for row in range(number):
+                    repetition, place = divmod(row, len(pairs))
+                    suffix = f" {repetition + 1}" if repetition else ""
+                    file.write(f"{pairs[place].src}{suffix}\t{pairs[place].tgt}{suffix}\n")
+            for workers in arguments.workers:
+                command = [sys.executable, "-m", "nmt", "preprocess", "--config", arguments.config]
+                command += ["--source", str(corpus), "--output", str(Path(folder) / "data"), "--overwrite"]
+                overrides = [f"data.workers={workers}", *arguments.overrides]
+                command += itertools.chain.from_iterable(("--set", override) for override in overrides)
+                runs = [measure(command) for _ in range(arguments.rounds)]
+                seconds = statistics.median(run[0] for run in runs)
+                peak = statistics.median(run[1] for run in runs)
+                print(
+                    f"| {number:,} | {workers} | {seconds:.1f} | {number / seconds:,.0f} | {peak / MIB:,.0f} |",
+                    flush=True,
+                )

@@ -1,0 +1,121 @@
+"""The matrix products of the standard model: their shapes, and their floating-point operations a target token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+GATES = {"lstm": 4, "gru": 3}
+
+
+@dataclass(frozen=True)
+class Standard:
+    """What decides the products of a batch.
+
+    Attributes:
+        kind: `luong` (general score), `luong_feeding` or `bahdanau` (additive score).
+        src_length: Mean source tokens, with the end of the sentence.
+        tgt_length: Mean target tokens, with the end of the sentence.
+        vocabulary: Target words, special ones included.
+        cell: Recurrent cell of both sides.
+        embedding: Units of a word's vector.
+        hidden: Units of the decoder; each of the encoder's two directions has half of them.
+        batch: Sentences.
+    """
+
+    kind: Literal["luong", "luong_feeding", "bahdanau"]
+    src_length: float
+    tgt_length: float
+    vocabulary: int
+    cell: Literal["lstm", "gru"] = "lstm"
+    embedding: int = 256
+    hidden: int = 512
+    batch: int = 64
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product [rows, inner] x [inner, columns] of the forward pass over one batch.
+
+    Attributes:
+        name: What it computes.
+        rows: Rows of all its calls together.
+        inner: Length of each sum.
+        columns: Columns of the result.
+        calls: Calls that share the rows; a recurrence makes one a step.
+        side_by_side: Matrices in each call: one a sentence in attention, else 1.
+    """
+
+    name: str
+    rows: float
+    inner: float
+    columns: float
+    calls: float = 1.0
+    side_by_side: int = 1
+
+    @property
+    def operations(self) -> float:
+        """Floating-point operations of all calls: 2 for each multiplication with its addition."""
+        return 2 * self.rows * self.inner * self.columns
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Matrices in a call, rows, inner length and columns of each; whole numbers."""
+        rows = self.rows / (self.calls * self.side_by_side)
+        return self.side_by_side, max(1, round(rows)), max(1, round(self.inner)), max(1, round(self.columns))
+
+
+def forward_products(model: Standard) -> list[Product]:
+    """The products of a forward pass without padding; the first decoder state, made once a sentence, is left out."""
+    hidden, half, gates = model.hidden, model.hidden // 2, GATES[model.cell]
+    src, tgt = model.batch * model.src_length, model.batch * model.tgt_length  # tokens
+    steps = model.tgt_length
+    loops = model.kind != "luong"
+    products = [
+        Product("encoder, input", 2 * src, model.embedding, gates * half, 2),
+        Product("encoder, recurrence", 2 * src, half, gates * half, 2 * model.src_length),
+        Product("keys", src, hidden, hidden),
+        Product("decoder, input", tgt, model.embedding, gates * hidden),
+        Product("decoder, recurrence", tgt, hidden, gates * hidden, steps),
+    ]
+    if loops:
+        fed = "decoder, context" if model.kind == "bahdanau" else "decoder, fed vector"
+        products.append(Product(fed, tgt, hidden, gates * hidden, steps))
+    if model.kind == "bahdanau":
+        products.append(Product("query", tgt, hidden, hidden, steps))
+        products.append(Product("scores", tgt * model.src_length, hidden, 1, steps))
+    else:
+        scores = Product("scores", tgt, hidden, model.src_length, steps if loops else 1, model.batch)
+        products.append(scores)
+    products.append(Product("context", tgt, model.src_length, hidden, steps if loops else 1, model.batch))
+    read = 2 * hidden + (model.embedding if model.kind == "bahdanau" else 0)
+    products.append(Product("readout", tgt, read, hidden, steps if model.kind == "luong_feeding" else 1))
+    products.append(Product("output layer", tgt, hidden, model.vocabulary))
+    return products
+
+
+def training_operations(model: Standard) -> float:
+    """Floating-point operations a target token in training, matrix products alone.
+
+    With the decoder's size D, E units an embedding, S source and T target tokens a sentence, G gates and V words, the
+    forward pass takes, a target token,
+
+        S/T * (2*2*(E + D/2)*G*D/2 + 2*D*D)      encoder, both directions, and keys
+        + 2*(E + D)*G*D + 2*2*S*D                cell; scores and context
+        + 2*2*D*D + 2*D*V                        readout and output layer
+        [+ 2*D*G*D                               what is fed back: Bahdanau order or input feeding
+         + 2*D*D + 2*E*D]                        query, and the word in the readout: Bahdanau order alone
+
+    and training three times as much: each product of the backward pass, one for the gradient of either factor, is as
+    large as that of the forward pass. Padding, elementwise functions, softmax, optimiser and the first decoder state
+    are not counted.
+    """
+    tokens = model.batch * model.tgt_length
+    return 3 * sum(product.operations for product in forward_products(model)) / tokens
+
+
+def weighted_rate(products: Sequence[Product], rates: Sequence[float]) -> float:
+    """Operations a second when each product runs at its own rate: all operations / all time."""
+    seconds = sum(product.operations / rate for product, rate in zip(products, rates, strict=True))
+    return sum(product.operations for product in products) / seconds

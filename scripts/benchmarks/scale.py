@@ -1,0 +1,150 @@
+"""Training speed and memory as data, vocabulary, model and sentences grow, one of them at a time."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import random
+import statistics
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tqdm import tqdm
+
+from benchmarks import ours
+from benchmarks.arguments import Commands, positive, updates
+from benchmarks.measuring import MIB, environment, run
+from benchmarks.tables import counts, markdown
+from benchmarks.train import Outcome, outcome_of, overall
+
+BASE_PAIRS = 20_000
+KINDS = ("luong", "bahdanau")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """One point.
+
+    Attributes:
+        pairs: Training pairs.
+        vocabulary: Words a side, without the special ones.
+        hidden: Units of the decoder; each of the encoder's two directions has half of them.
+        length: Words of every sentence.
+    """
+
+    pairs: int = BASE_PAIRS
+    vocabulary: int = 8000
+    hidden: int = 512
+    length: int = 10
+
+    @property
+    def data_name(self) -> str:
+        """What all points with the same data share."""
+        return f"{self.pairs}-{self.vocabulary}-{self.length}"
+
+
+VARIED: dict[str, tuple[str, tuple[int, ...]]] = {
+    "data": ("pairs", (BASE_PAIRS, 4 * BASE_PAIRS, 16 * BASE_PAIRS)),
+    "vocabulary": ("vocabulary", (4000, 8000, 16_000, 32_000)),
+    "hidden": ("hidden", (256, 512, 1024)),
+    "length": ("length", (10, 25, 50, 100)),
+}
+
+
+def add_command(commands: Commands) -> None:
+    """Describe the arguments."""
+    parser = commands.add_parser("scale", help="training speed and memory as data, vocabulary, model, sentences grow")
+    parser.add_argument("--only", nargs="+", choices=VARIED, default=list(VARIED), help="what to vary")
+    parser.add_argument("--updates", type=updates, default=80, help="updates a run")
+    parser.add_argument("--rounds", type=positive, default=1, help="how often every point is run")
+    parser.add_argument("--threads", type=positive, default=2, help="CPU threads")
+    parser.add_argument("--output", type=Path, default=Path("runs/benchmark/scale"), help="folder for data and models")
+    parser.set_defaults(run=benchmark_scale)
+
+
+def benchmark_scale(arguments: argparse.Namespace) -> None:
+    """Print a table a kind of model; points that several rows share are run once."""
+    rows = [(name, value, point) for name in arguments.only for value, point in points(name)]
+    distinct = list(dict.fromkeys(point for _, _, point in rows))
+    folder: Path = arguments.output.resolve()
+    found: dict[tuple[str, Scale], list[Outcome]] = {}
+    runs = list(itertools.product(range(arguments.rounds), distinct, KINDS))
+    with tqdm(runs, unit=" runs", disable=None) as bar:
+        for number, point, kind in bar:
+            bar.set_postfix_str(f"round {number + 1}, {kind}, {point}")
+            data = prepare(folder, point, arguments.threads)
+            overrides = [
+                *ours.OVERRIDES[kind],
+                f"model.decoder.hidden_size={point.hidden}",
+                f"model.encoder.hidden_size={point.hidden // 2}",
+            ]
+            run_folder = folder / "runs" / f"{kind}-{point.data_name}-{point.hidden}"
+            config = data.parent / "benchmark.yaml"
+            speed = ours.train(config, data, run_folder, arguments.updates, arguments.threads, overrides)
+            found.setdefault((kind, point), []).append(outcome_of(speed))
+    header = ["varied", "value"]
+    header += [f"{kind}, {what}" for kind in KINDS for what in ("target tokens/s", "rounds", "peak MiB")]
+    print(markdown(header, ([name, f"{value:,}", *cells(found, point)] for name, value, point in rows)))
+
+
+def points(name: str) -> Iterator[tuple[int, Scale]]:
+    """The values of one thing that varies, and the points with them."""
+    field, values = VARIED[name]
+    for value in values:
+        yield value, replace(Scale(), **{field: value})
+
+
+def cells(found: dict[tuple[str, Scale], list[Outcome]], point: Scale) -> list[str]:
+    """Speed, rounds and memory of a point, for each kind of model."""
+    result = []
+    for kind in KINDS:
+        outcomes = found[kind, point]
+        peak = statistics.median(outcome.peak for outcome in outcomes) / MIB
+        result += [f"{overall(outcomes):,.0f}", counts(outcome.speed for outcome in outcomes), f"{peak:,.0f}"]
+    return result
+
+
+def prepare(folder: Path, point: Scale, threads: int) -> Path:
+    """The data directory of a point, made unless it is there: random sentences as parallel files, preprocessed."""
+    place = folder / point.data_name
+    data = place / "data"
+    if (data / "data.json").exists():
+        return data
+    values = deepcopy(ours.STANDARD)
+    values["data"]["split"] = {"valid_size": 0, "test_size": 0}
+    values["text"]["vocabulary"]["min_count"] = 1
+    config = ours.write_config(place, values)
+    files = []
+    for side, seed in (("src", 1), ("tgt", 2)):
+        files.append(place / f"train.{side}")
+        with files[-1].open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{sentence}\n" for sentence in random_sentences(point, seed))
+    sources = [part for path in files for part in ("--source", str(path))]
+    command = ours.nmt("preprocess", "--config", config, *sources, "--output", data, "--overwrite")
+    run(command, place / "preprocess.log", environment(threads))
+    for path in files:
+        path.unlink()
+    return data
+
+
+def random_sentences(point: Scale, seed: int) -> Iterator[str]:
+    """Sentences of random words in which every word occurs at least once where there is room for all of them."""
+    generator = random.Random(seed)
+    names = [word(number) for number in range(point.vocabulary)]
+    unused = iter(generator.sample(names, len(names)))
+    for _ in range(point.pairs):
+        chosen = list(itertools.islice(unused, point.length))
+        chosen += generator.choices(names, k=point.length - len(chosen))
+        yield " ".join(chosen)
+
+
+def word(number: int) -> str:
+    """A word of letters for a number: a, b, ..., z, ba, bb, ..."""
+    letters = ""
+    while True:
+        number, letter = divmod(number, 26)
+        letters = chr(ord("a") + letter) + letters
+        if not number:
+            return letters

@@ -1,0 +1,117 @@
+"""How long `nmt train` takes from its start to its first update on a large data directory, and in what memory."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from benchmarks import ours
+from benchmarks.arguments import Commands, positive
+from benchmarks.measuring import MIB, RunError, environment
+from benchmarks.scale import word
+from benchmarks.tables import markdown
+from nmt.config import dump_config, load_config
+from nmt.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, Ids, write_sequences
+from nmt.files import write_json, write_text
+from nmt.text.processor import TextProcessor
+from nmt.text.tokenizers import WhitespaceTokenizer
+from nmt.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+PIECE = 1_000_000  # sentences made at once
+LENGTHS = (4, 20)  # tokens a sentence, evenly spread
+WORDS = 8000
+LOOK = 0.02  # seconds between two looks for the first update
+
+
+def add_command(commands: Commands) -> None:
+    """Describe the arguments."""
+    parser = commands.add_parser("startup", help="seconds and memory from the start of nmt train to its first update")
+    parser.add_argument("--pairs", type=positive, nargs="+", default=[5_000_000], help="training pairs")
+    parser.add_argument("--rounds", type=positive, default=1, help="how often to start")
+    parser.add_argument("--threads", type=positive, default=2, help="CPU threads")
+    parser.add_argument(
+        "--output", type=Path, default=Path("runs/benchmark/startup"), help="folder for data and models"
+    )
+    parser.set_defaults(run=benchmark_startup)
+
+
+def benchmark_startup(arguments: argparse.Namespace) -> None:
+    """Print seconds and memory for each number of pairs."""
+    folder: Path = arguments.output.resolve()
+    config = ours.write_config(folder)
+    rows = []
+    for pairs in arguments.pairs:
+        data = folder / f"data-{pairs}"
+        make_data(config, data, pairs)
+        starts = [start(config, data, folder / "run", arguments.threads) for _ in range(arguments.rounds)]
+        shutil.rmtree(data)
+        for seconds, resident, own in starts:
+            rows.append([f"{pairs:,}", f"{seconds:.1f}", f"{resident / MIB:,.0f}", f"{own / MIB:,.0f}"])
+    print(markdown(["pairs", "seconds to the first update", "peak resident MiB", "MiB without files"], rows))
+
+
+def make_data(config: Path, folder: Path, pairs: int) -> None:
+    """Write a data directory of random ids, piece by piece, without any text behind it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / TEXT).mkdir(parents=True)
+    vocabulary = Vocabulary(word(number) for number in range(WORDS))
+    tokenizer = WhitespaceTokenizer()
+    TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary).save(folder / TEXT)
+    generator = np.random.default_rng(1)
+    for side in ("src", "tgt"):
+        lengths = generator.integers(LENGTHS[0], LENGTHS[1], pairs, dtype=np.int64, endpoint=True)
+
+        def ids(piece: int, lengths: np.ndarray[tuple[int], np.dtype[np.int64]] = lengths) -> Ids:
+            size = int(lengths[piece : piece + PIECE].sum())
+            return generator.integers(len(SPECIAL_TOKENS), len(vocabulary), size, dtype=np.int32)
+
+        starts = tqdm(range(0, pairs, PIECE), desc=f"writing {side}", leave=False, disable=None)
+        write_sequences(folder, f"train.{side}", lengths, map(ids, starts))
+        write_sequences(folder, f"valid.{side}", np.zeros(0, dtype=np.int64), ())
+    write_text(folder / CONFIG, dump_config(load_config(str(config))))
+    write_json(folder / MARKER, {"format_version": FORMAT_VERSION, "pairs": {"train": pairs, "valid": 0, "test": 0}})
+
+
+def start(config: Path, data: Path, output: Path, threads: int) -> tuple[float, int, int]:
+    """Start training, and end it at its first update.
+
+    Returns:
+        Seconds, largest resident memory so far with mapped files, and memory without files, both in bytes.
+
+    Raises:
+        RunError: The command ended without an update.
+    """
+    shutil.rmtree(output, ignore_errors=True)
+    overrides = ours.overriding(["train.log_every=1"])
+    command = ours.nmt("train", "--config", config, "--data", data, "--output", output, *overrides)
+    log, metrics = output.with_suffix(".log"), output / "metrics.jsonl"
+    begin = time.perf_counter()
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            command, stdout=file, stderr=subprocess.STDOUT, env={**os.environ, **environment(threads)}
+        )
+        try:
+            while not (metrics.is_file() and metrics.stat().st_size):
+                if process.poll() is not None:
+                    raise RunError(f"exit code {process.returncode} before the first update; log: {log}")
+                time.sleep(LOOK)
+            seconds = time.perf_counter() - begin
+            memory = read_memory(Path(f"/proc/{process.pid}/status").read_text())
+        finally:
+            process.kill()
+            process.wait()
+    return seconds, *memory
+
+
+def read_memory(status: str) -> tuple[int, int]:
+    """Largest resident memory and memory without files, in bytes, from the text of /proc/PID/status."""
+    values = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    peak, own = (int(values[name].split()[0]) * 1024 for name in ("VmHWM", "RssAnon"))
+    return peak, own

@@ -1,0 +1,83 @@
+"""What the training benchmark compares: one standard model in several toolkits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Toolkit = Literal["nmt", "OpenNMT-py", "JoeyNMT", "Marian"]
+Precision = Literal["default", "fast", "bf16"]
+
+UPDATES_A_REPORT = 20
+"""How often every toolkit reports its speed."""
+
+
+@dataclass(frozen=True)
+class System:
+    """One row of the benchmark.
+
+    Attributes:
+        name: What `--only` calls it.
+        toolkit: Who trains.
+        kind: `luong`, `luong_feeding`, `bahdanau` or `conditional`; rows of one kind and cell are compared.
+        description: Attention and feeding in the toolkit's own words.
+        cell: `lstm` or `gru`.
+        precision: `default`: as the toolkit's users get it; `fast`: fp32 products by the kernels of
+            `torch.set_float32_matmul_precision("medium")`; `bf16`: autocast.
+    """
+
+    name: str
+    toolkit: Toolkit
+    kind: str
+    description: str
+    cell: str
+    precision: Precision
+
+
+DESCRIPTIONS: dict[Toolkit, dict[str, str]] = {
+    "nmt": {
+        "luong": "general, no feeding",
+        "luong_feeding": "general, input feeding",
+        "bahdanau": "additive, Bahdanau order",
+    },
+    "OpenNMT-py": {
+        "luong": "general, no feeding",
+        "luong_feeding": "general, input feeding",
+        "bahdanau": "mlp, input feeding",
+    },
+    "JoeyNMT": {
+        "luong": "luong, no feeding",
+        "luong_feeding": "luong, input feeding",
+        "bahdanau": "bahdanau, input feeding",
+    },
+}
+
+
+def list_systems() -> list[System]:
+    """All rows, ours first.
+
+    The kinds of the toolkits do nearly the same work a token: all three compute an additive score in a loop for
+    `bahdanau`; ours feeds the context, the others feed the attentional vector.
+    """
+    rows: list[tuple[Toolkit, str, str, Precision]] = []
+    for cell in ("lstm", "gru"):
+        rows += [("nmt", kind, cell, precision) for kind in ("luong", "bahdanau") for precision in ("default", "bf16")]
+    rows.append(("nmt", "luong_feeding", "lstm", "default"))
+    peers: tuple[Toolkit, ...] = ("OpenNMT-py", "JoeyNMT")
+    for toolkit in peers:
+        for kind in ("luong", "luong_feeding", "bahdanau"):
+            rows += [(toolkit, kind, "lstm", precision) for precision in ("default", "fast")]
+        rows += [(toolkit, kind, "gru", "default") for kind in ("luong", "bahdanau")]
+    systems = [
+        System(
+            "-".join([toolkit.lower(), kind, cell, *([precision] if precision != "default" else [])]),
+            toolkit,
+            kind,
+            DESCRIPTIONS[toolkit][kind],
+            cell,
+            precision,
+        )
+        for toolkit, kind, cell, precision in rows
+    ]
+    marian = System("marian", "Marian", "conditional", "s2s: conditional cell, encoder 2x512", "lstm", "default")
+    return [*systems, marian]

@@ -1,0 +1,159 @@
+"""One workload for all toolkits: 20,000 tokenised, lower-case Tatoeba pairs with validation and test splits."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tqdm import tqdm
+
+from benchmarks.arguments import Commands
+from nmt.corpus.sources import open_corpus, read_pairs
+from nmt.errors import DataError
+from nmt.files import write_text
+from nmt.text.tokenizers import WordTokenizer
+
+LANGUAGES = ("en", "de")
+SIZES = {"valid": 1000, "test": 1000, "train": 20_000}
+LONGEST = 50  # tokens a side
+SPARE = 3000  # pairs beyond those of the splits, as groups of one source sentence are not divided
+MIN_COUNT = 2
+LARGEST = 10_000  # words a vocabulary
+SEED = 1
+
+TextPair = tuple[str, str]
+
+
+def add_command(commands: Commands) -> None:
+    """Describe the arguments."""
+    parser = commands.add_parser("workload", help="make the workload that the other commands train on")
+    parser.add_argument("--corpus", type=Path, required=True, help="English-German pairs, tab-separated, may be packed")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR")
+    parser.set_defaults(run=make_workload)
+
+
+def make_workload(arguments: argparse.Namespace) -> None:
+    """Write the six files of the splits, and vocabularies as each toolkit wants them."""
+    pairs = [(pair.src, pair.tgt) for pair in read_pairs(open_corpus([arguments.corpus]).train)]
+    random.Random(SEED).shuffle(pairs)
+    wanted = sum(SIZES.values()) + SPARE
+    groups = group_by_source(itertools.islice(tokenized(pairs, wanted), wanted))
+    output: Path = arguments.output
+    output.mkdir(parents=True, exist_ok=True)
+    for name, split in draw_splits(groups, SIZES, SEED).items():
+        for language, lines in zip(LANGUAGES, zip(*split, strict=True), strict=True):
+            write_lines(output / f"{name}.{language}", lines)
+            if name == "train":
+                write_vocabularies(output, language, lines)
+    print(describe(output))
+
+
+def tokenized(pairs: Iterable[TextPair], wanted: int) -> Iterator[TextPair]:
+    """Distinct pairs of 1 to 50 words a side, lower-case, as they come."""
+    tokenizers = [WordTokenizer(language) for language in LANGUAGES]
+    seen: set[TextPair] = set()
+    with tqdm(total=wanted, desc="tokenising", unit=" pairs", file=sys.stderr, disable=None) as bar:
+        for texts in pairs:
+            words = [
+                [word.lower() for word in next(tokenizer.tokenize([text]))]
+                for tokenizer, text in zip(tokenizers, texts, strict=True)
+            ]
+            pair = " ".join(words[0]), " ".join(words[1])
+            if pair not in seen and all(1 <= len(text.split()) <= LONGEST for text in pair):
+                seen.add(pair)
+                bar.update()
+                yield pair
+
+
+def group_by_source(pairs: Iterable[TextPair]) -> dict[str, list[TextPair]]:
+    """Pairs by their source sentence."""
+    groups: dict[str, list[TextPair]] = {}
+    for pair in pairs:
+        groups.setdefault(pair[0], []).append(pair)
+    return groups
+
+
+def draw_splits(groups: dict[str, list[TextPair]], sizes: dict[str, int], seed: int) -> dict[str, list[TextPair]]:
+    """Fill one split after the other with whole groups in random order; no source sentence is in two splits.
+
+    Args:
+        groups: Pairs by source sentence.
+        sizes: Pairs of each split. Training takes all pairs of a group, the others the first alone.
+        seed: Its first and second successor order the groups, and the pairs of each split.
+
+    Raises:
+        DataError: There are too few pairs.
+    """
+    sources = sorted(groups)
+    random.Random(seed + 1).shuffle(sources)
+    rest = iter(sources)
+    splits: dict[str, list[TextPair]] = {}
+    for name, size in sizes.items():
+        split: list[TextPair] = []
+        while len(split) < size:
+            source = next(rest, None)
+            if source is None:
+                raise DataError(f"the corpus ends before the {name} split has its {size:,} pairs; take a larger one")
+            split += groups[source] if name == "train" else groups[source][:1]
+        random.Random(seed + 2).shuffle(split)
+        splits[name] = split[:size]
+    return splits
+
+
+def vocabulary(lines: Iterable[str]) -> list[str]:
+    """Words that occur at least twice, the most frequent first."""
+    frequency = Counter(word for line in lines for word in line.split())
+    words = sorted((word for word, count in frequency.items() if count >= MIN_COUNT), key=lambda w: (-frequency[w], w))
+    return words[:LARGEST]
+
+
+def write_vocabularies(output: Path, language: str, lines: Iterable[str]) -> None:
+    """The words alone; with JoeyNMT's special tokens; with a count for OpenNMT-py, which asks for one."""
+    words = vocabulary(lines)
+    write_lines(output / f"vocab.{language}", words)
+    write_lines(output / f"vocab.joey.{language}", ["<unk>", "<pad>", "<s>", "</s>", *words])
+    write_lines(output / f"vocab.onmt.{language}", [f"{word}\t{MIN_COUNT}" for word in words])
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """One line each."""
+    write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+def read_lines(path: Path) -> list[str]:
+    """What `write_lines` wrote."""
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def check_workload(folder: Path) -> None:
+    """Look whether a folder is a workload.
+
+    Raises:
+        DataError: A file is missing.
+    """
+    names = [*SIZES, "vocab", "vocab.joey", "vocab.onmt"]
+    for name in (f"{name}.{language}" for name in names for language in LANGUAGES):
+        if not (folder / name).is_file():
+            make = f"python scripts/benchmark.py workload --corpus deu-eng.zip --output {folder}"
+            raise DataError(f"{folder / name}: missing; make the workload with: {make}")
+
+
+def target_tokens(folder: Path) -> int:
+    """Target tokens of an epoch, with the end of each sentence."""
+    return sum(len(line.split()) + 1 for line in read_lines(folder / "train.de"))
+
+
+def describe(folder: Path) -> str:
+    """Sizes of a workload in a line."""
+    sides = [read_lines(folder / f"train.{language}") for language in LANGUAGES]
+    lengths = [sum(len(line.split()) for line in side) / len(side) for side in sides]
+    words = [len(read_lines(folder / f"vocab.{language}")) for language in LANGUAGES]
+    return (
+        f"{folder}: {len(sides[0]):,} training pairs, {lengths[0]:.2f} and {lengths[1]:.2f} words a sentence, "
+        f"vocabularies {words[0]:,} and {words[1]:,}, {target_tokens(folder):,} target tokens an epoch"
+    )

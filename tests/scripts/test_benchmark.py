@@ -1,0 +1,399 @@
+import json
+import statistics
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+sys.path.insert(0, str(SCRIPTS))  # where scripts/benchmark.py finds its modules
+
+import benchmark  # noqa: E402
+from benchmarks import (  # noqa: E402
+    joeynmt,
+    limit,
+    marian,
+    opennmt,
+    ours,
+    scale,
+    startup,
+    systems,
+    tables,
+    train,
+    tutorial_loops,
+    workload,
+)
+from benchmarks.measuring import RunError, run  # noqa: E402
+from benchmarks.products import (  # noqa: E402
+    Product,
+    Standard,
+    forward_products,
+    training_operations,
+    weighted_rate,
+)
+
+from nmt.config import load_config  # noqa: E402
+from nmt.dataset import EncodedPairs, Sequences, open_data  # noqa: E402
+from nmt.errors import ConfigError, DataError  # noqa: E402
+from nmt.text.vocabulary import Vocabulary  # noqa: E402
+
+JOEYNMT_LOG = """\
+2026-11-21 13:01:02,003 - INFO - joeynmt.training - EPOCH 1
+2026-11-21 13:01:09,120 - INFO - joeynmt.training - Epoch   1, Step:       20, Batch Loss:    38.125000, Batch Acc: \
+0.081000, Tokens per Sec:     1693, Lr: 0.001000
+2026-11-21 13:01:16,950 - INFO - joeynmt.training - Epoch   1, Step:       40, Batch Loss:    35.500000, Batch Acc: \
+0.104000, Tokens per Sec:      984, Lr: 0.001000
+"""
+OPENNMT_LOG = """\
+[2026-11-21 13:01:02,003 INFO] Starting training on CPU, could be very slow
+[2026-11-21 13:01:09,120 INFO] Step 20/   40; acc: 11.9; ppl: 2151.8; xent: 7.7; lr: 0.00100; sents:    1280; bsz:  \
+505/ 562/64; 2559/2848 tok/s;      4 sec;
+[2026-11-21 13:01:16,950 INFO] Step 40/   40; acc: 17.2; ppl: 401.5; xent: 6.0; lr: 0.00100; sents:    1280; bsz:  \
+487/ 545/64; 3828/ 990 tok/s;      7 sec;
+"""
+MARIAN_LOG = """\
+[2026-11-21 12:58:31] [training] Using 2 CPU threads
+[2026-11-21 12:58:41] Ep. 1 : Up. 20 : Sen. 1,280 : Cost 6.90299749 : Time 9.91s : 1039.36 words/s : gNorm 2.9793
+[2026-11-21 12:58:52] Ep. 1 : Up. 40 : Sen. 2,560 : Cost 5.55644274 : Time 11.23s : 1041.76 words/s : gNorm 1.9321
+"""
+METRICS = """\
+{"kind": "train", "seconds": 3.1, "update": 20, "loss": 6.5, "tokens_per_second": 5200.5}
+{"kind": "train", "seconds": 5.1, "update": 40, "loss": 6.0, "tokens_per_second": 5800.0}
+{"kind": "train", "seconds": 5.2, "update": 41, "loss": 6.0, "tokens_per_second": 100.0}
+{"kind": "valid", "seconds": 5.9, "update": 41, "loss": 6.1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "log", "expected"),
+    [
+        (joeynmt.read_speeds, JOEYNMT_LOG, [1693, 984]),
+        (opennmt.read_speeds, OPENNMT_LOG, [2848, 990]),
+        (marian.read_speeds, MARIAN_LOG, [1039.36, 1041.76]),
+        (ours.read_speeds, METRICS, [5200.5, 5800.0]),
+        (tutorial_loops.read_speeds, 'a warning\n{"update": 20, "tokens_per_second": 206.5}\n', [206.5]),
+        (joeynmt.read_speeds, "", []),
+    ],
+)
+def test_speeds_are_read_from_logs(read, log: str, expected: list[float]) -> None:
+    assert read(log) == expected
+
+
+def test_first_reports_do_not_count_unless_there_are_no_others() -> None:
+    assert train.steady([1, 2, 3, 4, 5], 3) == [4, 5]
+    assert train.steady([1, 2, 3, 4], 3) == [4]
+    assert train.steady([1, 2], 3) == [2]
+    with pytest.raises(RunError, match="no report"):
+        train.steady([], 3)
+
+
+def test_what_a_launched_process_ended_with(tmp_path: Path) -> None:
+    log = "ended with products highest, threads 1\nmore\nended with products medium, threads 2\n"
+    assert train.read_ending(log, tmp_path) == ("medium", 2)
+    with pytest.raises(RunError, match=r"log\.txt"):
+        train.read_ending("killed", tmp_path / "log.txt")
+
+
+@pytest.mark.parametrize(("precision", "expected"), [("default", "highest"), ("medium", "medium")])
+def test_launcher_sets_the_precision_of_the_process_that_runs_the_module(
+    tmp_path: Path, precision: str, expected: str
+) -> None:
+    (tmp_path / "shown.py").write_text("import sys, torch\nprint(torch.get_float32_matmul_precision(), sys.argv[1:])\n")
+    command = [sys.executable, str(train.LAUNCHER), precision, "shown", "--steps", "3"]
+    finished = run(command, tmp_path / "log", {"PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"})
+    assert f"{expected} ['--steps', '3']" in finished.text
+    assert train.read_ending(finished.text, tmp_path) == (expected, 1)
+
+
+def test_a_command_is_measured(tmp_path: Path) -> None:
+    program = "import sys, time; kept = bytearray(60 << 20); time.sleep(0.2); print('done', file=sys.stderr)"
+    finished = run([sys.executable, "-c", program], tmp_path / "logs" / "log", {})
+    assert finished.text == "done\n"
+    assert 0.2 <= finished.seconds < 30
+    assert finished.peak > 60 << 20
+
+
+def test_a_command_that_fails_names_its_log(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with pytest.raises(RunError, match=f"exit code 3 .no such key.; log: {log}"):
+        run([sys.executable, "-c", "import sys; print('no such key'); sys.exit(3)"], log, {})
+    with pytest.raises(RunError, match="cannot be started"):
+        run([str(tmp_path / "python")], log, {})
+
+
+def _outcome(*reports: float, precision: str = "fp32", peak: int = 100) -> train.Outcome:
+    return train.Outcome(list(reports), precision, seconds=1.0, peak=peak << 20)
+
+
+def _cells(table: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line]
+
+
+def test_standard_table_compares_rows_of_one_kind_and_cell() -> None:
+    rows = {system.name: system for system in systems.list_systems()}
+    results = {
+        "nmt-luong-lstm": [_outcome(5900, 6000, precision="fp32, fast products"), _outcome(6050), _outcome(7000)],
+        "nmt-luong-gru": [_outcome(5000)],
+        "opennmt-py-luong-lstm": [_outcome(4000, peak=900), _outcome(4400, peak=950), _outcome(4840, peak=910)],
+        "opennmt-py-luong-lstm-fast": [_outcome(5500)],
+        "opennmt-py-bahdanau-lstm": [_outcome(2000)],
+        "joeynmt-luong-lstm": [_outcome(1600)],
+    }
+    cells = _cells(train.standard_table([rows[name] for name in results], results, 12_100))
+    assert len({len(row) for row in cells}) == 1
+    ours_lstm, ours_gru, opennmt_luong, *_, joeynmt_luong = cells[2:]
+    assert ours_lstm[:7] == [
+        "nmt",
+        "general, no feeding",
+        "LSTM",
+        "fp32, fast products",
+        "6,050",
+        "5,950, 6,050, 7,000",
+        "2.0",
+    ]
+    assert ours_lstm[8:] == ["1.38 / 1.10", "3.78 / –"]
+    assert ours_gru[8:] == ["", ""]
+    assert opennmt_luong[4:] == ["4,400", "4,000, 4,400, 4,840", "2.8", "910", "", ""]
+    assert joeynmt_luong[8:] == ["", ""]
+
+
+def test_tutorial_table_compares_with_the_loop_of_the_same_set_up() -> None:
+    rows = [row for row in train.tutorial_rows() if row.config == "tutorial_luong_concat"]
+    assert [(row.loop, row.batch_size) for row in rows] == [(True, 1), (False, 8), (False, 64)]
+    results = {row.name: [_outcome(speed)] for row, speed in zip(rows, (200, 1500, 5000), strict=True)}
+    cells = _cells(train.tutorial_table(rows, results, 50_000))
+    assert [row[-1] for row in cells[2:]] == ["", "7.50", "25.00"]
+    assert cells[2][6] == "250.0"
+
+
+def test_rows_are_chosen_by_name() -> None:
+    rows = systems.list_systems()
+    assert len({row.name for row in rows}) == len(rows)
+    chosen = train.choose(rows, ["marian", "opennmt-py-*-gru"])
+    assert [row.name for row in chosen] == ["opennmt-py-luong-gru", "opennmt-py-bahdanau-gru", "marian"]
+    assert train.choose(rows, None) == rows
+    with pytest.raises(ConfigError, match="--only fairseq: is none of the rows nmt-luong-lstm"):
+        train.choose(rows, ["fairseq"])
+
+
+def test_every_row_of_ours_is_a_config_and_compares_with_a_peer(tmp_path: Path) -> None:
+    rows = systems.list_systems()
+    keys = {(row.kind, row.cell) for row in rows if row.toolkit == "OpenNMT-py"}
+    assert keys == {(row.kind, row.cell) for row in rows if row.toolkit == "nmt"}
+    path = ours.write_config(tmp_path)
+    for kind, overrides in ours.OVERRIDES.items():
+        model = load_config(str(path), overrides).model
+        assert (model.decoder.order == "bahdanau") == (kind == "bahdanau")
+        assert model.decoder.input_feeding == (kind == "luong_feeding")
+        assert (model.encoder.hidden_size, model.decoder.hidden_size, model.dropout) == (256, 512, 0.2)
+
+
+def test_peers_get_the_same_model(tmp_path: Path) -> None:
+    (tmp_path / "train.en").write_text("a\nb\nc\n")
+    rows = {system.name: system for system in systems.list_systems()}
+    joey = joeynmt.config(rows["joeynmt-luong-gru"], tmp_path, tmp_path, 40)["model"]["decoder"]
+    assert (joey["attention"], joey["input_feeding"], joey["rnn_type"], joey["hidden_size"]) == (
+        "luong",
+        False,
+        "gru",
+        512,
+    )
+    additive = opennmt.config(rows["opennmt-py-bahdanau-lstm"], tmp_path, tmp_path, 40)
+    assert (additive["global_attention"], additive["input_feed"], additive["rnn_type"]) == ("mlp", 1, "LSTM")
+    assert (additive["bucket_size"], additive["train_steps"]) == (3, 40)
+    general = opennmt.config(rows["opennmt-py-luong-gru"], tmp_path, tmp_path, 40)
+    assert (general["global_attention"], general["input_feed"], general["rnn_type"]) == ("general", 0, "GRU")
+
+
+def test_marian_gets_its_vocabulary(tmp_path: Path) -> None:
+    for language in marian.LANGUAGES:
+        (tmp_path / f"vocab.{language}").write_text('.\n"\nno\n')
+    arguments = marian.arguments(tmp_path, tmp_path, 40, 2)
+    assert (tmp_path / "vocab.de.yml").read_text() == '"</s>": 0\n"<unk>": 1\n".": 2\n"\\"": 3\n"no": 4\n'
+    assert arguments[arguments.index("--after-batches") + 1] == "40"
+
+
+def test_operations_of_the_standard_model() -> None:
+    # E = 256, D = 512, 4 gates, as many source as target tokens, 10 each, 5,000 words.
+    encoder = 2 * 2 * (256 + 256) * 1024 + 2 * 512 * 512
+    cell, attention, readout = 2 * (256 + 512) * 2048, 2 * 2 * 10 * 512, 2 * 1024 * 512
+    luong = encoder + cell + attention + readout + 2 * 512 * 5000
+    assert training_operations(Standard("luong", 10, 10, 5000)) == pytest.approx(3 * luong)
+    feeding = luong + 2 * 512 * 2048
+    assert training_operations(Standard("luong_feeding", 10, 10, 5000)) == pytest.approx(3 * feeding)
+    bahdanau = feeding + 2 * 512 * 512 + 2 * 256 * 512
+    assert training_operations(Standard("bahdanau", 10, 10, 5000)) == pytest.approx(3 * bahdanau)
+    gru = luong - 2 * 2 * (256 + 256) * 256 - 2 * (256 + 512) * 512
+    assert training_operations(Standard("luong", 10, 10, 5000, cell="gru")) == pytest.approx(3 * gru)
+
+
+def test_shapes_of_products() -> None:
+    luong = {product.name: product.shape for product in forward_products(Standard("luong", 9, 10, 5000))}
+    assert luong["decoder, recurrence"] == (1, 64, 512, 2048)
+    assert luong["decoder, input"] == (1, 640, 256, 2048)
+    assert luong["encoder, recurrence"] == (1, 64, 256, 1024)
+    assert luong["scores"] == (64, 10, 512, 9)
+    assert luong["context"] == (64, 10, 9, 512)
+    bahdanau = {product.name: product.shape for product in forward_products(Standard("bahdanau", 9, 10, 5000))}
+    assert bahdanau["query"] == (1, 64, 512, 512)
+    assert bahdanau["scores"] == (1, 576, 512, 1)
+    assert bahdanau["context"] == (64, 1, 9, 512)
+
+
+def test_weighted_rate_is_all_work_over_all_time() -> None:
+    products = [Product("a", 100, 10, 10), Product("b", 300, 10, 10)]
+    # 20,000 operations at 10,000 a second and 60,000 at 30,000: 2 seconds each.
+    assert weighted_rate(products, [10_000, 30_000]) == pytest.approx(80_000 / 4)
+
+
+def test_markdown_and_ratios() -> None:
+    assert tables.markdown(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+    assert tables.ratio(30, [10, None]) == "3.00 / –"
+    assert tables.counts([1234.4, 999.6]) == "1,234, 1,000"
+
+
+def _groups(number: int) -> dict[str, list[tuple[str, str]]]:
+    return {f"s{n}": [(f"s{n}", f"t{n}.{k}") for k in range(1 + n % 3)] for n in range(number)}
+
+
+def test_splits_share_no_source_and_are_the_same_again() -> None:
+    groups, sizes = _groups(60), {"valid": 5, "test": 7, "train": 50}
+    splits = workload.draw_splits(groups, sizes, 1)
+    assert {name: len(split) for name, split in splits.items()} == sizes
+    sources = {name: {src for src, _ in split} for name, split in splits.items()}
+    assert not sources["train"] & (sources["valid"] | sources["test"])
+    assert not sources["valid"] & sources["test"]
+    assert all(target.endswith(".0") for name in ("valid", "test") for _, target in splits[name])
+    assert any(target.endswith(".2") for _, target in splits["train"])
+    assert workload.draw_splits(groups, sizes, 1) == splits
+    assert workload.draw_splits(groups, sizes, 2) != splits
+    with pytest.raises(DataError, match="before the train split has its 500 pairs"):
+        workload.draw_splits(groups, {**sizes, "train": 500}, 1)
+
+
+def test_tokenised_pairs_are_lower_case_and_distinct() -> None:
+    pairs = [("I'm here.", "Ich bin hier."), ("", "Nichts."), ("i'm HERE.", "ich bin hier."), ("a " * 51, "a")]
+    assert list(workload.tokenized(pairs, 4)) == [("i 'm here .", "ich bin hier .")]
+
+
+def test_vocabulary_files(tmp_path: Path) -> None:
+    workload.write_vocabularies(tmp_path, "en", ["b a a", "c b .", ". . d"])
+    texts = [(tmp_path / f"vocab{kind}.en").read_text() for kind in ("", ".joey", ".onmt")]
+    assert texts == [".\na\nb\n", "<unk>\n<pad>\n<s>\n</s>\n.\na\nb\n", ".\t2\na\t2\nb\t2\n"]
+
+
+def test_a_folder_that_is_no_workload_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmark.py", "train", "--workload", str(tmp_path)])
+    with pytest.raises(SystemExit, match=r"valid\.en: missing; make the workload with"):
+        benchmark.main()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "--workload", "w1", "--updates", "19"], "--updates: takes a whole number from 20, found '19'"),
+        (["scale", "--rounds", "0"], "--rounds: takes a whole number from 1, found '0'"),
+        (["startup", "--pairs", "5e6"], "--pairs: takes a whole number from 1, found '5e6'"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmark.py", *arguments])
+    with pytest.raises(SystemExit):
+        benchmark.main()
+    assert message in capsys.readouterr().err
+
+
+def test_a_row_that_fails_is_told_once_and_the_others_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = systems.list_systems()[:2]
+
+    def fail(folder: Path) -> train.Outcome:
+        raise RunError(f"exit code 1; log: {folder}/log.txt")
+
+    runs = {rows[0].name: fail, rows[1].name: lambda folder: _outcome(100, 300)}
+    arguments = Namespace(rounds=2, threads=2, updates=40, json=tmp_path / "raw.jsonl")
+    results, failed = train.run_rounds(rows, runs, tmp_path, arguments)
+    assert failed == [rows[0].name]
+    assert {name: len(outcomes) for name, outcomes in results.items()} == {rows[1].name: 2}
+    message = f"{rows[0].name}: exit code 1; log: {tmp_path}/round1/{rows[0].name}/log.txt"
+    assert capsys.readouterr().err.count(message) == 1
+    lines = [json.loads(line) for line in (tmp_path / "raw.jsonl").read_text().splitlines()]
+    assert [(line["name"], line["round"], line["tokens_per_second"]) for line in lines] == [
+        (rows[1].name, 1, 200),
+        (rows[1].name, 2, 200),
+    ]
+
+
+def test_random_sentences_hold_every_word() -> None:
+    point = scale.Scale(pairs=40, vocabulary=300, length=10)
+    sentences = [sentence.split() for sentence in scale.random_sentences(point, 1)]
+    assert {len(sentence) for sentence in sentences} == {10}
+    assert len(sentences) == 40
+    assert {word for sentence in sentences for word in sentence} == {scale.word(n) for n in range(300)}
+    assert [scale.word(n) for n in (0, 25, 26, 27, 26 * 26)] == ["a", "z", "ba", "bb", "baa"]
+
+
+def test_one_thing_is_varied_at_a_time() -> None:
+    base = scale.Scale()
+    for name in scale.VARIED:
+        values = [value for value, _ in scale.points(name)]
+        assert values == sorted(set(values))
+        for value, point in scale.points(name):
+            differing = [field for field, found in vars(point).items() if found != getattr(base, field)]
+            assert differing in ([], [scale.VARIED[name][0]])
+            assert value in vars(point).values()
+
+
+def test_data_of_random_ids_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(startup, "PIECE", 30)
+    startup.make_data(ours.write_config(tmp_path), tmp_path / "data", 100)
+    data = open_data(tmp_path / "data")
+    assert len(data.train) == 100
+    assert len(data.valid) == 0
+    for side in (data.train.src, data.train.tgt):
+        assert startup.LENGTHS[0] <= side.lengths.min() <= side.lengths.max() <= startup.LENGTHS[1]
+        assert 4 <= side.ids.min() <= side.ids.max() < len(data.src_vocabulary) == startup.WORDS + 4
+
+
+def test_memory_of_a_process_is_read() -> None:
+    status = "Name:\tpython\nVmHWM:\t  204800 kB\nVmRSS:\t  200000 kB\nRssAnon:\t  102400 kB\n"
+    assert startup.read_memory(status) == (200 << 20, 100 << 20)
+
+
+@pytest.mark.parametrize("updates", [tutorial_loops.luong_updates, tutorial_loops.bahdanau_updates])
+def test_loops_of_tutorials_count_real_tokens(updates) -> None:
+    ids = np.arange(4, 10, dtype=np.int32)
+    sentences = [ids[:3].tolist()] * 20
+    longest = EncodedPairs(Sequences.pack([*sentences, ids.tolist()]), Sequences.pack([*sentences, ids.tolist()]))
+    size = len(Vocabulary(str(n) for n in range(6)))
+    tutorial_loops.random.seed(0)
+    found = [tokens for tokens, _ in zip(updates(longest, size, size), range(3), strict=False)]
+    sentences_an_update = 1 if updates is tutorial_loops.luong_updates else 64
+    # 3 tokens and the end, or 6 and the end for the one long sentence.
+    for tokens in found:
+        assert 4 * sentences_an_update <= tokens <= 7 * sentences_an_update
+        assert (tokens - 4 * sentences_an_update) % 3 == 0
+    assert statistics.mean(found) < 5.5 * sentences_an_update
+
+
+def test_tutorial_loop_runs_as_a_program(tmp_path: Path) -> None:
+    startup.make_data(ours.write_config(tmp_path), tmp_path / "data", 50)
+    command = [sys.executable, "-m", "benchmarks.tutorial_loops", "luong", "--data", str(tmp_path / "data")]
+    command += ["--updates", "4", "--report-every", "2"]
+    found = subprocess.run(command, cwd=SCRIPTS, capture_output=True, text=True, check=True)
+    speeds = tutorial_loops.read_speeds(found.stdout)
+    assert len(speeds) == 2
+    assert min(speeds) > 0
+
+
+def test_rates_leave_the_setting_of_products_as_it_was() -> None:
+    before = torch.get_float32_matmul_precision()
+    for path in limit.PATHS:
+        assert limit.product_rate(Product("scores", 16, 8, 8, side_by_side=4), path) > 0
+        assert torch.get_float32_matmul_precision() == before
+    assert limit.relative_error("fp32") < 1e-6 < 1e-3 < limit.relative_error("bf16") < 1e-2
