@@ -10,7 +10,10 @@ from torch import Tensor, nn
 
 from nmt.model.attention import Attention, AttentionState, Memory
 from nmt.model.encoder import EncoderOutput
+from nmt.model.kernels.activation import Tanh, tanh
 from nmt.model.kernels.cross_entropy import output_cross_entropy
+from nmt.model.kernels.dropout import Dropout
+from nmt.model.kernels.stepwise import Linear, loop
 from nmt.model.recurrent import RecurrentStack, RecurrentState
 from nmt.text.vocabulary import BOS_ID
 
@@ -156,8 +159,8 @@ class BahdanauCell(DecoderCell):
         self.attention = attention
         self.query_layer = QUERY_LAYERS[attend_from]
         size = recurrent.hidden_size + attention.context_size + embedding_size
-        self.output = nn.Linear(size, 2 * readout_size if readout == "maxout" else readout_size)
-        self.activation = Maxout() if readout == "maxout" else nn.Tanh()
+        self.output = Linear(size, 2 * readout_size if readout == "maxout" else readout_size)
+        self.activation = Maxout() if readout == "maxout" else Tanh()
 
     def step(self, projected: Tensor, memory: Memory, state: DecoderState) -> StepOutput:
         """Attend, then update."""
@@ -203,7 +206,7 @@ class LuongCell(DecoderCell):
         self.query_layer = QUERY_LAYERS[attend_from]
         self.input_feeding = input_feeding
         self.fed_size = readout_size if input_feeding else 0
-        self.output = nn.Linear(recurrent.hidden_size + attention.context_size, readout_size, bias=False)
+        self.output = Linear(recurrent.hidden_size + attention.context_size, readout_size, bias=False)
 
     @property
     def parallel(self) -> bool:
@@ -217,7 +220,7 @@ class LuongCell(DecoderCell):
         context, alignment, attention_state = self.attend(outputs[self.query_layer], memory, state.attention)
         features = torch.cat([context, outputs[-1]], dim=-1)
         if self.input_feeding:
-            features = torch.tanh(self.output(features))
+            features = tanh(self.output(features))
         new_fed = features if self.input_feeding else state.fed
         return StepOutput(features, alignment, DecoderState(recurrent, new_fed, attention_state))
 
@@ -229,7 +232,7 @@ class LuongCell(DecoderCell):
 
     def readout(self, features: Tensor, embedded: Tensor) -> Tensor:
         """tanh(W_c [c; h]); with input feeding the step has computed it already."""
-        return features if self.input_feeding else torch.tanh(self.output(features))
+        return features if self.input_feeding else tanh(self.output(features))
 
 
 class InitialState(nn.Module):
@@ -257,7 +260,7 @@ class InitialState(nn.Module):
         if self.projection is None:
             states = final_state.new_zeros(final_state.size(0), self.parts * self.shape[2])
         else:
-            states = torch.tanh(self.projection(final_state[:, self.first :]))
+            states = tanh(self.projection(final_state[:, self.first :]))
         split = states.view(-1, *self.shape).permute(1, 2, 0, 3).contiguous()  # [B, P*L*H] -> [P, L, B, H]
         return tuple(split)
 
@@ -307,7 +310,7 @@ class Decoder(nn.Module):
         self.cell = cell
         self.initial_state = initial_state
         self.output = output
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def start(self, encoded: EncoderOutput) -> tuple[Memory, DecoderState]:
         """Memory of the sources and the state before the first word, one row a sentence."""
@@ -349,9 +352,10 @@ class Decoder(nn.Module):
             features, alignments = self.cell.sequence(embedded, memory, state)
             return DecoderOutput(self.cell.readout(features, embedded), alignments)
         steps: list[StepOutput] = []
-        for projected in self.cell.recurrent.project(embedded).unbind(1):
-            steps.append(self.cell.step(projected, memory, state))
-            state = steps[-1].state
+        with loop():
+            for projected in self.cell.recurrent.project(embedded).unbind(1):
+                steps.append(self.cell.step(projected, memory, state))
+                state = steps[-1].state
         features = torch.stack([step.features for step in steps], dim=1)
         alignments = torch.stack([step.alignment for step in steps], dim=1)
         return DecoderOutput(self.cell.readout(features, embedded), alignments)
@@ -360,13 +364,15 @@ class Decoder(nn.Module):
         words = torch.full_like(tgt_in[:, 0], BOS_ID)
         readouts: list[Tensor] = []
         alignments: list[Tensor] = []
-        for position in range(tgt_in.size(1)):
-            if position:
-                words = choose(position, self.logits(readouts[-1].detach()))
-            embedded = self.dropout(self.embedding(words))
-            features, alignment, state = self.cell.step(self.cell.recurrent.project(embedded), memory, state)
-            readouts.append(self.cell.readout(features, embedded))
-            alignments.append(alignment)
+        with loop():
+            for position in range(tgt_in.size(1)):
+                if position:
+                    with torch.no_grad():
+                        words = choose(position, self.logits(readouts[-1]))
+                embedded = self.dropout(self.embedding(words))
+                features, alignment, state = self.cell.step(self.cell.recurrent.project(embedded), memory, state)
+                readouts.append(self.cell.readout(features, embedded))
+                alignments.append(alignment)
         return DecoderOutput(torch.stack(readouts, dim=1), torch.stack(alignments, dim=1))
 
     def logits(self, readouts: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from nmt.model.kernels.reversal import reorder
 from nmt.model.recurrent import CellName, Connection, LayerNormPlace, RecurrentStack, single_layer
 
 
@@ -81,14 +82,15 @@ class Encoder(nn.Module):
         positions = torch.arange(src.size(1), device=src.device)
         mask = positions < lengths.unsqueeze(1)  # [B, S]
         # Place of each token when the sentence, not its padding, is reversed; its own inverse.
-        reverse = torch.where(mask, lengths.unsqueeze(1) - 1 - positions, positions).unsqueeze(2)
+        reverse = torch.where(mask, lengths.unsqueeze(1) - 1 - positions, positions)
+        order = (reverse + src.size(1) * torch.arange(len(src), device=src.device).unsqueeze(1)).flatten()
         outputs = self.embedding(src)
         for layer, connection in zip(self.layers, self.connections, strict=True):
             inputs = connection.enter(outputs)  # type: ignore[operator]
             directions = [_run(layer[0], inputs)]  # type: ignore[index]
             if len(layer) == 2:  # type: ignore[arg-type]
-                backward = _run(layer[1], inputs.take_along_dim(reverse, dim=1))  # type: ignore[index]
-                directions.append(backward.take_along_dim(reverse, dim=1))
+                backward = _run(layer[1], _reorder(inputs, order))  # type: ignore[index]
+                directions.append(_reorder(backward, order))
             outputs = connection.leave(outputs, torch.cat(directions, dim=-1)) * mask.unsqueeze(2)  # type: ignore[operator]
         last = (lengths - 1).view(-1, 1, 1)
         hidden_size = directions[0].size(-1)
@@ -96,6 +98,11 @@ class Encoder(nn.Module):
         if len(directions) == 2:
             final.append(outputs[:, 0, hidden_size:])
         return EncoderOutput(outputs, torch.cat(final, dim=-1), mask, lengths)
+
+
+def _reorder(sequences: Tensor, order: Tensor) -> Tensor:
+    """[B, S, D] with its rows in the order [B * S]."""
+    return reorder(sequences.flatten(0, 1), order).view_as(sequences)
 
 
 def _run(stack: nn.Module, inputs: Tensor) -> Tensor:

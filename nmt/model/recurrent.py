@@ -9,6 +9,10 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from nmt.model.kernels.cells import gru_sequence, gru_step, lstm_step
+from nmt.model.kernels.dropout import Dropout
+from nmt.model.kernels.stepwise import loop, product, step_weight
+
 CellName = Literal["gru", "lstm"]
 LayerNormPlace = Literal["none", "layers", "cell"]
 RecurrentState = tuple[Tensor, ...]
@@ -102,7 +106,7 @@ class PlainStack(RecurrentStack):
         dropout: float = 0.0,
     ) -> None:
         super().__init__(cell, input_size, hidden_size, num_layers)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         module: type[nn.LSTM] | type[nn.GRU] = nn.LSTM if cell == "lstm" else nn.GRU
         self.rnn = module(
             input_size + extra_size,
@@ -113,9 +117,20 @@ class PlainStack(RecurrentStack):
         )
 
     def forward(self, inputs: Tensor, state: RecurrentState) -> tuple[tuple[Tensor, ...], RecurrentState]:
-        """All steps of all layers in one call."""
-        outputs, last = self.rnn(inputs, state if self.cell == "lstm" else state[0])
-        return (outputs,), last if self.cell == "lstm" else (last,)
+        """All steps of all layers in one call, or of one layer after another where that is faster."""
+        if self.cell == "lstm":
+            outputs, last = self.rnn(inputs, state)
+            return (outputs,), last
+        if inputs.device.type != "cpu":
+            outputs, hidden = self.rnn(inputs, state[0])
+            return (outputs,), (hidden,)
+        outputs, lasts = inputs, []
+        for layer in range(self.num_layers):
+            if layer:
+                outputs = self.dropout(outputs)
+            outputs, hidden = gru_sequence(outputs, state[0][layer], *self._weights(layer))
+            lasts.append(hidden)
+        return (outputs,), (torch.stack(lasts),)
 
     def _weights(self, layer: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         names = (f"weight_ih_l{layer}", f"weight_hh_l{layer}", f"bias_ih_l{layer}", f"bias_hh_l{layer}")
@@ -123,26 +138,46 @@ class PlainStack(RecurrentStack):
         return w_input, w_hidden, b_input, b_hidden
 
     def project(self, inputs: Tensor) -> Tensor:
-        """W x + b."""
-        weight, _, bias, _ = self._weights(0)
-        return nn.functional.linear(inputs, weight[:, : self.input_size], bias)
+        """W x + b, where b is the sum of an LSTM's two biases, and the first of a GRU's."""
+        return product(inputs, (self, "input"), lambda: self._weights(0)[0][:, : self.input_size]) + self._bias(0)
+
+    def _bias(self, layer: int) -> Tensor:
+        _, _, of_input, of_hidden = self._weights(layer)
+        return of_input + of_hidden if self.cell == "lstm" else of_input
 
     def step(
         self, projected: Tensor, extra: Tensor | None, state: RecurrentState
     ) -> tuple[tuple[Tensor, ...], RecurrentState]:
         """One step of all layers."""
-        gates = projected
-        if extra is not None:
-            gates = gates + nn.functional.linear(extra, self._weights(0)[0][:, self.input_size :])
-        layers: list[RecurrentState] = []
-        for layer in range(self.num_layers):
-            w_input, w_hidden, b_input, b_hidden = self._weights(layer)
-            if layer:
-                gates = nn.functional.linear(self.dropout(layers[-1][0]), w_input, b_input)
-            from_hidden = nn.functional.linear(state[0][layer], w_hidden, b_hidden)
-            before = tuple(part[layer] for part in state)
-            layers.append(_CELLS[self.cell](gates, from_hidden, before))
+        layers = [self._layer_step(0, projected, extra, tuple(part[0] for part in state))]
+        for layer in range(1, self.num_layers):
+            known = self._bias(layer).expand_as(projected)
+            below = self.dropout(layers[-1][0])
+            layers.append(self._layer_step(layer, known, below, tuple(part[layer] for part in state)))
         return (layers[-1][0],), tuple(torch.stack(parts) for parts in zip(*layers, strict=True))
+
+    def _layer_step(self, layer: int, known: Tensor, read: Tensor | None, state: RecurrentState) -> RecurrentState:
+        """One step of a layer.
+
+        Args:
+            layer: Its number.
+            known: Shares of the gates that were known before, [B, gates].
+            read: What else enters the gates, [B, K].
+            state: Parts [B, H].
+        """
+        w_input, w_hidden, _, b_hidden = self._weights(layer)
+        if not layer:
+            w_input = w_input[:, self.input_size :]
+        if self.cell == "lstm":
+            weight = step_weight((self, layer), lambda: torch.cat([w_input, w_hidden], dim=1))
+            if weight is not None:
+                inputs = state[0] if read is None else torch.cat([read, state[0]], dim=1)
+                return lstm_step(known, inputs, state[1], weight)
+        gates = known if read is None else known + product(read, (self, layer, "read"), lambda: w_input)
+        from_hidden = product(state[0], (self, layer, "hidden"), lambda: w_hidden)
+        if self.cell == "lstm":
+            return _lstm(gates, from_hidden, state)
+        return (gru_step(gates, from_hidden + b_hidden, state[0]),)
 
 
 class NormalizedLayer(RecurrentStack):
@@ -180,7 +215,8 @@ class NormalizedLayer(RecurrentStack):
 
     def _update(self, gates: Tensor, state: RecurrentState) -> RecurrentState:
         """[B, gates] and parts [B, H] -> parts [B, H]."""
-        from_hidden = self._normalize(nn.functional.linear(state[0], self.weight_hidden), self.hidden_norms)
+        from_hidden = product(state[0], (self, "hidden"), lambda: self.weight_hidden)
+        from_hidden = self._normalize(from_hidden, self.hidden_norms)
         return _CELLS[self.cell](gates, from_hidden, state, *self.cell_norm)
 
     def forward(self, inputs: Tensor, state: RecurrentState) -> tuple[tuple[Tensor, ...], RecurrentState]:
@@ -188,14 +224,15 @@ class NormalizedLayer(RecurrentStack):
         gates = self._normalize(nn.functional.linear(inputs, self.weight_input), self.input_norms)
         parts = tuple(part[0] for part in state)
         outputs: list[Tensor] = []
-        for now in gates.unbind(1):
-            parts = self._update(now, parts)
-            outputs.append(parts[0])
+        with loop():
+            for now in gates.unbind(1):
+                parts = self._update(now, parts)
+                outputs.append(parts[0])
         return (torch.stack(outputs, dim=1),), tuple(part.unsqueeze(0) for part in parts)
 
     def project(self, inputs: Tensor) -> Tensor:
         """W x, which is normalised when the extra input has been added."""
-        return nn.functional.linear(inputs, self.weight_input[:, : self.input_size])
+        return product(inputs, (self, "input"), lambda: self.weight_input[:, : self.input_size])
 
     def step(
         self, projected: Tensor, extra: Tensor | None, state: RecurrentState
@@ -203,7 +240,7 @@ class NormalizedLayer(RecurrentStack):
         """One step."""
         gates = projected
         if extra is not None:
-            gates = gates + nn.functional.linear(extra, self.weight_input[:, self.input_size :])
+            gates = gates + product(extra, (self, "extra"), lambda: self.weight_input[:, self.input_size :])
         parts = self._update(self._normalize(gates, self.input_norms), tuple(part[0] for part in state))
         return (parts[0],), tuple(part.unsqueeze(0) for part in parts)
 
@@ -225,7 +262,7 @@ class Connection(nn.Module):
         super().__init__()
         self.residual = residual
         self.norm = nn.LayerNorm(size) if layer_norm else nn.Identity()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def enter(self, below: Tensor) -> Tensor:
         """What the layer reads of what the one below gave, [..., size]."""
@@ -383,11 +420,7 @@ def _lstm(
 
 
 def _gru(gates: Tensor, from_hidden: Tensor, state: RecurrentState) -> RecurrentState:
-    reset, update, candidate = gates.chunk(3, dim=-1)
-    hidden_reset, hidden_update, hidden_candidate = from_hidden.chunk(3, dim=-1)
-    new = torch.tanh(candidate + (reset + hidden_reset).sigmoid() * hidden_candidate)
-    keep = (update + hidden_update).sigmoid()
-    return (new + keep * (state[0] - new),)
+    return (gru_step(gates, from_hidden, state[0]),)
 
 
 _CELLS: dict[str, Callable[..., RecurrentState]] = {"lstm": _lstm, "gru": _gru}

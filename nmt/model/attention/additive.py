@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
 from torch import Tensor, nn
 
 from nmt.config import Count
 from nmt.model.attention.registry import Score, register_score
+from nmt.model.kernels.additive import additive_scores
+from nmt.model.kernels.stepwise import Linear
 
 
 @register_score("additive", "concat")
@@ -30,7 +31,7 @@ class AdditiveScore(Score):
     def __init__(self, query_size: int, key_size: int, *, size: Count | None = None) -> None:
         super().__init__()
         size = query_size if size is None else size
-        self.query = nn.Linear(query_size, size, bias=False)
+        self.query = Linear(query_size, size, bias=False)
         self.key = nn.Linear(key_size, size, bias=False)
         self.energy = nn.Linear(size, 1, bias=False)
 
@@ -41,12 +42,10 @@ class AdditiveScore(Score):
 
     def add_features(self, size: int) -> None:
         """A further term V f in the tanh for features f of each position."""
-        self.feature = nn.Linear(size, self.query.out_features, bias=False)
+        self.feature = Linear(size, self.query.out_features, bias=False)
 
     def forward(self, query: Tensor, keys: Tensor, *features: Tensor) -> Tensor:
         """[B, N, query_size], [B, S, size] and features [B, N, S, F] or none -> [B, N, S]."""
-        hidden = self.query(query).unsqueeze(2) + keys.unsqueeze(1)  # [B, N, S, size]
         for feature in features:
-            hidden = hidden + self.feature(feature)
-        scores: Tensor = self.energy(torch.tanh(hidden)).squeeze(-1)
-        return scores
+            keys = keys.unsqueeze(1) + self.feature(feature)  # [B, N, S, size]
+        return additive_scores(self.query(query), keys, self.energy.weight.squeeze(0))

@@ -13,6 +13,8 @@ from nmt.model.attention.normalizer import Normalizer
 from nmt.model.attention.past import Past
 from nmt.model.attention.registry import Score
 from nmt.model.attention.window import Window
+from nmt.model.kernels.dropout import Dropout
+from nmt.model.kernels.stepwise import loop
 
 AttentionState = dict[str, Tensor]
 """What a mechanism remembers of its own past, each tensor [B, N, ...]; empty for plain scores."""
@@ -94,10 +96,11 @@ class Attention(nn.Module, ABC):
         if not self.reads_own_past:
             return self.attend(queries, memory, self.spread(state, queries.size(1)))[:2]
         contexts, alignments = [], []
-        for query in queries.unbind(1):
-            context, alignment, state = self.attend(query.unsqueeze(1), memory, state)
-            contexts.append(context)
-            alignments.append(alignment)
+        with loop():
+            for query in queries.unbind(1):
+                context, alignment, state = self.attend(query.unsqueeze(1), memory, state)
+                contexts.append(context)
+                alignments.append(alignment)
         return torch.cat(contexts, dim=1), torch.cat(alignments, dim=1)
 
     def penalty(self, alignments: Tensor) -> Tensor:
@@ -136,7 +139,7 @@ class ScoreAttention(Attention):
         self.window = window
         self.normalize = normalize
         self.past = past
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.reads_own_past = bool(past.kept)
         if past.feature_size:
             score.add_features(past.feature_size)

@@ -6,6 +6,8 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from nmt.model.kernels.stepwise import Linear
+
 
 class OneHead(nn.Module):
     """One head: the score sees decoder and encoder states as they are.
@@ -60,10 +62,10 @@ class ManyHeads(OneHead):
         size = head_size or key_size // number
         super().__init__(size, size)
         self.number = number
-        self.query = nn.Linear(query_size, number * size, bias=False)
+        self.query = Linear(query_size, number * size, bias=False)
         self.key = nn.Linear(key_size, number * size, bias=False)
         self.value = nn.Linear(key_size, number * size, bias=False)
-        self.output = nn.Linear(number * size, key_size, bias=False)
+        self.output = Linear(number * size, key_size, bias=False)
 
     def split_query(self, query: Tensor) -> Tensor:
         """[B, N, Q] -> [B, H, N, head_size]."""

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor, nn
 
+from nmt.model.kernels.activation import tanh
+from nmt.model.kernels.stepwise import Linear
+
 if TYPE_CHECKING:
     from nmt.model.attention.attention import AttentionState, Memory
 
@@ -111,12 +114,12 @@ class PredictiveWindow(Window):
     def __init__(self, query_size: int, radius: int) -> None:
         super().__init__()
         self.radius = radius
-        self.hidden = nn.Linear(query_size, query_size, bias=False)
-        self.position = nn.Linear(query_size, 1, bias=False)
+        self.hidden = Linear(query_size, query_size, bias=False)
+        self.position = Linear(query_size, 1, bias=False)
 
     def locate(self, query: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor]:
         """Positions at most D from p_t, which lies between 0 and S: one of them is always a real token."""
-        share = torch.sigmoid(self.position(torch.tanh(self.hidden(query))))  # [B, N, 1]
+        share = torch.sigmoid(self.position(tanh(self.hidden(query))))  # [B, N, 1]
         exact = torch.promote_types(share.dtype, torch.float32)  # bfloat16 has no 259: p_t could lie beyond S
         centres = share.to(exact) * memory.lengths.view(-1, 1, 1)
         return centres, _around(centres, memory.mask, self.radius)

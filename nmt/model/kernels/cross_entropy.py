@@ -56,9 +56,7 @@ class _OutputCrossEntropy(torch.autograd.Function):
         exact = torch.promote_types(dtype, torch.float32)
         kernel = weight.to(dtype)
         total = torch.zeros((), dtype=exact, device=readouts.device)
-        of_readouts = torch.empty_like(readouts) if needed else None
-        of_weight = torch.zeros_like(weight, dtype=exact) if needed else None
-        of_bias = torch.zeros_like(bias, dtype=exact) if needed else None
+        gradients = [torch.zeros_like(part, dtype=exact) for part in (readouts, weight, bias)] if needed else []
         for first in range(0, len(targets), CHUNK_ROWS):
             words = targets[first : first + CHUNK_ROWS].unsqueeze(1)
             rows = len(words)
@@ -72,26 +70,23 @@ class _OutputCrossEntropy(torch.autograd.Function):
             shares = torch.softmax(logits, dim=1, out=logits)
             # The largest share is exp(highest - logsumexp), and at least 1 / V.
             total += (highest - shares[:rows].amax(dim=1, keepdim=True).log() - wanted).sum()
-            if of_readouts is None or of_weight is None or of_bias is None:
+            if not gradients:
                 continue
             shares[rows:] = 0
             shares[:rows].scatter_add_(1, words, shares.new_full((rows, 1), smoothing - 1))
             if smoothing:
                 shares[:rows] -= smoothing / len(weight)
             difference = shares.to(dtype)
-            of_readouts[first : first + rows] = (difference @ kernel)[:rows]
-            of_bias += shares.sum(dim=0)
-            if dtype == exact:
-                of_weight.addmm_(difference.t(), chunk, beta=min(first, 1))
-            else:
-                of_weight += difference.t() @ chunk
-        ctx.save_for_backward(of_readouts, of_weight, of_bias)
-        ctx.dtypes = weight.dtype, bias.dtype
+            gradients[0][first : first + rows] = (difference @ kernel)[:rows]
+            product = (difference.t() @ chunk).to(exact)
+            gradients[1] = gradients[1].add_(product) if first else product
+            gradients[2] += shares.sum(dim=0)
+        ctx.save_for_backward(*gradients)
+        ctx.dtypes = [part.dtype for part in (readouts, weight, bias)]
         return total
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, of_total: Tensor) -> tuple[Tensor | None, ...]:
-        of_readouts, of_weight, of_bias = ctx.saved_tensors
-        of_readouts = of_readouts * of_total.to(of_readouts.dtype)
-        return of_readouts, (of_weight * of_total).to(ctx.dtypes[0]), (of_bias * of_total).to(ctx.dtypes[1]), *[None] * 4
+        gradients = (gradient * of_total for gradient in ctx.saved_tensors)
+        return *(gradient.to(dtype) for gradient, dtype in zip(gradients, ctx.dtypes, strict=True)), *[None] * 4

@@ -1,0 +1,48 @@
+"""Hyperbolic tangent by way of the logistic function, which is many times as fast on a CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+
+def tanh(inputs: Tensor) -> Tensor:
+    """tanh(x) = 2 sigmoid(2 x) - 1, of any shape.
+
+    The error is at most that of rounding next to 1 (float32: 1e-7), which near x = 0 is more than torch's own error.
+    """
+    if inputs.device.type != "cpu" or inputs.dtype == torch.bfloat16:
+        return inputs.tanh()  # fast already, and in half precision the difference from 1 would be too coarse
+    outputs: Tensor = _Tanh.apply(inputs)  # type: ignore[no-untyped-call]
+    return outputs
+
+
+def tanh_of(inputs: Tensor) -> Tensor:
+    """The same without a gradient, for float32 or better."""
+    return (2 * inputs).sigmoid_().mul_(2).sub_(1)
+
+
+class Tanh(nn.Module):
+    """`tanh` as a layer."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Any shape."""
+        return tanh(inputs)
+
+
+class _Tanh(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor) -> Tensor:
+        outputs = tanh_of(inputs)
+        ctx.save_for_backward(outputs)
+        return outputs
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, of_outputs: Tensor) -> Tensor:
+        (outputs,) = ctx.saved_tensors
+        of_inputs: Tensor = of_outputs * (1 - outputs * outputs)
+        return of_inputs
