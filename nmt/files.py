@@ -203,6 +203,20 @@ def settle(directory: Path, started: str = ".", *complete: str) -> bool:
     return True
 
 
+def tidy(directory: Path) -> None:
+    """Finish what a killed process left in a folder that nobody else writes into.
+
+    Files and folders under temporary names go; what was set aside is settled.
+    """
+    for left in directory.glob(".*.partial*"):
+        if left.is_dir():
+            shutil.rmtree(left)
+        else:
+            left.unlink()
+    for earlier in directory.glob(".*.earlier"):
+        settle(directory / earlier.name.removeprefix(".").removesuffix(".earlier"))
+
+
 @contextlib.contextmanager
 def locked(directory: Path, started: str = ".", *complete: str) -> Iterator[bool]:
     """Keep other commands from writing into `directory`; a process that died keeps nobody out.

@@ -1,16 +1,24 @@
 """Shared fixtures: a command line that runs in this process, and a model trained by the real commands."""
 
 import itertools
+import json
 import os
 import random
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
 
 from nmt.cli import main
+from nmt.training import loop
+from nmt.training.checkpoint import newest_checkpoint
 
 REVERSAL_CONFIG = """
 name: reversal
@@ -32,6 +40,33 @@ train:
   device: cpu
 decode: {{beam_size: 3}}
 """
+
+
+# Whatever a run could forget when it is resumed: random numbers of all kinds, patience, sums between two reports.
+RANDOM_CONFIG = """
+name: random
+data:
+  source: {source}
+  split: {{valid_size: 20, test_size: 20}}
+text: {{tokenizer: whitespace}}
+model:
+  embedding_size: 8
+  dropout: 0.3
+  encoder: {{cell: gru, hidden_size: 8}}
+  decoder: {{cell: gru, hidden_size: 12}}
+train:
+  epochs: 2
+  batch: {{size: 8}}
+  optimizer: {{name: adam, learning_rate: 0.01}}
+  schedule: {{name: plateau}}
+  teacher_forcing: {{ratio: 0.7, unit: token}}
+  noise: {{src_word_dropout: 0.1, tgt_word_dropout: 0.1}}
+  validation: {{every: 7, metric: loss, patience: null}}
+  checkpoint: {{every: 6, minutes: null}}
+  log_every: 4
+  device: cpu
+"""
+UPDATES = 30  # of a run of RANDOM_CONFIG: 120 training pairs, 15 updates an epoch
 
 
 @dataclass(frozen=True)
@@ -107,3 +142,85 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     finally:
         os.chdir(before)
     return Project(root, config, root / "data/prepared/reversal", root / "runs/reversal")
+
+
+@pytest.fixture(scope="session")
+def random_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A small run that depends on all that is random, trained without interruption."""
+    root = tmp_path_factory.mktemp("random")
+    source, config, data, run = root / "corpus.tsv", root / "random.yaml", root / "data", root / "run"
+    write_reversal_corpus(source)
+    lines = source.read_text(encoding="utf-8").splitlines(keepends=True)
+    source.write_text("".join(random.Random(0).sample(lines, 160)), encoding="utf-8")
+    config.write_text(RANDOM_CONFIG.format(source=source), encoding="utf-8")
+    assert call("preprocess", "--config", config, "--output", data) == 0
+    assert call("train", "--config", config, "--data", data, "--output", run) == 0
+    return Project(root, config, data, run)
+
+
+def train_arguments(project: Project, run: Path, *more: str) -> list[str]:
+    """`nmt train` of a project into a run directory; arguments with `=` are settings."""
+    command = ["train", "--config", str(project.config), "--data", str(project.data), "--output", str(run)]
+    return [*command, *(part for word in more for part in (["--set", word] if "=" in word else [word]))]
+
+
+def signal_at(monkeypatch: pytest.MonkeyPatch, update: int, number: int = signal.SIGTERM) -> None:
+    """Let training in this process get a signal while it makes an update."""
+    original = loop.train_step
+
+    def step(*arguments: Any) -> loop.Step:
+        if arguments[4] == update - 1:
+            os.kill(os.getpid(), number)
+        return original(*arguments)
+
+    monkeypatch.setattr(loop, "train_step", step)
+
+
+def read_metrics(run: Path) -> list[dict[str, Any]]:
+    """The lines of `metrics.jsonl` without what the clock says."""
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [
+        {key: value for key, value in json.loads(line).items() if key not in ("seconds", "tokens_per_second")}
+        for line in lines
+    ]
+
+
+def read_tensors(run: Path) -> dict[str, Tensor]:
+    """All tensors of the newest checkpoint."""
+    checkpoint = newest_checkpoint(run, pytest.fail)
+    assert checkpoint is not None
+    return dict(checkpoint.tensors)
+
+
+def read_position(run: Path) -> dict[str, Any]:
+    """What the newest checkpoint says beside tensors, without what the clock, the config and the place say."""
+    checkpoint = newest_checkpoint(run, pytest.fail)
+    assert checkpoint is not None
+    progress = {key: value for key, value in checkpoint.facts["progress"].items() if key != "seconds"}
+    names = ("rate", "python_random", "numpy_random")
+    return {"progress": progress, **{name: checkpoint.facts[name] for name in names}}
+
+
+def assert_same_tensors(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    """Bit for bit."""
+    assert found.keys() == expected.keys()
+    assert [name for name, tensor in expected.items() if not torch.equal(found[name], tensor)] == []
+
+
+def assert_same_run(found: Path, expected: Path) -> None:
+    """Two runs ended alike: weights, optimiser, random numbers, progress, log and best model, bit for bit."""
+    assert read_metrics(found) == read_metrics(expected)
+    assert read_position(found) == read_position(expected)
+    assert_same_tensors(read_tensors(found), read_tensors(expected))
+    assert_same_tensors(*(load_file(run / "best/model.safetensors") for run in (found, expected)))
+    assert_same_states(found, expected)
+    assert not list(found.rglob(".*"))
+    assert not list(found.rglob("*.partial"))
+
+
+def assert_same_states(found: Path, expected: Path) -> None:
+    """The outcomes that `run.json` tells agree, the clock aside."""
+    clock = ("time", "training_seconds", "total_seconds", "tokens_per_second", "launch")
+    states = [json.loads((run / "run.json").read_text(encoding="utf-8")) for run in (found, expected)]
+    kept = [{key: value for key, value in state.items() if key not in clock} for state in states]
+    assert kept[0] == kept[1]

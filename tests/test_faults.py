@@ -103,15 +103,15 @@ def test_a_metrics_log_that_cannot_grow_keeps_whole_lines(here: Project, capsys:
     lines = Path("new/metrics.jsonl").read_text().splitlines()
     assert len(lines) > 10
     assert all(json.loads(line)["kind"] == "train" for line in lines)
-    assert json.loads(Path("new/run.json").read_text())["state"] == "failed"
+    assert json.loads(Path("new/run.json").read_text())["state"] == "broken"
     assert not list(Path().rglob(".*"))
 
 
 def test_training_on_a_disk_that_is_full(here: Project) -> None:
-    """A file system of 1 MB, in which an earlier run lies."""
+    """A file system of 4 MB, in which an earlier run lies."""
     script = (
-        "mkdir disk && mount -t tmpfs -o size=1m none disk && cp -r runs/reversal disk/run && "
-        "head -c 2000000 /dev/zero 2>&- > disk/filler; "
+        "mkdir disk && mount -t tmpfs -o size=4m none disk && cp -r runs/reversal disk/run && "
+        "head -c 4000000 /dev/zero 2>&- > disk/filler; "
         '"$PYTHON" -m nmt train --config "$CONFIG" --output disk/run --overwrite --set train.max_updates=2; '
         "echo $?; diff -r runs/reversal disk/run && ls -A disk"
     )

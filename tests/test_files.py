@@ -12,6 +12,7 @@ from nmt.files import (
     set_aside,
     settle,
     shipped,
+    tidy,
     whole_directory,
     write_json,
     write_text,
@@ -221,3 +222,23 @@ def test_a_lock_leaves_nothing_and_takes_what_a_killed_command_left(tmp_path: Pa
     with locked(tmp_path / "deep/er/out"):
         pass
     assert names(tmp_path) == [".out.b.partial-123"]
+
+
+def test_what_a_killed_process_left_in_a_folder(tmp_path: Path) -> None:
+    """Cut off in a write of a file, in one of a folder, and before and after a new folder took the old one's place."""
+    (tmp_path / ".a.json.partial-12").write_text("{")
+    (tmp_path / ".curve.png.partial").write_text("")
+    (tmp_path / ".b.partial-12").mkdir()
+    for place in ("b", ".b.earlier", ".c.earlier"):
+        write_text_in(tmp_path / place, place)
+    (tmp_path / ".mine").touch()
+    tidy(tmp_path)
+    assert names(tmp_path) == [".mine", "b", "c"]
+    assert (tmp_path / "b/name").read_text(encoding="utf-8") == "b"
+    assert (tmp_path / "c/name").read_text(encoding="utf-8") == ".c.earlier"
+    tidy(tmp_path / "nowhere")
+
+
+def write_text_in(folder: Path, text: str) -> None:
+    folder.mkdir()
+    write_text(folder / "name", text)

@@ -105,9 +105,9 @@ def delete_checkpoint(folder: Path, update: int) -> None:
 def tidy_checkpoints(run: Path, update: int) -> None:
     """Delete what a killed process left unfinished, and damaged checkpoints that are newer than `update`."""
     finished = set(_updates(run / FOLDER))
-    for path in (run / FOLDER).glob("update-*"):
-        number = int(path.name.removeprefix("update-").split(".")[0])
-        if path.suffix == ".partial" or number > update or number not in finished:
+    for path in (run / FOLDER).glob(f"update-*{_TENSORS}*"):
+        number = path.name.removeprefix("update-").split(".")[0]
+        if number.isdigit() and (path.suffix == ".partial" or int(number) > update or int(number) not in finished):
             path.unlink(missing_ok=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from nmt.errors import NmtError
 from nmt.model.seq2seq import Seq2Seq
 
 CPU = torch.device("cpu")
@@ -93,6 +94,25 @@ class Workers:
         dist.broadcast(content, 0)
         return json.loads(bytes(content.tolist()))
 
+    def ask_first(self, decide: Callable[[], Any]) -> Any:
+        """What the first process decides, as JSON knows it, in all of them.
+
+        Raises:
+            NmtError: In all of them, where the first one could not decide.
+        """
+        if self.size == 1:
+            return decide()
+        decision, failure = None, None
+        if self.is_first:
+            try:
+                decision = decide()
+            except NmtError as error:
+                failure = error
+        decision, message = self.tell([decision, failure and str(failure)])
+        if message is not None:
+            raise failure or NmtError(message)
+        return decision
+
     def collect(self, tensor: Tensor) -> list[Tensor]:
         """The tensors of all processes, equal in shape, in order of rank."""
         if self.size == 1:
@@ -131,3 +151,9 @@ def join_workers(device: torch.device) -> Iterator[Workers]:
 def restarted() -> bool:
     """Whether torchrun started this process again after one of its kind had died."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
+def launch() -> str | None:
+    """What names one call of torchrun, through all its restarts; None without torchrun."""
+    name = os.environ.get("TORCHELASTIC_RUN_ID")
+    return f"process {os.getppid()}" if name == "none" else name  # "none" is the name of those that were given none

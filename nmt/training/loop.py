@@ -141,6 +141,7 @@ def train_step(
     optimizer.grad_scale = (norm / (config.optimizer.clip_norm or math.inf)).clamp(min=1)  # type: ignore[attr-defined]
     optimizer.found_inf = skipped = bad.clamp(max=1)  # type: ignore[attr-defined]
     optimizer.step()
+    optimizer.grad_scale = optimizer.found_inf = None  # type: ignore[attr-defined]
     optimizer.zero_grad(set_to_none=True)
     return Step(total, norm, tokens, skipped)
 

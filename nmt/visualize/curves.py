@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,10 @@ def draw_learning_curve(run: Path) -> None:
     axes = figure.subplots(1, 2 if scored else 1, squeeze=False)[0]
     train, valid = kinds["train"], kinds["valid"]
     updates: Callable[[list[dict[str, Any]]], list[int]] = lambda rows: [row["update"] for row in rows]  # noqa: E731
-    losses = [row["loss"] for row in train]
+    losses = [row.get("loss", math.nan) for row in train]  # what was not finite was not logged
     axes[0].plot(updates(train), losses, label="training (with dropout, smoothing)", color="tab:blue", linewidth=1)
     if valid:
-        losses = [row["loss"] for row in valid]
+        losses = [row.get("loss", math.nan) for row in valid]
         axes[0].plot(updates(valid), losses, label="validation", color="tab:orange", marker=".")
     axes[0].set(xlabel="updates", ylabel="cross-entropy (nats a token)", title="Loss")
     if scored:

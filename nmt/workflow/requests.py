@@ -24,23 +24,26 @@ class Requests:
 
     def __init__(self, options: CheckpointSection) -> None:
         self.options = options
-        self.pending = NOTHING
+        self._checkpoint = self._stop = False  # apart: a signal may come between any two steps of ours
         self._since = time.monotonic()
 
     def ask(self, request: int) -> None:
         """Note a request."""
-        self.pending = max(self.pending, request)
+        if request == STOP:
+            self._stop = True
+        elif request == CHECKPOINT:
+            self._checkpoint = True
 
     def due(self, update: int) -> int:
         """What is to be done after an update: what was asked, or a checkpoint where it is time for one."""
         every, minutes = self.options.every, self.options.minutes
         if (every and update % every == 0) or (minutes and time.monotonic() - self._since > 60 * minutes):
             self.ask(CHECKPOINT)
-        return self.pending
+        return STOP if self._stop else CHECKPOINT if self._checkpoint else NOTHING
 
     def done(self) -> None:
-        """A checkpoint was made: what was asked is done, and the clock starts anew."""
-        self.pending, self._since = NOTHING, time.monotonic()
+        """A checkpoint was made, and the clock starts anew; a stop that was asked for meanwhile stays asked."""
+        self._checkpoint, self._since = False, time.monotonic()
 
 
 @contextlib.contextmanager

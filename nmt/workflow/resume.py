@@ -72,7 +72,8 @@ def describe_changes(
     """
     before = parse_config(checkpoint.facts["config"], "the checkpoint's config")
     changed = [key for key in differing_keys(before, config) if not key.startswith("data.")]
-    steering = [key for key in changed if key.startswith(STEERING)]
+    length = ("train.epochs", "train.max_updates") if config.train.schedule.name == "cosine" else ()
+    steering = [key for key in changed if key.startswith(STEERING + length)]
     fatal = [key for key in changed if not key.startswith(HARMLESS + STEERING)]
     if fatal:
         raise ConfigError(

@@ -44,8 +44,18 @@ def find_model(path: Path | None) -> Path:
 
 def read_state(run: Path) -> str | None:
     """The state that a run was last known to be in; None where there is no run."""
+    state = _read_fact(run, "state")
+    return None if state is None else str(state)
+
+
+def read_launch(run: Path) -> Any:
+    """The name of the launch of several processes that a run belongs to; None where there is none."""
+    return _read_fact(run, "launch")
+
+
+def _read_fact(run: Path, name: str) -> Any:
     try:
-        return str(read_json(run / MARKER)["state"])
+        return read_json(run / MARKER)[name]
     except (DataError, KeyError, TypeError, OSError):
         return None
 

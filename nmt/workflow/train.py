@@ -26,7 +26,7 @@ from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, DataError, RunInterrupted
 from nmt.evaluation.evaluate import Validator
 from nmt.evaluation.metrics import ScoringRules
-from nmt.files import append_text, check_output, locked, naming, set_aside, settle, write_json, write_text
+from nmt.files import append_text, check_output, locked, naming, set_aside, settle, tidy, write_json, write_text
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.model.storage import MARKER as MODEL_MARKER
 from nmt.model.storage import WEIGHTS, load_model, read_weights, save_model
@@ -35,13 +35,13 @@ from nmt.text.processor import load_processor
 from nmt.training.checkpoint import FOLDER as CHECKPOINTS
 from nmt.training.checkpoint import Checkpoint, newest_checkpoint, tidy_checkpoints, write_checkpoint
 from nmt.training.device import describe_environment, resolve_device, use_fast_products
-from nmt.training.distributed import Workers, join_workers, restarted
+from nmt.training.distributed import Workers, join_workers, launch, restarted
 from nmt.training.loop import Reported, Skipped, Started, Stopped, Updated, Validated, start, train
 from nmt.training.state import Progress, TrainState, capture, restore
 from nmt.visualize.curves import draw_learning_curve
 from nmt.workflow.requests import STOP, Requests, listening
 from nmt.workflow.resume import command_to_resume, describe_changes
-from nmt.workflow.runs import BEST, MARKER, MODELS, find_model, read_state, write_state
+from nmt.workflow.runs import BEST, MARKER, MODELS, find_model, read_launch, read_state, write_state
 
 Say = Callable[[str], None]
 
@@ -85,11 +85,15 @@ def train_run(
     with join_workers(resolve_device(config.train.device)) as workers, contextlib.ExitStack() as held:
         if not workers.is_first:
             say = _say_nothing
-        elif held.enter_context(locked(output, *WORTH)):
-            say(f"{output}: the earlier run is back; the one to replace it was cut off before it had saved anything")
-        resume = workers.tell(_check_run(output, data_directory, overwrite, resume, say) if workers.is_first else None)
-        run = _prepare_run(config, data_directory, output, workers, say)
-        return run.resume() if resume else run.begin()
+
+        def decide() -> bool:
+            if held.enter_context(locked(output, *WORTH)):
+                say(f"{output}: the earlier run is back; the one in its place was cut off before it had saved anything")
+            return _check_run(output, data_directory, overwrite, resume, say)
+
+        resuming = workers.ask_first(decide)
+        run = _prepare_run(config, data_directory, output, resuming, workers, say)
+        return run.resume() if resuming else run.begin()
 
 
 def _say_nothing(line: str) -> None:
@@ -104,10 +108,12 @@ def _check_run(output: Path, data: Path, overwrite: bool, resume: bool, say: Say
     """
     state = read_state(output)
     resumable = any((output / CHECKPOINTS).glob("*.sha256"))
-    if resume or restarted():
-        if state is None and not restarted():
+    if resume or (restarted() and read_launch(output) == launch()):
+        if state is None and not resumable:
             raise DataError(f"{output}: holds no run to resume; leave out --resume, or name the run with --output")
         if not resumable:
+            if state == "finished":
+                raise DataError(f"{output}: this run is finished and has no checkpoint to go on from; --overwrite it")
             say(f"{output}: there is no checkpoint yet; beginning at the beginning")
             check_output(output, MARKER, overwrite=True)
         return resumable
@@ -118,12 +124,12 @@ def _check_run(output: Path, data: Path, overwrite: bool, resume: bool, say: Say
     return False
 
 
-def _prepare_run(config: Config, data_directory: Path, output: Path, workers: Workers, say: Say) -> _Run:
+def _prepare_run(config: Config, data_directory: Path, output: Path, resume: bool, workers: Workers, say: Say) -> _Run:
     data = open_data(data_directory)
     config = with_text_of(config, data)
     prepare(config)
     noise = make_noise(config.train, data)
-    model = make_model(config, data).to(workers.device)
+    model = make_model(config, data, resumed=resume).to(workers.device)
     if workers.rank:  # the same weights everywhere, but other random numbers
         torch.manual_seed(int(np.random.SeedSequence((config.train.seed, workers.rank)).generate_state(1)[0]))
     config, validator = _make_validator(config, data, model, say)
@@ -181,11 +187,20 @@ class _Run:
         self._last_checkpoint = update
         if self._writes:
             tidy_checkpoints(self.output, update)
+            self._tidy_models(update)
             self._cut_metrics(checkpoint.facts["metrics_size"])
             self._describe()
         progress = self.state.progress
         self.say(f"{self.output}: resumed at update {update:,}, epoch {progress.epoch}")
         return self._go()
+
+    def _tidy_models(self, update: int) -> None:
+        """Finish or delete what a killed process left, and models of updates that are going to be made again."""
+        for folder in (self.output, self.output / MODELS):
+            tidy(folder)
+        for path in (self.output / MODELS).glob("update-*"):
+            if path.name > f"update-{update:09d}":
+                shutil.rmtree(path)
 
     def _describe(self) -> None:
         self._write_state("running")
@@ -203,6 +218,7 @@ class _Run:
     def _write_state(self, state: str, **facts: Any) -> None:
         progress = self.state.progress
         summary = {
+            "launch": launch(),
             "updates": progress.update,
             "total_updates": self.state.total_updates,
             "epochs": progress.epoch,
@@ -290,8 +306,12 @@ class _Run:
                         if asked == STOP:
                             return False
                     case Stopped():
+                        more = "; to go on, raise train.epochs, train.max_updates or train.validation.patience"
                         with bar.external_write_mode():
-                            self.say(f"stopped at update {event.update:,}: {event.reason}")
+                            self.say(
+                                f"stopped at update {event.update:,}: {event.reason}"
+                                f"{more * (event.update == bar.initial)}"
+                            )
             self._checkpoint()
         if validator is None and self._writes:
             self._save(self.output / BEST, {})
@@ -412,10 +432,10 @@ def prepare(config: Config) -> torch.device:
     return device
 
 
-def make_model(config: Config, data: DataDirectory) -> Seq2Seq:
-    """A fresh model, or one that starts from the weights of another."""
+def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) -> Seq2Seq:
+    """A fresh model, or one that starts from the weights of another, which a resumed run no longer needs."""
     model = build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
-    if config.train.init_from is None:
+    if config.train.init_from is None or resumed:
         return model
     path = find_model(Path(config.train.init_from))
     other = load_model(path)

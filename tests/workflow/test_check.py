@@ -105,7 +105,8 @@ def test_what_is_broken_is_found(project: Project, cli: Cli, name: str, settings
 
 
 def test_weights_to_start_from_are_better_than_guessing(project: Project, cli: Cli) -> None:
-    found = cli("check", "--config", project.config, "--data", project.data, "--set", f"train.init_from={project.run}")
+    settings = ["--set", f"train.init_from={project.run}", "--set", "train.optimizer.learning_rate=0.0005"]
+    found = cli("check", "--config", project.config, "--data", project.data, *settings)
     assert found.code == 0, found
     assert ("ok", "initial loss") in lines_of(found.out)
 
@@ -183,7 +184,6 @@ def test_torch_counts_the_bytes_of_a_peak() -> None:
 def test_size_of_an_optimizers_state(options: dict[str, object], copies: int, scalars: int) -> None:
     layer = torch.nn.Linear(10, 5)
     optimizer = make_optimizer(OptimizerSection(**options), layer)
-    assert state_size(optimizer) == 0
     layer(torch.ones(10)).sum().backward()
     optimizer.step()
     assert state_size(optimizer) == 4 * (copies * 55 + scalars * 2)  # float32: 50 weights, 5 biases; 2 step counts

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from nmt.config import Config, load_config
-from nmt.dataset import DataDirectory, EncodedPairs, open_data, read_examples
+from nmt.dataset import DataDirectory, EncodedPairs, open_data, read_examples, take_identity
 from nmt.errors import ConfigError, DataError
 from nmt.files import read_json, shipped
 from nmt.text.processor import load_processor
@@ -162,7 +162,8 @@ def test_the_report_counts_by_hand() -> None:
     assert report["naive_overlap"] == {"sources": 0, "targets": 0, "examples": 3}
     assert report["too_many_tokens"] == 0
     assert report["longest_training_pair"] == [4, 4]
-    assert read_json(Path("out/data.json")) == {"format_version": 1, "pairs": report["pairs"]}
+    marker = read_json(Path("out/data.json"))
+    assert marker == {"format_version": 1, "pairs": report["pairs"], "sha256": take_identity(Path("out"))}
 
 
 def test_the_report_counts_tokens_and_unknown_words() -> None:

@@ -1,0 +1,54 @@
+"""What training holds in memory does not grow with the updates it makes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Project, train_arguments
+
+MEASURED = """
+import json, resource, sys
+
+from nmt.training import loop
+
+original, peaks = loop.train_step, {}
+
+def step(*arguments):
+    if arguments[4] in (300, 2000):
+        peaks[arguments[4]] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return original(*arguments)
+
+loop.train_step = step
+name, *arguments = sys.argv[1:]
+sys.argv = ["nmt", *arguments]
+from nmt.cli import main
+try:
+    main()
+finally:
+    with open(name, "w") as file:
+        json.dump(peaks, file)
+"""
+
+
+@pytest.mark.soak
+def test_peak_memory_stays_where_it_is(project: Project, tmp_path: Path) -> None:
+    settings = [
+        "model.embedding_size=128",
+        "model.encoder.hidden_size=128",
+        "model.decoder.hidden_size=256",
+        "model.dropout=0.2",
+        "train.epochs=1000",
+        "train.max_updates=2001",
+        "train.batch.size=64",
+        "train.validation={every: 250, patience: null}",
+        "train.checkpoint={every: 100, keep_best: 2}",
+    ]
+    output = tmp_path / "peaks.json"
+    command = [sys.executable, "-c", MEASURED, str(output), *train_arguments(project, tmp_path / "run", *settings)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    early, late = json.loads(output.read_text(encoding="utf-8")).values()
+    print(f"peak {early / 1024:.1f} MiB after 300 updates, {late / 1024:.1f} MiB after 2,000")
+    assert late < 1.05 * early

@@ -1,0 +1,158 @@
+import hashlib
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import assert_same_tensors
+
+from nmt.errors import CheckpointError
+from nmt.training.checkpoint import Checkpoint, newest_checkpoint, tidy_checkpoints, write_checkpoint
+
+
+def checkpoint_of(update: int) -> Checkpoint:
+    tensors = {"weights": torch.full((3, 2), float(update)), "state": torch.tensor([update], dtype=torch.uint8)}
+    return Checkpoint({**tensors, "step": torch.tensor(0.5), "none": torch.zeros(0)}, {"progress": update, "ü": [None]})
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Checkpoints of updates 1, 2 and 3."""
+    for update in (1, 2, 3):
+        write_checkpoint(tmp_path, update, checkpoint_of(update), keep=9)
+    return tmp_path
+
+
+def names(run: Path) -> list[str]:
+    return sorted(path.name for path in (run / "checkpoints").iterdir())
+
+
+def tensors_of(run: Path, update: int) -> Path:
+    return run / f"checkpoints/update-{update:09d}.safetensors"
+
+
+def newest(run: Path) -> tuple[int, list[str]]:
+    said: list[str] = []
+    found = newest_checkpoint(run, said.append)
+    assert found is not None
+    return found.facts["progress"], said
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    written = checkpoint_of(7)
+    write_checkpoint(tmp_path, 7, written, keep=1)
+    found = newest_checkpoint(tmp_path, pytest.fail)
+    assert found is not None
+    assert_same_tensors(dict(found.tensors), dict(written.tensors))
+    assert found.facts == {"format_version": 1, **written.facts}
+    assert names(tmp_path) == ["update-000000007.safetensors", "update-000000007.safetensors.sha256"]
+
+
+def test_the_checksum_is_one_that_other_tools_check(run: Path) -> None:
+    expected = hashlib.sha256(tensors_of(run, 3).read_bytes()).hexdigest()
+    checksum = run / "checkpoints/update-000000003.safetensors.sha256"
+    assert checksum.read_text() == f"{expected}  update-000000003.safetensors\n"
+    subprocess.run(["sha256sum", "--check", checksum.name], cwd=checksum.parent, check=True, stdout=subprocess.DEVNULL)
+
+
+def test_files_can_be_read_by_others(run: Path) -> None:
+    assert {path.stat().st_mode & 0o777 for path in (run / "checkpoints").iterdir()} == {
+        (run / "checkpoints").stat().st_mode & 0o666
+    }
+
+
+def test_no_checkpoint_was_ever_made(tmp_path: Path) -> None:
+    assert newest_checkpoint(tmp_path, pytest.fail) is None
+
+
+@pytest.mark.parametrize(("keep", "left"), [(1, [9]), (2, [3, 9]), (4, [1, 2, 3, 9])])
+def test_the_newest_stay(run: Path, keep: int, left: list[int]) -> None:
+    write_checkpoint(run, 9, checkpoint_of(9), keep)
+    assert [name for name in names(run) if name.endswith(".sha256")] == [
+        f"update-{update:09d}.safetensors.sha256" for update in left
+    ]
+    assert len(names(run)) == 2 * len(left)
+
+
+def flip(path: Path, place: int = -1) -> None:
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "flipped header", "empty", "gone", "checksum"])
+def test_a_damaged_checkpoint_is_passed_over_and_said(run: Path, damage: str) -> None:
+    path = tensors_of(run, 3)
+    match damage:
+        case "truncated":
+            path.write_bytes(path.read_bytes()[:-5])
+        case "flipped":
+            flip(path)
+        case "flipped header":
+            flip(path, 30)
+        case "empty":
+            path.write_bytes(b"")
+        case "gone":
+            path.unlink()
+        case "checksum":
+            flip(path.with_name(path.name + ".sha256"), 0)
+    update, (line,) = newest(run)
+    assert update == 2
+    assert line.startswith(f"{path}: damaged (")
+    assert line.endswith("passing over it to the one before")
+    tidy_checkpoints(run, update)
+    assert len(names(run)) == 4
+    assert newest(run) == (2, [])
+
+
+def test_damaged_ones_that_are_newer_do_not_survive_pruning(run: Path) -> None:
+    flip(tensors_of(run, 2))
+    flip(tensors_of(run, 3))
+    tidy_checkpoints(run, 1)
+    write_checkpoint(run, 2, checkpoint_of(2), keep=2)
+    assert newest(run) == (2, [])
+    assert {name.split(".")[0] for name in names(run)} == {"update-000000001", "update-000000002"}
+
+
+def test_without_its_checksum_it_was_never_finished(run: Path) -> None:
+    (run / "checkpoints/update-000000003.safetensors.sha256").unlink()
+    assert newest(run) == (2, [])
+    tidy_checkpoints(run, 2)
+    assert len(names(run)) == 4
+
+
+def test_what_a_killed_process_left_is_tidied_up_and_nothing_else(run: Path) -> None:
+    folder = run / "checkpoints"
+    for name in ("update-000000004.safetensors.partial", "update-000000003.safetensors.sha256.partial"):
+        (folder / name).write_bytes(b"half")
+    for name in ("notes.txt", "update-of-mine.safetensors"):
+        (folder / name).touch()
+    before = names(run)
+    assert newest(run) == (3, [])
+    tidy_checkpoints(run, 3)
+    assert names(run) == [name for name in before if not name.endswith(".partial")]
+
+
+def test_all_damaged(run: Path) -> None:
+    for update in (1, 2, 3):
+        flip(tensors_of(run, update))
+    said: list[str] = []
+    with pytest.raises(CheckpointError, match="no checkpoint is whole; start anew with --overwrite"):
+        newest_checkpoint(run, said.append)
+    assert len(said) == 3
+
+
+def test_another_format_is_named(tmp_path: Path) -> None:
+    made = checkpoint_of(1)
+    write_checkpoint(tmp_path, 1, Checkpoint(made.tensors, {**made.facts, "format_version": 99}), keep=1)
+    said: list[str] = []
+    with pytest.raises(CheckpointError):
+        newest_checkpoint(tmp_path, said.append)
+    assert "checkpoint format 99, this version reads 1" in said[0]
+
+
+def test_nothing_is_pickled(run: Path) -> None:
+    content = tensors_of(run, 3).read_bytes()
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    assert json.loads(header["__metadata__"]["nmt"])["progress"] == 3

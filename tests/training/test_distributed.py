@@ -1,0 +1,296 @@
+"""Training by several processes, between CPUs."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import (
+    UPDATES,
+    Project,
+    assert_same_run,
+    call,
+    read_metrics,
+    read_tensors,
+    train_arguments,
+)
+from safetensors.torch import load_file
+
+from nmt.training.distributed import ALONE, Workers, launch, restarted
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+# Nothing that is drawn at random in a process of its own.
+PLAIN = ["model.dropout=0", "train.teacher_forcing.ratio=1"]
+
+pytestmark = pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="needs gloo")
+
+
+def run_two(arguments: Sequence[str], *options: str) -> "subprocess.CompletedProcess[str]":
+    command = [*TORCHRUN, *options, "-m", "nmt", *arguments]
+    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=300)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("number", [0, 1, 2, 5, 12])
+def test_parts_are_complete_and_do_not_overlap(size: int, number: int) -> None:
+    indices = np.random.default_rng(0).permutation(number)
+    parts = [Workers(rank, size).part(indices) for rank in range(size)]
+    assert sorted(np.concatenate(parts).tolist()) == list(range(number))
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_one_process_alone() -> None:
+    assert ALONE.is_first
+    assert ALONE.tell({"a": 1}) == {"a": 1}
+    assert ALONE.ask_first(lambda: 3) == 3
+    assert ALONE.agree(7, 2) == 2
+    assert ALONE.total(torch.tensor(3.0)) == 3
+    assert [tensor.tolist() for tensor in ALONE.collect(torch.tensor([1, 2]))] == [[1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("variables", "again", "name"),
+    [
+        ({}, False, None),
+        ({"TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_RUN_ID": "a"}, False, "a"),
+        ({"TORCHELASTIC_RESTART_COUNT": "2", "TORCHELASTIC_RUN_ID": "none"}, True, f"process {os.getppid()}"),
+    ],
+)
+def test_what_torchrun_says(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], again: bool, name: str | None
+) -> None:
+    for variable in ("TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_RUN_ID"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    assert (restarted(), launch()) == (again, name)
+
+
+def test_a_restart_touches_no_run_of_another_launch(
+    random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first start was refused as there is a finished run; the second one must neither resume nor replace it."""
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "another")
+    before = (random_project.run / "run.json").read_bytes()
+    assert call(*train_arguments(random_project, random_project.run)) == 1
+    assert "holds an earlier result; add --overwrite" in capsys.readouterr().err
+    assert (random_project.run / "run.json").read_bytes() == before
+
+
+COLLECTIVES = """
+import json, sys
+from pathlib import Path
+import torch
+from nmt.errors import DataError, NmtError
+from nmt.training.distributed import AGREE_EVERY, join_workers
+
+def refuse():
+    raise DataError("somewhere: something")
+
+with join_workers(torch.device("cpu")) as workers:
+    rank = workers.rank
+    try:
+        workers.ask_first(refuse)
+        refused = None
+    except NmtError as error:
+        refused = str(error)
+    found = {
+        "size": workers.size,
+        "first": workers.is_first,
+        "told": workers.tell({"ü": [1.5, None], "long": "x" * 1000} if rank == 0 else None),
+        "asked": workers.ask_first(lambda: [True, rank]),
+        "refused": refused,
+        "total": float(workers.total(torch.tensor(float(rank + 1)))),
+        "collected": [part.tolist() for part in workers.collect(torch.tensor([rank, 7]))],
+        "bytes": [part.tolist() for part in workers.collect(torch.tensor([rank, 255], dtype=torch.uint8))],
+        "nothing": [part.tolist() for part in workers.collect(torch.zeros(0))],
+        "agreed": [workers.agree(AGREE_EVERY * n, 2 * rank * (n == 2)) for n in (1, 2, 3)],
+        "between": workers.agree(AGREE_EVERY + 1, 2),
+    }
+    Path(sys.argv[1], f"{rank}.json").write_text(json.dumps(found))
+"""
+
+
+def test_what_processes_tell_each_other(tmp_path: Path) -> None:
+    script = tmp_path / "collectives.py"
+    script.write_text(COLLECTIVES, encoding="utf-8")
+    done = subprocess.run([*TORCHRUN, str(script), str(tmp_path)], env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for rank in (0, 1):
+        assert json.loads((tmp_path / f"{rank}.json").read_text()) == {
+            "size": 2,
+            "first": rank == 0,
+            "told": {"ü": [1.5, None], "long": "x" * 1000},
+            "asked": [True, 0],
+            "refused": "somewhere: something",
+            "total": 3.0,
+            "collected": [[0, 7], [1, 7]],
+            "bytes": [[0, 255], [1, 255]],
+            "nothing": [[], []],
+            "agreed": [0, 2, 0],
+            "between": 0,
+        }
+
+
+def assert_close_runs(found: Path, expected: Path) -> None:
+    """The same training but for the rounding of sums."""
+    pairs = zip(read_metrics(found), read_metrics(expected), strict=True)
+    for entry, other in pairs:
+        assert entry.pop("kind") == other.pop("kind")
+        assert entry == pytest.approx(other, rel=2e-3)
+    tensors, others = read_tensors(found), read_tensors(expected)
+    names = [name for name in others if name.startswith("model.")]
+    for name in names:
+        torch.testing.assert_close(tensors[name], others[name], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        # 120 pairs are 17 batches of 7, the last with one pair, of which the second process has nothing.
+        ["train.batch={size: 7, accumulate: 2}", "train.checkpoint.every=5"],
+        pytest.param(["train.noise={}"], marks=pytest.mark.soak),
+        pytest.param(["train.batch={size: 40, unit: tokens}", "train.label_smoothing=0.1"], marks=pytest.mark.soak),
+        pytest.param(["train.optimizer={name: sgd, learning_rate: 0.5, momentum: 0.9}"], marks=pytest.mark.soak),
+        pytest.param(["train.batch.size=1", "train.max_updates=20"], marks=pytest.mark.soak),
+    ],
+    ids=["accumulated", "sentences", "tokens", "sgd", "single"],
+)
+def test_two_processes_are_as_one(random_project: Project, tmp_path: Path, settings: list[str]) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert call(*train_arguments(random_project, one, *PLAIN, *settings)) == 0
+    done = run_two(train_arguments(random_project, two, *PLAIN, *settings))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("run directory: ") == 1
+    assert "on 2 times cpu" in done.stderr
+    assert_close_runs(two, one)
+    position = json.loads((two / "run.json").read_text())
+    assert position["state"] == "finished"
+
+
+@contextlib.contextmanager
+def two_training(arguments: Sequence[str], *options: str) -> Iterator["subprocess.Popen[str]"]:
+    command = [*TORCHRUN, *options, "-m", "nmt", *arguments]
+    with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_for_update(run: Path, update: int) -> None:
+    deadline = time.time() + 120
+    while not (run / "metrics.jsonl").exists() or not any(e["update"] >= update for e in read_metrics(run)):
+        assert time.time() < deadline, "it never came so far"
+        time.sleep(0.02)
+
+
+def workers_of(process: "subprocess.Popen[str]") -> list[int]:
+    """Numbers of the processes that torchrun started."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [int(child) for child in children]
+
+
+LONGER = ["train.epochs=8"]  # 120 updates
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux")
+def test_stops_kills_and_restarts_of_two_processes(random_project: Project, tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    done = run_two(train_arguments(random_project, whole, *LONGER))
+    assert done.returncode == 0, done.stderr
+
+    stopped = tmp_path / "stopped"
+    with two_training(train_arguments(random_project, stopped, *LONGER)) as process:
+        wait_for_update(stopped, 20)
+        process.terminate()
+        _, err = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "nothing is lost; go on with: nmt train" in err
+    assert json.loads((stopped / "run.json").read_text())["state"] == "stopped"
+    done = run_two(train_arguments(random_project, stopped, *LONGER, "--resume"))
+    assert done.returncode == 0, done.stderr
+    assert_same_run(stopped, whole)
+
+    killed = tmp_path / "killed"
+    with two_training(train_arguments(random_project, killed, *LONGER), "--max-restarts", "1") as process:
+        wait_for_update(killed, 20)
+        os.kill(workers_of(process)[-1], signal.SIGKILL)
+        _, err = process.communicate(timeout=200)
+    assert process.returncode == 0, err
+    assert re.search(r"resumed at update \d+", err)
+    assert_same_run(killed, whole)
+
+
+@pytest.mark.soak
+def test_another_number_of_processes_says_so_and_works(
+    random_project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, run = tmp_path / "one", tmp_path / "run"
+    short, long = "train.epochs=1", "train.epochs=2"
+    assert call(*train_arguments(random_project, one, *PLAIN, "train.validation.every=15")) == 0
+    done = run_two(train_arguments(random_project, run, *PLAIN, "train.validation.every=15", short))
+    assert done.returncode == 0, done.stderr
+    capsys.readouterr()
+    assert call(*train_arguments(random_project, run, *PLAIN, "train.validation.every=15", long, "--resume")) == 0
+    assert "resumed by other processes or devices" in capsys.readouterr().err
+    assert json.loads((run / "run.json").read_text())["updates"] == UPDATES
+    found, expected = (load_file(path / "best/model.safetensors") for path in (run, one))
+    for name, tensor in expected.items():
+        torch.testing.assert_close(found[name], tensor, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.soak
+def test_what_is_refused_is_said_without_a_traceback_of_ours(random_project: Project) -> None:
+    done = run_two(train_arguments(random_project, random_project.run))
+    assert done.returncode == 1
+    assert "nmt: error: " in done.stderr
+    assert "holds an earlier result; add --overwrite" in done.stderr
+    assert "/nmt/workflow/train.py" not in done.stderr
+
+
+# One for each class of work, and whatever could leave a weight without a gradient.
+MECHANISMS = {
+    "fixed context": ["model.attention.score=none"],
+    "bahdanau": ["model.decoder.order=bahdanau", "model.attention.score=additive"],
+    "input feeding": ["model.decoder.input_feeding=true"],
+    "local": ["model.attention.window={name: local_p, radius: 2}"],
+    "hard": ["model.attention.window.name=hard"],
+    "coverage": ["model.attention={score: additive, past: {name: coverage, loss_weight: 0.1}}"],
+    "location": ["model.attention={score: additive, past: {name: location}}"],
+    "location score": ["model.attention={score: location, options: {max_length: 20}}"],
+    "heads": ["model.attention.heads=2"],
+    "tied": ["model.tying=target"],
+    "deep": [
+        "model.encoder={num_layers: 2, residual: true, layer_norm: cell}",
+        "model.decoder={num_layers: 2, residual: true, layer_norm: layers}",
+    ],
+    "zeros": ["model.decoder.initial_state=zeros"],
+    "backward": ["model.decoder.initial_state=backward"],
+    "one direction": ["model.encoder.bidirectional=false"],
+}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_mechanism_is_trained_by_two_processes(random_project: Project, tmp_path: Path, name: str) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    # Adam would make a step of any gradient, even of one that is but rounding.
+    settings = [*PLAIN, *MECHANISMS[name], "train.optimizer={name: sgd, learning_rate: 0.5}", "train.max_updates=7"]
+    assert call(*train_arguments(random_project, one, *settings)) == 0
+    done = run_two(train_arguments(random_project, two, *settings))
+    assert done.returncode == 0, done.stderr
+    if name != "hard":  # whose positions are drawn
+        assert_close_runs(two, one)

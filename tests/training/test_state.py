@@ -1,0 +1,109 @@
+import copy
+import random
+
+import numpy as np
+import pytest
+import torch
+from conftest import assert_same_tensors
+
+from nmt.config import Config, ModelSection, OptimizerSection, ScheduleSection, TrainSection
+from nmt.dataset import EncodedPairs, Sequences
+from nmt.model.seq2seq import build_model
+from nmt.training.checkpoint import Checkpoint
+from nmt.training.loop import Event, Reported, Skipped, Updated, start, train
+from nmt.training.state import TrainState, capture, restore
+
+PAIRS = EncodedPairs(*(Sequences.pack([[4 + (i + j) % 5 for j in range(1 + i % 4)] for i in range(20)]),) * 2)
+MODEL = {"embedding_size": 4, "dropout": 0.3, "encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 4}}
+
+
+def make_config(**options: object) -> Config:
+    return Config(model=ModelSection(**MODEL), train=TrainSection(batch={"size": 4}, log_every=3, **options))
+
+
+def make_state(config: Config, seed: int = 0) -> TrainState:
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed)
+    return start(build_model(config.model, 10, 10), PAIRS, config.train)
+
+
+def take(state: TrainState) -> Checkpoint:
+    """A checkpoint that stays as it is when training goes on."""
+    taken = capture(state)
+    return Checkpoint({name: tensor.clone() for name, tensor in taken.tensors.items()}, copy.deepcopy(taken.facts))
+
+
+def until(state: TrainState, config: Config, update: int) -> list[Event]:
+    """Train until an update is over."""
+    events: list[Event] = []
+    for event in train(state, PAIRS, config, lambda: {"bleu": state.progress.update % 3}):
+        events.append(event)
+        if isinstance(event, Updated) and event.update == update:
+            break
+    return [event for event in events if isinstance(event, Reported | Skipped)]
+
+
+def told(events: list[Event]) -> list[dict[str, object]]:
+    return [{key: value for key, value in vars(event).items() if key != "tokens_per_second"} for event in events]
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "sgd"])
+@pytest.mark.parametrize("schedule", ["plateau", "cosine"])
+def test_what_is_restored_goes_on_as_if_it_had_never_stopped(name: str, schedule: str) -> None:
+    config = make_config(
+        optimizer=OptimizerSection(name=name, learning_rate=0.1, momentum=0.9), schedule=ScheduleSection(name=schedule)
+    )
+    state = make_state(config)
+    until(state, config, 8)  # in the second epoch, with two updates since the last report
+    taken = take(state)
+    expected = told(until(state, config, 17))
+    draws = torch.rand(3), random.random(), np.random.rand()
+    end = take(state)
+    other = make_state(config, seed=5)
+    assert restore(other, taken)
+    assert told(until(other, config, 17)) == expected
+    assert torch.equal(torch.rand(3), draws[0])
+    assert (random.random(), np.random.rand()) == draws[1:]
+    found = take(other)
+    skip = {key for key in end.tensors if key.startswith("random")}  # drawn from above
+    assert_same_tensors(*({key: c.tensors[key] for key in c.tensors if key not in skip} for c in (found, end)))
+    assert found.facts["progress"] | {"seconds": 0} == end.facts["progress"] | {"seconds": 0}
+    assert found.facts["rate"] == end.facts["rate"]
+
+
+def test_a_checkpoint_between_a_skipped_update_and_its_report() -> None:
+    config = make_config()
+
+    def poison(state: TrainState) -> None:
+        # The gradient of every update from the seventh on is not finite, up to the eighth.
+        def hook(gradient: torch.Tensor) -> torch.Tensor:
+            return gradient * (float("nan") if state.progress.update in (6, 7) else 1)
+
+        state.model.decoder.output.weight.register_hook(hook)
+
+    state = make_state(config)
+    poison(state)
+    until(state, config, 7)
+    taken = take(state)
+    assert taken.tensors["meter.skipped.0"].tolist() == [1]
+    expected = told(until(state, config, 12))
+    assert [entry["update"] for entry in expected if "pairs" in entry] == [7, 8]
+    other = make_state(config, seed=5)
+    poison(other)
+    assert restore(other, taken)
+    assert told(until(other, config, 12)) == expected
+    assert_same_tensors(dict(take(other).tensors), dict(take(state).tensors))
+
+
+def test_another_number_of_processes_is_told() -> None:
+    config = make_config()
+    state = make_state(config)
+    until(state, config, 4)
+    taken = take(state)
+    taken.facts["workers"] = 2  # type: ignore[index]
+    other = make_state(config, seed=5)
+    assert not restore(other, taken)
+    for found, expected in zip(other.model.parameters(), state.model.parameters(), strict=True):
+        assert torch.equal(found, expected)
+    assert other.progress == state.progress

@@ -1,0 +1,349 @@
+"""A resumed run is the uninterrupted run; whoever changes something is told.
+
+Some tests stand for faults that other toolkits had; their docstrings name them.
+"""
+
+import json
+import random
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from conftest import (
+    UPDATES,
+    Cli,
+    Outcome,
+    Project,
+    assert_same_run,
+    assert_same_tensors,
+    call,
+    read_metrics,
+    read_tensors,
+    signal_at,
+    train_arguments,
+)
+from test_faults import errors, tree
+
+from nmt.files import read_json
+
+
+@pytest.fixture(autouse=True)
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Learning curves take most of the time of such short runs."""
+    monkeypatch.setattr("nmt.workflow.train.draw_learning_curve", lambda run: None)
+
+
+@pytest.fixture
+def stopped(random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run that was stopped at update 17, in its second epoch."""
+    run = tmp_path / "run"
+    stop(random_project, run, 17, monkeypatch)
+    return run
+
+
+def stop(project: Project, run: Path, update: int, monkeypatch: pytest.MonkeyPatch, *more: str) -> None:
+    with monkeypatch.context() as patched:
+        signal_at(patched, update)
+        assert call(*train_arguments(project, run, *more)) == 75
+
+
+def damage(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def said(found: Outcome, run: Path) -> list[str]:
+    """What was said of the run itself."""
+    return [line.removeprefix(f"{run}: ") for line in found.err.splitlines() if line.startswith(f"{run}: ")]
+
+
+def test_a_run_of_many_stops(random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Continued training differs, and metrics lose a line at each stop (joeynmt#125, OpenNMT-py#2006, sockeye#859)."""
+    run = tmp_path / "run"
+    updates = sorted(random.sample(range(1, UPDATES), 6))
+    print(f"stopped at {updates}")
+    for number, update in enumerate(updates):
+        stop(random_project, run, update, monkeypatch, *["--resume"] * (number > 0))
+    assert call(*train_arguments(random_project, run, "--resume")) == 0
+    assert_same_run(run, random_project.run)
+
+
+def test_patience_is_kept(random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that stops by patience stops at the same update when it was resumed in between (joeynmt#125)."""
+    settings = [
+        "train.optimizer={name: sgd, learning_rate: 1.0e-12}",
+        "train.validation={every: 3, metric: bleu, patience: 4}",
+    ]
+    whole, run = tmp_path / "whole", tmp_path / "run"
+    assert call(*train_arguments(random_project, whole, *settings)) == 0
+    ended = read_json(whole / "run.json")["updates"]
+    assert ended == 15  # four validations after the first, which is the best
+    stop(random_project, run, 11, monkeypatch, *settings)
+    assert call(*train_arguments(random_project, run, *settings, "--resume")) == 0
+    assert_same_run(run, whole)
+
+
+def test_the_epoch_is_kept_in_another_place(stopped: Path, random_project: Project, tmp_path: Path, cli: Cli) -> None:
+    """The count of epochs is lost when a run goes on elsewhere (joeynmt#172)."""
+    there = tmp_path / "elsewhere"
+    shutil.copytree(stopped, there / "copy")
+    shutil.copytree(random_project.data, there / "their data")
+    shutil.rmtree(stopped)
+    command = ["--config", there / "copy/config.yaml", "--data", there / "their data", "--output", there / "copy"]
+    found = cli("train", *command, "--resume")
+    assert found.code == 0, found.err
+    assert "resumed at update 17, epoch 2" in said(found, there / "copy")
+    assert_same_run(there / "copy", random_project.run)
+
+
+def test_checkpoints_are_made_while_validation_does_not_improve(
+    random_project: Project, tmp_path: Path, cli: Cli
+) -> None:
+    """No checkpoint is saved until validation improves (joeynmt#128)."""
+    run = tmp_path / "run"
+    settings = ["train.optimizer={name: sgd, learning_rate: 1.0e-12}", "train.checkpoint.keep_last=99"]
+    assert cli(*train_arguments(random_project, run, *settings, "train.validation.metric=bleu")).code == 0
+    assert read_json(run / "run.json")["best_update"] == 7
+    assert len(list((run / "checkpoints").glob("*.sha256"))) == 5
+
+
+def test_a_finished_run_says_so_and_goes_on_with_more_epochs(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+    """A finished run quits without a word, or makes further checkpoints (OpenNMT-py#886, sockeye#859)."""
+    run, longer = tmp_path / "run", tmp_path / "longer"
+    shutil.copytree(random_project.run, run)
+    before = tree(run)
+    found = cli(*train_arguments(random_project, run, "--resume"))
+    assert found.code == 0
+    assert f"stopped at update {UPDATES}: all {UPDATES} updates are made; to go on, raise train.epochs" in found.err
+    after = tree(run)
+    name = str(run / "run.json")
+    clock = ("time", "total_seconds")
+    states = [{k: v for k, v in json.loads(t.pop(name)).items() if k not in clock} for t in (before, after)]
+    assert states[0] == states[1]
+    assert after == before
+    found = cli(*train_arguments(random_project, run, "--resume", "train.epochs=4", "train.validation.every=15"))
+    assert found.code == 0
+    assert any("changed since the checkpoint: train.epochs (2 there, 4 here)" in line for line in said(found, run))
+    assert read_json(run / "run.json")["updates"] == 2 * UPDATES
+    more = ["train.validation.every=15", "train.checkpoint.every=15", "train.log_every=5"]
+    runs = tmp_path / "short", longer
+    for place, epochs in zip(runs, (2, 4), strict=True):
+        assert call(*train_arguments(random_project, place, *more, f"train.epochs={epochs}")) == 0
+    assert call(*train_arguments(random_project, runs[0], *more, "train.epochs=4", "--resume")) == 0
+    assert_same_run(*runs)
+
+
+def test_a_damaged_checkpoint_is_passed_over(stopped: Path, random_project: Project, cli: Cli) -> None:
+    newest = stopped / "checkpoints/update-000000017.safetensors"
+    damage(newest)
+    found = cli(*train_arguments(random_project, stopped, "--resume"))
+    assert found.code == 0
+    assert found.err.count(f"{newest}: damaged") == 1
+    assert "resumed at update 12, epoch 1" in said(found, stopped)
+    assert_same_run(stopped, random_project.run)
+    assert not newest.exists()
+
+
+def test_all_checkpoints_damaged(stopped: Path, random_project: Project, cli: Cli) -> None:
+    for path in (stopped / "checkpoints").glob("*.safetensors"):
+        damage(path)
+    before = tree(stopped)
+    found = cli(*train_arguments(random_project, stopped, "--resume"))
+    assert found.code == 1
+    (line,) = errors(found.err)
+    assert line.endswith("checkpoints: no checkpoint is whole; start anew with --overwrite")
+    assert tree(stopped) == before
+
+
+def test_a_run_without_a_checkpoint_begins_at_the_beginning(stopped: Path, random_project: Project, cli: Cli) -> None:
+    shutil.rmtree(stopped / "checkpoints")
+    found = cli(*train_arguments(random_project, stopped))
+    assert errors(found.err) == [
+        f"nmt: error: {stopped}: holds an unfinished run; it has no checkpoint; replace it with --overwrite"
+    ]
+    found = cli(*train_arguments(random_project, stopped, "--resume"))
+    assert found.code == 0
+    assert "there is no checkpoint yet; beginning at the beginning" in said(found, stopped)
+    assert_same_run(stopped, random_project.run)
+
+
+def test_a_finished_run_without_a_checkpoint_is_not_replaced(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(random_project.run, run)
+    shutil.rmtree(run / "checkpoints")
+    before = tree(run)
+    found = cli(*train_arguments(random_project, run, "--resume"))
+    assert found.code == 1
+    assert "is finished and has no checkpoint to go on from" in errors(found.err)[0]
+    assert tree(run) == before
+
+
+def test_there_is_nothing_to_resume(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+    found = cli(*train_arguments(random_project, tmp_path / "none", "--resume"))
+    assert found.code == 1
+    assert "none: holds no run to resume; leave out --resume" in errors(found.err)[0]
+    assert not (tmp_path / "none").exists()
+    found = cli(*train_arguments(random_project, random_project.run, "--resume", "--overwrite"))
+    assert found.code == 1
+    assert "give one of them" in errors(found.err)[0]
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff"])
+def test_a_damaged_state_file_keeps_nobody_from_going_on(
+    stopped: Path, random_project: Project, cli: Cli, content: bytes
+) -> None:
+    (stopped / "run.json").write_bytes(content)
+    assert cli(*train_arguments(random_project, stopped)).code == 1
+    assert cli(*train_arguments(random_project, stopped, "--resume")).code == 0
+    assert_same_run(stopped, random_project.run)
+
+
+def test_a_log_that_lost_lines_is_said(stopped: Path, random_project: Project, cli: Cli) -> None:
+    (stopped / "metrics.jsonl").write_text("")
+    found = cli(*train_arguments(random_project, stopped, "--resume"))
+    assert found.code == 0
+    assert f"{stopped / 'metrics.jsonl'}: is shorter than it was at the checkpoint; some lines are lost" in found.err
+
+
+def test_what_a_kill_left_between_best_models_is_tidied_up(stopped: Path, random_project: Project) -> None:
+    """A kill between two renames, one in a write, and models of updates that will be made again."""
+    (stopped / "best").rename(stopped / ".best.earlier")
+    (stopped / ".best.partial-12345").mkdir()
+    (stopped / ".run.json.partial-12345").write_text("{")
+    for update in (14, 21, 28):
+        shutil.copytree(random_project.run / "best", stopped / f"models/update-{update:09d}")
+    (stopped / "models/.update-000000028.partial-12345").mkdir()
+    assert call(*train_arguments(random_project, stopped, "--resume", "train.checkpoint.keep_best=2")) == 0
+    assert len(list((stopped / "models").iterdir())) == 2
+    assert not list(stopped.rglob(".*"))
+
+
+def test_weights_that_it_began_from_are_not_needed_again(
+    random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, first, whole = tmp_path / "run", tmp_path / "first", tmp_path / "whole"
+    shutil.copytree(random_project.run / "best", first)
+    settings = [f"train.init_from={first}"]
+    assert call(*train_arguments(random_project, whole, *settings)) == 0
+    stop(random_project, run, 9, monkeypatch, *settings)
+    shutil.rmtree(first)
+    assert call(*train_arguments(random_project, run, *settings, "--resume")) == 0
+    assert_same_run(run, whole)
+
+
+def test_keys_without_which_a_checkpoint_means_nothing(stopped: Path, random_project: Project, cli: Cli) -> None:
+    before = tree(stopped)
+    changes = {
+        "model.decoder.hidden_size": 16,
+        "train.seed": 9,
+        "train.batch.size": 16,
+        "train.optimizer.name": "sgd",
+        "train.log_every": 2,
+    }
+    settings = [f"{key}={value}" for key, value in changes.items()]
+    found = cli(*train_arguments(random_project, stopped, "--resume", *settings))
+    assert found.code == 1
+    (line,) = errors(found.err)
+    assert line.startswith(f"nmt: error: {stopped}: cannot be resumed with another ")
+    for key, value in changes.items():
+        assert (f"{key} (" in line and f"{value!r} here)" in line) == (key != "train.log_every")
+    assert "train.init_from" in line
+    assert tree(stopped) == before
+
+
+def test_keys_that_steer_the_rest_are_said(stopped: Path, random_project: Project, cli: Cli) -> None:
+    settings = ["train.optimizer.learning_rate=0.001", "model.dropout=0.1", "train.teacher_forcing.ratio=1"]
+    found = cli(*train_arguments(random_project, stopped, "--resume", *settings))
+    assert found.code == 0
+    assert any(
+        line.startswith("changed since the checkpoint: ")
+        and "train.optimizer.learning_rate (0.01 there, 0.001 here)" in line
+        and "model.dropout (0.3 there, 0.1 here)" in line
+        for line in said(found, stopped)
+    )
+    assert "from here on this is not the run that it would have been without the change" in said(found, stopped)
+    rates = [entry["learning_rate"] for entry in read_metrics(stopped) if entry["kind"] == "train"]
+    assert rates[0] == 0.01
+    assert rates[-1] <= 0.001
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["train.checkpoint={every: 4, keep_last: 1}", "train.max_skipped=1", "train.threads=1", "decode.beam_size=2"],
+        ["train.validation.patience=99", "train.device=auto", "name=other"],
+    ],
+)
+def test_keys_that_do_no_harm(stopped: Path, random_project: Project, cli: Cli, settings: list[str]) -> None:
+    found = cli(*train_arguments(random_project, stopped, "--resume", *settings))
+    assert found.code == 0
+    assert "not the run" not in found.err
+    assert read_metrics(stopped) == read_metrics(random_project.run)
+    assert_same_tensors(read_tensors(stopped), read_tensors(random_project.run))
+
+
+def test_more_epochs_of_a_cosine_are_another_run(
+    random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    stop(random_project, run, 5, monkeypatch, "train.schedule.name=cosine")
+    found = cli(*train_arguments(random_project, run, "--resume", "train.schedule.name=cosine", "train.epochs=3"))
+    assert found.code == 0
+    assert "from here on this is not the run that it would have been without the change" in said(found, run)
+
+
+def test_other_data_is_refused_by_file(stopped: Path, random_project: Project, tmp_path: Path, cli: Cli) -> None:
+    other = tmp_path / "other"
+    assert cli("preprocess", "--config", random_project.config, "-o", other, "--set", "data.split.seed=5").code == 0
+    before = tree(stopped)
+    found = cli(*train_arguments(Project(tmp_path, random_project.config, other, stopped), stopped, "--resume"))
+    assert found.code == 1
+    (line,) = errors(found.err)
+    assert line.startswith(f"nmt: error: {stopped}: the data has changed since the checkpoint: ")
+    assert "train.src.ids.npy" in line
+    assert "valid.jsonl" in line
+    assert tree(stopped) == before
+
+
+def test_the_same_data_made_again_is_the_same(stopped: Path, random_project: Project, tmp_path: Path, cli: Cli) -> None:
+    again = tmp_path / "again"
+    assert cli("preprocess", "--config", random_project.config, "-o", again).code == 0
+    assert (
+        cli(*train_arguments(Project(tmp_path, random_project.config, again, stopped), stopped, "--resume")).code == 0
+    )
+    assert_same_run(stopped, random_project.run)
+
+
+def test_another_environment_is_said(
+    stopped: Path, random_project: Project, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nmt.workflow import train
+
+    here = train.describe_environment
+
+    def elsewhere(device: object) -> dict[str, object]:
+        return {**here(device), "torch": "99.0", "threads": 64}  # type: ignore[arg-type]
+
+    monkeypatch.setattr(train, "describe_environment", elsewhere)
+    found = cli(*train_arguments(random_project, stopped, "--resume"))
+    assert found.code == 0
+    (line,) = (line for line in said(found, stopped) if line.startswith("another environment: "))
+    assert "torch (" in line
+    assert "'99.0' here)" in line
+    assert "threads (" in line
+    assert line.endswith("results will be close, but not bit for bit the same")
+    assert read_json(stopped / "environment.json")["threads"] == 64
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs POSIX")
+def test_a_run_that_was_asked_for_a_checkpoint_is_the_same(
+    random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    signal_at(monkeypatch, 28, signal.SIGUSR1)
+    assert call(*train_arguments(random_project, run)) == 0
+    names = sorted(path.name[7:16] for path in (run / "checkpoints").glob("*.sha256"))
+    assert names == ["000000028", "000000030"]
+    assert_same_run(run, random_project.run)

@@ -1,0 +1,112 @@
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Cli, Project
+
+from nmt.errors import DataError
+from nmt.files import locked
+from nmt.workflow.runs import describe_runs, read_state, write_state
+
+FACTS = {
+    "updates": 1234,
+    "total_updates": 5678,
+    "epochs": 3,
+    "metric": "bleu",
+    "best": 26.708,
+    "best_update": 1000,
+    "training_seconds": 3723.4,
+}
+
+
+def write(folder: Path, name: str, state: str, age: float, **facts: object) -> Path:
+    """A run whose state was written so many seconds ago."""
+    run = folder / name
+    run.mkdir()
+    write_state(run, state, **{**FACTS, **facts})
+    then = time.time() - age
+    os.utime(run / "run.json", (then, then))
+    return run
+
+
+def rows(text: str) -> list[list[str]]:
+    """Cells of a table whose columns lie two blanks apart or more."""
+    return [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in text.splitlines()]
+
+
+def test_runs_in_all_states(tmp_path: Path) -> None:
+    write(tmp_path, "done", "finished", 50)
+    write(tmp_path, "halted", "stopped", 40, best=None, best_update=0)
+    write(tmp_path, "failed", "broken", 30, reason="disk")
+    write(tmp_path, "killed", "running", 20)
+    write(tmp_path, "alive", "running", 10)
+    damaged = write(tmp_path, "damaged", "finished", 0)
+    (damaged / "run.json").write_text('{"state": "fin')
+    (tmp_path / "no run").mkdir()
+    (tmp_path / ".hidden").mkdir()
+    write_state(tmp_path / ".hidden", "finished", **FACTS)
+    with locked(tmp_path / "alive"):
+        header, *found = rows(describe_runs(tmp_path))
+    assert header == ["run", "state", "updates", "epoch", "best", "at", "training", "last change"]
+    counted = ["1,234 of 5,678", "3"]
+    best = ["bleu 26.71", "1,000", "1:02:03"]
+    assert [row[:-1] for row in found[:-1]] == [
+        ["done", "finished", *counted, *best],
+        ["halted", "stopped", *counted, "-", "-", "1:02:03"],
+        ["failed", "broken", *counted, *best],
+        ["killed", "broken", *counted, *best],
+        ["alive", "running", *counted, *best],
+    ]
+    assert found[-1] == ["damaged", "broken", *["-"] * 6]
+    assert all(row[-1].startswith(time.strftime("%Y-")) for row in found[:-1])
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{}", b'{"state": 5}', b"\xff", b'{"state": "finished", "updates": 3}']
+)
+def test_a_damaged_state_is_one_row(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/run.json").write_bytes(content)
+    assert rows(describe_runs(tmp_path))[1] == ["run", "broken", *["-"] * 6]
+
+
+def test_columns_are_aligned(tmp_path: Path) -> None:
+    write(tmp_path, "a", "finished", 1)
+    write(tmp_path, "a much longer name", "stopped", 0, updates=9)
+    lines = describe_runs(tmp_path).splitlines()
+    assert len({line.index(word) for line, word in zip(lines, ("state", "finished", "stopped"), strict=True)}) == 1
+
+
+def test_no_runs(tmp_path: Path, cli: Cli) -> None:
+    with pytest.raises(DataError, match="holds no runs"):
+        describe_runs(tmp_path)
+    found = cli("runs", tmp_path / "nowhere")
+    assert found.code == 1
+    assert (
+        found.err
+        == f"nmt: error: {tmp_path}/nowhere: does not exist; train first, or name the folder that holds them\n"
+    )
+
+
+def test_listing_leaves_no_trace_and_takes_no_lock(tmp_path: Path) -> None:
+    write(tmp_path, "alive", "running", 0)
+    with locked(tmp_path / "alive"):
+        before = sorted(tmp_path.rglob("*"))
+        for _ in range(3):
+            assert "running" in describe_runs(tmp_path)
+        assert sorted(tmp_path.rglob("*")) == before
+    assert "broken" in describe_runs(tmp_path)
+    with locked(tmp_path / "alive"):
+        pass
+
+
+def test_the_command_lists_a_real_run(random_project: Project, cli: Cli) -> None:
+    found = cli("runs", random_project.root)
+    assert (found.code, found.err) == (0, "")
+    (row,) = rows(found.out)[1:]
+    state = json.loads((random_project.run / "run.json").read_text(encoding="utf-8"))
+    assert row[:4] == ["run", "finished", "30 of 30", "2"]
+    assert row[4] == f"loss {state['best']:.2f}"
+    assert read_state(random_project.run) == "finished"

@@ -1,0 +1,294 @@
+"""Runs that are stopped, fail or go wrong: what they say and what they leave."""
+
+import contextlib
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import (
+    Cli,
+    Project,
+    assert_same_run,
+    assert_same_tensors,
+    call,
+    read_metrics,
+    read_tensors,
+    signal_at,
+    train_arguments,
+)
+from safetensors.torch import load_file
+from test_faults import errors, file_size_limit
+
+from nmt.config import CheckpointSection
+from nmt.workflow.requests import CHECKPOINT, NOTHING, STOP, Requests
+
+COMMAND = [sys.executable, "-m", "nmt"]
+LONG = ["train.epochs=100000", "train.validation.every=1000000", "train.checkpoint.every=null"]
+
+
+@pytest.fixture(autouse=True)
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Learning curves take most of the time of such short runs."""
+    monkeypatch.setattr("nmt.workflow.train.draw_learning_curve", lambda run: None)
+
+
+def state_of(run: Path) -> str:
+    return str(json.loads((run / "run.json").read_text(encoding="utf-8"))["state"])
+
+
+def checkpoints_of(run: Path) -> list[int]:
+    return sorted(int(path.name[7:16]) for path in (run / "checkpoints").glob("*.sha256"))
+
+
+def test_checkpoints_are_made_when_they_are_due(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+    run = tmp_path / "run"
+    found = cli(*train_arguments(random_project, run, "train.checkpoint.keep_last=99"))
+    assert found.code == 0
+    assert checkpoints_of(run) == [6, 12, 18, 24, 30]
+    assert checkpoints_of(random_project.run) == [24, 30]
+
+
+def test_how_often_checkpoints_are_made_changes_nothing(random_project: Project, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert call(*train_arguments(random_project, run, "train.checkpoint.every=1", "train.checkpoint.keep_last=1")) == 0
+    assert checkpoints_of(run) == [30]
+    assert_same_run(run, random_project.run)
+
+
+def test_a_checkpoint_is_made_when_the_clock_asks_for_one() -> None:
+    requests = Requests(CheckpointSection(every=None, minutes=1e-9))
+    time.sleep(1e-3)
+    assert requests.due(1) == CHECKPOINT
+    assert Requests(CheckpointSection(every=None, minutes=5)).due(1) == NOTHING
+    assert [Requests(CheckpointSection(every=3, minutes=None)).due(n) for n in (1, 2, 3)] == [0, 0, CHECKPOINT]
+
+
+@pytest.mark.parametrize("moment", ["before", "meanwhile"])
+def test_a_stop_is_not_lost_in_a_checkpoint(moment: str) -> None:
+    requests = Requests(CheckpointSection())
+    requests.ask(CHECKPOINT)
+    if moment == "before":
+        requests.ask(STOP)
+    assert requests.due(1) == (STOP if moment == "before" else CHECKPOINT)
+    if moment == "meanwhile":
+        requests.ask(STOP)
+    requests.done()
+    assert requests.due(2) == STOP
+
+
+def test_a_signal_while_a_checkpoint_is_written_stops_the_run(
+    random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nmt.training import checkpoint
+
+    original = checkpoint.save_file
+
+    def save(*arguments: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        original(*arguments)
+
+    monkeypatch.setattr(checkpoint, "save_file", save)
+    found = cli(*train_arguments(random_project, tmp_path / "run"))
+    assert found.code == 75
+    assert checkpoints_of(tmp_path / "run") == [6, 7]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_run_goes_on_as_if_it_had_not_been(
+    random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    run = tmp_path / "run"
+    with monkeypatch.context() as patched:
+        signal_at(patched, 17, number)
+        found = cli(*train_arguments(random_project, run))
+    assert found.code == 75
+    (line,) = (line for line in found.err.splitlines() if "go on with" in line)
+    assert line.startswith(f"{run}: stopped at update 17, nothing is lost; go on with: nmt train ")
+    assert (state_of(run), checkpoints_of(run)) == ("stopped", [12, 17])
+    assert not list(run.rglob(".*"))
+    again = cli(*train_arguments(random_project, run))
+    assert again.code == 1
+    assert errors(again.err) == [
+        f"nmt: error: {run}: holds an unfinished run; go on with: {line.split('go on with: ')[1]}; "
+        "or replace it with --overwrite"
+    ]
+    assert call(*line.split("go on with: nmt ")[1].split()) == 0
+    assert_same_run(run, random_project.run)
+
+
+@contextlib.contextmanager
+def training(project: Project, run: Path, *more: str) -> Iterator["subprocess.Popen[str]"]:
+    """A real process that has made some updates."""
+    command = [*COMMAND, *train_arguments(project, run, *LONG, *more)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            wait_for(lambda: (run / "metrics.jsonl").exists() and len(read_metrics(run)) > 2)
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline = time.time() + 60
+    while not condition():
+        assert time.time() < deadline, "it never came"
+        time.sleep(0.02)
+
+
+def test_signals_to_a_process(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+    """SIGUSR1 makes a checkpoint, meanwhile the folder is taken, SIGTERM stops."""
+    run = tmp_path / "run"
+    with training(random_project, run) as process:
+        process.send_signal(signal.SIGUSR1)
+        wait_for(lambda: (run / "checkpoints").exists() and checkpoints_of(run))
+        assert state_of(run) == "running"
+        for more in ([], ["--resume"], ["--overwrite"]):
+            found = cli(*train_arguments(random_project, run, *more))
+            assert found.code == 1
+            assert errors(found.err)[0].startswith(
+                f"nmt: error: {run}: in use by another command (process {process.pid})"
+            )
+        assert "  running  " in cli("runs", tmp_path).out
+        process.terminate()
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 75, err
+    assert "Traceback" not in err
+    assert "nothing is lost; go on with: nmt train" in err
+    assert state_of(run) == "stopped"
+    assert len(checkpoints_of(run)) == 2
+    assert not list(run.rglob(".*"))
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_second_interrupt_ends_it_at_once(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+    """The process hangs in an update, so that only the second one gets through."""
+    run = tmp_path / "run"
+    program = (
+        "import sys, time\n"
+        "from nmt.cli import main\n"
+        "from nmt.training import loop\n"
+        "original = loop.train_step\n"
+        "def step(*arguments):\n"
+        "    if arguments[4] == 9:\n"
+        "        print('hanging', file=sys.stderr, flush=True)\n"
+        "        while True:\n"
+        "            time.sleep(0.1)\n"
+        "    return original(*arguments)\n"
+        "loop.train_step = step\n"
+        "main()\n"
+    )
+    command = [sys.executable, "-c", program, *train_arguments(random_project, run)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        assert any(line == "hanging\n" for line in process.stderr)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "nmt: error: interrupted; what was finished before is still there"
+    assert (state_of(run), checkpoints_of(run)) == ("broken", [6])
+    assert call(*train_arguments(random_project, run, "--resume")) == 0
+    assert_same_run(run, random_project.run)
+
+
+def test_interrupts_that_a_shell_ignores_stay_ignored(
+    random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        signal_at(monkeypatch, 9, signal.SIGINT)
+        assert cli(*train_arguments(random_project, tmp_path / "run")).code == 0
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_disk_that_is_full_when_a_checkpoint_is_written(
+    random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    with monkeypatch.context() as patched:
+        signal_at(patched, 8)
+        assert cli(*train_arguments(random_project, run)).code == 75
+    size = (run / "checkpoints/update-000000008.safetensors").stat().st_size
+    with file_size_limit(size // 2):
+        found = cli(*train_arguments(random_project, run, "train.validation.every=1000", "--resume"))
+    assert found.code == 1
+    (line,) = errors(found.err)
+    assert line.startswith(f"nmt: error: {run}/checkpoints/update-000000012.safetensors: ")
+    assert line.endswith(("File too large", "is the disk full?"))
+    assert (state_of(run), checkpoints_of(run)) == ("broken", [6, 8])
+    assert len(list((run / "checkpoints").iterdir())) == 4
+    assert call(*train_arguments(random_project, run, "--resume")) == 0
+    assert_same_run(run, random_project.run)
+
+
+def test_updates_that_are_not_finite(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+    """A learning rate that no weight survives: one line ends the run, and the weights of its checkpoints are finite."""
+    run = tmp_path / "run"
+    settings = ["train.optimizer={name: sgd, learning_rate: 1.0e+37, clip_norm: null}", "train.max_skipped=3"]
+    found = cli(*train_arguments(random_project, run, *settings))
+    assert found.code == 1
+    (line,) = errors(found.err)
+    assert "loss or gradient not finite for 4 updates in a row" in line
+    assert "training pairs" in line
+    assert "train.optimizer.learning_rate" in line
+    entries = read_metrics(run)
+    skipped = [entry for entry in entries if entry["kind"] == "skipped"]
+    assert [entry["update"] for entry in skipped] == list(range(skipped[0]["update"], skipped[0]["update"] + 4))
+    assert all(len(entry["pairs"]) == 8 and entry["epoch"] == 1 for entry in skipped)
+    assert len({pair for entry in skipped for pair in entry["pairs"]}) == 32
+    assert f"update {skipped[-1]['update']}: " in line
+    assert all(math.isfinite(entry["loss"]) for entry in entries if "loss" in entry)
+    assert state_of(run) == "broken"
+    assert all(tensor.isfinite().all() for name, tensor in read_tensors(run).items() if name.startswith("model."))
+
+
+def test_a_run_that_loses_all_its_updates_draws_a_curve_all_the_same(tmp_path: Path) -> None:
+    from nmt.visualize.curves import draw_learning_curve
+
+    lines = [
+        {"kind": "train", "update": 4, "epoch": 1, "learning_rate": 1.0},
+        {"kind": "skipped", "update": 5, "epoch": 1, "pairs": [1]},
+        {"kind": "train", "update": 8, "epoch": 1, "loss": 2.0},
+        {"kind": "valid", "update": 8, "epoch": 1, "bleu": 1.0, "chrf": 2.0},
+    ]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    draw_learning_curve(tmp_path)
+    assert (tmp_path / "learning_curve.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("kept", [2, 3])
+def test_the_best_models_stay(random_project: Project, tmp_path: Path, kept: int) -> None:
+    run = tmp_path / "run"
+    assert call(*train_arguments(random_project, run, f"train.checkpoint.keep_best={kept}")) == 0
+    valid = [entry for entry in read_metrics(run) if entry["kind"] == "valid"]
+    assert len(valid) == 5
+    best = sorted(valid, key=lambda entry: entry["loss"])[:kept]
+    assert sorted(path.name for path in (run / "models").iterdir()) == sorted(
+        f"update-{entry['update']:09d}" for entry in best
+    )
+    for entry in best:
+        facts = json.loads((run / f"models/update-{entry['update']:09d}/model.json").read_text(encoding="utf-8"))
+        assert facts["update"] == entry["update"]
+        assert facts["scores"]["loss"] == pytest.approx(entry["loss"], abs=1e-6)
+    model = run / f"models/update-{best[0]['update']:09d}/model.safetensors"
+    assert_same_tensors(load_file(model), load_file(run / "best/model.safetensors"))
+
+
+def test_a_run_begins_from_the_weights_of_another(random_project: Project, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    settings = [f"train.init_from={random_project.run}", "train.optimizer.learning_rate=1.0e-12"]
+    assert call(*train_arguments(random_project, run, *settings)) == 0
+    found, expected = (load_file(path / "best/model.safetensors") for path in (run, random_project.run))
+    for name, tensor in expected.items():
+        torch.testing.assert_close(found[name], tensor, rtol=0, atol=1e-9)
