@@ -48,7 +48,7 @@ def test_three_kills(random_project: Project, tmp_path: Path) -> None:
         "update-000000006.safetensors.sha256",
         "update-000000012.safetensors.partial",
     ]
-    moment = random.randrange(8, 12)
+    moment = random.SystemRandom().randrange(8, 12)
     print(f"killed at update {6 + moment}")
     assert run_killed("nmt.training.loop.train_step", moment, resume)
     assert run_killed("nmt.model.storage.save_weights", 1, resume)
@@ -81,17 +81,21 @@ PLACES = {
     "settings",
     [
         [],
-        ["train.optimizer={name: sgd, learning_rate: 0.5, momentum: 0.9}", "train.batch.accumulate=2"],
+        [
+            "train.optimizer={name: sgd, learning_rate: 0.5, momentum: 0.9}",
+            "train.batch.accumulate=2",
+            "train.schedule.name=cosine",
+            "train.checkpoint.keep_last=1",
+        ],
         ["train.precision=bfloat16", "train.checkpoint.keep_best=2"],
-        ["train.schedule.name=cosine", "train.optimizer.name=adamw", "train.checkpoint.keep_last=1"],
     ],
-    ids=["adam", "sgd", "bfloat16", "adamw"],
+    ids=["adam", "sgd", "bfloat16"],
 )
 def test_twenty_kills(random_project: Project, tmp_path: Path, settings: list[str]) -> None:
     expected, run = tmp_path / "expected", tmp_path / "run"
     settings = [*settings, "train.epochs=10"]
     assert call(*train_arguments(random_project, expected, *settings)) == 0
-    seed = random.randrange(10**6)
+    seed = random.SystemRandom().randrange(10**6)  # training seeds the global generator
     print(f"seed {seed}")
     rng = random.Random(seed)
     kills, begun = 0, False

@@ -62,7 +62,7 @@ def said(found: Outcome, run: Path) -> list[str]:
 def test_a_run_of_many_stops(random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Continued training differs, and metrics lose a line at each stop (joeynmt#125, OpenNMT-py#2006, sockeye#859)."""
     run = tmp_path / "run"
-    updates = sorted(random.sample(range(1, UPDATES), 6))
+    updates = sorted(random.SystemRandom().sample(range(1, UPDATES), 6))
     print(f"stopped at {updates}")
     for number, update in enumerate(updates):
         stop(random_project, run, update, monkeypatch, *["--resume"] * (number > 0))
