@@ -452,8 +452,9 @@ def main() -> None:
             raise KeyboardInterrupt
         sys.exit(code)
     except RunInterrupted as stop:
-        with contextlib.suppress(OSError):
-            _say(str(stop))
+        if str(stop):
+            with contextlib.suppress(OSError):
+                _say(str(stop))
         sys.exit(INTERRUPTED)
     except NmtError as error:
         _fail(str(error), 1)

@@ -20,7 +20,9 @@ class CheckpointError(NmtError):
 
 
 class RunInterrupted(NmtError):
-    """A run was asked to stop; it did, after a checkpoint. The message says how to go on."""
+    """A run was asked to stop; it did, after a checkpoint. The message says how to go on; it is empty
+    in all but the first of several processes.
+    """
 
 
 def is_out_of_memory(error: Exception) -> bool:

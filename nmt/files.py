@@ -88,6 +88,15 @@ def append_text(path: Path, text: str) -> None:
             raise
 
 
+def flush(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def grant_usual_access(path: Path) -> None:
     """Give a file the permissions of any new file; some libraries make theirs readable by the owner alone."""
     mask = os.umask(0)

@@ -213,7 +213,7 @@ def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, DataDirec
             tokenizer.save(path / "text", side)
             sides.append(Sequences.pack(vocabulary.encode(pieces) for pieces in tokenizer.tokenize(lines)))
         pairs = EncodedPairs(*sides)
-        found[algorithm] = DataDirectory(path, Config(), *vocabularies, pairs, pairs)
+        found[algorithm] = DataDirectory(path, Config(), *vocabularies, pairs, pairs, {})
     return found
 
 

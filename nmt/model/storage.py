@@ -15,7 +15,7 @@ from safetensors.torch import save_model as save_weights
 from nmt import __version__
 from nmt.config import Config, dump_config, parse_config
 from nmt.errors import CheckpointError, DataError
-from nmt.files import grant_usual_access, read_json, whole_directory, write_json, write_text
+from nmt.files import flush, grant_usual_access, read_json, whole_directory, write_json, write_text
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.text.processor import copy_text_files, load_vocabularies
 from nmt.text.vocabulary import Vocabulary
@@ -86,6 +86,8 @@ def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, fact
                 **facts,
             },
         )
+        for path in temporary.rglob("*"):
+            flush(path)  # before it takes the place of an older one
 
 
 def load_model(directory: Path, device: torch.device | None = None) -> SavedModel:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from nmt.errors import CheckpointError
-from nmt.files import grant_usual_access, naming
+from nmt.files import flush, grant_usual_access, naming
 
 FOLDER = "checkpoints"
 FORMAT_VERSION = 1
@@ -118,7 +117,8 @@ def _read(path: Path) -> Checkpoint:
     with safe_open(path, framework="pt") as file:
         facts = json.loads(file.metadata()[_METADATA])
         if facts["format_version"] != FORMAT_VERSION:
-            raise ValueError(f"checkpoint format {facts['format_version']}, this version reads {FORMAT_VERSION}")
+            found = facts["format_version"]
+            raise CheckpointError(f"{path}: checkpoint format {found}, this version of nmt reads {FORMAT_VERSION}")
         return Checkpoint({name: file.get_tensor(name) for name in file.keys()}, facts)  # noqa: SIM118
 
 
@@ -140,17 +140,8 @@ def _written_durably(path: Path) -> Iterator[Path]:
     try:
         with naming(path, temporary):
             yield temporary
-            _flush(temporary)
+            flush(temporary)
             temporary.replace(path)
-            _flush(path.parent)
+            flush(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _flush(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -320,5 +320,5 @@ def _diverged(update: int, in_row: int, pairs: Sequence[int]) -> str:
     return (
         f"update {update}: loss or gradient not finite for {in_row} updates in a row, which were left out (the last "
         f"one had training pairs {named}, counted from 0); lower train.optimizer.learning_rate or set "
-        "train.optimizer.clip_norm; the last checkpoint is from before and good"
+        "train.optimizer.clip_norm; weights and checkpoints are as they were before them"
     )

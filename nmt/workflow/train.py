@@ -249,7 +249,9 @@ class _Run:
         progress = self.state.progress
         if not finished:
             raise RunInterrupted(
-                f"{self.output}: stopped at update {progress.update:,}, nothing is lost; go on with: "
+                ""
+                if not self._writes
+                else f"{self.output}: stopped at update {progress.update:,}, nothing is lost; go on with: "
                 f"{command_to_resume(self.output, self.data.path)}"
             )
         metric = self.config.train.validation.metric

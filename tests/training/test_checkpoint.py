@@ -143,13 +143,13 @@ def test_all_damaged(run: Path) -> None:
     assert len(said) == 3
 
 
-def test_another_format_is_named(tmp_path: Path) -> None:
+def test_another_format_is_named_and_kept(tmp_path: Path) -> None:
     made = checkpoint_of(1)
-    write_checkpoint(tmp_path, 1, Checkpoint(made.tensors, {**made.facts, "format_version": 99}), keep=1)
-    said: list[str] = []
-    with pytest.raises(CheckpointError):
-        newest_checkpoint(tmp_path, said.append)
-    assert "checkpoint format 99, this version reads 1" in said[0]
+    write_checkpoint(tmp_path, 1, made, keep=2)
+    write_checkpoint(tmp_path, 2, Checkpoint(made.tensors, {**made.facts, "format_version": 99}), keep=2)
+    with pytest.raises(CheckpointError, match="checkpoint format 99, this version of nmt reads 1"):
+        newest_checkpoint(tmp_path, pytest.fail)
+    assert len(list((tmp_path / FOLDER).iterdir())) == 4
 
 
 def test_nothing_is_pickled(run: Path) -> None:
