@@ -8,7 +8,7 @@ import torch
 from conftest import assert_same_tensors
 
 from nmt.errors import CheckpointError
-from nmt.training.checkpoint import Checkpoint, newest_checkpoint, tidy_checkpoints, write_checkpoint
+from nmt.training.checkpoint import FOLDER, Checkpoint, newest_checkpoint, tidy_checkpoints, write_checkpoint
 
 
 def checkpoint_of(update: int) -> Checkpoint:
