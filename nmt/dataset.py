@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 from array import array
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from nmt.config import Config, parse_config
 from nmt.corpus.splitting import Example
 from nmt.errors import DataError
-from nmt.files import read_json, write_text
+from nmt.files import read_json, sha256, write_text
 from nmt.text.processor import load_vocabularies
 from nmt.text.vocabulary import Vocabulary
 
@@ -186,11 +185,7 @@ def open_data(path: Path) -> DataDirectory:
 def take_identity(directory: Path) -> dict[str, str]:
     """SHA-256 checksums of the encoded pairs to train and validate on, and of vocabularies and tokenizers."""
     names = ["train.*.npy", "valid.*.npy", "valid.jsonl", f"{TEXT}/*"]
-    result: dict[str, str] = {}
-    for path in sorted(itertools.chain.from_iterable(map(directory.glob, names))):
-        with path.open("rb") as file:
-            result[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return result
+    return {path.name: sha256(path) for path in sorted(itertools.chain.from_iterable(map(directory.glob, names)))}
 
 
 def write_examples(path: Path, examples: Iterable[Example]) -> None:

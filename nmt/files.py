@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import glob
+import hashlib
 import json
 import os
 import re
@@ -86,6 +87,12 @@ def append_text(path: Path, text: str) -> None:
         except OSError:
             file.truncate(size)
             raise
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 checksum of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def flush(path: Path) -> None:

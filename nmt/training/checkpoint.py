@@ -8,7 +8,6 @@ checkpoint without its checksum was never finished.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from nmt.errors import CheckpointError
-from nmt.files import flush, grant_usual_access, naming
+from nmt.files import flush, grant_usual_access, naming, sha256
 
 FOLDER = "checkpoints"
 FORMAT_VERSION = 1
@@ -65,11 +64,16 @@ def write_checkpoint(run: Path, update: int, checkpoint: Checkpoint, keep: int) 
         except SafetensorError as error:
             raise OSError(str(error)) from None
         grant_usual_access(temporary)
-        digest = _digest(temporary)
+        digest = sha256(temporary)
     with _written_durably(folder / (name + _CHECKSUM)) as temporary:
         temporary.write_text(f"{digest}  {name}{_TENSORS}\n", encoding="ascii")
     for old in _updates(folder)[keep:]:
         delete_checkpoint(folder, old)
+
+
+def has_checkpoint(run: Path) -> bool:
+    """Whether a checkpoint of a run was ever finished; it may be damaged since."""
+    return bool(_updates(run / FOLDER))
 
 
 def newest_checkpoint(run: Path, say: Callable[[str], None]) -> Checkpoint | None:
@@ -112,7 +116,7 @@ def tidy_checkpoints(run: Path, update: int) -> None:
 
 def _read(path: Path) -> Checkpoint:
     expected = path.with_name(path.name + ".sha256").read_text(encoding="ascii").split()
-    if expected != [_digest(path), path.name]:
+    if expected != [sha256(path), path.name]:
         raise ValueError("its checksum does not fit")
     with safe_open(path, framework="pt") as file:
         facts = json.loads(file.metadata()[_METADATA])
@@ -126,11 +130,6 @@ def _updates(folder: Path) -> list[int]:
     """Updates of the finished checkpoints, newest first."""
     names = (path.name.removesuffix(_CHECKSUM).removeprefix("update-") for path in folder.glob(f"update-*{_CHECKSUM}"))
     return sorted((int(name) for name in names if name.isdigit()), reverse=True)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ from nmt.training.loop import mean_loss, plan_epoch, train_step
 from nmt.training.schedules import LearningRate
 from nmt.training.state import make_optimizer
 from nmt.workflow.report import REPORT
-from nmt.workflow.train import make_model, prepare, with_text_of
+from nmt.workflow.setup import make_model, prepare, with_text_of
 
 LOSS_TOLERANCE = 0.5  # nats a token
 LOSS_SAMPLE = 512  # pairs

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import math
 import os
-import random
 import shutil
 import time
 from collections.abc import Callable
@@ -19,29 +17,36 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from nmt.config import Config, differing_keys, dump_config
-from nmt.corpus.splitting import Example
-from nmt.dataset import DataDirectory, open_data, read_examples
-from nmt.decoding.translator import Translator
+from nmt.config import Config, dump_config
+from nmt.dataset import DataDirectory, open_data
 from nmt.errors import ConfigError, DataError, RunInterrupted
 from nmt.evaluation.evaluate import Validator
-from nmt.evaluation.metrics import ScoringRules
-from nmt.files import append_text, check_output, locked, naming, set_aside, settle, tidy, write_json, write_text
-from nmt.model.seq2seq import Seq2Seq, build_model
+from nmt.files import (
+    append_text,
+    check_output,
+    locked,
+    naming,
+    read_json,
+    set_aside,
+    settle,
+    tidy,
+    write_json,
+    write_text,
+)
 from nmt.model.storage import MARKER as MODEL_MARKER
-from nmt.model.storage import WEIGHTS, load_model, read_weights, save_model
+from nmt.model.storage import save_model
 from nmt.noise import Noise, make_noise
-from nmt.text.processor import load_processor
 from nmt.training.checkpoint import FOLDER as CHECKPOINTS
-from nmt.training.checkpoint import Checkpoint, newest_checkpoint, tidy_checkpoints, write_checkpoint
-from nmt.training.device import describe_environment, resolve_device, use_fast_products
+from nmt.training.checkpoint import Checkpoint, has_checkpoint, newest_checkpoint, tidy_checkpoints, write_checkpoint
+from nmt.training.device import describe_environment, resolve_device
 from nmt.training.distributed import Workers, join_workers, launch, restarted
 from nmt.training.loop import Reported, Skipped, Started, Stopped, Updated, Validated, start, train
 from nmt.training.state import Progress, TrainState, capture, restore
 from nmt.visualize.curves import draw_learning_curve
 from nmt.workflow.requests import STOP, Requests, listening
 from nmt.workflow.resume import command_to_resume, describe_changes
-from nmt.workflow.runs import BEST, MARKER, MODELS, find_model, read_launch, read_state, write_state
+from nmt.workflow.runs import BEST, MARKER, MODELS, read_launch, read_state, write_state
+from nmt.workflow.setup import make_model, make_validator, prepare, with_text_of
 
 Say = Callable[[str], None]
 
@@ -107,7 +112,7 @@ def _check_run(output: Path, data: Path, overwrite: bool, resume: bool, say: Say
         DataError: The folder holds something else, or a run about which the user has to decide.
     """
     state = read_state(output)
-    resumable = any((output / CHECKPOINTS).glob("*.sha256"))
+    resumable = has_checkpoint(output)
     if resume or (restarted() and read_launch(output) == launch()):
         if state is None and not resumable:
             raise DataError(f"{output}: holds no run to resume; leave out --resume, or name the run with --output")
@@ -132,7 +137,7 @@ def _prepare_run(config: Config, data_directory: Path, output: Path, resume: boo
     model = make_model(config, data, resumed=resume).to(workers.device)
     if workers.rank:  # the same weights everywhere, but other random numbers
         torch.manual_seed(int(np.random.SeedSequence((config.train.seed, workers.rank)).generate_state(1)[0]))
-    config, validator = _make_validator(config, data, model, say)
+    config, validator = make_validator(config, data, model, say)
     return _Run(config, data, noise, validator, start(model, data.train, config.train, workers), output, say)
 
 
@@ -401,77 +406,7 @@ class _Run:
 def _value_of(model: Path, metric: str) -> float:
     """How good a saved model is, more being better; a damaged one is the worst."""
     try:
-        value = json.loads((model / MODEL_MARKER).read_text(encoding="utf-8"))["scores"][metric]
-    except (OSError, ValueError, KeyError, TypeError):
+        value = float(read_json(model / MODEL_MARKER)["scores"][metric])
+    except (DataError, OSError, ValueError, KeyError, TypeError):
         return -math.inf
-    return -float(value) if metric == "loss" else float(value)
-
-
-def with_text_of(config: Config, data: DataDirectory) -> Config:
-    """The config with the data section of the data, after checking that both mean the same text."""
-    # Where vocabularies came from does not matter once the data is made.
-    config = config.model_copy(
-        update={"text": config.text.model_copy(update={"reuse": data.config.text.reuse}), "data": data.config.data}
-    )
-    differing = differing_keys(data.config.text, config.text, "text.")
-    if differing:
-        raise ConfigError(
-            f"{data.path}: was preprocessed with other settings: {', '.join(differing)}; preprocess again, or train "
-            "with the config it was made with"
-        )
-    return config
-
-
-def prepare(config: Config) -> torch.device:
-    """Threads, random seeds, kernels and device."""
-    device = resolve_device(config.train.device)
-    if config.train.threads:
-        torch.set_num_threads(config.train.threads)
-    use_fast_products()
-    random.seed(config.train.seed)
-    np.random.seed(config.train.seed)
-    torch.manual_seed(config.train.seed)
-    return device
-
-
-def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) -> Seq2Seq:
-    """A fresh model, or one that starts from the weights of another, which a resumed run no longer needs."""
-    model = build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
-    if config.train.init_from is None or resumed:
-        return model
-    path = find_model(Path(config.train.init_from))
-    other = load_model(path)
-    if (other.src_vocabulary, other.tgt_vocabulary) != (data.src_vocabulary, data.tgt_vocabulary):
-        raise ConfigError(
-            f"train.init_from: {path} has other vocabularies than {data.path}; preprocess with --set text.reuse={path}"
-        )
-    differing = differing_keys(other.config.model, config.model, "model.")
-    if any(not key.startswith(("model.dropout", "model.initialization")) for key in differing):
-        raise ConfigError(f"train.init_from: {path} is another model: {', '.join(differing)}")
-    read_weights(model, path / WEIGHTS)
-    return model
-
-
-def _make_validator(config: Config, data: DataDirectory, model: Seq2Seq, say: Say) -> tuple[Config, Validator | None]:
-    """What scores the model during training, and the config with a metric that it can give."""
-    rules = ScoringRules.for_text(config.text, config.data.languages[1])
-    if len(data.valid) == 0:
-        say("no validation split: the last model is kept")
-        return config, None
-    metric = config.train.validation.metric
-    missing = [name for name in _libraries(config) if importlib.util.find_spec(name) is None]
-    if missing:
-        if metric != "loss":
-            say(f"{' and '.join(missing)} not installed: the best model is chosen by loss, not {metric}")
-            validation = config.train.validation.model_copy(update={"metric": "loss"})
-            config = config.model_copy(update={"train": config.train.model_copy(update={"validation": validation})})
-        return config, Validator(data.valid, [], rules, None)
-    examples: list[Example] = read_examples(data.path / "valid.jsonl")
-    greedy = config.decode.model_copy(update={"beam_size": 1})
-    return config, Validator(data.valid, examples, rules, Translator(model, load_processor(data.text), greedy))
-
-
-def _libraries(config: Config) -> list[str]:
-    """Libraries without which translations cannot be scored as text."""
-    tokenizer = {"spacy": ["spacy"], "subword": ["sentencepiece"], "whitespace": []}[config.text.tokenizer]
-    return [*tokenizer, "sacrebleu"]
+    return -value if metric == "loss" else value

@@ -1,0 +1,96 @@
+"""What a run is made from, before it begins: config, seeds, model, validation."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from nmt.config import Config, differing_keys
+from nmt.corpus.splitting import Example
+from nmt.dataset import DataDirectory, read_examples
+from nmt.decoding.translator import Translator
+from nmt.errors import ConfigError
+from nmt.evaluation.evaluate import Validator
+from nmt.evaluation.metrics import ScoringRules
+from nmt.model.seq2seq import Seq2Seq, build_model
+from nmt.model.storage import WEIGHTS, load_model, read_weights
+from nmt.text.processor import load_processor
+from nmt.training.device import resolve_device, use_fast_products
+from nmt.workflow.runs import find_model
+
+Say = Callable[[str], None]
+
+
+def with_text_of(config: Config, data: DataDirectory) -> Config:
+    """The config with the data section of the data, after checking that both mean the same text."""
+    # Where vocabularies came from does not matter once the data is made.
+    config = config.model_copy(
+        update={"text": config.text.model_copy(update={"reuse": data.config.text.reuse}), "data": data.config.data}
+    )
+    differing = differing_keys(data.config.text, config.text, "text.")
+    if differing:
+        raise ConfigError(
+            f"{data.path}: was preprocessed with other settings: {', '.join(differing)}; preprocess again, or train "
+            "with the config it was made with"
+        )
+    return config
+
+
+def prepare(config: Config) -> torch.device:
+    """Threads, random seeds, kernels and device."""
+    device = resolve_device(config.train.device)
+    if config.train.threads:
+        torch.set_num_threads(config.train.threads)
+    use_fast_products()
+    random.seed(config.train.seed)
+    np.random.seed(config.train.seed)
+    torch.manual_seed(config.train.seed)
+    return device
+
+
+def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) -> Seq2Seq:
+    """A fresh model, or one that starts from the weights of another, which a resumed run no longer needs."""
+    model = build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
+    if config.train.init_from is None or resumed:
+        return model
+    path = find_model(Path(config.train.init_from))
+    other = load_model(path)
+    if (other.src_vocabulary, other.tgt_vocabulary) != (data.src_vocabulary, data.tgt_vocabulary):
+        raise ConfigError(
+            f"train.init_from: {path} has other vocabularies than {data.path}; preprocess with --set text.reuse={path}"
+        )
+    differing = differing_keys(other.config.model, config.model, "model.")
+    if any(not key.startswith(("model.dropout", "model.initialization")) for key in differing):
+        raise ConfigError(f"train.init_from: {path} is another model: {', '.join(differing)}")
+    read_weights(model, path / WEIGHTS)
+    return model
+
+
+def make_validator(config: Config, data: DataDirectory, model: Seq2Seq, say: Say) -> tuple[Config, Validator | None]:
+    """What scores the model during training, and the config with a metric that it can give."""
+    rules = ScoringRules.for_text(config.text, config.data.languages[1])
+    if len(data.valid) == 0:
+        say("no validation split: the last model is kept")
+        return config, None
+    metric = config.train.validation.metric
+    missing = [name for name in _libraries(config) if importlib.util.find_spec(name) is None]
+    if missing:
+        if metric != "loss":
+            say(f"{' and '.join(missing)} not installed: the best model is chosen by loss, not {metric}")
+            validation = config.train.validation.model_copy(update={"metric": "loss"})
+            config = config.model_copy(update={"train": config.train.model_copy(update={"validation": validation})})
+        return config, Validator(data.valid, [], rules, None)
+    examples: list[Example] = read_examples(data.path / "valid.jsonl")
+    greedy = config.decode.model_copy(update={"beam_size": 1})
+    return config, Validator(data.valid, examples, rules, Translator(model, load_processor(data.text), greedy))
+
+
+def _libraries(config: Config) -> list[str]:
+    """Libraries without which translations cannot be scored as text."""
+    tokenizer = {"spacy": ["spacy"], "subword": ["sentencepiece"], "whitespace": []}[config.text.tokenizer]
+    return [*tokenizer, "sacrebleu"]
