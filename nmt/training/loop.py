@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 import torch
@@ -302,11 +303,12 @@ def _report(
     meter.reset()
     progress.seconds += seconds
     progress.tokens += tokens
+    plan_of = cache(partial(plan_epoch, pairs, options))
     for update, flag in enumerate(skipped, progress.update - len(skipped) + 1):
         progress.skipped_in_row = progress.skipped_in_row + 1 if flag else 0
         if flag:
             epoch, position = divmod(update - 1, state.updates_per_epoch)
-            group = plan_epoch(pairs, options, epoch + 1)[position]
+            group = plan_of(epoch + 1)[position]
             chosen = sorted(np.concatenate(group).tolist())
             yield Skipped(update, epoch + 1, chosen)
             if progress.skipped_in_row > options.max_skipped:
