@@ -164,7 +164,7 @@ class BahdanauCell(DecoderCell):
 
     def step(self, projected: Tensor, memory: Memory, state: DecoderState) -> StepOutput:
         """Attend, then update."""
-        query = state.recurrent[0][self.query_layer]  # s_{i-1}
+        query = state.recurrent[0].unbind()[self.query_layer]  # s_{i-1}
         context, alignment, attention_state = self.attend(query, memory, state.attention)
         outputs, recurrent = self.recurrent.step(projected, context, state.recurrent)
         features = torch.cat([outputs[-1], context], dim=-1)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from nmt.model.kernels.cells import gru_sequence, gru_step, lstm_step
 from nmt.model.kernels.dropout import Dropout
-from nmt.model.kernels.stepwise import loop, product, step_weight
+from nmt.model.kernels.stepwise import loop, once, product, step_weight
 
 CellName = Literal["gru", "lstm"]
 LayerNormPlace = Literal["none", "layers", "cell"]
@@ -139,7 +139,13 @@ class PlainStack(RecurrentStack):
 
     def project(self, inputs: Tensor) -> Tensor:
         """W x + b, where b is the sum of an LSTM's two biases, and the first of a GRU's."""
-        return product(inputs, (self, "input"), lambda: self._weights(0)[0][:, : self.input_size]) + self._bias(0)
+        return product(inputs, (self, "input"), lambda: self._input_weights()[0]) + self._bias(0)
+
+    def _input_weights(self) -> tuple[Tensor, ...]:
+        """The first layer's weights for what is known before the loop, and for the extra input."""
+        weight = self._weights(0)[0]
+        sizes = [self.input_size, weight.size(1) - self.input_size]
+        return once((self, "input weights"), lambda: weight.split_with_sizes(sizes, dim=1))
 
     def _bias(self, layer: int) -> Tensor:
         _, _, of_input, of_hidden = self._weights(layer)
@@ -149,11 +155,12 @@ class PlainStack(RecurrentStack):
         self, projected: Tensor, extra: Tensor | None, state: RecurrentState
     ) -> tuple[tuple[Tensor, ...], RecurrentState]:
         """One step of all layers."""
-        layers = [self._layer_step(0, projected, extra, tuple(part[0] for part in state))]
-        for layer in range(1, self.num_layers):
+        befores = list(zip(*(part.unbind() for part in state), strict=True))
+        layers = [self._layer_step(0, projected, extra, befores[0])]
+        for layer, before in enumerate(befores[1:], 1):
             known = self._bias(layer).expand_as(projected)
             below = self.dropout(layers[-1][0])
-            layers.append(self._layer_step(layer, known, below, tuple(part[layer] for part in state)))
+            layers.append(self._layer_step(layer, known, below, before))
         return (layers[-1][0],), tuple(torch.stack(parts) for parts in zip(*layers, strict=True))
 
     def _layer_step(self, layer: int, known: Tensor, read: Tensor | None, state: RecurrentState) -> RecurrentState:
@@ -167,7 +174,7 @@ class PlainStack(RecurrentStack):
         """
         w_input, w_hidden, _, b_hidden = self._weights(layer)
         if not layer:
-            w_input = w_input[:, self.input_size :]
+            w_input = self._input_weights()[1]
         if self.cell == "lstm":
             weight = step_weight((self, layer), lambda: torch.cat([w_input, w_hidden], dim=1))
             if weight is not None:
@@ -222,7 +229,7 @@ class NormalizedLayer(RecurrentStack):
     def forward(self, inputs: Tensor, state: RecurrentState) -> tuple[tuple[Tensor, ...], RecurrentState]:
         """One step after another; only W x is made for all of them at once."""
         gates = self._normalize(nn.functional.linear(inputs, self.weight_input), self.input_norms)
-        parts = tuple(part[0] for part in state)
+        parts = tuple(part.squeeze(0) for part in state)
         outputs: list[Tensor] = []
         with loop():
             for now in gates.unbind(1):
@@ -241,7 +248,7 @@ class NormalizedLayer(RecurrentStack):
         gates = projected
         if extra is not None:
             gates = gates + product(extra, (self, "extra"), lambda: self.weight_input[:, self.input_size :])
-        parts = self._update(self._normalize(gates, self.input_norms), tuple(part[0] for part in state))
+        parts = self._update(self._normalize(gates, self.input_norms), tuple(part.squeeze(0) for part in state))
         return (parts[0],), tuple(part.unsqueeze(0) for part in parts)
 
 
@@ -317,14 +324,15 @@ class LayeredStack(RecurrentStack):
     def forward(self, inputs: Tensor, state: RecurrentState) -> tuple[tuple[Tensor, ...], RecurrentState]:
         """All steps of one layer, then of the next."""
         extra = inputs[..., self.input_size :]
-        outputs, last = self.layers[0](inputs, _of_layer(state, 0))
+        befores = _by_layer(state)
+        outputs, last = self.layers[0](inputs, befores[0])
         states = [last]
         for number, connection in enumerate(self.connections, 1):
             below = outputs[-1]
             read = connection.enter(below)
             if self.extra_to_all:
                 read = torch.cat([read, extra], dim=-1)
-            (output,), last = self.layers[number](read, _of_layer(state, number))
+            (output,), last = self.layers[number](read, befores[number])
             outputs += (connection.leave(below, output),)
             states.append(last)
         return outputs, tuple(torch.cat(parts) for parts in zip(*states, strict=True))
@@ -337,12 +345,13 @@ class LayeredStack(RecurrentStack):
         self, projected: Tensor, extra: Tensor | None, state: RecurrentState
     ) -> tuple[tuple[Tensor, ...], RecurrentState]:
         """One step of one layer, then of the next."""
-        outputs, last = self.layers[0].step(projected, extra, _of_layer(state, 0))
+        befores = _by_layer(state)
+        outputs, last = self.layers[0].step(projected, extra, befores[0])
         states = [last]
         extra_above = extra if self.extra_to_all else None
         for number, connection in enumerate(self.connections, 1):
             below, layer = outputs[-1], self.layers[number]
-            (output,), last = layer.step(layer.project(connection.enter(below)), extra_above, _of_layer(state, number))
+            (output,), last = layer.step(layer.project(connection.enter(below)), extra_above, befores[number])
             outputs += (connection.leave(below, output),)
             states.append(last)
         return outputs, tuple(torch.cat(parts) for parts in zip(*states, strict=True))
@@ -402,9 +411,9 @@ def _norms(sizes: list[int]) -> Sequence[nn.LayerNorm]:
     return nn.ModuleList(nn.LayerNorm(size) for size in sizes)  # type: ignore[return-value]
 
 
-def _of_layer(state: RecurrentState, layer: int) -> RecurrentState:
-    """Parts [L, B, H] -> [1, B, H]."""
-    return tuple(part[layer : layer + 1] for part in state)
+def _by_layer(state: RecurrentState) -> list[RecurrentState]:
+    """Parts [L, B, H] -> the state of each layer, parts [1, B, H]."""
+    return list(zip(*(part.split(1) for part in state), strict=True))
 
 
 def _lstm(

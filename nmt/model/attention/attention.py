@@ -14,7 +14,7 @@ from nmt.model.attention.past import Past
 from nmt.model.attention.registry import Score
 from nmt.model.attention.window import Window
 from nmt.model.kernels.dropout import Dropout
-from nmt.model.kernels.stepwise import loop
+from nmt.model.kernels.stepwise import loop, product
 
 AttentionState = dict[str, Tensor]
 """What a mechanism remembers of its own past, each tensor [B, N, ...]; empty for plain scores."""
@@ -172,9 +172,9 @@ class ScoreAttention(Attention):
         centres, inside = self.window.locate(query, memory, state)
         scores = scores.masked_fill(~inside.unsqueeze(1), torch.finfo(scores.dtype).min)
         weights = self.window.reweigh(self.normalize(scores), centres)
-        context = self.heads.merge(self.dropout(weights) @ memory.values)  # [B, H, N, V'] -> [B, N, V]
+        contexts = product(self.dropout(weights), (self, "values"), lambda: memory.values.mT)  # [B, H, N, V']
         state = self.window.advance(state) | self.past.advance(state, weights[:, 0])
-        return context, weights.transpose(1, 2), state
+        return self.heads.merge(contexts), weights.transpose(1, 2), state
 
     def penalty(self, alignments: Tensor) -> Tensor:
         """That of the memory of the past."""

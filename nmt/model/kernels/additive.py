@@ -44,9 +44,10 @@ class _AdditiveScores(torch.autograd.Function):
     def backward(ctx: Any, d_scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         halves, energy = ctx.saved_tensors
         flat = d_scores.flatten().to(halves.dtype)
-        d_energy = (halves.flatten(0, 2).t() @ flat).mul_(2).sub_(flat.sum())
+        d_energy = (flat.unsqueeze(0) @ halves.flatten(0, 2)).squeeze(0).mul_(2).sub_(flat.sum())
         # tanh'(x) = 4 (s - s^2) for s = sigmoid(2 x)
         d_hidden = torch.addcmul(halves, halves, halves, value=-1).mul_(d_scores.unsqueeze(3)).mul_(4 * energy)
-        d_keys = d_hidden.sum(dim=1, keepdim=True) if ctx.shared_keys else d_hidden
+        several = ctx.shared_keys and d_hidden.size(1) > 1
+        d_keys = d_hidden.sum(dim=1, keepdim=True) if several else d_hidden
         found = d_hidden.sum(dim=2), d_keys, d_energy
         return tuple(gradient.to(dtype) for gradient, dtype in zip(found, ctx.dtypes, strict=True))

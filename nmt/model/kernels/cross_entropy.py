@@ -56,7 +56,8 @@ class _OutputCrossEntropy(torch.autograd.Function):
         exact = torch.promote_types(dtype, torch.float32)
         kernel = weight.to(dtype)
         total = torch.zeros((), dtype=exact, device=readouts.device)
-        gradients = [torch.zeros_like(part, dtype=exact) for part in (readouts, weight, bias)] if needed else []
+        make = torch.empty_like if len(targets) else torch.zeros_like
+        gradients = [make(part, dtype=exact) for part in (readouts, weight, bias)] if needed else []
         for first in range(0, len(targets), CHUNK_ROWS):
             words = targets[first : first + CHUNK_ROWS].unsqueeze(1)
             rows = len(words)
@@ -78,9 +79,8 @@ class _OutputCrossEntropy(torch.autograd.Function):
                 shares[:rows] -= smoothing / len(weight)
             difference = shares.to(dtype)
             gradients[0][first : first + rows] = (difference @ kernel)[:rows]
-            product = (difference.t() @ chunk).to(exact)
-            gradients[1] = gradients[1].add_(product) if first else product
-            gradients[2] += shares.sum(dim=0)
+            sums = [(difference.t() @ chunk).to(exact), shares.sum(dim=0)]
+            gradients[1:] = [one.add_(other) for one, other in zip(gradients[1:], sums, strict=True)] if first else sums
         ctx.save_for_backward(*gradients)
         ctx.dtypes = [part.dtype for part in (readouts, weight, bias)]
         return total

@@ -1,18 +1,19 @@
-"""Weights that a loop uses at every step: one product for their gradient after the loop, not one a step."""
+"""Matrices that a loop uses at every step: one product for their gradient after the loop, not one a step."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+Made = TypeVar("Made")
 Calls = dict[int, tuple[Tensor, Tensor]]
-"""Inputs [N, K] and gradients of outputs [N, M] of the steps, by the number of the step."""
+"""Inputs [..., N, K] and gradients of outputs [..., N, M] of the steps, by the number of the step."""
 
 
 class StepWeight:
@@ -23,7 +24,8 @@ class StepWeight:
     all steps have had theirs, and makes dW = sum_t d_t^T x_t in one product.
 
     Args:
-        weight: W, [M, K], a parameter or made of parameters; under autocast it is cast here, once.
+        weight: W, [M, K], or one for each of a batch, [..., M, K]: a parameter, or whatever else stays the same from
+            step to step; under autocast it is cast here, once.
     """
 
     def __init__(self, weight: Tensor) -> None:
@@ -32,7 +34,9 @@ class StepWeight:
             weight = weight.to(torch.get_autocast_dtype(device))
         self.calls: Calls = {}
         self.steps = 0
-        self.matrix = weight.detach().contiguous()
+        self.matrix = weight.detach()
+        if weight.dim() == 2:
+            self.matrix = self.matrix.contiguous()
         self.anchor: Tensor = _Anchor.apply(weight, self.calls)  # type: ignore[no-untyped-call]
 
     def count(self) -> int:
@@ -41,7 +45,7 @@ class StepWeight:
         return self.steps
 
     def record(self, step: int, inputs: Tensor, of_outputs: Tensor) -> Tensor | None:
-        """Keep x_t [N, K] and d_t [N, M] of a step for the anchor, and return the gradient that the anchor is due."""
+        """Keep x_t [..., N, K] and d_t [..., N, M] of a step, and return the gradient that the anchor is due."""
         if not self.anchor.requires_grad:
             return None
         self.calls[step] = inputs.detach(), of_outputs
@@ -57,9 +61,9 @@ class _Anchor(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, of_anchor: Tensor) -> tuple[Tensor, None]:
-        inputs, gradients = (torch.cat(parts) for parts in zip(*ctx.calls.values(), strict=True))
+        inputs, gradients = (torch.cat(parts, dim=-2) for parts in zip(*ctx.calls.values(), strict=True))
         ctx.calls.clear()
-        return gradients.t() @ inputs, None
+        return gradients.mT @ inputs, None
 
 
 class _Product(torch.autograd.Function):
@@ -68,7 +72,7 @@ class _Product(torch.autograd.Function):
         ctx.weight, ctx.step, ctx.dtype = weight, weight.count(), inputs.dtype
         inputs = inputs.to(weight.matrix.dtype)
         ctx.save_for_backward(inputs, weight.matrix)
-        return inputs @ weight.matrix.t()
+        return inputs @ weight.matrix.mT
 
     @staticmethod
     @once_differentiable
@@ -78,22 +82,38 @@ class _Product(torch.autograd.Function):
         return of_inputs, ctx.weight.record(ctx.step, inputs, of_outputs), None
 
 
-_weights: ContextVar[dict[object, StepWeight] | None] = ContextVar("weights of the loop", default=None)
+_shared: ContextVar[dict[object, Any] | None] = ContextVar("what the steps of the loop share", default=None)
 
 
 @contextlib.contextmanager
 def loop() -> Iterator[None]:
-    """Within it, steps share `StepWeight`s; nothing of them outlives it but what autograd needs."""
-    outer = _weights.set({})
+    """Within it, steps share what `once` and `step_weight` make; nothing outlives it but what autograd needs."""
+    outer = _shared.set({})
     try:
         yield
     finally:
-        _weights.reset(outer)
+        _shared.reset(outer)
 
 
 def in_loop() -> bool:
     """Whether there is a current loop."""
-    return _weights.get() is not None
+    return _shared.get() is not None
+
+
+def once(key: object, make: Callable[[], Made]) -> Made:
+    """What `make` returns, made once in the current loop, and each time outside of loops.
+
+    Args:
+        key: Says which thing this is.
+        make: Makes it.
+    """
+    shared = _shared.get()
+    if shared is None:
+        return make()
+    if key not in shared:
+        shared[key] = make()
+    made: Made = shared[key]
+    return made
 
 
 def step_weight(key: object, make: Callable[[], Tensor]) -> StepWeight | None:
@@ -101,22 +121,28 @@ def step_weight(key: object, make: Callable[[], Tensor]) -> StepWeight | None:
 
     Args:
         key: Says which weight this is.
-        make: Makes the weight, [M, K], when the first step asks for it.
+        make: Makes the weight, [..., M, K], when the first step asks for it; later steps get the same.
     """
-    weights = _weights.get()
-    if weights is None:
-        return None
-    if key not in weights:
-        weights[key] = StepWeight(make())
-    return weights[key]
+    return once((StepWeight, key), lambda: StepWeight(make())) if in_loop() else None
 
 
 def product(inputs: Tensor, key: object, make: Callable[[], Tensor]) -> Tensor:
-    """x W^T, in the current loop or outside of any; see `step_weight`: [..., K] -> [..., M]."""
+    """x W^T, in the current loop or outside of any; see `step_weight`.
+
+    Args:
+        inputs: x, [..., K]; [..., N, K] where there is one W for each of a batch.
+        key: Says which weight this is.
+        make: Makes W, [M, K] or [..., M, K].
+
+    Returns:
+        [..., M].
+    """
     weight = step_weight(key, make)
     if weight is None:
-        return nn.functional.linear(inputs, make())
-    outputs: Tensor = _Product.apply(inputs.flatten(0, -2), weight.anchor, weight)  # type: ignore[no-untyped-call]
+        matrix = make()
+        return nn.functional.linear(inputs, matrix) if matrix.dim() == 2 else inputs @ matrix.mT
+    rows = inputs.flatten(0, -2) if weight.matrix.dim() == 2 else inputs
+    outputs: Tensor = _Product.apply(rows, weight.anchor, weight)  # type: ignore[no-untyped-call]
     return outputs.view(*inputs.shape[:-1], outputs.size(-1))
 
 

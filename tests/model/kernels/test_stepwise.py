@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.model.kernels.stepwise import Linear, in_loop, loop, product, step_weight
+from nmt.model.kernels.stepwise import Linear, in_loop, loop, once, product, step_weight
 
 
 def make_layer(bias: bool = True) -> Linear:
@@ -97,6 +97,40 @@ def test_a_part_of_a_weight_gets_its_part_of_the_gradient() -> None:
     (expected,) = torch.autograd.grad(3 * (inputs @ layer.weight[:, 1:].t()).square().sum(), layer.weight)
     torch.testing.assert_close(found, expected)
     assert not found[:, 0].any()
+
+
+def test_a_matrix_for_each_of_a_batch() -> None:
+    """Contexts of steps that share their sentences: weights [B, N, S] times values [B, S, V]."""
+    torch.manual_seed(0)
+    values = torch.randn(2, 5, 3, dtype=torch.float64).requires_grad_()
+    steps = [torch.randn(2, rows, 5, dtype=torch.float64).requires_grad_() for rows in (1, 1, 4)]
+    expected = [weights @ values for weights in steps]
+    with loop():
+        found = [product(weights, "values", lambda: values.mT) for weights in steps]
+    outside = [product(weights, "values", lambda: values.mT) for weights in steps]
+    for one, other, plain in zip(found, outside, expected, strict=True):
+        torch.testing.assert_close(one, plain, rtol=0, atol=1e-14)
+        torch.testing.assert_close(other, plain, rtol=0, atol=1e-14)
+    parts = [values, *steps]
+    gradients = [torch.autograd.grad(sum(part.pow(3).sum() for part in all_), parts) for all_ in (found, expected)]
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+
+
+def test_what_steps_share_is_made_once_a_loop() -> None:
+    made: list[int] = []
+
+    def make() -> int:
+        made.append(len(made))
+        return made[-1]
+
+    assert [once("key", make), once("key", make)] == [0, 1]
+    with loop():
+        assert [once("key", make), once("key", make), once("other", make)] == [2, 2, 3]
+        with loop():
+            assert once("key", make) == 4
+    with loop():
+        assert once("key", make) == 5
 
 
 def test_under_autocast_a_weight_is_cast_once() -> None:
