@@ -413,7 +413,7 @@ def _norms(sizes: list[int]) -> Sequence[nn.LayerNorm]:
 
 def _by_layer(state: RecurrentState) -> list[RecurrentState]:
     """Parts [L, B, H] -> the state of each layer, parts [1, B, H]."""
-    return list(zip(*(part.split(1) for part in state), strict=True))
+    return list(zip(*(part.split_with_sizes([1] * len(part)) for part in state), strict=True))
 
 
 def _lstm(

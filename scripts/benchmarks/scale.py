@@ -83,7 +83,9 @@ def benchmark_scale(arguments: argparse.Namespace) -> None:
             run_folder = folder / "runs" / f"{kind}-{point.data_name}-{point.hidden}"
             config = data.parent / "benchmark.yaml"
             speed = ours.train(config, data, run_folder, arguments.updates, arguments.threads, overrides)
-            found.setdefault((kind, point), []).append(outcome_of(speed))
+            outcome = outcome_of(speed)
+            found.setdefault((kind, point), []).append(outcome)
+            tqdm.write(f"{kind}, {point}: {outcome.speed:,.0f} target tokens/s, {outcome.peak / MIB:,.0f} MiB")
     header = ["varied", "value"]
     header += [f"{kind}, {what}" for kind in KINDS for what in ("target tokens/s", "rounds", "peak MiB")]
     print(markdown(header, ([name, f"{value:,}", *cells(found, point)] for name, value, point in rows)))

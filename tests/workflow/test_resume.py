@@ -85,6 +85,29 @@ def test_patience_is_kept(random_project: Project, tmp_path: Path, monkeypatch: 
     assert_same_run(run, whole)
 
 
+@pytest.mark.parametrize(
+    "schedule",
+    ["{name: plateau, warmup: 2}", "{name: cosine, warmup: 4}", "{name: inverse_sqrt, warmup: 4}"],
+)
+def test_the_learning_rate_goes_on(
+    schedule: str, random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Continued training begins with a fresh schedule of the learning rate (sockeye#890)."""
+    settings = [
+        "train.optimizer={name: sgd, learning_rate: 1.0e-12}",
+        "train.validation={every: 3, metric: bleu}",
+        "train.log_every=1",
+        f"train.schedule={schedule}",
+    ]
+    whole, run = tmp_path / "whole", tmp_path / "run"
+    assert call(*train_arguments(random_project, whole, *settings)) == 0
+    stop(random_project, run, 11, monkeypatch, *settings)
+    assert call(*train_arguments(random_project, run, *settings, "--resume")) == 0
+    rates = [line["learning_rate"] for line in read_metrics(run) if "learning_rate" in line]
+    assert rates[-1] < rates[12] < rates[4]
+    assert_same_run(run, whole)
+
+
 def test_the_epoch_is_kept_in_another_place(stopped: Path, random_project: Project, tmp_path: Path, cli: Cli) -> None:
     """The count of epochs is lost when a run goes on elsewhere (joeynmt#172)."""
     there = tmp_path / "elsewhere"
