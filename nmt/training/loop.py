@@ -114,7 +114,8 @@ def train_step(
 ) -> Step:
     """One update from one or more batches; the gradient is that of the mean over all their tokens, everywhere.
 
-    The host never waits for the device: clipping, and leaving the update out, are arguments of the fused optimiser.
+    The host never waits for the device: dividing by the tokens, clipping, and leaving the update out are arguments of
+    the fused optimiser.
 
     Args:
         model: In training mode; of several processes, what `Workers.replicate` gave.
@@ -134,12 +135,14 @@ def train_step(
         with workers.synchronized(model, last=number == len(batches)):
             with autocast(device, config.precision):
                 loss: Tensor = model(on_device, choose, config.label_smoothing)
-            mean: Tensor = loss * workers.size / tokens
-            mean.backward()  # type: ignore[no-untyped-call]
+            loss.backward()  # type: ignore[no-untyped-call]
         total += loss.detach()
-    norm = nn.utils.get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None]).float()
+    share = tokens / workers.size  # what the gradients, of a sum and a mean over the processes, are to be divided by
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    norm = nn.utils.get_total_norm(gradients).float() / share
     bad = workers.total((~total.isfinite()).float()) + (~norm.isfinite()).float()
-    optimizer.grad_scale = (norm / (config.optimizer.clip_norm or math.inf)).clamp(min=1)  # type: ignore[attr-defined]
+    clipped = (norm / (config.optimizer.clip_norm or math.inf)).clamp(min=1)
+    optimizer.grad_scale = share * clipped  # type: ignore[attr-defined]
     optimizer.found_inf = skipped = bad.clamp(max=1)  # type: ignore[attr-defined]
     optimizer.step()
     optimizer.grad_scale = optimizer.found_inf = None  # type: ignore[attr-defined]

@@ -395,7 +395,7 @@ class _Run:
         if not self._writes:
             return
         kept = {
-            key: (float(f"{value:.6g}") if isinstance(value, float) else value)
+            key: (float(f"{value:.7g}") if isinstance(value, float) else value)
             for key, value in values.items()
             if value is not None and not (isinstance(value, float) and not math.isfinite(value))
         }

@@ -88,5 +88,7 @@ class _OutputCrossEntropy(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, of_total: Tensor) -> tuple[Tensor | None, ...]:
-        gradients = (gradient * of_total for gradient in ctx.saved_tensors)
+        gradients = ctx.saved_tensors
+        if of_total.device.type != "cpu" or of_total != 1:  # of another device, asking would mean to wait for it
+            gradients = tuple(gradient * of_total for gradient in gradients)
         return *(gradient.to(dtype) for gradient, dtype in zip(gradients, ctx.dtypes, strict=True)), *[None] * 4
