@@ -137,12 +137,12 @@ def train_step(
                 loss: Tensor = model(on_device, choose, config.label_smoothing)
             loss.backward()  # type: ignore[no-untyped-call]
         total += loss.detach()
-    share = tokens / workers.size  # what the gradients, of a sum and a mean over the processes, are to be divided by
+    divisor = tokens / workers.size  # the gradients are of a sum over tokens and a mean over processes
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    norm = nn.utils.get_total_norm(gradients).float() / share
+    norm = nn.utils.get_total_norm(gradients).float() / divisor
     bad = workers.total((~total.isfinite()).float()) + (~norm.isfinite()).float()
     clipped = (norm / (config.optimizer.clip_norm or math.inf)).clamp(min=1)
-    optimizer.grad_scale = share * clipped  # type: ignore[attr-defined]
+    optimizer.grad_scale = divisor * clipped  # type: ignore[attr-defined]
     optimizer.found_inf = skipped = bad.clamp(max=1)  # type: ignore[attr-defined]
     optimizer.step()
     optimizer.grad_scale = optimizer.found_inf = None  # type: ignore[attr-defined]
