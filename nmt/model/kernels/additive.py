@@ -13,7 +13,8 @@ def additive_scores(queries: Tensor, keys: Tensor, energy: Tensor) -> Tensor:
     """v^T tanh(q_n + k_s) for all n and s.
 
     As tanh(x) = 2 sigmoid(2 x) - 1, which is many times as fast on a CPU (see `nmt.model.kernels.activation`), it is
-    2 v^T sigmoid(2 x) - sum(v); sigmoid(2 x) alone is kept for the gradient. In float32 or better.
+    2 v^T sigmoid(2 x) - sum(v). In float32 or better. The hidden layer, which would take memory for every pair of
+    positions, is not kept, but made once more for the gradient.
 
     Args:
         queries: q, [B, N, A].
@@ -31,23 +32,26 @@ def additive_scores(queries: Tensor, keys: Tensor, energy: Tensor) -> Tensor:
 class _AdditiveScores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, queries: Tensor, keys: Tensor, energy: Tensor) -> Tensor:
-        exact = torch.promote_types(queries.dtype, torch.float32)
-        ctx.dtypes = queries.dtype, keys.dtype, energy.dtype
-        energy = energy.to(exact)
-        halves = torch.add(queries.to(exact).unsqueeze(2), keys).mul_(2).sigmoid_()  # (tanh + 1) / 2
-        ctx.save_for_backward(halves, energy)
-        ctx.shared_keys = keys.size(1) == 1
+        ctx.save_for_backward(queries, keys, energy)
+        halves = _halves(queries, keys)
+        energy = energy.to(halves.dtype)
         return (halves @ energy).mul_(2).sub_(energy.sum())
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        halves, energy = ctx.saved_tensors
+        queries, keys, energy = ctx.saved_tensors
+        halves = _halves(queries, keys)
         flat = d_scores.flatten().to(halves.dtype)
         d_energy = (flat.unsqueeze(0) @ halves.flatten(0, 2)).squeeze(0).mul_(2).sub_(flat.sum())
         # tanh'(x) = 4 (s - s^2) for s = sigmoid(2 x)
-        d_hidden = torch.addcmul(halves, halves, halves, value=-1).mul_(d_scores.unsqueeze(3)).mul_(4 * energy)
-        several = ctx.shared_keys and d_hidden.size(1) > 1
-        d_keys = d_hidden.sum(dim=1, keepdim=True) if several else d_hidden
-        found = d_hidden.sum(dim=2), d_keys, d_energy
-        return tuple(gradient.to(dtype) for gradient, dtype in zip(found, ctx.dtypes, strict=True))
+        d_hidden = torch.addcmul(halves, halves, halves, value=-1).mul_(d_scores.unsqueeze(3))
+        d_hidden *= 4 * energy.to(halves.dtype)
+        d_keys = d_hidden.sum(dim=1, keepdim=True) if d_hidden.size(1) > keys.size(1) else d_hidden
+        return d_hidden.sum(dim=2).to(queries.dtype), d_keys.to(keys.dtype), d_energy.to(energy.dtype)
+
+
+def _halves(queries: Tensor, keys: Tensor) -> Tensor:
+    """(tanh(q_n + k_s) + 1) / 2: [B, N, A] and [B, N or 1, S, A] -> [B, N, S, A]."""
+    exact = torch.promote_types(queries.dtype, torch.float32)
+    return torch.add(queries.to(exact).unsqueeze(2), keys).mul_(2).sigmoid_()
