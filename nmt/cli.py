@@ -444,6 +444,8 @@ def main() -> None:
     """Run a command; a user's error is one clear line and a non-zero exit code, never a traceback."""
     _use_utf8()
     before = signal.signal(signal.SIGTERM, _end)
+    if hasattr(signal, "SIGUSR1"):
+        signal.signal(signal.SIGUSR1, lambda number, frame: None)  # before a run can listen to it, and after
     if sys.stderr is None:  # closed by the caller, and progress bars cannot do without
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:

@@ -12,6 +12,7 @@ from torch import Tensor
 from nmt.batching import pad
 from nmt.config import DecodeSection
 from nmt.decoding.search import Hypothesis, beam_search, greedy_search
+from nmt.errors import CheckpointError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.model.storage import load_model
 from nmt.text.processor import TextProcessor, load_processor
@@ -85,6 +86,9 @@ class Translator:
 
         Returns:
             For each line, in order, its translations, best first.
+
+        Raises:
+            CheckpointError: The model's probabilities are not numbers.
         """
         sources = self.processor.tokenize_source(lines)
         results = [[Translation("")] for _ in lines]
@@ -96,6 +100,11 @@ class Translator:
             for start in range(0, len(order), self.options.batch_size):
                 batch = order[start : start + self.options.batch_size]
                 found = self._search([sources[n][:MAX_SOURCE_LENGTH] for n in batch], n_best, with_alignment)
+                if not all(found):
+                    raise CheckpointError(
+                        "the model gives no word a probability, as its weights are not finite or too large: its "
+                        "training diverged; train it again with a lower train.optimizer.learning_rate"
+                    )
                 for n, hypotheses in zip(batch, found, strict=True):
                     results[n] = [self._render(h, sources[n]) for h in hypotheses]
                 advance(len(batch))

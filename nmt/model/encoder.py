@@ -78,7 +78,7 @@ class Encoder(nn.Module):
             src: Ids that end in EOS, padded on the right, [B, S].
             lengths: True lengths with EOS, at least 1, [B].
         """
-        lengths = lengths.to(src.device)
+        lengths = lengths.to(src.device, non_blocking=True)
         positions = torch.arange(src.size(1), device=src.device)
         mask = positions < lengths.unsqueeze(1)  # [B, S]
         # Place of each token when the sentence, not its padding, is reversed; its own inverse.

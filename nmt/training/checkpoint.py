@@ -76,6 +76,14 @@ def has_checkpoint(run: Path) -> bool:
     return bool(_updates(run / FOLDER))
 
 
+def without_checksum(run: Path) -> list[Path]:
+    """Checkpoints of a run that were never finished, or have lost their checksum."""
+    found = sorted((run / FOLDER).glob(f"update-*{_TENSORS}"))
+    numbers = {path: path.name.removesuffix(_TENSORS).removeprefix("update-") for path in found}
+    finished = set(_updates(run / FOLDER))
+    return [path for path, number in numbers.items() if number.isdigit() and int(number) not in finished]
+
+
 def newest_checkpoint(run: Path, say: Callable[[str], None]) -> Checkpoint | None:
     """The newest good checkpoint of a run; None where none was ever finished.
 
@@ -88,6 +96,8 @@ def newest_checkpoint(run: Path, say: Callable[[str], None]) -> Checkpoint | Non
     """
     folder = run / FOLDER
     updates = _updates(folder)
+    for path in without_checksum(run):
+        say(f"{path}: has no checksum, so it was never finished; passing over it")
     for update in updates:
         path = folder / f"update-{update:09d}{_TENSORS}"
         try:

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, cast
 
 import numpy as np
@@ -14,6 +15,8 @@ import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from nmt.errors import NmtError
@@ -21,7 +24,9 @@ from nmt.model.seq2seq import Seq2Seq
 
 CPU = torch.device("cpu")
 AGREE_EVERY = 10
-"""Updates between two agreements of several processes on what was asked of them."""
+"""Updates between two agreements of several processes with GPUs, which would have to wait for them at each."""
+PATIENCE = timedelta(days=1)
+"""How long processes wait for one another, as while the first one validates; torchrun ends those that wait in vain."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class Workers:
         return values
 
     def agree(self, update: int, request: int) -> int:
-        """The highest of what was asked of any process; several processes only look every `AGREE_EVERY` updates.
+        """The highest of what was asked of any process; several with GPUs only look every `AGREE_EVERY` updates.
 
         Args:
             update: Updates made, the same in all processes.
@@ -75,7 +80,7 @@ class Workers:
         """
         if self.size == 1:
             return request
-        if update % AGREE_EVERY:
+        if self.device.type != "cpu" and update % AGREE_EVERY:
             return 0
         highest = torch.tensor(request, device=self.device)
         dist.all_reduce(highest, dist.ReduceOp.MAX)
@@ -132,7 +137,7 @@ def join_workers(device: torch.device) -> Iterator[Workers]:
     """Join the processes that torchrun started: gloo between CPUs, NCCL between GPUs.
 
     Args:
-        device: The device of the config; a CUDA device without a number becomes that of the local rank.
+        device: The device of the config; of several processes on CUDA each takes the one of its local rank.
     """
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
@@ -141,7 +146,15 @@ def join_workers(device: torch.device) -> Iterator[Workers]:
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    # torchrun's store outlives the processes: those that it starts again must not read the addresses of the dead.
+    store, rank, size = next(rendezvous("env://"))
+    dist.init_process_group(
+        "nccl" if device.type == "cuda" else "gloo",
+        store=PrefixStore(f"attempt {_attempt()}", store),
+        rank=rank,
+        world_size=size,
+        timeout=PATIENCE,
+    )
     try:
         yield Workers(dist.get_rank(), size, device)
     finally:
@@ -150,7 +163,18 @@ def join_workers(device: torch.device) -> Iterator[Workers]:
 
 def restarted() -> bool:
     """Whether torchrun started this process again after one of its kind had died."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    return _attempt() > 0
+
+
+def _attempt() -> int:
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
+def launcher() -> list[str]:
+    """The words with which a command of as many processes as now begins."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return ["nmt"]
+    return ["torchrun", "--nproc-per-node", os.environ.get("LOCAL_WORLD_SIZE", os.environ["WORLD_SIZE"]), "-m", "nmt"]
 
 
 def launch() -> str | None:

@@ -127,7 +127,7 @@ def train_step(
     """
     parameters = optimizer.param_groups[0]["params"]
     device = parameters[0].device
-    tokens = workers.total(torch.tensor(sum(batch.num_tokens for batch in batches), device=device))
+    tokens = workers.total(torch.full((), sum(batch.num_tokens for batch in batches), device=device))
     total = torch.zeros((), device=device)
     for number, batch in enumerate(batches, 1):
         on_device = batch.to(device)

@@ -86,9 +86,10 @@ def draw_choices(config: TeacherForcingSection, update: int, tgt_in: Tensor) -> 
         return None
     rows, length = tgt_in.shape
     draws = torch.rand(rows, length if config.unit == "token" else 1)
-    forced = (draws < ratio).to(tgt_in.device).expand(rows, length)
-    if forced.all():
+    drawn = draws < ratio
+    if drawn.all():
         return None
+    forced = drawn.to(tgt_in.device, non_blocking=True).expand(rows, length)
 
     def choose(position: int, logits: Tensor) -> Tensor:
         return torch.where(forced[:, position], tgt_in[:, position], logits.argmax(dim=-1))

@@ -106,6 +106,12 @@ class TrainState:
         self.replica: nn.Module = self.workers.replicate(self.model)
         self.meter = Meter(self.model.device)
 
+    @property
+    def left_out(self) -> bool:
+        """Whether the last update was left out; waits for the device."""
+        skipped = self.meter.skipped
+        return bool(skipped[-1]) if skipped else self.progress.skipped_in_row > 0
+
 
 def make_optimizer(config: OptimizerSection, model: nn.Module) -> torch.optim.Optimizer:
     """The optimiser over all weights; fused kernels, which can leave out an update without asking the host."""

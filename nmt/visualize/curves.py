@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def draw_learning_curve(run: Path) -> None:
         return
     from matplotlib.figure import Figure
 
-    entries = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    entries = list(_read(run / "metrics.jsonl"))
     kinds: dict[str, list[dict[str, Any]]] = {
         kind: [entry for entry in entries if entry["kind"] == kind] for kind in ("train", "valid")
     }
@@ -53,3 +54,12 @@ def draw_learning_curve(run: Path) -> None:
         axis.grid(alpha=0.3)
         axis.legend()
     save_figure(figure, run / "learning_curve.png")
+
+
+def _read(path: Path) -> Iterator[dict[str, Any]]:
+    """The entries of a log; what is damaged is passed over, as a picture should not end a run."""
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        with contextlib.suppress(ValueError, RecursionError):
+            entry = json.loads(line)
+            if isinstance(entry, dict) and {"kind", "update"} <= entry.keys():
+                yield entry

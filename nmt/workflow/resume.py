@@ -10,6 +10,7 @@ from typing import Any
 from nmt.config import Config, differing_keys, parse_config
 from nmt.errors import ConfigError, DataError
 from nmt.training.checkpoint import Checkpoint
+from nmt.training.distributed import launcher
 
 HARMLESS = (
     "name",
@@ -52,7 +53,7 @@ STEERING = (
 def command_to_resume(output: Path, data: Path) -> str:
     """What to type to go on with a run."""
     arguments = ["--config", str(output / "config.yaml"), "--data", str(data), "--output", str(output), "--resume"]
-    return shlex.join(["nmt", "train", *arguments])
+    return shlex.join([*launcher(), "train", *arguments])
 
 
 def describe_changes(

@@ -91,5 +91,5 @@ def _describe_run(marker: Path) -> tuple[str, ...]:
         hours, minutes = divmod(minutes, 60)
         changed = time.strftime("%Y-%m-%d %H:%M", time.strptime(facts["time"], "%Y-%m-%dT%H:%M:%S%z"))
         return run.name, state, updates, str(facts["epochs"]), best, at, f"{hours}:{minutes:02}:{seconds:02}", changed
-    except (DataError, KeyError, TypeError, ValueError, OSError):
+    except (DataError, KeyError, TypeError, ValueError, ArithmeticError, OSError):
         return run.name, "broken", *["-"] * 6

@@ -37,7 +37,14 @@ from nmt.model.storage import MARKER as MODEL_MARKER
 from nmt.model.storage import save_model
 from nmt.noise import Noise, make_noise
 from nmt.training.checkpoint import FOLDER as CHECKPOINTS
-from nmt.training.checkpoint import Checkpoint, has_checkpoint, newest_checkpoint, tidy_checkpoints, write_checkpoint
+from nmt.training.checkpoint import (
+    Checkpoint,
+    has_checkpoint,
+    newest_checkpoint,
+    tidy_checkpoints,
+    without_checksum,
+    write_checkpoint,
+)
 from nmt.training.device import describe_environment, resolve_device
 from nmt.training.distributed import Workers, join_workers, launch, restarted
 from nmt.training.loop import Reported, Skipped, Started, Stopped, Updated, Validated, start, train
@@ -119,10 +126,15 @@ def _check_run(output: Path, data: Path, overwrite: bool, resume: bool, say: Say
         if not resumable:
             if state == "finished":
                 raise DataError(f"{output}: this run is finished and has no checkpoint to go on from; --overwrite it")
+            if state == "stopped" or len(without_checksum(output)) > 1:
+                raise DataError(
+                    f"{output}: its checkpoints, or their checksums (.sha256), are gone; put them back, or begin anew "
+                    "with --overwrite"
+                )
             say(f"{output}: there is no checkpoint yet; beginning at the beginning")
             check_output(output, MARKER, overwrite=True)
         return resumable
-    if state is not None and state != "finished" and not overwrite:
+    if (resumable if state is None else state != "finished") and not overwrite:
         how = f"go on with: {command_to_resume(output, data)}; or" if resumable else "it has no checkpoint;"
         raise DataError(f"{output}: holds an unfinished run; {how} replace it with --overwrite")
     check_output(output, MARKER, overwrite=overwrite)
@@ -307,7 +319,8 @@ class _Run:
                     case Updated():
                         bar.update()
                         asked = workers.agree(event.update, requests.due(event.update))
-                        if asked:
+                        # While updates are left out, checkpoints from before the trouble must not be rotated away.
+                        if asked == STOP or (asked and not self.state.left_out):
                             self._checkpoint()
                             requests.done()
                         if asked == STOP:
@@ -326,7 +339,9 @@ class _Run:
         return True
 
     def _show(self, event: Validated) -> None:
-        values = ", ".join(f"{name} {value:.2f}" for name, value in event.scores.items())
+        values = ", ".join(
+            f"{name} {value:{'.2f' if abs(value) < 1e6 else '.3g'}}" for name, value in event.scores.items()
+        )
         self.say(f"epoch {event.epoch}, update {event.update}: {values}{' (best)' * event.improved}")
         if self.validator and self.validator.sample:
             source, translation, reference = self.validator.sample

@@ -199,6 +199,14 @@ def test_the_mode_is_restored_after_an_error_too() -> None:
     assert model.training
 
 
+def test_a_model_that_diverged_is_said_to_have_diverged() -> None:
+    model = random_model()
+    with torch.no_grad():
+        model.decoder.output.weight.fill_(math.nan)
+    with pytest.raises(CheckpointError, match="its training diverged; train it again"):
+        translator(model, beam_size=5).translate(["a b"])
+
+
 def test_translating_draws_no_random_numbers_and_leaves_no_gradient() -> None:
     model = random_model().train()
     before = torch.get_rng_state()

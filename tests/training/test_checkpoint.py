@@ -8,7 +8,14 @@ import torch
 from conftest import assert_same_tensors
 
 from nmt.errors import CheckpointError
-from nmt.training.checkpoint import FOLDER, Checkpoint, newest_checkpoint, tidy_checkpoints, write_checkpoint
+from nmt.training.checkpoint import (
+    FOLDER,
+    Checkpoint,
+    newest_checkpoint,
+    tidy_checkpoints,
+    without_checksum,
+    write_checkpoint,
+)
 
 
 def checkpoint_of(update: int) -> Checkpoint:
@@ -117,9 +124,12 @@ def test_damaged_ones_that_are_newer_do_not_survive_pruning(run: Path) -> None:
 
 def test_without_its_checksum_it_was_never_finished(run: Path) -> None:
     (run / "checkpoints/update-000000003.safetensors.sha256").unlink()
-    assert newest(run) == (2, [])
+    path = run / "checkpoints/update-000000003.safetensors"
+    assert without_checksum(run) == [path]
+    assert newest(run) == (2, [f"{path}: has no checksum, so it was never finished; passing over it"])
     tidy_checkpoints(run, 2)
     assert len(names(run)) == 4
+    assert not without_checksum(run)
 
 
 def test_what_a_killed_process_left_is_tidied_up_and_nothing_else(run: Path) -> None:

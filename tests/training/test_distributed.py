@@ -26,6 +26,7 @@ from conftest import (
 from safetensors.torch import load_file
 
 from nmt.training.distributed import ALONE, Workers, launch, restarted
+from nmt.workflow.resume import command_to_resume
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
@@ -76,6 +77,24 @@ def test_what_torchrun_says(
     assert (restarted(), launch()) == (again, name)
 
 
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({}, "nmt train --config"),
+        ({"WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}, "nmt train --config"),
+        ({"WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "3"}, "torchrun --nproc-per-node 3 -m nmt train --config"),
+    ],
+)
+def test_the_command_to_resume_starts_as_many_processes(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], words: str
+) -> None:
+    for variable in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    assert command_to_resume(Path("run"), Path("data")).startswith(words)
+
+
 def test_a_restart_touches_no_run_of_another_launch(
     random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,7 +135,7 @@ with join_workers(torch.device("cpu")) as workers:
         "bytes": [part.tolist() for part in workers.collect(torch.tensor([rank, 255], dtype=torch.uint8))],
         "nothing": [part.tolist() for part in workers.collect(torch.zeros(0))],
         "agreed": [workers.agree(AGREE_EVERY * n, 2 * rank * (n == 2)) for n in (1, 2, 3)],
-        "between": workers.agree(AGREE_EVERY + 1, 2),
+        "between": workers.agree(AGREE_EVERY + 1, rank),
     }
     Path(sys.argv[1], f"{rank}.json").write_text(json.dumps(found))
 """
@@ -139,7 +158,7 @@ def test_what_processes_tell_each_other(tmp_path: Path) -> None:
             "bytes": [[0, 255], [1, 255]],
             "nothing": [[], []],
             "agreed": [0, 2, 0],
-            "between": 0,
+            "between": 1,
         }
 
 

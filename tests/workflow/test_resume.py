@@ -25,7 +25,8 @@ from conftest import (
 )
 from test_faults import errors, tree
 
-from nmt.files import read_json
+from nmt.files import read_json, write_json
+from nmt.visualize.curves import draw_learning_curve
 
 
 @pytest.fixture(autouse=True)
@@ -180,8 +181,54 @@ def test_all_checkpoints_damaged(stopped: Path, random_project: Project, cli: Cl
     assert tree(stopped) == before
 
 
+def test_a_run_that_has_lost_its_checkpoints_is_not_begun_anew(
+    stopped: Path, random_project: Project, cli: Cli
+) -> None:
+    before = tree(stopped)
+    for path in (stopped / "checkpoints").glob("*.sha256"):
+        path.rename(stopped / path.name)
+    found = cli(*train_arguments(random_project, stopped, "--resume"))
+    assert found.code == 1
+    assert "its checkpoints, or their checksums (.sha256), are gone; put them back" in errors(found.err)[0]
+    for path in stopped.glob("*.sha256"):
+        path.rename(stopped / "checkpoints" / path.name)
+    assert tree(stopped) == before
+    lost = max((stopped / "checkpoints").glob("*.sha256"))
+    lost.unlink()
+    found = cli(*train_arguments(random_project, stopped, "--resume"))
+    assert found.code == 0
+    assert f"{lost.with_suffix('')}: has no checksum, so it was never finished; passing over it" in found.err
+    assert_same_run(stopped, random_project.run)
+
+
+@pytest.mark.parametrize("content", ["{", None])
+def test_without_run_json_the_checkpoints_still_count(
+    stopped: Path, random_project: Project, cli: Cli, content: str | None
+) -> None:
+    (stopped / "run.json").unlink()
+    if content:
+        (stopped / "run.json").write_text(content, encoding="utf-8")
+    found = cli(*train_arguments(random_project, stopped))
+    assert "holds an unfinished run; go on with: " in errors(found.err)[0]
+    assert cli(*train_arguments(random_project, stopped, "--resume")).code == 0
+    assert_same_run(stopped, random_project.run)
+
+
+def test_a_damaged_log_ends_no_run(
+    stopped: Path, random_project: Project, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmt.workflow.train.draw_learning_curve", draw_learning_curve)
+    lines = (stopped / "metrics.jsonl").read_bytes().splitlines(keepends=True)
+    lines[0] = b"\xff[" + b"x" * (len(lines[0]) - 3) + b"\n"
+    (stopped / "metrics.jsonl").write_bytes(b"".join(lines))
+    found = cli(*train_arguments(random_project, stopped, "--resume"))
+    assert found.code == 0, found.err
+    assert (stopped / "learning_curve.png").stat().st_size > 1000
+
+
 def test_a_run_without_a_checkpoint_begins_at_the_beginning(stopped: Path, random_project: Project, cli: Cli) -> None:
     shutil.rmtree(stopped / "checkpoints")
+    write_json(stopped / "run.json", read_json(stopped / "run.json") | {"state": "running"})  # as if killed
     found = cli(*train_arguments(random_project, stopped))
     assert errors(found.err) == [
         f"nmt: error: {stopped}: holds an unfinished run; it has no checkpoint; replace it with --overwrite"

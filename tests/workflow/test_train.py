@@ -236,6 +236,7 @@ def test_updates_that_are_not_finite(random_project: Project, tmp_path: Path, cl
     """A learning rate that no weight survives: one line ends the run, and the weights of its checkpoints are finite."""
     run = tmp_path / "run"
     settings = ["train.optimizer={name: sgd, learning_rate: 1.0e+37, clip_norm: null}", "train.max_skipped=3"]
+    settings += ["train.checkpoint={every: 1, keep_last: 1}"]
     found = cli(*train_arguments(random_project, run, *settings))
     assert found.code == 1
     (line,) = errors(found.err)
@@ -248,6 +249,8 @@ def test_updates_that_are_not_finite(random_project: Project, tmp_path: Path, cl
     assert all(len(entry["pairs"]) == 8 and entry["epoch"] == 1 for entry in skipped)
     assert len({pair for entry in skipped for pair in entry["pairs"]}) == 32
     assert f"update {skipped[-1]['update']}: " in line
+    (checkpoint,) = (run / "checkpoints").glob("*.safetensors")
+    assert checkpoint.stem == f"update-{skipped[0]['update'] - 1:09d}"  # what was before was not given up for them
     assert all(math.isfinite(entry["loss"]) for entry in entries if "loss" in entry)
     assert state_of(run) == "broken"
     assert all(tensor.isfinite().all() for name, tensor in read_tensors(run).items() if name.startswith("model."))
