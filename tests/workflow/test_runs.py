@@ -63,7 +63,8 @@ def test_runs_in_all_states(tmp_path: Path) -> None:
     assert all(row[-1].startswith(time.strftime("%Y-")) for row in found[:-1])
 
 
-ENDLESS = b"""{"state": "finished", "updates": 3, "total_updates": 3, "epochs": 1, "best": null, "training_seconds": 1e999,
+ENDLESS = b"""{"state": "finished", "updates": 3, "total_updates": 3, "epochs": 1, "best": null,
+"training_seconds": 1e999,
 "time": "2026-01-01T00:00:00+0000"}"""
 
 
