@@ -196,6 +196,8 @@ class _Run:
             raise type(error)(f"{self.output}: {error}") from None
         for line in changes:
             self.say(f"{self.output}: {line}")
+        if changes and (later := _update_of(self.output / BEST)) > update:
+            self.say(f"{self.output / BEST}: is of update {later:,}, before the change, until a better one comes")
         if not restore(self.state, checkpoint):
             self.say(
                 f"{self.output}: resumed by other processes or devices: the rest will differ in its random numbers"
@@ -416,6 +418,14 @@ class _Run:
         }
         line = {"kind": kind, "seconds": round(time.time() - self._begin, 2), **kept}
         append_text(self.output / METRICS, json.dumps(line) + "\n")
+
+
+def _update_of(model: Path) -> int:
+    """The update that a saved model was made at; 0 where that is not to be read."""
+    try:
+        return int(read_json(model / MODEL_MARKER)["update"])
+    except (DataError, OSError, ValueError, KeyError, TypeError):
+        return 0
 
 
 def _value_of(model: Path, metric: str) -> float:

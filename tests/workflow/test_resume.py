@@ -214,6 +214,15 @@ def test_without_run_json_the_checkpoints_still_count(
     assert_same_run(stopped, random_project.run)
 
 
+def test_a_best_model_of_another_course_is_named(stopped: Path, random_project: Project, cli: Cli) -> None:
+    """Killed after a validation that no checkpoint knows of, and gone on with another learning rate."""
+    marker = stopped / "best/model.json"
+    write_json(marker, read_json(marker) | {"update": 25})
+    found = cli(*train_arguments(random_project, stopped, "--resume", "train.optimizer.learning_rate=1.0e-12"))
+    assert found.code == 0
+    assert f"{stopped / 'best'}: is of update 25, before the change, until a better one comes" in found.err
+
+
 def test_a_damaged_log_ends_no_run(
     stopped: Path, random_project: Project, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
