@@ -237,7 +237,7 @@ def test_stops_kills_and_restarts_of_two_processes(random_project: Project, tmp_
         process.terminate()
         _, err = process.communicate(timeout=120)
     assert process.returncode != 0
-    assert "nothing is lost; go on with: nmt train" in err
+    assert "nothing is lost; go on with: torchrun --nproc-per-node 2 -m nmt train" in err
     assert json.loads((stopped / "run.json").read_text())["state"] == "stopped"
     done = run_two(train_arguments(random_project, stopped, *LONGER, "--resume"))
     assert done.returncode == 0, done.stderr
