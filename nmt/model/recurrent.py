@@ -50,6 +50,14 @@ class RecurrentStack(nn.Module, ABC):
         """A state of zeros for `rows` sequences, [L, rows, H] each."""
         return tuple(like.new_zeros(self.num_layers, rows, self.hidden_size) for _ in range(self.num_states))
 
+    def _split_input(self, weight: Tensor) -> tuple[Tensor, ...]:
+        """The first layer's input weight [gates, K] for what is known before the loop, and for the extra input.
+
+        One split a loop: each slice of its own would fill a gradient of full size with zeros.
+        """
+        sizes = [self.input_size, weight.size(1) - self.input_size]
+        return once((self, "input weights"), lambda: weight.split_with_sizes(sizes, dim=1))
+
     @abstractmethod
     def forward(self, inputs: Tensor, state: RecurrentState) -> tuple[tuple[Tensor, ...], RecurrentState]:
         """All steps.
@@ -139,13 +147,7 @@ class PlainStack(RecurrentStack):
 
     def project(self, inputs: Tensor) -> Tensor:
         """W x + b, where b is the sum of an LSTM's two biases, and the first of a GRU's."""
-        return product(inputs, (self, "input"), lambda: self._input_weights()[0]) + self._bias(0)
-
-    def _input_weights(self) -> tuple[Tensor, ...]:
-        """The first layer's weights for what is known before the loop, and for the extra input."""
-        weight = self._weights(0)[0]
-        sizes = [self.input_size, weight.size(1) - self.input_size]
-        return once((self, "input weights"), lambda: weight.split_with_sizes(sizes, dim=1))
+        return product(inputs, (self, "input"), lambda: self._split_input(self._weights(0)[0])[0]) + self._bias(0)
 
     def _bias(self, layer: int) -> Tensor:
         _, _, of_input, of_hidden = self._weights(layer)
@@ -174,7 +176,7 @@ class PlainStack(RecurrentStack):
         """
         w_input, w_hidden, _, b_hidden = self._weights(layer)
         if not layer:
-            w_input = self._input_weights()[1]
+            w_input = self._split_input(w_input)[1]
         if self.cell == "lstm":
             weight = step_weight((self, layer), lambda: torch.cat([w_input, w_hidden], dim=1))
             if weight is not None:
@@ -239,7 +241,7 @@ class NormalizedLayer(RecurrentStack):
 
     def project(self, inputs: Tensor) -> Tensor:
         """W x, which is normalised when the extra input has been added."""
-        return product(inputs, (self, "input"), lambda: self.weight_input[:, : self.input_size])
+        return product(inputs, (self, "input"), lambda: self._split_input(self.weight_input)[0])
 
     def step(
         self, projected: Tensor, extra: Tensor | None, state: RecurrentState
@@ -247,7 +249,7 @@ class NormalizedLayer(RecurrentStack):
         """One step."""
         gates = projected
         if extra is not None:
-            gates = gates + product(extra, (self, "extra"), lambda: self.weight_input[:, self.input_size :])
+            gates = gates + product(extra, (self, "extra"), lambda: self._split_input(self.weight_input)[1])
         parts = self._update(self._normalize(gates, self.input_norms), tuple(part.squeeze(0) for part in state))
         return (parts[0],), tuple(part.unsqueeze(0) for part in parts)
 

@@ -78,10 +78,9 @@ def has_checkpoint(run: Path) -> bool:
 
 def without_checksum(run: Path) -> list[Path]:
     """Checkpoints of a run that were never finished, or have lost their checksum."""
-    found = sorted((run / FOLDER).glob(f"update-*{_TENSORS}"))
-    numbers = {path: path.name.removesuffix(_TENSORS).removeprefix("update-") for path in found}
-    finished = set(_updates(run / FOLDER))
-    return [path for path, number in numbers.items() if number.isdigit() and int(number) not in finished]
+    folder = run / FOLDER
+    unfinished = set(_updates(folder, _TENSORS)) - set(_updates(folder))
+    return [folder / f"update-{update:09d}{_TENSORS}" for update in sorted(unfinished)]
 
 
 def newest_checkpoint(run: Path, say: Callable[[str], None]) -> Checkpoint | None:
@@ -136,9 +135,9 @@ def _read(path: Path) -> Checkpoint:
         return Checkpoint({name: file.get_tensor(name) for name in file.keys()}, facts)  # noqa: SIM118
 
 
-def _updates(folder: Path) -> list[int]:
-    """Updates of the finished checkpoints, newest first."""
-    names = (path.name.removesuffix(_CHECKSUM).removeprefix("update-") for path in folder.glob(f"update-*{_CHECKSUM}"))
+def _updates(folder: Path, suffix: str = _CHECKSUM) -> list[int]:
+    """Updates of the checkpoints of which there is the file with a suffix, newest first; by default the finished."""
+    names = (path.name.removesuffix(suffix).removeprefix("update-") for path in folder.glob(f"update-*{suffix}"))
     return sorted((int(name) for name in names if name.isdigit()), reverse=True)
 
 

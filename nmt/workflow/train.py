@@ -196,8 +196,9 @@ class _Run:
             raise type(error)(f"{self.output}: {error}") from None
         for line in changes:
             self.say(f"{self.output}: {line}")
-        if changes and (later := _update_of(self.output / BEST)) > update:
-            self.say(f"{self.output / BEST}: is of update {later:,}, before the change, until a better one comes")
+        later = _saved_number(self.output / BEST, "update")
+        if changes and later is not None and later > update:
+            self.say(f"{self.output / BEST}: is of update {later:,.0f}, before the change, until a better one comes")
         if not restore(self.state, checkpoint):
             self.say(
                 f"{self.output}: resumed by other processes or devices: the rest will differ in its random numbers"
@@ -420,18 +421,20 @@ class _Run:
         append_text(self.output / METRICS, json.dumps(line) + "\n")
 
 
-def _update_of(model: Path) -> int:
-    """The update that a saved model was made at; 0 where that is not to be read."""
-    try:
-        return int(read_json(model / MODEL_MARKER)["update"])
-    except (DataError, OSError, ValueError, KeyError, TypeError):
-        return 0
-
-
 def _value_of(model: Path, metric: str) -> float:
     """How good a saved model is, more being better; a damaged one is the worst."""
-    try:
-        value = float(read_json(model / MODEL_MARKER)["scores"][metric])
-    except (DataError, OSError, ValueError, KeyError, TypeError):
+    value = _saved_number(model, "scores", metric)
+    if value is None:
         return -math.inf
     return -value if metric == "loss" else value
+
+
+def _saved_number(model: Path, *keys: str) -> float | None:
+    """What a saved model tells of itself under some keys, one inside the other; None where that cannot be read."""
+    try:
+        value = read_json(model / MODEL_MARKER)
+        for key in keys:
+            value = value[key]
+        return float(value)
+    except (DataError, OSError, ValueError, KeyError, TypeError):
+        return None
