@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -17,6 +18,7 @@ from typing import Any, TextIO
 from filelock import FileLock, Timeout
 
 from nmt.errors import DataError
+from nmt.limits import MAX_DIGITS, MAX_JSON
 
 PACKAGE = Path(__file__).resolve().parent
 
@@ -60,7 +62,7 @@ def open_text(path: Path, errors: str = "strict") -> Iterator[TextIO]:
         with naming(path), path.open("w", encoding="utf-8", newline="\n", errors=errors) as file:
             yield file
         return
-    temporary = _beside(path, f"partial-{os.getpid()}")
+    temporary = beside(path, f"partial-{os.getpid()}")
     try:
         with naming(path, temporary):
             with temporary.open("w", encoding="utf-8", newline="\n", errors=errors) as file:
@@ -121,18 +123,74 @@ def as_json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
 
 
-def read_json(path: Path) -> Any:
-    """Read a JSON file.
+def read_bytes(path: Path, limit: int) -> bytes:
+    """The content of a file that somebody else may have made.
 
     Raises:
-        DataError: The file is missing or not JSON.
+        DataError: It is no regular file (which could block or never end), or is larger than `limit` bytes.
+        OSError: It cannot be read.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(found.st_mode):
+            raise DataError(f"{path}: is not an ordinary file; put one in its place")
+        if found.st_size > limit:
+            raise DataError(f"{path}: has {found.st_size:,} bytes, more than the {limit:,} that such a file may have")
+        return file.read(limit)
+
+
+def check_file(path: Path, folder: Path, limit: int | None = None) -> Path:
+    """A file of a folder that somebody else may have made, after a look at what it is; it need not exist.
+
+    Args:
+        path: A file, or a folder, below `folder`.
+        folder: What must hold it, links followed: a link may not lead out of it.
+        limit: Most bytes of a file; None is no limit.
+
+    Raises:
+        DataError: It leads out of the folder, is neither a regular file nor a folder, or is too large.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        inside = path.resolve().is_relative_to(folder.resolve())
+    except (RuntimeError, OSError):
+        raise DataError(f"{path}: is a link that leads to itself; put the file itself there") from None
+    if not inside:
+        raise DataError(f"{path}: is a link to a place outside {folder}; put the file itself there")
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        found = path.stat()
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+            raise DataError(f"{path}: is not an ordinary file; put one in its place")
+        if limit is not None and found.st_size > limit:
+            raise DataError(f"{path}: has {found.st_size:,} bytes, more than the {limit:,} that such a file may have")
+    return path
+
+
+def read_json(path: Path, limit: int = MAX_JSON) -> Any:
+    """Read a JSON file of a folder that somebody else may have made.
+
+    Args:
+        path: A regular file; a link may not lead out of the folder it is in.
+        limit: Most bytes that it may have.
+
+    Raises:
+        DataError: The file is missing, not JSON, too large, or no regular file of its folder.
+    """
+    try:
+        text = read_bytes(check_file(path, path.parent), limit).decode("utf-8")
+        return json.loads(text, parse_int=_bounded_int)
     except FileNotFoundError:
         raise DataError(f"{path}: missing; the directory is incomplete") from None
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not valid JSON ({error}); the directory is damaged") from None
+
+
+def _bounded_int(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"a number of {len(digits):,} digits")
+    return int(digits)
 
 
 def check_output(directory: Path, marker: str, *, overwrite: bool) -> None:
@@ -163,7 +221,7 @@ def whole_directory(directory: Path) -> Iterator[Path]:
     When the block fails, whatever `directory` held before is still there, and nothing else is.
     """
     directory.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _beside(directory, f"partial-{os.getpid()}")
+    temporary = beside(directory, f"partial-{os.getpid()}")
     try:
         with naming(directory, temporary):
             shutil.rmtree(temporary, ignore_errors=True)  # of a killed process that had our number
@@ -189,7 +247,7 @@ def set_aside(directory: Path) -> None:
         return
     if Path.cwd().is_relative_to(directory.resolve()):
         raise DataError(f"{directory}: is the working folder and cannot be replaced; run the command from elsewhere")
-    directory.resolve().rename(_beside(directory, "earlier"))
+    directory.resolve().rename(beside(directory, "earlier"))
 
 
 def settle(directory: Path, started: str = ".", *complete: str) -> bool:
@@ -205,7 +263,7 @@ def settle(directory: Path, started: str = ".", *complete: str) -> bool:
     Returns:
         Whether the earlier one was put back.
     """
-    earlier = _beside(directory, "earlier")
+    earlier = beside(directory, "earlier")
     if not earlier.exists():
         return False
     if any((directory / name).exists() for name in complete or (".",)):
@@ -251,7 +309,7 @@ def locked(directory: Path, started: str = ".", *complete: str) -> Iterator[bool
     Raises:
         DataError: Another command holds it.
     """
-    path = _beside(directory, "lock")
+    path = beside(directory, "lock")
     missing = [parent for parent in path.parents if not parent.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
@@ -264,7 +322,7 @@ def locked(directory: Path, started: str = ".", *complete: str) -> Iterator[bool
     try:
         with contextlib.suppress(OSError):  # the number only helps to find the process
             path.write_text(str(os.getpid()), encoding="ascii")
-        for left in path.parent.glob(f"{glob.escape(_beside(directory, 'partial').name)}-[0-9]*"):
+        for left in path.parent.glob(f"{glob.escape(beside(directory, 'partial').name)}-[0-9]*"):
             shutil.rmtree(left)
         yield settle(directory, started, *complete)
     finally:
@@ -278,7 +336,7 @@ def locked(directory: Path, started: str = ".", *complete: str) -> Iterator[bool
 
 def is_locked(directory: Path) -> bool:
     """Whether a living process holds the lock of `directory`."""
-    path = _beside(directory, "lock")
+    path = beside(directory, "lock")
     if not path.exists():
         return False
     lock = FileLock(path)
@@ -297,7 +355,7 @@ def _holder(lock: Path) -> str:
         return ""
 
 
-def _beside(path: Path, suffix: str) -> Path:
+def beside(path: Path, suffix: str) -> Path:
     """A hidden sibling of a file or folder, links followed, so that a rename stays within one file system."""
     real = path.resolve()
     return real.parent / f".{real.name}.{suffix}"

@@ -529,9 +529,10 @@ rates = st.floats(min_value=1e-30, max_value=1e30)
                 {
                     "source": st.sampled_from([0, 1, 2, 4, 6]).flatmap(lambda n: st.tuples(*[texts] * n)),
                     "columns": st.permutations(range(1, 10)).map(lambda columns: tuple(columns[:2])),
-                    "src_language": texts,
+                    "src_language": st.text("abz_-ÄЖ09", min_size=1, max_size=35)
+                    | st.sampled_from(["no", "zh-Hant", "123"]),
                     "directory": st.none() | texts,
-                    "first_lines": st.none() | st.integers(min_value=1),
+                    "first_lines": st.none() | st.integers(1, 1_000_000_000),
                 }
             ),
             "text": st.fixed_dictionaries({"lowercase": st.booleans(), "reuse": st.none() | texts}),

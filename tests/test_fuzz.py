@@ -259,7 +259,6 @@ def test_any_config_is_taken_or_refused(
         ('!!int ""', "int"),
         ("!!float", "float"),
         ("!!bool x", "bool"),
-        ("!!timestamp x", "timestamp"),
         pytest.param("1" * 5000, "int", id="too many digits"),
     ],
 )

@@ -4,8 +4,8 @@ The one package that knows YAML and pydantic. `sections` holds every key, `readi
 `Config`, `checks` refuses combinations that cannot work, `description` explains the keys to people and editors.
 """
 
-from nmt.config.checks import check_options, suggest
-from nmt.config.reading import dump_config, find_config, load_config, parse_config, show_config
+from nmt.config.checks import check_options, names_class, suggest
+from nmt.config.reading import dump_config, find_config, load_config, parse_config, read_config, show_config
 from nmt.config.sections import (
     AttentionSection,
     BatchSection,
@@ -74,7 +74,9 @@ __all__ = [
     "dump_config",
     "find_config",
     "load_config",
+    "names_class",
     "parse_config",
+    "read_config",
     "show_config",
     "suggest",
 ]

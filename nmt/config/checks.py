@@ -8,13 +8,13 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from nmt.config.sections import Config, Section
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, shorten
 
 Place = tuple[str, ...]
 Problem = tuple[Place, str]
@@ -22,15 +22,20 @@ Conflict = tuple[tuple[Place, ...], str]
 """The keys that do not go together, the one to change first, and what is wrong."""
 
 
+def dotted(path: Place) -> str:
+    """A place in a config, as it is shown."""
+    return shorten(".".join(path))
+
+
 def suggest(key: str, known: Sequence[str]) -> str:
     """`; did you mean ...?` where a known key is close, else nothing."""
-    close = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(key[:100], known, n=1, cutoff=0.6)
     return f"; did you mean {close[0]}?" if close else ""
 
 
 def closest_key(path: Place) -> Place:
     """The known key that an unknown one resembles most; itself where none does."""
-    close = difflib.get_close_matches(path[-1], _known_keys(path[:-1]), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(path[-1][:100], _known_keys(path[:-1]), n=1, cutoff=0.6)
     return (*path[:-1], *(close or path[-1:]))
 
 
@@ -62,21 +67,34 @@ def describe(error: Mapping[str, Any], path: Place) -> str:
         known = _known_keys(path[:-1])
         return f"unknown key{suggest(path[-1], known) or '; known here: ' + ', '.join(known)}"
     if error["type"] == "model_type":
-        return f"should hold keys of its own, found {found!r}"
+        return f"should hold keys of its own, found {shorten(repr(found))}"
     if isinstance(found, dict):
         return _in_words(error)
     choices = re.findall(r"'([^']*)'", error["ctx"]["expected"]) if error["type"] == "literal_error" else []
-    return f"{_in_words(error)}, found {found!r}{suggest(str(found), choices)}"
+    return f"{_in_words(error)}, found {shorten(repr(found))}{suggest(str(found)[:100], choices)}"
 
 
 def _at(*keys: str) -> tuple[Place, ...]:
     return tuple(tuple(key.split(".")) for key in keys)
 
 
-def conflicts(config: Config) -> Iterator[Conflict]:
-    """Combinations that cannot work."""
+def names_class(score: str) -> bool:
+    """Whether a score is the dotted path of a class, and no name that is registered."""
+    return "." in score
+
+
+def conflicts(config: Config, allowed_classes: Collection[str] | None = None) -> Iterator[Conflict]:
+    """Combinations that cannot work.
+
+    Args:
+        config: The config.
+        allowed_classes: Dotted paths of classes that may be imported to be looked at; None allows all. What belongs
+            to any other class is not checked.
+    """
     data, model, text, train = config.data, config.model, config.text, config.train
-    yield from _attention_conflicts(config)
+    score = model.attention.score
+    if not names_class(score) or allowed_classes is None or score in allowed_classes:
+        yield from _attention_conflicts(config)
     yield from _depth_conflicts(config)
     if model.decoder.order == "bahdanau" and model.decoder.input_feeding:
         yield (
@@ -304,7 +322,7 @@ def check_options(part: Callable[..., Any] | None, options: Mapping[str, Any], p
             try:
                 TypeAdapter(accepted[name].annotation).validate_python(value, strict=True)
             except ValidationError as error:
-                problems.append(((*path, name), f"{_in_words(error.errors()[0])}, found {value!r}"))
+                problems.append(((*path, name), f"{_in_words(error.errors()[0])}, found {shorten(repr(value))}"))
     problems += [
         ((*path, name), "is required")
         for name, parameter in accepted.items()

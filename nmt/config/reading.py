@@ -12,30 +12,51 @@ from typing import Any, NamedTuple
 import yaml
 from pydantic import ValidationError
 
-from nmt.config.checks import Place, Problem, closest_key, conflicts, describe, futile, suggest, unused
+from nmt.config.checks import Place, Problem, closest_key, conflicts, describe, dotted, futile, suggest, unused
 from nmt.config.sections import Config, Section
-from nmt.errors import ConfigError
-from nmt.files import shipped
+from nmt.errors import ConfigError, DataError, printable, shorten
+from nmt.files import check_file, read_bytes, shipped
+from nmt.limits import KIB, MAX_CONFIG, MAX_DIGITS
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML with the scalars of version 1.2: only true/false are booleans, 1e-3 is a number, no dates."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag.rsplit(":", 1)[1] not in ("bool", "timestamp", "float")]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(true|True|false|False)$"), list("tTfF"))
+    """YAML with the scalars of version 1.2's core schema (YAML 1.2.2, section 10.3), and no others."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes whatever `_Loader` would not read as text."""
+    """Quotes whatever a reader of YAML 1.1 or 1.2 would not read as text."""
 
 
-_FLOAT = re.compile(r"^[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?$")
-for _reader in (_Loader, _Dumper):
-    _reader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
+_CORE = {
+    "null": (r"^(~|null|Null|NULL|)$", "~nN"),
+    "bool": (r"^(true|True|TRUE|false|False|FALSE)$", "tTfF"),
+    "int": (r"^([-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$", "-+0123456789"),
+    "float": (r"^[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?$", "-+.0123456789"),
+}
+"""The core schema's scalars and the characters they begin with; .inf and .nan are left out, as no key takes them."""
+_TAG = "tag:yaml.org,2002:"
+_TAGS = {
+    yaml.ScalarNode: {_TAG + name for name in (*_CORE, "str")},
+    yaml.SequenceNode: {_TAG + "seq"},
+    yaml.MappingNode: {_TAG + "map"},
+}
+_MAX_VALUES = 2_000
+"""Values of a config, those that aliases repeat counted each time; one with every key spelled out has about 150."""
+
+_Loader.yaml_implicit_resolvers = {}
+for _name, (_pattern, _first) in _CORE.items():
+    for _reader in (_Loader, _Dumper):
+        _reader.add_implicit_resolver(_TAG + _name, re.compile(_pattern), [*_first, *[""] * (_name == "null")])
+
+
+def _construct_int(loader: _Loader, node: yaml.ScalarNode) -> int:
+    text = str(node.value)
+    if len(text) > MAX_DIGITS:
+        raise ValueError
+    return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+
+
+_Loader.add_constructor(_TAG + "int", _construct_int)
 
 _COMMAND_LINE = 1
 """Layer of `--set`. The file that was asked for is layer 0, what it extends -1, and so on."""
@@ -62,48 +83,80 @@ class _Source:
         return ""
 
 
-def _load_yaml(text: str, origin: str, layer: int = 0) -> _Source:
-    places: dict[Place, _Written] = {}
+@dataclass
+class _Builder:
+    """Makes plain values of YAML nodes, and notes where each was written.
 
-    def build(loader: _Loader, node: yaml.Node, path: Place) -> Any:
-        places[path] = _Written(f"{origin}:{node.start_mark.line + 1}" if origin else "--set", layer)
+    Attributes:
+        loader: Reads the scalars.
+        origin: The file; empty for the command line.
+        layer: Layer of the file.
+        places: Where each value was written.
+    """
+
+    loader: _Loader
+    origin: str
+    layer: int
+    places: dict[Place, _Written]
+
+    def build(self, node: yaml.Node, path: Place = ()) -> Any:
+        """The value of a node and of all below it."""
+        if len(self.places) == _MAX_VALUES:
+            raise self._refusal(
+                node, (), f"more than {_MAX_VALUES:,} values, aliases followed; no config needs so many"
+            )
+        if node.tag not in _TAGS[type(node)]:
+            tag = printable(str(node.tag).removeprefix(_TAG))
+            raise self._refusal(node, path, f"is tagged {tag}, which does not fit here in YAML 1.2's core schema")
+        self.places[path] = _Written(self._where(node), self.layer)
         if isinstance(node, yaml.MappingNode):
-            result: dict[str, Any] = {}
-            for key_node, value_node in node.value:
-                key = str(key_node.value)
-                if key in result:
-                    raise ConfigError(
-                        f"{origin}:{key_node.start_mark.line + 1}: {'.'.join((*path, key))}: written twice; keep one"
-                    )
-                result[key] = build(loader, value_node, (*path, key))
-            return result
+            return self._build_mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
-            return [build(loader, item, (*path, str(index))) for index, item in enumerate(node.value)]
+            return [self.build(item, (*path, str(index))) for index, item in enumerate(node.value)]
         try:
-            return loader.construct_object(node)
+            return self.loader.construct_object(node)
         except (ValueError, LookupError, AttributeError):  # a number beyond all bounds, or PyYAML on `!!float x`
-            raise ConfigError(
-                f"{places[path].where}: {'.'.join(path)}: cannot be read as {node.tag.rsplit(':', 1)[-1]}"
-            ) from None
+            raise self._refusal(node, path, f"cannot be read as {str(node.tag).removeprefix(_TAG)}") from None
 
+    def _build_mapping(self, node: yaml.MappingNode, path: Place) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise self._refusal(key_node, path, "has a key that is a list or a section; keys are text")
+            key = str(key_node.value)
+            if key in result:
+                raise self._refusal(key_node, (*path, key), "written twice; keep one")
+            result[key] = self.build(value_node, (*path, key))
+        return result
+
+    def _where(self, node: yaml.Node) -> str:
+        return f"{self.origin}:{node.start_mark.line + 1}" if self.origin else "--set"
+
+    def _refusal(self, node: yaml.Node, path: Place, fault: str) -> ConfigError:
+        return ConfigError(f"{self._where(node)}: {dotted(path)}{': ' * bool(path)}{fault}")
+
+
+def _load_yaml(text: str, origin: str, layer: int = 0) -> _Source:
+    name = origin or "--set"
+    places: dict[Place, _Written] = {}
     loader: _Loader | None = None
     try:
+        if len(text) > MAX_CONFIG:
+            raise ConfigError(f"{name}: longer than {MAX_CONFIG // KIB} KiB; no config needs so much")
         loader = _Loader(text)
         node = loader.get_single_node()
-        values = {} if node is None else build(loader, node, ())
+        values = {} if node is None else _Builder(loader, origin, layer, places).build(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        where = f"{origin or '--set'}:{mark.line + 1}:{mark.column + 1}" if mark else (origin or "--set")
-        raise ConfigError(f"{where}: not valid YAML: {error.problem or error.context}") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{origin or '--set'}: not valid YAML: {' '.join(str(error).split())}") from None
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{origin or '--set'}: not valid YAML: {error}") from None
+        where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
+        raise ConfigError(f"{where}: not valid YAML: {shorten(str(error.problem or error.context))}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{name}: not valid YAML: {shorten(' '.join(str(error).split()))}") from None
     finally:
         if loader:
             loader.dispose()
     if not isinstance(values, dict):
-        raise ConfigError(f"{origin or '--set'}: expected keys and values, found {values!r}")
+        raise ConfigError(f"{name}: expected keys and values, found {shorten(repr(values))}")
     return _Source(values, places)
 
 
@@ -153,11 +206,13 @@ def _read(path: Path, seen: tuple[Path, ...] = ()) -> _Source:
         raise ConfigError(f"{path}: extends itself through {' -> '.join(p.name for p in (*seen, resolved))}")
     where, layer = _shown(path), -len(seen)
     try:
-        source = _load_yaml(path.read_text(encoding="utf-8-sig"), where, layer)
+        source = _load_yaml(read_bytes(path, MAX_CONFIG).decode("utf-8-sig"), where, layer)
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+    except DataError as error:
+        raise ConfigError(str(error)) from None
     parent = source.values.pop("extends", None)
     if "name" not in source.values:
         source.values["name"] = path.stem
@@ -165,7 +220,9 @@ def _read(path: Path, seen: tuple[Path, ...] = ()) -> _Source:
     if parent is None:
         return source
     if not isinstance(parent, str):
-        raise ConfigError(f"{source.place_of(('extends',))}extends: expected one path or name, found {parent!r}")
+        raise ConfigError(
+            f"{source.place_of(('extends',))}extends: expected one path or name, found {shorten(repr(parent))}"
+        )
     beside = path.parent / parent
     parent_path = beside if beside.is_file() else find_config(parent)
     return _merge(_read(parent_path, (*seen, resolved)), source)
@@ -198,7 +255,7 @@ def _without(values: Mapping[str, Any], places: Collection[Place], above: Place 
     return kept
 
 
-def _validate(source: _Source, *, new: bool) -> Config:
+def _validate(source: _Source, *, new: bool, allowed_classes: Collection[str] | None = None) -> Config:
     """Check values and combinations.
 
     Combinations are checked even where single values are wrong, as long as those are no part of them.
@@ -206,6 +263,7 @@ def _validate(source: _Source, *, new: bool) -> Config:
     Args:
         source: What was written.
         new: Whether this is a config to work with, not that of finished work: it must make sense too.
+        allowed_classes: Dotted paths of classes that may be imported; None allows all.
 
     Raises:
         ConfigError: One line for each problem.
@@ -217,7 +275,7 @@ def _validate(source: _Source, *, new: bool) -> Config:
     except ValidationError as error:
         problems, unknown = _spoilt(error)
         config = Config.model_validate(_without(source.values, unknown))
-    found = conflicts(config)
+    found = conflicts(config, allowed_classes)
     if new:
         layers = {path: written.layer for path, written in source.places.items()}
         found = chain(found, futile(config), unused(config, layers))
@@ -225,9 +283,18 @@ def _validate(source: _Source, *, new: bool) -> Config:
         if not any(_within(place, other) or _within(other, place) for place in places for other in unknown):
             problems.append((places[0], message))
     if problems:
-        lines = [f"{source.place_of(path)}{'.'.join(path)}: {message}" for path, message in problems]
-        raise ConfigError("\n".join(dict.fromkeys(lines)))
+        lines = [f"{source.place_of(path)}{dotted(path)}: {message}" for path, message in problems]
+        raise ConfigError("\n".join(_first_of(list(dict.fromkeys(lines)))))
     return config
+
+
+def _first_of(lines: list[str]) -> list[str]:
+    """The first problems, and how many there are more."""
+    more = len(lines) - _SHOWN_PROBLEMS
+    return lines if more <= 0 else [*lines[:_SHOWN_PROBLEMS], f"and {more:,} more problems"]
+
+
+_SHOWN_PROBLEMS = 50
 
 
 def _load(name: str, overrides: Sequence[str]) -> _Source:
@@ -260,9 +327,36 @@ def load_config(name: str, overrides: Sequence[str] = ()) -> Config:
     return _validate(_load(name, overrides), new=True)
 
 
-def parse_config(text: str, origin: str) -> Config:
-    """Read a resolved config, as `dump_config` wrote it into a data or model directory."""
-    return _validate(_load_yaml(text, origin), new=False)
+def parse_config(text: str, origin: str, allowed_classes: Collection[str] = ()) -> Config:
+    """Read a resolved config, as `dump_config` wrote it into a data or model directory.
+
+    Whoever made the directory wrote it, so a class that it names is imported only where it is allowed.
+
+    Args:
+        text: YAML.
+        origin: Where it comes from, for errors.
+        allowed_classes: Dotted paths of classes that may be imported.
+
+    Raises:
+        ConfigError: One line for each problem.
+    """
+    return _validate(_load_yaml(text, origin), new=False, allowed_classes=allowed_classes)
+
+
+def read_config(path: Path, allowed_classes: Collection[str] = ()) -> Config:
+    """Read the resolved config in a data or model directory; see `parse_config`.
+
+    Raises:
+        ConfigError: One line for each problem.
+        DataError: The file is missing, unreadable, or none that may be read.
+    """
+    try:
+        text = read_bytes(check_file(path, path.parent), MAX_CONFIG).decode("utf-8")
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: not UTF-8 text; the directory is damaged") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); the directory is incomplete") from None
+    return parse_config(text, str(path), allowed_classes)
 
 
 def dump_config(config: Config) -> str:

@@ -2,25 +2,81 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+)
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from nmt.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH, MAX_UNITS
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """The largest value of a number, and why there is one."""
+
+    limit: int
+    reason: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Check the bound after everything else."""
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Tell editors of the bound."""
+        return {**handler(schema), "maximum": self.limit}
+
+    def _check(self, value: int) -> int:
+        if value > self.limit:
+            raise PydanticCustomError(
+                "at_most",
+                "should be at most {limit} ({reason})",
+                {"limit": f"{self.limit:,}", "reason": self.reason},
+            )
+        return value
 
 
 def _as_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-Count = Annotated[int, Field(strict=True, ge=1)]
-NonNegative = Annotated[int, Field(strict=True, ge=0)]
+def _without_nul(value: str) -> str:
+    if "\0" in value:
+        raise PydanticCustomError("nul", "should hold no NUL character, which no path can have")
+    return value
+
+
+_ANY = 1_000_000_000
+Count = Annotated[int, Field(strict=True, ge=1), AtMost(_ANY, "more than any corpus or run has")]
+NonNegative = Annotated[int, Field(strict=True, ge=0), AtMost(_ANY, "more than any corpus or run has")]
+Units = Annotated[Count, AtMost(MAX_UNITS, "one recurrent layer would hold over 4 GB of weights")]
+Layers = Annotated[Count, AtMost(64, "no recurrent network that can be trained is deeper")]
+Heads = Annotated[Count, AtMost(1024, "a head needs units of its own")]
+Positions = Annotated[Count, AtMost(1_000_000, "no line is longer")]
+Columns = Annotated[Count, AtMost(10_000, "no line has more")]
+Tokens = Annotated[Count, AtMost(10_000_000, "an embedding for each would not fit into memory")]
+Processes = Annotated[Count, AtMost(1024, "no machine has more cores to run them on")]
+Kept = Annotated[Count, AtMost(10_000, "each is a file as large as the model")]
+Flag = Annotated[bool, Field(strict=True)]
+PathText = Annotated[str, AfterValidator(_without_nul)]
+Language = Annotated[str, Field(pattern=r"^[\w-]+$", min_length=1, max_length=35)]  # BCP 47 (RFC 5646, section 4.4.1)
 Seed = Annotated[int, Field(strict=True, ge=0, le=4_294_967_295)]  # what random number generators take
 Number = Annotated[float, Field(strict=True)]
 Probability = Annotated[Number, Field(ge=0, lt=1)]
 Share = Annotated[Number, Field(ge=0, le=1)]
 Positive = Annotated[Number, Field(gt=0)]
 Files = Annotated[
-    tuple[str, ...],
+    tuple[PathText, ...],
     BeforeValidator(_as_tuple),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
 ]
@@ -51,20 +107,20 @@ class CleaningSection(Section):
     """
 
     unicode: Literal["nfc", "nfkc", "none"] = key("nfc", "Unicode normal form")
-    control_characters: bool = key(True, "take out control, zero-width and direction characters and soft hyphens")
-    html_entities: bool = key(True, "turn &amp; and its like into the characters they stand for")
-    quotes: bool = key(False, "turn typographic quotation marks into straight ones")
-    dashes: bool = key(False, "turn typographic dashes and hyphens into -")
-    min_length: Count = key(1, "fewest words (separated by blanks) on either side", unit="words")
-    max_length: Count = key(100, "most words (separated by blanks) on either side", unit="words")
-    max_characters: Count | None = key(
+    control_characters: Flag = key(True, "take out control, zero-width and direction characters and soft hyphens")
+    html_entities: Flag = key(True, "turn &amp; and its like into the characters they stand for")
+    quotes: Flag = key(False, "turn typographic quotation marks into straight ones")
+    dashes: Flag = key(False, "turn typographic dashes and hyphens into -")
+    min_length: Positions = key(1, "fewest words (separated by blanks) on either side", unit="words")
+    max_length: Positions = key(100, "most words (separated by blanks) on either side", unit="words")
+    max_characters: Positions | None = key(
         1000, "most characters on either side, for scripts without blanks; null is off", unit="characters"
     )
     max_ratio: Annotated[Number, Field(ge=1)] | None = key(
         9.0, "most characters of the longer side for one of the shorter; null is off", unit="1"
     )
     min_letters: Share = key(0.3, "smallest share of letters among the characters that are not blank", unit="share")
-    copies: bool = key(False, "keep pairs whose two sides are the same text")
+    copies: Flag = key(False, "keep pairs whose two sides are the same text")
     duplicates: Literal["drop", "drop_casefold", "keep"] = key(
         "drop", "pairs that came before; drop_casefold: also in other letter case"
     )
@@ -87,10 +143,10 @@ class DataSection(Section):
         "paths or URLs: one tab-separated file; two, four or six parallel files (source and target of train, valid, "
         "test); or the three files of a Tatoeba export (source sentences, target sentences, links)",
     )
-    columns: tuple[Count, Count] = key((1, 2), "columns of source and target, from 1", unit="column")
-    src_language: Annotated[str, Field(min_length=1)] = key("en", "language code of the files' source")
-    tgt_language: Annotated[str, Field(min_length=1)] = key("de", "language code of the files' target")
-    reverse: bool = key(False, "translate the other way: swap source and target")
+    columns: tuple[Columns, Columns] = key((1, 2), "columns of source and target, from 1", unit="column")
+    src_language: Language = key("en", "language code of the files' source")
+    tgt_language: Language = key("de", "language code of the files' target")
+    reverse: Flag = key(False, "translate the other way: swap source and target")
     first_lines: Count | None = key(
         None, "how much to read, of the corpus or of its training files; null reads all", unit="lines"
     )
@@ -99,9 +155,9 @@ class DataSection(Section):
         "largest share of lines that may be left out as malformed: too few columns, not UTF-8",
         unit="share",
     )
-    drop_overlap: bool = key(False, "given splits: leave out training pairs that share a sentence with valid or test")
-    directory: str | None = key(None, "where prepared data goes; null means data/prepared/NAME")
-    workers: Count | None = key(
+    drop_overlap: Flag = key(False, "given splits: leave out training pairs that share a sentence with valid or test")
+    directory: PathText | None = key(None, "where prepared data goes; null means data/prepared/NAME")
+    workers: Processes | None = key(
         None, "processes that clean and tokenise; null takes every core for large corpora", unit="processes"
     )
     cleaning: CleaningSection = CleaningSection()
@@ -118,8 +174,8 @@ class SubwordSection(Section):
     """Subword segmentation, learnt from the training split alone (SentencePiece)."""
 
     algorithm: Literal["bpe", "unigram"] = key("bpe", "bpe (Sennrich et al., 2016) or unigram (Kudo, 2018)")
-    vocabulary_size: Count = key(8000, "pieces to learn, with the learner's own three", unit="pieces")
-    joint: bool = key(False, "one segmentation for both languages")
+    vocabulary_size: Tokens = key(8000, "pieces to learn, with the learner's own three", unit="pieces")
+    joint: Flag = key(False, "one segmentation for both languages")
     sample: Count = key(500_000, "most training sentences a side to learn from, evenly spaced", unit="sentences")
 
 
@@ -131,8 +187,8 @@ class VocabularySection(Section):
         "rarer tokens become unknown; 0 also keeps subwords that training text never shows",
         unit="occurrences",
     )
-    max_size: Count | None = key(None, "keep the most frequent; null keeps all", unit="tokens")
-    joint: bool = key(False, "one vocabulary for both languages")
+    max_size: Tokens | None = key(None, "keep the most frequent; null keeps all", unit="tokens")
+    joint: Flag = key(False, "one vocabulary for both languages")
 
 
 class TextSection(Section):
@@ -141,21 +197,21 @@ class TextSection(Section):
     tokenizer: Literal["spacy", "subword", "whitespace"] = key(
         "subword", "spacy: words; subword: pieces of words; whitespace: text that is tokenised already"
     )
-    lowercase: bool = key(False, "lower-case all text; scores then ignore case as well")
+    lowercase: Flag = key(False, "lower-case all text; scores then ignore case as well")
     subword: SubwordSection = SubwordSection()
     vocabulary: VocabularySection = VocabularySection()
-    max_length: Count = key(100, "longest side of a training pair; longer pairs are left out", unit="tokens")
-    reuse: str | None = key(None, "data or model directory whose tokenizers and vocabularies to take")
+    max_length: Positions = key(100, "longest side of a training pair; longer pairs are left out", unit="tokens")
+    reuse: PathText | None = key(None, "data or model directory whose tokenizers and vocabularies to take")
 
 
 class EncoderSection(Section):
     """Recurrent encoder."""
 
     cell: Literal["gru", "lstm"] = key("lstm", "recurrent cell")
-    hidden_size: Count = key(256, "size of a state, in each direction", unit="units")
-    num_layers: Count = key(1, "recurrent layers, one on top of the other", unit="layers")
-    bidirectional: bool = key(True, "read the sentence from both ends")
-    residual: bool = key(False, "each layer above the first adds to what it reads (Wu et al., 2016)")
+    hidden_size: Units = key(256, "size of a state, in each direction", unit="units")
+    num_layers: Layers = key(1, "recurrent layers, one on top of the other", unit="layers")
+    bidirectional: Flag = key(True, "read the sentence from both ends")
+    residual: Flag = key(False, "each layer above the first adds to what it reads (Wu et al., 2016)")
     layer_norm: Literal["none", "layers", "cell"] = key(
         "none", "layers: on what layers above the first read; cell: inside each cell, slower (Ba et al., 2016)"
     )
@@ -165,18 +221,18 @@ class DecoderSection(Section):
     """Recurrent decoder: the order of attention and update, and what is fed back."""
 
     cell: Literal["gru", "lstm"] = key("lstm", "recurrent cell")
-    hidden_size: Count = key(512, "size of a state", unit="units")
-    num_layers: Count = key(1, "recurrent layers, one on top of the other", unit="layers")
+    hidden_size: Units = key(512, "size of a state", unit="units")
+    num_layers: Layers = key(1, "recurrent layers, one on top of the other", unit="layers")
     order: Literal["bahdanau", "luong"] = key(
         "luong", "bahdanau: attend with the last state, then update; luong: update, then attend with the new one"
     )
-    input_feeding: bool = key(False, "Luong order: feed the last attentional vector back")
+    input_feeding: Flag = key(False, "Luong order: feed the last attentional vector back")
     initial_state: Literal["backward", "final", "zeros"] = key(
         "final",
         "what the first decoder state is made from: the encoder's backward state at the first word, its final "
         "states, or nothing",
     )
-    residual: bool = key(False, "each layer above the first adds to what it reads (Wu et al., 2016)")
+    residual: Flag = key(False, "each layer above the first adds to what it reads (Wu et al., 2016)")
     layer_norm: Literal["none", "layers", "cell"] = key(
         "none", "layers: on what layers above the first read; cell: inside each cell, slower (Ba et al., 2016)"
     )
@@ -195,7 +251,7 @@ class WindowSection(Section):
     name: Literal["global", "local_m", "local_p", "hard"] = key(
         "global", "all positions; around the step's own; around a predicted one; one position, drawn in training"
     )
-    radius: Count = key(10, "local windows: D, positions on each side", unit="tokens")
+    radius: Positions = key(10, "local windows: D, positions on each side", unit="tokens")
 
 
 class NormalizerSection(Section):
@@ -215,22 +271,24 @@ class PastSection(Section):
     name: Literal["none", "coverage", "location"] = key(
         "none", "coverage: the sum of all alignments so far; location: the last one, convolved"
     )
-    loss_weight: Annotated[Number, Field(ge=0)] = key(0.0, "coverage: weight of its loss (See et al., 2017)", unit="1")
-    filters: Count = key(10, "location: features of a position", unit="features")
-    radius: Count = key(5, "location: positions on each side that a feature sees", unit="tokens")
+    loss_weight: Annotated[Number, Field(ge=0, le=1000)] = key(
+        0.0, "coverage: weight of its loss (See et al., 2017)", unit="1"
+    )
+    filters: Units = key(10, "location: features of a position", unit="features")
+    radius: Units = key(5, "location: positions on each side that a feature sees", unit="tokens")
 
 
 class AttentionSection(Section):
     """How the decoder reads the source; `nmt attentions` lists what there is."""
 
-    score: Annotated[str, Field(min_length=1)] = key(
+    score: Annotated[str, Field(min_length=1, max_length=200)] = key(
         "general",
         "additive (= concat), dot, general, location, scaled_dot, cosine, none (fixed context) or the dotted path of a "
         "class",
     )
     options: dict[str, Any] = key({}, "arguments of the score's class")
-    heads: Count = key(1, "several have projections of their own", unit="heads")
-    head_size: Count | None = key(None, "size of a head; null shares out the encoder states' units", unit="units")
+    heads: Heads = key(1, "several have projections of their own", unit="heads")
+    head_size: Units | None = key(None, "size of a head; null shares out the encoder states' units", unit="units")
     window: WindowSection = WindowSection()
     normalizer: NormalizerSection = NormalizerSection()
     past: PastSection = PastSection()
@@ -243,14 +301,16 @@ class InitializationSection(Section):
     scheme: Literal["uniform", "xavier"] = key(
         "uniform", "distribution of weights; xavier (Glorot & Bengio, 2010) leaves embeddings uniform"
     )
-    scale: Positive = key(0.1, "uniform: weights lie in [-scale, scale]", unit="1")
-    forget_bias: Number = key(0.0, "initial bias of an LSTM's forget gate", unit="1")
+    scale: Annotated[Positive, Field(le=1000)] = key(0.1, "uniform: weights lie in [-scale, scale]", unit="1")
+    forget_bias: Annotated[Number, Field(ge=-1000, le=1000)] = key(
+        0.0, "initial bias of an LSTM's forget gate", unit="1"
+    )
 
 
 class ModelSection(Section):
     """Sizes and parts of the network."""
 
-    embedding_size: Count = key(256, "size of a word's vector, source and target", unit="units")
+    embedding_size: Units = key(256, "size of a word's vector, source and target", unit="units")
     dropout: Probability = key(0.2, "on embeddings, between layers, before the output layer", unit="probability")
     tying: Literal["none", "target", "all"] = key(
         "none", "target: output = target embedding; all: = source embedding too"
@@ -338,8 +398,8 @@ class CheckpointSection(Section):
 
     every: Count | None = key(None, "time between checkpoints; null: see minutes alone", unit="updates")
     minutes: Positive | None = key(5.0, "longest time without a checkpoint; null: see every alone", unit="minutes")
-    keep_last: Count = key(2, "newest checkpoints that stay", unit="checkpoints")
-    keep_best: Count = key(1, "best models that stay; more than 1 also fill RUN/models", unit="models")
+    keep_last: Kept = key(2, "newest checkpoints that stay", unit="checkpoints")
+    keep_best: Kept = key(1, "best models that stay; more than 1 also fill RUN/models", unit="models")
 
 
 class TrainSection(Section):
@@ -365,25 +425,29 @@ class TrainSection(Section):
         "auto", "auto, cpu, mps, cuda or cuda:N; auto takes the fastest there is"
     )
     precision: Literal["float32", "bfloat16"] = key("float32", "bfloat16: autocast")
-    threads: Count | None = key(None, "CPU threads; null leaves torch's choice", unit="threads")
-    init_from: str | None = key(None, "model directory whose weights to start from")
+    threads: Processes | None = key(None, "CPU threads; null leaves torch's choice", unit="threads")
+    init_from: PathText | None = key(None, "model directory whose weights to start from")
     log_every: Count = key(50, "time between lines of metrics.jsonl", unit="updates")
 
 
 class DecodeSection(Section):
     """Search for a translation; the defaults of `nmt translate` and `nmt evaluate`."""
 
-    beam_size: Count = key(5, "hypotheses kept at each step; 1 is greedy", unit="hypotheses")
-    length_penalty: Annotated[Number, Field(ge=0)] = key(1.0, "alpha of Wu et al. (2016)", unit="1")
-    batch_size: Count = key(64, "sentences translated at once", unit="sentences")
-    max_length: Count = key(200, "longest translation", unit="tokens")
-    replace_unknown: bool = key(True, "an unknown word becomes the source word attended most")
+    beam_size: Annotated[Count, AtMost(MAX_BEAM_SIZE, "each hypothesis costs as much as a sentence")] = key(
+        5, "hypotheses kept at each step; 1 is greedy", unit="hypotheses"
+    )
+    length_penalty: Annotated[Number, Field(ge=0, le=100)] = key(1.0, "alpha of Wu et al. (2016)", unit="1")
+    batch_size: Annotated[Count, AtMost(MAX_DECODE_BATCH, "they are held in memory together")] = key(
+        64, "sentences translated at once", unit="sentences"
+    )
+    max_length: Positions = key(200, "longest translation", unit="tokens")
+    replace_unknown: Flag = key(True, "an unknown word becomes the source word attended most")
 
 
 class Config(Section):
     """A whole experiment."""
 
-    name: Annotated[str, Field(pattern=r"^[\w.-]+$")] = key(
+    name: Annotated[str, Field(pattern=r"^[\w.-]+$", max_length=100)] = key(
         "experiment", "names the data and run folders; the config file's name unless given"
     )
     data: DataSection = DataSection()

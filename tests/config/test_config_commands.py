@@ -60,7 +60,7 @@ def test_comments_are_aligned_but_for_those_of_long_values(configs: Path) -> Non
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=200))
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=200))
 def test_any_text_is_shown_on_one_line(value: str) -> None:
     line = f"  directory: {in_one_line(value)}"
     assert line.splitlines() == [line]

@@ -55,14 +55,14 @@ def test_defaults_are_shown_as_yaml() -> None:
 @pytest.mark.parametrize(
     ("path", "values", "default", "unit"),
     [
-        ("train.batch.size", "integer ≥ 1", "64", "sentences or tokens"),
+        ("train.batch.size", "integer ≥ 1, ≤ 1000000000", "64", "sentences or tokens"),
         ("train.seed", "integer ≥ 0, ≤ 4294967295", "1", "1"),
-        ("train.max_updates", "integer ≥ 1 or null", "null", "updates"),
+        ("train.max_updates", "integer ≥ 1, ≤ 1000000000 or null", "null", "updates"),
         ("model.dropout", "number ≥ 0, < 1", "0.2", "probability"),
         ("train.optimizer.clip_norm", "number > 0 or null", "1.0", "1"),
         ("text.tokenizer", "spacy, subword, whitespace", "subword", ""),
         ("text.lowercase", "true, false", "false", ""),
-        ("data.columns", "list of 2: integer ≥ 1", "[1, 2]", "column"),
+        ("data.columns", "list of 2: integer ≥ 1, ≤ 10000", "[1, 2]", "column"),
         ("data.source", "text or list of text", "[]", ""),
         ("model.attention.options", "keys and values", "{}", ""),
         ("name", "text", "experiment", ""),
@@ -102,6 +102,7 @@ CHECKING = {
     "maxItems",
     "minimum",
     "minItems",
+    "maxLength",
     "minLength",
     "pattern",
     "prefixItems",
@@ -133,8 +134,9 @@ def mistakes(value: Any, schema: dict[str, Any]) -> bool:
         each = schema["prefixItems"] if "prefixItems" in schema else [schema["items"]] * len(value)
         return len(value) != len(each) or any(mistakes(item, part) for item, part in zip(value, each, strict=True))
     if kind == "string":
-        short = len(value) < schema.get("minLength", 0)
-        return short or value not in schema.get("enum", [value]) or not re.search(schema.get("pattern", ""), value)
+        if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
+            return True
+        return value not in schema.get("enum", [value]) or not re.search(schema.get("pattern", ""), value)
     return kind != "boolean" and not (
         value >= schema.get("minimum", value)
         and value <= schema.get("maximum", value)
@@ -161,6 +163,7 @@ def test_the_schema_takes_a_resolved_config() -> None:
         "extends: [a, b]",
         "train: {epochs: 0}",
         "train: {epochs: true}",
+        "train: {epochs: 10000000000}",
         "train: {optimizer: {name: adm}}",
         "train: {optimizer: {learning_rate: 0}}",
         "train: {optimizer: {betas: [0.9, 1.0]}}",

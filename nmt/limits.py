@@ -1,0 +1,21 @@
+"""The largest values that several parts of the program agree on; importing it costs nothing."""
+
+MAX_BEAM_SIZE = 1000
+MAX_DECODE_BATCH = 100_000
+"""Sentences translated at once."""
+MAX_UNITS = 16_384
+"""Units of a layer, an embedding or a head."""
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+MAX_CONFIG = 256 * KIB
+"""Bytes of a config file; one with every key spelled out has about 3 KiB."""
+MAX_JSON = 64 * MIB
+"""Bytes of a JSON file, vocabularies and tokenizers apart."""
+MAX_TEXT_FILE = 256 * MIB
+"""Bytes of a vocabulary, of a tokenizer's file, and of the fingerprints of training sources."""
+MAX_HEADER = 16 * MIB
+"""Bytes of the header of a weights file or a checkpoint."""
+MAX_EXAMPLES = 4 * GIB
+"""Bytes of the raw sentences of a validation or test split."""
+MAX_DIGITS = 30
+"""Digits of a number in a config or a JSON file."""
