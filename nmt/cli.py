@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO, cast
 import typer
 
 from nmt import __version__
-from nmt.errors import ConfigError, NmtError, RunInterrupted, is_out_of_memory
+from nmt.errors import ConfigError, NmtError, RunInterrupted, is_out_of_memory, printable
 from nmt.files import naming, open_text
+from nmt.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH
 
 if TYPE_CHECKING:
     from nmt.config import Config
@@ -55,12 +56,26 @@ ModelOption = Annotated[
 ]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result in --output.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:N or mps.")]
-BeamOption = Annotated[int | None, typer.Option(min=1, help="Beam size; 1 is greedy. [default: the model's config]")]
-BatchOption = Annotated[int | None, typer.Option(min=1, help="Sentences a batch. [default: the model's config]")]
+BeamOption = Annotated[
+    int | None,
+    typer.Option(min=1, max=MAX_BEAM_SIZE, help="Beam size; 1 is greedy. [default: the model's config]"),
+]
+BatchOption = Annotated[
+    int | None,
+    typer.Option(min=1, max=MAX_DECODE_BATCH, help="Sentences per batch. [default: the model's config]"),
+]
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-class",
+        metavar="PACKAGE.MODULE.CLASS",
+        help="Let the model's config name this class, whose code then runs. Can be repeated.",
+    ),
+]
 
 
 def _say(line: str) -> None:
-    typer.echo(line, err=True)
+    typer.echo(printable(line), err=True)
 
 
 def _version(value: bool) -> None:
@@ -131,9 +146,7 @@ def show_data(
     """
     from nmt.workflow.report import show_report
 
-    text = show_report(directory)
-    with _opened_output(None) as file:
-        file.write(text)
+    _show(show_report(directory))
 
 
 @app.command()
@@ -190,7 +203,7 @@ def check(
     problems = []
     with _opened_output(None) as file:
         for finding in run(settings, data or settings.data_directory):
-            print(f"{marks[finding.ok]:<8}{finding.name}: {finding.text}", file=file, flush=True)
+            print(f"{marks[finding.ok]:<8}{finding.name}: {printable(finding.text)}", file=file, flush=True)
             if finding.ok is False:
                 problems.append(finding.name)
         print(f"{len(problems)} problems: {', '.join(problems)}" if problems else "nothing is wrong", file=file)
@@ -202,7 +215,7 @@ def _metric(config: Config) -> str:
 
 
 def _load(
-    model: Path | None, device: str, beam_size: int | None, batch_size: int | None
+    model: Path | None, device: str, beam_size: int | None, batch_size: int | None, allow_class: list[str] | None
 ) -> tuple[SavedModel, Translator]:
     """The model that a user means, ready to translate."""
     from nmt.decoding.translator import Translator
@@ -213,7 +226,7 @@ def _load(
 
     path = find_model(model)
     use_fast_products()
-    saved = load_model(path, resolve_device(device))
+    saved = load_model(path, resolve_device(device), allow_class or ())
     given = {"beam_size": beam_size, "batch_size": batch_size}
     options = saved.config.decode.model_copy(update={key: value for key, value in given.items() if value})
     return saved, Translator(saved.model, load_processor(saved.text), options)
@@ -227,12 +240,15 @@ def translate(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write instead of showing.")] = None,
     beam_size: BeamOption = None,
     batch_size: BatchOption = None,
-    n_best: Annotated[int, typer.Option(min=1, help="Show so many: number ||| translation ||| score.")] = 1,
+    n_best: Annotated[
+        int, typer.Option(min=1, max=MAX_BEAM_SIZE, help="Show so many: number ||| translation ||| score.")
+    ] = 1,
     attention: Annotated[
         Path | None,
         typer.Option("--attention", metavar="FILE.png", help="Draw the attention of one sentence."),
     ] = None,
     device: DeviceOption = "auto",
+    allow_class: AllowOption = None,
 ) -> None:
     """Translate a sentence, a file or standard input: one line in, one line out.
 
@@ -255,7 +271,7 @@ def translate(
         name, source = str(input_), open_input(input_)
     else:
         name, source = "standard input", _standard_input()
-    _, translator = _load(model, device, beam_size, batch_size)
+    _, translator = _load(model, device, beam_size, batch_size, allow_class)
     if n_best > translator.options.beam_size:
         raise ConfigError(f"--n-best {n_best} is more than the beam size {translator.options.beam_size}")
     with source as stream, _opened_output(output) as file:
@@ -310,6 +326,12 @@ def _opened_output(path: Path | None) -> Iterator[TextIO]:
         raise _ReaderGone from None
 
 
+def _show(text: str) -> None:
+    """Print lines for a person to read; whatever is in them, they do not control the terminal."""
+    with _opened_output(None) as file:
+        file.writelines(f"{printable(line)}\n" for line in text.removesuffix("\n").split("\n"))
+
+
 def _standard_input() -> contextlib.AbstractContextManager[Readable]:
     if sys.stdin is None:
         raise ConfigError("standard input is closed; give a sentence or --input")
@@ -331,12 +353,19 @@ def evaluate(
     beam_size: BeamOption = None,
     batch_size: BatchOption = None,
     device: DeviceOption = "auto",
+    allow_class: AllowOption = None,
 ) -> None:
     """Score a model with sacreBLEU's BLEU and chrF on detokenised text.
 
     Example: nmt evaluate --split test --json scores.json
     """
-    from nmt.workflow.evaluate import evaluate_model, read_files, read_split
+    from nmt.workflow.evaluate import (
+        describe_other_data,
+        evaluate_model,
+        read_files,
+        read_split,
+    )
+    from nmt.workflow.runs import find_data
 
     if bool(src) != bool(ref):
         raise ConfigError("--src and --ref belong together: give both or neither")
@@ -345,15 +374,18 @@ def evaluate(
     if split not in (None, "test", "valid"):
         raise ConfigError(f"--split {split}: there are test and valid")
     examples = read_files(src, ref) if src and ref else None
-    saved, translator = _load(model, device, beam_size, batch_size)
+    saved, translator = _load(model, device, beam_size, batch_size, allow_class)
     what = str(src) if src else (split or "test")
     if examples is None:
-        examples = read_split(data or Path(saved.facts["data"]), split or "test")
-    found = evaluate_model(saved, translator, examples, what=what, json_path=json_, hypotheses_path=hypotheses)
+        data = data or find_data(saved)
+        examples = read_split(data, split or "test")
+        if doubt := describe_other_data(saved, data):
+            _say(doubt)
+    found, seen = evaluate_model(saved, translator, examples, what=what, json_path=json_, hypotheses_path=hypotheses)
     _say(f"{saved.path} on {what}: {len(examples):,} sentences, beam {translator.options.beam_size}")
-    with _opened_output(None) as file:
-        for score in found.scores.values():
-            file.write(f"{score.name} {score.value:.2f}    {score.signature}\n")
+    _say(str(seen))
+    mark = "    NO TEST OF UNSEEN TEXT, see overlap" * seen.marked
+    _show("".join(f"{score.name} {score.value:.2f}    {score.signature}{mark}\n" for score in found.scores.values()))
 
 
 @app.command()
@@ -366,9 +398,7 @@ def runs(
     """
     from nmt.workflow.runs import describe_runs
 
-    text = describe_runs(directory)
-    with _opened_output(None) as file:
-        file.write(text)
+    _show(describe_runs(directory))
 
 
 @app.command()
@@ -379,9 +409,7 @@ def attentions() -> None:
     """
     from nmt.model.attention.catalog import describe_mechanisms
 
-    text = describe_mechanisms()
-    with _opened_output(None) as file:
-        file.write(text)
+    _show(describe_mechanisms())
 
 
 config_app = typer.Typer(help="Show, check and explain configs.", no_args_is_help=True)
@@ -396,9 +424,7 @@ def config_show(config: ConfigArgument, set_: SetOption = None) -> None:
     """
     from nmt.config import show_config
 
-    text = show_config(config, set_ or ())
-    with _opened_output(None) as file:
-        file.write(text)
+    _show(show_config(config, set_ or ()))
 
 
 @config_app.command("check")
@@ -410,8 +436,7 @@ def config_check(config: ConfigArgument, set_: SetOption = None) -> None:
     from nmt.config import load_config
 
     load_config(config, set_ or ())
-    with _opened_output(None) as file:
-        file.write(f"{config}: no problems\n")
+    _show(f"{config}: no problems\n")
 
 
 @config_app.command("schema")
@@ -424,8 +449,7 @@ def config_schema() -> None:
 
     from nmt.config.description import json_schema
 
-    with _opened_output(None) as file:
-        file.write(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")
+    _show(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")
 
 
 class _Ended(BaseException):
@@ -505,6 +529,6 @@ def _discard_unwritten() -> bool:
 
 def _fail(message: str, code: int) -> NoReturn:
     with contextlib.suppress(OSError):  # nobody reads it
-        for line in message.splitlines():
+        for line in message.split("\n"):
             _say(f"nmt: error: {line}")
     sys.exit(code)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.config import Config, parse_config
+from nmt.config import Config, read_config
 from nmt.corpus.splitting import Example
-from nmt.errors import DataError
-from nmt.files import read_json, sha256, write_text
+from nmt.errors import DataError, shorten
+from nmt.files import check_file, read_json, sha256, write_text
+from nmt.limits import MAX_EXAMPLES
 from nmt.text.processor import load_vocabularies
 from nmt.text.vocabulary import Vocabulary
 
@@ -65,7 +68,7 @@ class Sequences:
         """Map what `save` wrote into memory; nothing is read before it is used."""
         parts = []
         for kind in ("ids", "offsets"):
-            path = directory / f"{name}.{kind}.npy"
+            path = check_file(directory / f"{name}.{kind}.npy", directory)
             try:
                 empty = path.stat().st_size == 0
                 parts.append(np.load(path, mmap_mode=None if empty else "r", allow_pickle=False))
@@ -74,7 +77,8 @@ class Sequences:
             except (ValueError, EOFError, OSError) as error:
                 raise DataError(f"{path}: damaged ({error}); preprocess again") from None
         ids, offsets = parts
-        if len(offsets) == 0 or offsets[-1] != len(ids):
+        whole = (ids.dtype, offsets.dtype, ids.ndim, offsets.ndim) == (np.int32, np.int64, 1, 1)
+        if not whole or len(offsets) == 0 or offsets[-1] != len(ids):
             raise DataError(f"{directory / name}: ids and offsets do not belong together; preprocess again")
         return cls(ids, offsets)
 
@@ -152,6 +156,11 @@ class DataDirectory:
         """Folder with vocabularies and tokenizers."""
         return self.path / TEXT
 
+    @property
+    def name(self) -> str | None:
+        """One checksum that stands for all of them; None where they were never taken."""
+        return name_identity(self.identity) if self.identity else None
+
 
 def open_data(path: Path) -> DataDirectory:
     """Open a data directory.
@@ -165,27 +174,34 @@ def open_data(path: Path) -> DataDirectory:
     facts = read_json(path / MARKER)
     version = facts.get("format_version") if isinstance(facts, dict) else None
     if version != FORMAT_VERSION:
-        raise DataError(f"{path}: data format {version}, this version reads {FORMAT_VERSION}; preprocess again")
-    try:
-        config_text = (path / CONFIG).read_text(encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"{path / CONFIG}: cannot be read ({error.strerror}); preprocess again") from None
-    except UnicodeDecodeError:
-        raise DataError(f"{path / CONFIG}: not UTF-8 text; preprocess again") from None
+        found = shorten(repr(version))
+        raise DataError(f"{path}: data format {found}, this version reads {FORMAT_VERSION}; preprocess again")
     return DataDirectory(
         path,
-        parse_config(config_text, str(path / CONFIG)),
-        *load_vocabularies(path / TEXT),
+        read_config(path / CONFIG),
+        *load_vocabularies(check_file(path / TEXT, path)),
         EncodedPairs.load(path, "train"),
         EncodedPairs.load(path, "valid"),
-        facts.get("sha256", {}),
+        _identity(path, facts),
     )
+
+
+def _identity(path: Path, facts: Mapping[str, Any]) -> dict[str, str]:
+    found = facts.get("sha256", {})
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise DataError(f"{path / MARKER}: sha256 holds no checksums; the directory is damaged")
+    return found
 
 
 def take_identity(directory: Path) -> dict[str, str]:
     """SHA-256 checksums of the encoded pairs to train and validate on, and of vocabularies and tokenizers."""
     names = ["train.*.npy", "valid.*.npy", "valid.jsonl", f"{TEXT}/*"]
     return {path.name: sha256(path) for path in sorted(itertools.chain.from_iterable(map(directory.glob, names)))}
+
+
+def name_identity(identity: Mapping[str, str]) -> str:
+    """One SHA-256 checksum for many: what tells one data directory from another."""
+    return hashlib.sha256(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()
 
 
 def write_examples(path: Path, examples: Iterable[Example]) -> None:
@@ -202,7 +218,7 @@ def read_examples(path: Path) -> list[Example]:
     """
 
     def parse() -> Iterator[Example]:
-        with path.open(encoding="utf-8") as file:
+        with check_file(path, path.parent, MAX_EXAMPLES).open(encoding="utf-8") as file:
             for line in file:
                 item = json.loads(line)
                 yield Example(item["src"], tuple(item["references"]))

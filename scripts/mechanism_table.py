@@ -37,7 +37,7 @@ from nmt.text.processor import load_processor
 from nmt.training.loop import plan_epoch, train_step
 from nmt.training.state import make_optimizer
 from nmt.workflow.evaluate import evaluate_model, read_split
-from nmt.workflow.runs import MARKER, find_model
+from nmt.workflow.runs import MARKER, find_data, find_model
 
 CONFIG = "sample"
 BAHDANAU, LUONG = "model.decoder.order=bahdanau", "model.decoder.order=luong"
@@ -174,9 +174,9 @@ def measure(
     check_links(gold, processor, pairs)
     predicted = forced_alignments(saved.model, processor, pairs)
     error_rate = "–" if predicted is None else f"{alignment_error_rate(predicted, gold):.3f}"
-    bleu = evaluate_model(saved, beam, examples, what=name).scores["bleu"]
+    bleu = evaluate_model(saved, beam, examples, what=name)[0].scores["bleu"]
     sources = [example.src for example in examples]
-    training = measure_training(saved.config, open_data(Path(saved.facts["data"])))
+    training = measure_training(saved.config, open_data(find_data(saved)))
     row = (
         f"| {name} | {work_class(saved.config)} | {saved.facts['parameters'] / 1e6:.2f} M | {training:,.0f} "
         f"| {measure_speed(greedy, sources):,.0f} | {measure_speed(beam, sources):,.0f} "

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt.corpus import Pair
+from nmt.errors import DataError, shorten
+from nmt.files import check_file
 
 FINGERPRINTS = np.dtype(
     [
@@ -64,6 +67,43 @@ def take_fingerprints(pairs: Sequence[Pair], seed: int) -> Fingerprints:
         found += draw("pair", seed, src, tgt)
         found += draw("component", seed, src, tgt)
     return np.frombuffer(bytes(found), dtype=FINGERPRINTS)
+
+
+def save_seen(path: Path, prints: NDArray[np.uint64]) -> None:
+    """Write the identity fingerprints of training sources, 8 bytes for each distinct sentence, in rising order."""
+    np.save(path, np.unique(prints), allow_pickle=False)
+
+
+def load_seen(path: Path) -> NDArray[np.uint64] | None:
+    """What `save_seen` wrote, mapped into memory; None where there is no such file.
+
+    Raises:
+        DataError: The file is damaged.
+    """
+    check_file(path, path.parent)
+    if not path.is_file():
+        return None
+    try:
+        seen: NDArray[np.uint64] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise DataError(f"{path}: damaged ({shorten(str(error))})") from None
+    if seen.dtype != np.uint64 or seen.ndim != 1:
+        raise DataError(f"{path}: damaged (no list of fingerprints)")
+    return seen
+
+
+def count_seen(texts: Sequence[str], seen: NDArray[np.uint64]) -> int:
+    """How many sentences were seen in training.
+
+    Args:
+        texts: Sentences, repaired the way training text was.
+        seen: Fingerprints in rising order.
+    """
+    if not len(seen):
+        return 0
+    wanted = identities(texts)
+    places = np.minimum(np.searchsorted(seen, wanted), len(seen) - 1)
+    return int(np.count_nonzero(seen[places] == wanted))
 
 
 def identities(texts: Sequence[str]) -> NDArray[np.uint64]:

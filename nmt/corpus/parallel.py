@@ -19,6 +19,9 @@ from nmt.errors import DataError
 MANY_CHUNKS = 5
 """From so many chunks of 20,000 lines or a megabyte on, starting further processes pays."""
 
+PER_CORE = 4
+"""Most processes for each core: more only take memory, and thousands take all there is."""
+
 In = TypeVar("In")
 Out = TypeVar("Out")
 
@@ -35,7 +38,8 @@ def map_chunks(work: Callable[[In], Out], chunks: Iterable[In], workers: int | N
     Args:
         work: A function that can be pickled.
         chunks: Read as they are needed: a few a worker are in memory at a time.
-        workers: Processes; 1 works in this one; None takes every core where there are many chunks.
+        workers: Processes, of which at most `PER_CORE` for each core are started; 1 works in this one; None takes
+            every core where there are many chunks.
 
     Yields:
         What `work` gives for each chunk.
@@ -48,6 +52,7 @@ def map_chunks(work: Callable[[In], Out], chunks: Iterable[In], workers: int | N
         first = list(itertools.islice(chunks, MANY_CHUNKS))
         workers = available_cores() if len(first) == MANY_CHUNKS else 1
         chunks = itertools.chain(first, chunks)
+    workers = min(workers, PER_CORE * available_cores())
     if workers == 1:
         yield from map(work, chunks)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,8 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.model.storage import load_model
 from nmt.text.processor import TextProcessor, load_processor
 
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+"""Characters that could command a terminal, from a vocabulary of whatever origin; white space is not among them."""
 MAX_SOURCE_LENGTH = 1000
 """Source tokens that are read of one line; the rest of a longer line is cut off."""
 
@@ -138,7 +141,7 @@ class Translator:
         attended = hypothesis.attended[: len(hypothesis.ids)] if self.options.replace_unknown else []
         tokens = self.processor.target_tokens(hypothesis.ids, read, attended)
         return Translation(
-            " ".join(self.processor.tgt_tokenizer.detokenize(tokens).split()),
+            " ".join(_CONTROL.sub("", self.processor.tgt_tokenizer.detokenize(tokens)).split()),
             tokens,
             read,
             hypothesis.log_prob,

@@ -1,21 +1,26 @@
-"""The model directory: weights, config, vocabularies and tokenizers; nothing in it is ever unpickled."""
+"""The model directory: weights, config, vocabularies and tokenizers. Whoever made it, loading it runs none of its code.
+
+Nothing is unpickled, no class that it names is imported unless its user allows it, no file outside it is read, and
+nothing is allocated before the names, shapes and types in the header of the weights agree with the config.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_model as load_weights
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_model as save_weights
+from torch import Tensor, nn
 
 from nmt import __version__
-from nmt.config import Config, dump_config, parse_config
-from nmt.errors import CheckpointError, DataError
-from nmt.files import flush, grant_usual_access, read_json, whole_directory, write_json, write_text
+from nmt.config import Config, dump_config, names_class, read_config
+from nmt.errors import CheckpointError, DataError, shorten
+from nmt.files import check_file, flush, grant_usual_access, read_json, whole_directory, write_json, write_text
+from nmt.limits import MAX_HEADER
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.text.processor import copy_text_files, load_vocabularies
 from nmt.text.vocabulary import Vocabulary
@@ -73,7 +78,7 @@ def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, fact
         except SafetensorError as error:
             raise OSError(str(error)) from None
         grant_usual_access(temporary / WEIGHTS)
-        write_text(temporary / CONFIG, dump_config(config))
+        write_text(temporary / CONFIG, dump_config(_without_paths(config)))
         write_json(
             temporary / MARKER,
             {
@@ -90,11 +95,39 @@ def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, fact
             flush(path)  # before it takes the place of an older one
 
 
-def load_model(directory: Path, device: torch.device | None = None) -> SavedModel:
-    """Read a model directory.
+def _without_paths(config: Config) -> Config:
+    """The config in which paths of the machine it was trained on are cut down to their last part."""
+
+    def cut(place: str | None) -> str | None:
+        if place is None or "://" in place:
+            return place
+        path = PurePath(place)
+        return path.name if path.is_absolute() or ".." in path.parts or place.startswith("~") else place
+
+    data = {"source": tuple(cut(source) for source in config.data.source), "directory": cut(config.data.directory)}
+    return config.model_copy(
+        update={
+            "data": config.data.model_copy(update=data),
+            "text": config.text.model_copy(update={"reuse": cut(config.text.reuse)}),
+            "train": config.train.model_copy(update={"init_from": cut(config.train.init_from)}),
+        }
+    )
+
+
+def load_model(
+    directory: Path, device: torch.device | None = None, allowed_classes: Collection[str] = ()
+) -> SavedModel:
+    """Read a model directory, which may be anybody's.
+
+    Args:
+        directory: What `save_model` wrote.
+        device: Where the weights go; None is the CPU.
+        allowed_classes: Dotted paths of classes that its config may name; importing one runs its module.
 
     Raises:
-        CheckpointError: It is missing, incomplete, damaged, of another format, or its parts do not fit.
+        CheckpointError: It is missing, incomplete, damaged, of another format, or its parts do not fit; or it names a
+            class that is not allowed.
+        ConfigError: Its config is wrong.
     """
     if not (directory / MARKER).is_file():
         what = "is not a model directory" if directory.exists() else "does not exist"
@@ -103,39 +136,98 @@ def load_model(directory: Path, device: torch.device | None = None) -> SavedMode
         facts = read_json(directory / MARKER)
         version = facts.get("format_version") if isinstance(facts, dict) else None
         if version != FORMAT_VERSION:
-            raise CheckpointError(f"{directory}: model format {version}, this version reads {FORMAT_VERSION}")
-        config = parse_config((directory / CONFIG).read_text(encoding="utf-8"), str(directory / CONFIG))
-        src_vocabulary, tgt_vocabulary = load_vocabularies(directory / TEXT)
-        model = build_model(config.model, len(src_vocabulary), len(tgt_vocabulary))
-        read_weights(model, directory / WEIGHTS)
+            found = shorten(repr(version))
+            raise CheckpointError(f"{directory}: model format {found}, this version reads {FORMAT_VERSION}")
+        config = read_config(directory / CONFIG, allowed_classes)
+        _check_class(config.model.attention.score, directory / CONFIG, allowed_classes)
+        vocabularies = load_vocabularies(check_file(directory / TEXT, directory))
+        model = _build(config, vocabularies, check_file(directory / WEIGHTS, directory))
     except OSError as error:
         raise CheckpointError(f"{error.filename}: cannot be read ({error.strerror}); the model is incomplete") from None
-    except UnicodeDecodeError:
-        raise CheckpointError(f"{directory / CONFIG}: not UTF-8 text; the model is damaged") from None
     except DataError as error:
         raise CheckpointError(str(error)) from None
-    return SavedModel(
-        directory,
-        config,
-        model.to(device or torch.device("cpu")).eval(),
-        src_vocabulary,
-        tgt_vocabulary,
-        facts,
-    )
+    return SavedModel(directory, config, model.to(device or torch.device("cpu")).eval(), *vocabularies, facts)
 
 
-def read_weights(model: Seq2Seq, path: Path) -> None:
-    """Load a safetensors file into a model of the same shape.
+def _check_class(score: str, path: Path, allowed: Collection[str]) -> None:
+    if names_class(score) and score not in allowed:
+        raise CheckpointError(
+            f"{path}: model.attention.score names the class {shorten(score)}, whose code would run; if you trust it, "
+            f"allow it with --allow-class {shorten(score)}, or to train on, name it in the config of your own"
+        )
+
+
+def _build(config: Config, vocabularies: tuple[Vocabulary, Vocabulary], weights: Path) -> Seq2Seq:
+    """The model with its weights; only shapes are made before it is known that the file fits them."""
+    sizes = [len(vocabulary) for vocabulary in vocabularies]
+    with torch.device("meta"):
+        model = build_model(config.model, *sizes)
+    read_weights(model, weights)
+    if any(buffer.is_meta for buffer in model.buffers()):  # a class of a user's may keep some out of its weights
+        model = build_model(config.model, *sizes)
+        read_weights(model, weights)
+    return model
+
+
+def read_weights(model: nn.Module, path: Path) -> None:
+    """Give a model the weights of a safetensors file; those that were tied are tied still.
+
+    Args:
+        model: On any device; on the meta device, memory is taken for the weights alone.
+        path: The file.
 
     Raises:
-        CheckpointError: The file is damaged, or its tensors do not fit the model.
+        CheckpointError: The file is missing or damaged, or its tensors do not fit the model.
     """
     if not path.is_file():
         raise CheckpointError(f"{path}: missing; the model directory is incomplete")
+    wanted: dict[Tensor, list[str]] = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        wanted.setdefault(tensor, []).append(name)
     try:
-        load_weights(model, path)
+        _check_header(path)
+        with safe_open(path, framework="pt") as file:
+            stored = {name: _describe(file.get_slice(name)) for name in file.keys()}  # noqa: SIM118
+            if fault := _misfit(wanted, stored):
+                raise CheckpointError(f"{path}: weights do not fit config and vocabulary: {fault}")
+            for tensor, names in wanted.items():
+                value = file.get_tensor(next(name for name in names if name in stored)).clone()
+                given = nn.Parameter(value, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else value
+                for name in names:
+                    owner, _, attribute = name.rpartition(".")
+                    setattr(model.get_submodule(owner), attribute, given)
     except SafetensorError as error:
-        raise CheckpointError(f"{path}: damaged or truncated ({error}); copy the model again") from None
-    except RuntimeError as error:
-        details = [line.strip() for line in str(error).splitlines()[1:]] or [str(error)]
-        raise CheckpointError(f"{path}: weights do not fit config and vocabulary: {details[0]}") from None
+        reason = shorten(str(error))
+        raise CheckpointError(f"{path}: damaged or truncated ({reason}); copy the model again") from None
+
+
+_TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.int32: "I32", torch.bool: "BOOL"}
+_Kind = tuple[str, list[int]]
+"""Type and shape of a tensor, as a safetensors file names them."""
+
+
+def _describe(part: Any) -> _Kind:
+    return part.get_dtype(), part.get_shape()
+
+
+def _check_header(path: Path) -> None:
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+    if size > MAX_HEADER:
+        raise CheckpointError(f"{path}: damaged (a header of {size:,} bytes); copy the model again")
+
+
+def _misfit(wanted: Mapping[Tensor, list[str]], stored: Mapping[str, _Kind]) -> str:
+    """The first way in which stored tensors are not those that are wanted; empty if they are."""
+    known = {name for names in wanted.values() for name in names}
+    unknown = sorted(stored.keys() - known)
+    if unknown:
+        return f"{shorten(unknown[0])} is no part of the model" + f" ({len(unknown):,} such)" * (len(unknown) > 1)
+    for tensor, names in wanted.items():
+        need = _TYPES.get(tensor.dtype, str(tensor.dtype)), list(tensor.shape)
+        found = [stored[name] for name in names if name in stored]
+        if not found:
+            return f"{names[0]} is missing"
+        if found[0] != need:
+            return f"{names[0]} should be {need[0]} {need[1]}, found {found[0][0]} {shorten(str(found[0][1]))}"
+    return ""

@@ -8,12 +8,21 @@ from pathlib import Path
 
 from nmt.corpus.normalization import Normalizer
 from nmt.errors import DataError
-from nmt.files import read_json, write_json
+from nmt.files import check_file, read_json, write_json
+from nmt.limits import MAX_TEXT_FILE
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from nmt.text.vocabulary import UNK_ID, Vocabulary
 
 VOCABULARIES = ("src.vocabulary.json", "tgt.vocabulary.json")
 NORMALIZATION = "normalization.json"
+SEEN = "train.src.fingerprints.npy"
+"""Identity fingerprints of the training sources; see `nmt.corpus.identity`."""
+TEXT_FILES = (
+    *(f"{side}.{name}" for side in ("src", "tgt") for name in ("tokenizer.json", "subwords.model", "vocabulary.json")),
+    NORMALIZATION,
+    SEEN,
+)
+"""All that a text folder may hold."""
 
 
 class TextProcessor:
@@ -104,5 +113,14 @@ def load_vocabularies(directory: Path) -> tuple[Vocabulary, Vocabulary]:
 
 
 def copy_text_files(source: Path, target: Path) -> None:
-    """Copy what `save` wrote from one folder to another without reading it."""
-    shutil.copytree(source, target, dirs_exist_ok=True)
+    """Copy the files of a text folder to another folder, which is made, without reading them.
+
+    Raises:
+        DataError: One of them is no regular file of its folder.
+        OSError: One of them cannot be read or written.
+    """
+    target.mkdir(exist_ok=True)
+    for name in TEXT_FILES:
+        path = check_file(source / name, source, MAX_TEXT_FILE)
+        if path.exists():
+            shutil.copyfile(path, target / name)

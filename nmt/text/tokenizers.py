@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nmt.errors import ConfigError, DataError
-from nmt.files import read_json, write_json
+from nmt.files import check_file, read_bytes, read_json, write_json
+from nmt.limits import MAX_TEXT_FILE
 from nmt.text.spacing import Spacing
 
 WORD_BEGINNING = "\u2581"  # how SentencePiece writes a blank, and the beginning of a line
@@ -234,7 +235,7 @@ def load_tokenizer(directory: Path, side: str) -> Tokenizer:
         DataError: Files are missing or damaged.
     """
     path = directory / f"{side}.tokenizer.json"
-    settings = read_json(path)
+    settings = read_json(path, MAX_TEXT_FILE)
     try:
         kind, lowercase = settings["kind"], bool(settings["lowercase"])
         if kind == WhitespaceTokenizer.kind:
@@ -243,7 +244,8 @@ def load_tokenizer(directory: Path, side: str) -> Tokenizer:
             spacing = Spacing(settings["glue_left"], settings["glue_right"])
             return WordTokenizer(settings["language"], lowercase=lowercase, spacing=spacing)
         if kind == SubwordTokenizer.kind:
-            return SubwordTokenizer((directory / f"{side}.subwords.model").read_bytes(), lowercase=lowercase)
+            model = check_file(directory / f"{side}.subwords.model", directory)
+            return SubwordTokenizer(read_bytes(model, MAX_TEXT_FILE), lowercase=lowercase)
     except (KeyError, TypeError, RuntimeError) as error:
         raise DataError(f"{path}: damaged ({error!r})") from None
     except OSError as error:

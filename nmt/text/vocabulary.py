@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nmt.errors import DataError
 from nmt.files import read_json, write_json
+from nmt.limits import MAX_TEXT_FILE
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>")
@@ -68,7 +69,7 @@ class Vocabulary:
         Raises:
             DataError: The file is missing or damaged.
         """
-        tokens = read_json(path)
+        tokens = read_json(path, MAX_TEXT_FILE)
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
             raise DataError(f"{path}: not a list of tokens; the directory is damaged")
         try:

@@ -18,8 +18,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from nmt.errors import CheckpointError
-from nmt.files import flush, grant_usual_access, naming, sha256
+from nmt.errors import CheckpointError, DataError
+from nmt.files import check_file, flush, grant_usual_access, naming, read_bytes, sha256
+from nmt.limits import MAX_CONFIG
 
 FOLDER = "checkpoints"
 FORMAT_VERSION = 1
@@ -101,7 +102,7 @@ def newest_checkpoint(run: Path, say: Callable[[str], None]) -> Checkpoint | Non
         path = folder / f"update-{update:09d}{_TENSORS}"
         try:
             return _read(path)
-        except (OSError, ValueError, SafetensorError) as error:
+        except (OSError, ValueError, TypeError, KeyError, RecursionError, DataError, SafetensorError) as error:
             say(f"{path}: damaged ({error}); passing over it to the one before")
     if updates:
         raise CheckpointError(f"{folder}: no checkpoint is whole; start anew with --overwrite")
@@ -124,8 +125,9 @@ def tidy_checkpoints(run: Path, update: int) -> None:
 
 
 def _read(path: Path) -> Checkpoint:
-    expected = path.with_name(path.name + ".sha256").read_text(encoding="ascii").split()
-    if expected != [sha256(path), path.name]:
+    checksum = check_file(path.with_name(path.name + ".sha256"), path.parent)
+    expected = read_bytes(checksum, MAX_CONFIG).decode("ascii").split()
+    if expected != [sha256(check_file(path, path.parent)), path.name]:
         raise ValueError("its checksum does not fit")
     with safe_open(path, framework="pt") as file:
         facts = json.loads(file.metadata()[_METADATA])

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.errors import printable
 from nmt.visualize.picture import save_figure
 
 EOS_LABEL = "⟨eos⟩"
@@ -59,5 +60,5 @@ def draw_heatmap(
 
 
 def _escape(tokens: Sequence[str]) -> list[str]:
-    """Tokens as plain text: a dollar sign would begin a formula."""
-    return [token.replace("$", r"\$") for token in tokens]
+    """Tokens as plain text: a dollar sign would begin a formula, and the font has no control characters."""
+    return [printable(token).replace("$", r"\$") for token in tokens]

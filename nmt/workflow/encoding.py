@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from nmt.config import Config, TextSection
+from nmt.corpus.identity import save_seen
 from nmt.corpus.normalization import Normalizer
 from nmt.corpus.parallel import map_chunks
 from nmt.corpus.splitting import Splits
@@ -19,7 +20,7 @@ from nmt.corpus.store import PairStore, Rows, TextColumn, in_chunks
 from nmt.dataset import TEXT, Ids, write_sequences
 from nmt.errors import DataError
 from nmt.text.indexing import TokenIndex, index_block
-from nmt.text.processor import TextProcessor
+from nmt.text.processor import SEEN, TextProcessor
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer
 from nmt.text.vocabulary import UNK_ID, Vocabulary
 
@@ -60,6 +61,7 @@ def encode(
     fits = np.logical_and.reduce([(side.lengths > 0) & (side.lengths <= text.max_length) for side in sides])
     if not fits.any():
         raise DataError(f"no training pair has at most text.max_length = {text.max_length} tokens")
+    save_seen(output / TEXT / SEEN, store.prints("src_identity")[splits.train][fits])
     written = {name: _Written() for name in ("train", "valid", "test")}
     for side, encoded, vocabulary in zip(("src", "tgt"), sides, vocabularies, strict=True):
         written["train"].write(output, f"train.{side}", encoded.lengths[fits], encoded.encode(vocabulary, fits))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
+from nmt.corpus.identity import count_seen, load_seen
+from nmt.corpus.normalization import Normalizer
 from nmt.corpus.splitting import Example
 from nmt.dataset import open_data, read_examples
 from nmt.decoding.translator import Translator
@@ -17,7 +20,11 @@ from nmt.evaluation.evaluate import Evaluation, evaluate
 from nmt.evaluation.metrics import ScoringRules, as_json
 from nmt.files import as_json_text, open_text
 from nmt.model.storage import SavedModel
+from nmt.text.processor import SEEN
 from nmt.workflow.translate import open_input, read_lines
+
+SEEN_LIMIT = 0.01
+"""Share of test sources in training from which on a score is marked."""
 
 
 def read_files(src: Path, references: Sequence[Path]) -> list[Example]:
@@ -55,6 +62,54 @@ def read_split(data: Path, split: str) -> list[Example]:
     return read_examples(data / f"{split}.jsonl")
 
 
+@dataclass(frozen=True)
+class Seen:
+    """How much of a test set a model was trained on.
+
+    Attributes:
+        sentences: Sources that are among its training sources; None where those are not known.
+        examples: All sources.
+    """
+
+    sentences: int | None
+    examples: int
+
+    @property
+    def marked(self) -> bool:
+        """Whether it is so much that scores say nothing of unseen text."""
+        return self.sentences is not None and self.sentences > SEEN_LIMIT * self.examples
+
+    def __str__(self) -> str:
+        if self.sentences is None:
+            return "overlap: the model does not know its training sources, as an older version made it"
+        share = self.sentences / self.examples
+        return (
+            f"overlap: {self.sentences:,} of {self.examples:,} sources ({share:.1%}) are in the model's training data"
+        )
+
+
+def count_training_sources(saved: SavedModel, normalizer: Normalizer, examples: Sequence[Example]) -> Seen:
+    """Compare a test set with what a model was trained on, by letters and digits, whatever their case.
+
+    Args:
+        saved: The model.
+        normalizer: What training text went through.
+        examples: The test set.
+    """
+    seen = load_seen(saved.text / SEEN)
+    found = None if seen is None else count_seen([normalizer(example.src) for example in examples], seen)
+    return Seen(found, len(examples))
+
+
+def describe_other_data(saved: SavedModel, data: Path) -> str | None:
+    """A line for the user where a data directory is not the one that a model was trained on; None where it is."""
+    trained_on = saved.facts.get("data")
+    identity = trained_on.get("identity") if isinstance(trained_on, dict) else None
+    if identity is None or identity == open_data(data).name:
+        return None
+    return f"{data}: is other data than the model was trained on"
+
+
 def evaluate_model(
     saved: SavedModel,
     translator: Translator,
@@ -63,7 +118,7 @@ def evaluate_model(
     what: str,
     json_path: Path | None = None,
     hypotheses_path: Path | None = None,
-) -> Evaluation:
+) -> tuple[Evaluation, Seen]:
     """Translate and score, with a progress bar, and write the results where asked to.
 
     Whether they can be written is known before the work begins.
@@ -75,7 +130,11 @@ def evaluate_model(
         what: Name of the test set, for the JSON file.
         json_path: Where scores go.
         hypotheses_path: Where translations go, one a line.
+
+    Returns:
+        Translations with their scores, and how much of the test set the model was trained on.
     """
+    seen = count_training_sources(saved, translator.processor.normalizer, examples)
     rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
     with contextlib.ExitStack() as outputs:
         scores_file, hypotheses_file = (
@@ -94,7 +153,8 @@ def evaluate_model(
                 "references": sum(len(example.references) for example in examples),
                 "beam_size": options.beam_size,
                 "length_penalty": options.length_penalty,
+                "in_training": {"sources": seen.sentences, "of": seen.examples, "marked": seen.marked},
                 "scores": as_json(found.scores),
             }
             scores_file.write(as_json_text(result))
-    return found
+    return found, seen

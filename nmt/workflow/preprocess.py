@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from nmt.config import CleaningSection, Config, differing_keys, dump_config, parse_config
+from nmt.config import CleaningSection, Config, differing_keys, dump_config, read_config
 from nmt.corpus import Pair
 from nmt.corpus.cleaning import Cleaner, CleaningReport
 from nmt.corpus.download import resolve_sources
@@ -35,7 +35,8 @@ from nmt.corpus.splitting import (
 from nmt.corpus.store import PairStore, PairWriter, Rows, most_frequent
 from nmt.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, take_identity, write_examples
 from nmt.errors import ConfigError, DataError
-from nmt.files import check_output, locked, shipped, whole_directory, write_json, write_text
+from nmt.files import check_file, check_output, locked, shipped, whole_directory, write_json, write_text
+from nmt.locking import check_unread
 from nmt.text.processor import TextProcessor, load_processor
 from nmt.workflow.encoding import encode
 from nmt.workflow.report import describe, write_report
@@ -64,6 +65,7 @@ def preprocess(config: Config, output: Path, *, overwrite: bool = False, say: Sa
         ConfigError: No source is configured, or no tokenizer fits the language.
     """
     with locked(output):
+        check_unread(output)
         report = _write_data(config, output, overwrite, say)
     for line in describe(report):
         say(line)
@@ -268,8 +270,8 @@ def _load_reused(config: Config, path: Path) -> TextProcessor:
     folder = next((folder for folder in (path, path / "best") if (folder / TEXT).is_dir()), None)
     if folder is None:
         raise ConfigError(f"text.reuse: {path} is neither a data directory nor a model directory")
-    processor = load_processor(folder / TEXT)
-    made_with = parse_config((folder / CONFIG).read_text(encoding="utf-8"), str(folder / CONFIG)).text
+    processor = load_processor(check_file(folder / TEXT, folder))
+    made_with = read_config(folder / CONFIG).text
     here = config.text.model_copy(update={"reuse": made_with.reuse, "max_length": made_with.max_length})
     differing = differing_keys(made_with, here, "text.")
     settings = make_normalizer(config.data.cleaning).settings

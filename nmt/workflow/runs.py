@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
 
+from nmt.dataset import MARKER as DATA_MARKER
 from nmt.errors import CheckpointError, DataError
-from nmt.files import is_locked, read_json, write_json
+from nmt.files import check_file, is_locked, read_json, write_json
 from nmt.model.storage import MARKER as MODEL_MARKER
+from nmt.model.storage import SavedModel
 
 MARKER = "run.json"
 BEST = "best"
@@ -19,6 +22,33 @@ RUNS = Path("runs")
 def write_state(run: Path, state: str, **facts: Any) -> None:
     """Record `running`, `finished`, `stopped` (can be resumed) or `broken`, with whatever explains it."""
     write_json(run / MARKER, {"state": state, "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **facts})
+
+
+def path_from(run: Path, data: Path) -> str | None:
+    """The path of a data directory from a run's, for whoever has both; None where they share no folder but the root.
+
+    From the root on it would be the absolute path of a machine, which others need not know.
+    """
+    run, data = run.resolve(), data.resolve()
+    shared = Path(os.path.commonpath([run, data]))
+    return None if shared == Path(shared.anchor) else os.path.relpath(data, run)
+
+
+def find_data(saved: SavedModel) -> Path:
+    """The data directory that a model was trained on.
+
+    Raises:
+        CheckpointError: The model does not tell, or was moved away from it.
+    """
+    data = saved.facts.get("data")
+    path = data.get("path") if isinstance(data, dict) else data  # before, models kept an absolute path
+    if isinstance(path, str) and path and "\0" not in path:
+        run = next((folder for folder in saved.path.resolve().parents if (folder / MARKER).is_file()), None)
+        if run is not None or Path(path).is_absolute():
+            found = (run or Path()) / path
+            if (found / DATA_MARKER).is_file():
+                return Path(os.path.relpath(found)) if found.is_relative_to(Path.cwd()) else found
+    raise CheckpointError(f"{saved.path}: the data it was trained on is not where it was; name it with --data DIR")
 
 
 def find_model(path: Path | None) -> Path:
@@ -35,7 +65,7 @@ def find_model(path: Path | None) -> Path:
         if not finished:
             raise CheckpointError(f"{RUNS}: no finished run in {RUNS.resolve()}; train first, or give --model DIR")
         path = max(finished, key=lambda run: (run / MARKER).stat().st_mtime)
-    if (path / BEST / MODEL_MARKER).is_file():
+    if check_file(path / BEST / MODEL_MARKER, path).is_file():
         return path / BEST
     if (path / MARKER).is_file():
         raise CheckpointError(f"{path}: this run has no model yet (state: {read_state(path)})")

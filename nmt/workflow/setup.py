@@ -18,7 +18,7 @@ from nmt.errors import ConfigError
 from nmt.evaluation.evaluate import Validator
 from nmt.evaluation.metrics import ScoringRules
 from nmt.model.seq2seq import Seq2Seq, build_model
-from nmt.model.storage import WEIGHTS, load_model, read_weights
+from nmt.model.storage import load_model
 from nmt.text.processor import load_processor
 from nmt.training.device import resolve_device, use_fast_products
 from nmt.workflow.runs import find_model
@@ -59,7 +59,8 @@ def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) ->
     if config.train.init_from is None or resumed:
         return model
     path = find_model(Path(config.train.init_from))
-    other = load_model(path)
+    # A class is trusted if the user's own config names it.
+    other = load_model(path, allowed_classes=[config.model.attention.score])
     if (other.src_vocabulary, other.tgt_vocabulary) != (data.src_vocabulary, data.tgt_vocabulary):
         raise ConfigError(
             f"train.init_from: {path} has other vocabularies than {data.path}; preprocess with --set text.reuse={path}"
@@ -67,7 +68,7 @@ def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) ->
     differing = differing_keys(other.config.model, config.model, "model.")
     if any(not key.startswith(("model.dropout", "model.initialization")) for key in differing):
         raise ConfigError(f"train.init_from: {path} is another model: {', '.join(differing)}")
-    read_weights(model, path / WEIGHTS)
+    model.load_state_dict(other.model.state_dict())
     return model
 
 

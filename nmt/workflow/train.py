@@ -18,11 +18,12 @@ import torch
 from tqdm import tqdm
 
 from nmt.config import Config, dump_config
-from nmt.dataset import DataDirectory, open_data
-from nmt.errors import ConfigError, DataError, RunInterrupted
+from nmt.dataset import TEXT, DataDirectory, open_data
+from nmt.errors import CheckpointError, ConfigError, DataError, RunInterrupted, shorten
 from nmt.evaluation.evaluate import Validator
 from nmt.files import (
     append_text,
+    check_file,
     check_output,
     locked,
     naming,
@@ -33,6 +34,7 @@ from nmt.files import (
     write_json,
     write_text,
 )
+from nmt.locking import reading
 from nmt.model.storage import MARKER as MODEL_MARKER
 from nmt.model.storage import save_model
 from nmt.noise import Noise, make_noise
@@ -52,7 +54,8 @@ from nmt.training.state import Progress, TrainState, capture, restore
 from nmt.visualize.curves import draw_learning_curve
 from nmt.workflow.requests import STOP, Requests, listening
 from nmt.workflow.resume import command_to_resume, describe_changes
-from nmt.workflow.runs import BEST, MARKER, MODELS, read_launch, read_state, write_state
+from nmt.workflow.run_text import check_text, check_written, take_text
+from nmt.workflow.runs import BEST, MARKER, MODELS, path_from, read_launch, read_state, write_state
 from nmt.workflow.setup import make_model, make_validator, prepare, with_text_of
 
 Say = Callable[[str], None]
@@ -103,6 +106,8 @@ def train_run(
                 say(f"{output}: the earlier run is back; the one in its place was cut off before it had saved anything")
             return _check_run(output, data_directory, overwrite, resume, say)
 
+        if workers.is_first:
+            held.enter_context(reading(data_directory, output))
         resuming = workers.ask_first(decide)
         run = _prepare_run(config, data_directory, output, resuming, workers, say)
         return run.resume() if resuming else run.begin()
@@ -121,6 +126,8 @@ def _check_run(output: Path, data: Path, overwrite: bool, resume: bool, say: Say
     state = read_state(output)
     resumable = has_checkpoint(output)
     if resume or (restarted() and read_launch(output) == launch()):
+        for name in (MARKER, "config.yaml", "environment.json", METRICS, BEST, MODELS, CHECKPOINTS, TEXT):
+            check_file(output / name, output)
         if state is None and not resumable:
             raise DataError(f"{output}: holds no run to resume; leave out --resume, or name the run with --output")
         if not resumable:
@@ -143,6 +150,7 @@ def _check_run(output: Path, data: Path, overwrite: bool, resume: bool, say: Say
 
 def _prepare_run(config: Config, data_directory: Path, output: Path, resume: bool, workers: Workers, say: Say) -> _Run:
     data = open_data(data_directory)
+    check_written(data, data.text)
     config = with_text_of(config, data)
     prepare(config)
     noise = make_noise(config.train, data)
@@ -178,6 +186,7 @@ class _Run:
             if self._writes:
                 self.output.resolve().mkdir(parents=True, exist_ok=True)
                 self._describe()
+                take_text(self.config, self.data, self.output)
                 append_text(self.output / METRICS, "")  # the learning curve reads it even if nothing is reported
             return self._go()
         finally:
@@ -199,7 +208,12 @@ class _Run:
         later = _saved_number(self.output / BEST, "update")
         if changes and later is not None and later > update:
             self.say(f"{self.output / BEST}: is of update {later:,.0f}, before the change, until a better one comes")
-        if not restore(self.state, checkpoint):
+        try:
+            as_before = restore(self.state, checkpoint)
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            reason = shorten(f"{type(error).__name__}: {error}")
+            raise CheckpointError(f"{self.output}: its checkpoint does not fit the config ({reason})") from None
+        if not as_before:
             self.say(
                 f"{self.output}: resumed by other processes or devices: the rest will differ in its random numbers"
             )
@@ -208,6 +222,7 @@ class _Run:
         if self._writes:
             tidy_checkpoints(self.output, update)
             self._tidy_models(update)
+            check_text(self.config, self.data, self.output)
             self._cut_metrics(checkpoint.facts["metrics_size"])
             self._describe()
         progress = self.state.progress
@@ -348,7 +363,8 @@ class _Run:
         self.say(f"epoch {event.epoch}, update {event.update}: {values}{' (best)' * event.improved}")
         if self.validator and self.validator.sample:
             source, translation, reference = self.validator.sample
-            self.say(f"    {source}\n    -> {translation}\n    == {reference}")
+            for line in (source, f"-> {translation}", f"== {reference}"):
+                self.say(f"    {line}")
 
     def _keep(self, event: Validated) -> None:
         """Save the model if it is the best so far, or among those that are to be kept."""
@@ -375,9 +391,9 @@ class _Run:
             "update": self.state.progress.update,
             "epoch": self.state.progress.epoch,
             "scores": scores,
-            "data": str(self.data.path.resolve()),
+            "data": {"identity": self.data.name, "path": path_from(self.output, self.data.path)},
         }
-        save_model(directory, self.config, self.state.model, self.data.text, facts)
+        save_model(directory, self.config, self.state.model, self.output / TEXT, facts)
 
     def _checkpoint(self) -> None:
         """Make a checkpoint of where the run stands, unless there is one already."""

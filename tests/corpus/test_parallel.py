@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from nmt.corpus.parallel import available_cores, map_chunks
+from nmt.corpus.parallel import PER_CORE, available_cores, map_chunks
 from nmt.errors import DataError
 
 
@@ -142,3 +142,13 @@ def test_no_process_outlives_an_end_from_outside(end: Callable[[int], None]) -> 
                 os.killpg(running.pid, signal.SIGKILL)
     assert left.count("Traceback") <= 1  # that of the interrupt in the program itself
     assert "ForkProcess" not in left
+
+
+def test_no_more_processes_are_started_than_can_be_of_use() -> None:
+    """A thousand forks of a process took all memory."""
+    numbers = set(map_chunks(_process, range(200), 1000))
+    assert 1 < len(numbers) <= PER_CORE * available_cores()
+
+
+def _process(number: int) -> int:
+    return os.getpid()

@@ -249,7 +249,7 @@ def test_another_format_version(saved: Path, version: object) -> None:
     facts = json.loads((saved / "model.json").read_text(encoding="utf-8"))
     (saved / "model.json").write_text(json.dumps({**facts, "format_version": version}), encoding="utf-8")
     message = refusal(saved)
-    assert f"format {version}" in message
+    assert f"format {version!r}" in message
     assert "reads 1" in message
 
 

@@ -1,0 +1,86 @@
+"""The text files of a run: copied from its data when it begins, and no longer dependent on them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from nmt.config import Config
+from nmt.corpus.identity import load_seen, save_seen
+from nmt.dataset import TEXT, DataDirectory
+from nmt.errors import CheckpointError, DataError
+from nmt.files import check_file, read_bytes, sha256, whole_directory, write_text
+from nmt.limits import MAX_JSON
+from nmt.text.processor import SEEN, TEXT_FILES, copy_text_files
+from nmt.workflow.runs import find_model
+
+CHECKSUMS = "SHA256SUMS"
+
+
+def take_text(config: Config, data: DataDirectory, run: Path) -> None:
+    """Copy vocabularies, tokenizers and fingerprints of the training sources into a run, with their checksums.
+
+    Weights that come from another model have learnt from its training sources too: the fingerprints of both are kept.
+    Where those of one are not known, none are.
+
+    Args:
+        config: What the run is made from.
+        data: Its data.
+        run: Run directory, which exists.
+
+    Raises:
+        DataError: The files are not those that `nmt preprocess` wrote.
+    """
+    with whole_directory(run / TEXT) as folder:
+        copy_text_files(data.text, folder)
+        check_written(data, folder)
+        if config.train.init_from is not None:
+            _add_seen(folder / SEEN, find_model(Path(config.train.init_from)) / TEXT / SEEN)
+        sums = (f"{sha256(path)}  {path.name}\n" for path in sorted(folder.iterdir()))
+        write_text(folder / CHECKSUMS, "".join(sums))
+
+
+def check_written(data: DataDirectory, folder: Path) -> None:
+    """Compare text files with the checksums that `nmt preprocess` took, as far as it did.
+
+    Args:
+        data: Has the checksums.
+        folder: Its text folder, or a copy of it.
+
+    Raises:
+        DataError: One of them is another file.
+    """
+    for path in folder.iterdir():
+        if path.is_file() and data.identity.get(path.name, sha256(path)) != sha256(path):
+            raise DataError(f"{data.text / path.name}: is not what nmt preprocess wrote; preprocess again")
+
+
+def _add_seen(path: Path, other: Path) -> None:
+    here, there = load_seen(path), load_seen(other)
+    if here is None or there is None:
+        path.unlink(missing_ok=True)
+    else:
+        save_seen(path, np.concatenate([here, there]))
+
+
+def check_text(config: Config, data: DataDirectory, run: Path) -> None:
+    """Make sure that a run that is to go on still has the text files it took; one of an older version takes them now.
+
+    Raises:
+        CheckpointError: A file is missing or was changed.
+        DataError: See `take_text`.
+    """
+    folder = check_file(run / TEXT, run)
+    if not folder.exists():
+        take_text(config, data, run)
+        return
+    listing = read_bytes(check_file(folder / CHECKSUMS, folder), MAX_JSON).decode("utf-8", errors="replace")
+    sums = dict(line.split("  ", 1)[::-1] for line in listing.splitlines() if "  " in line)
+    for name in sums.keys() | {path.name for path in folder.iterdir() if path.name in TEXT_FILES}:
+        path = check_file(folder / os.path.basename(name), folder)  # noqa: PTH119 - whatever the list says, a file here
+        if not path.is_file() or sums.get(name) != sha256(path):
+            raise CheckpointError(
+                f"{path}: is missing or has changed since the run began; put it back, or begin anew with --overwrite"
+            )

@@ -1,0 +1,587 @@
+"""A model, data or run folder from somebody else is data: reading it runs no code of its own, ends, and stays small."""
+
+import json
+import multiprocessing
+import os
+import random
+import resource
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from conftest import Cli, Project, call
+
+from nmt.config import (
+    Config,
+    DataSection,
+    DecoderSection,
+    EncoderSection,
+    ModelSection,
+    SubwordSection,
+    TextSection,
+    TrainSection,
+    VocabularySection,
+)
+from nmt.errors import CheckpointError
+from nmt.model.seq2seq import build_model
+from nmt.model.storage import load_model, save_model
+from nmt.text.processor import TextProcessor
+from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer
+from nmt.text.vocabulary import Vocabulary
+
+PAYLOAD = """
+from pathlib import Path
+Path({canary!r}).touch()
+from nmt.model.attention.general import GeneralScore
+class Score(GeneralScore):
+    pass
+"""
+TEXT = ["the cat sat on the mat", "a dog sat", "die Katze sass da", "ein Hund sass auf der Matte"] * 5
+
+
+@pytest.fixture(autouse=True)
+def limited_time() -> Iterator[None]:
+    """Whoever opens a pipe that nobody writes to waits for ever: here that is a failure."""
+
+    def fail(number: int, frame: object) -> None:
+        pytest.fail("hangs")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(120)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def canary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A file that is there once the code of the module `stranger_payload` has run."""
+    path = tmp_path / "the_code_ran"
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules/stranger_payload.py").write_text(PAYLOAD.format(canary=str(path)), encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path / "modules"))
+    yield path
+    sys.modules.pop("stranger_payload", None)
+
+
+def tokenizers(kind: str) -> tuple[Tokenizer, Tokenizer]:
+    if kind == "spacy":
+        words = WordTokenizer("en"), WordTokenizer("de")
+        for tokenizer in words:
+            tokenizer.learn_spacing(TEXT)
+        return words
+    if kind == "subword":
+        pieces = SubwordTokenizer.learn(TEXT, algorithm="bpe", vocabulary_size=40)
+        return pieces, pieces
+    return WhitespaceTokenizer(), WhitespaceTokenizer()
+
+
+def make_model_directory(folder: Path, kind: str = "whitespace", hidden_size: int = 8) -> Path:
+    """A model folder without any training."""
+    src, tgt = tokenizers(kind)
+    tokens = sorted({token for line in src.tokenize(TEXT) for token in line})
+    vocabulary = Vocabulary(tokens)
+    config = Config(
+        name="small",
+        text=TextSection(tokenizer=kind, subword=SubwordSection(joint=True), vocabulary=VocabularySection(joint=True)),
+        model=ModelSection(
+            embedding_size=8,
+            encoder=EncoderSection(hidden_size=hidden_size),
+            decoder=DecoderSection(hidden_size=hidden_size),
+        ),
+    )
+    text = folder.with_name(f"{folder.name}.text")
+    text.mkdir()
+    TextProcessor(src, tgt, vocabulary, vocabulary).save(text)
+    torch.manual_seed(0)
+    model = build_model(config.model, len(vocabulary), len(vocabulary))
+    save_model(folder, config, model, text, {"update": 3, "epoch": 1, "scores": {}})
+    return folder
+
+
+def let_config_name(directory: Path, score: str) -> None:
+    path = directory / "config.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace("score: general", f"score: {score}"), encoding="utf-8")
+
+
+@pytest.mark.parametrize("score", ["stranger_payload.Score", "stranger_payload.Missing", "stranger_payload.sub.Score"])
+def test_a_class_that_a_model_names_is_not_imported(tmp_path: Path, canary: Path, cli: Cli, score: str) -> None:
+    model = make_model_directory(tmp_path / "model")
+    let_config_name(model, score)
+    outcome = cli("translate", "--model", model, "the cat")
+    assert outcome.code == 1
+    (line,) = outcome.err.splitlines()
+    assert f"--allow-class {score}" in line
+    outcome = cli("translate", "--model", model, "the cat", "--allow-class", "stranger_payload.Other")
+    assert outcome.code == 1
+    assert not canary.exists()
+    assert "stranger_payload" not in sys.modules
+
+
+def test_a_class_that_its_user_allows_is_used_once(tmp_path: Path, canary: Path, cli: Cli) -> None:
+    model = make_model_directory(tmp_path / "model")
+    let_config_name(model, "stranger_payload.Score")
+    plain = cli("translate", "--model", make_model_directory(tmp_path / "plain"), "the cat")
+    allowed = cli("translate", "--model", model, "the cat", "--allow-class", "stranger_payload.Score")
+    assert (allowed.code, allowed.out) == (0, plain.out)
+    assert canary.exists()
+    canary.unlink()
+    assert cli("translate", "--model", model, "the cat").code == 1  # nobody remembers
+    assert not canary.exists()
+
+
+def test_a_user_s_score_may_keep_a_buffer_out_of_its_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a buffer has no values on the meta device, on which shapes are compared."""
+    (tmp_path / "scores_with_buffer.py").write_text(
+        "import torch\nfrom nmt.model.attention.general import GeneralScore\n"
+        "class Scaled(GeneralScore):\n"
+        "    def __init__(self, query_size, key_size):\n"
+        "        super().__init__(query_size, key_size)\n"
+        "        self.register_buffer('factor', torch.full((1,), 2.0), persistent=False)\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    model = make_model_directory(tmp_path / "model")
+    let_config_name(model, "scores_with_buffer.Scaled")
+    loaded = load_model(model, allowed_classes=["scores_with_buffer.Scaled"])
+    (factor,) = loaded.model.buffers()
+    assert factor.tolist() == [2.0]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["train", "--config", "MINE", "--data", "DATA", "--output", "new", "--set", "train.max_updates=40"],
+        ["train", "--config", "MINE", "--data", "DATA", "--output", "RUN", "--resume"],
+        ["train", "--config", "MINE", "--data", "DATA", "--output", "new", "--set", "train.init_from=RUN"],
+        ["preprocess", "--config", "MINE", "--output", "data2", "--set", "text.reuse=RUN"],
+        ["evaluate", "--model", "RUN", "--data", "DATA"],
+        ["translate", "--model", "RUN", "a b"],
+        ["check", "--config", "MINE", "--data", "DATA"],
+    ],
+    ids=lambda command: f"{command[0]} {command[-1]}",
+)
+def test_no_command_imports_what_a_received_folder_names(
+    project: Project, tmp_path: Path, canary: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], cli: Cli
+) -> None:
+    """Data, run, checkpoint and model all name a class; nothing of it runs, whatever else comes of the command."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(project.data, "data")
+    shutil.copytree(project.run, "run")
+    for config in (*Path("data").rglob("config.yaml"), *Path("run").rglob("config.yaml")):
+        text = config.read_text(encoding="utf-8")
+        assert "score: additive" in text
+        config.write_text(text.replace("score: additive", "score: stranger_payload.Score"), encoding="utf-8")
+    places = {"MINE": str(project.config), "DATA": "data", "RUN": "run"}
+    arguments = [places.get(word, word.replace("RUN", "run")) for word in command]
+    outcome = cli(*arguments)
+    assert "Traceback" not in outcome.err
+    assert not canary.exists()
+    assert "stranger_payload" not in sys.modules
+
+
+def limit_memory(size: int) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
+def in_child(work: Callable[[], int], seconds: int = 10) -> tuple[int | None, int]:
+    """Do some work in a forked process.
+
+    Returns:
+        Its exit code, None where it took longer than `seconds` of processor time or never ended; and by how many bytes
+        its memory grew at most.
+    """
+    reader, writer = os.pipe()
+
+    def run() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        code = work()
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        os.write(writer, str(grown * 1024).encode())
+        os._exit(code)
+
+    child = multiprocessing.get_context("fork").Process(target=run)
+    child.start()
+    child.join(6 * seconds)
+    if child.is_alive():
+        child.kill()
+        child.join()
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        grown = int(file.read() or 0)
+    code = child.exitcode
+    return (code if code is not None and code >= 0 else None), grown
+
+
+def set_in(path: Path, value: Any, *keys: str) -> None:
+    """Set a value in a YAML or JSON file."""
+    load, dump = (json.loads, json.dumps) if path.suffix == ".json" else (yaml.safe_load, yaml.safe_dump)
+    content = load(path.read_text(encoding="utf-8"))
+    inner = content
+    for key in keys[:-1]:
+        inner = inner[key]
+    inner[keys[-1]] = value
+    path.write_text(dump(content), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("key", "size"),
+    [("model.encoder.hidden_size", 16_000), ("model.decoder.hidden_size", 16_000), ("model.embedding_size", 16_000)],
+)
+def test_sizes_that_the_weights_do_not_have_take_no_memory(tmp_path: Path, key: str, size: int) -> None:
+    """`hidden_size: 20000` over a file of 170 KB filled 8 GB."""
+    model = make_model_directory(tmp_path / "model")
+    set_in(model / "config.yaml", size, *key.split("."))
+
+    def load() -> int:
+        with pytest.raises(CheckpointError, match="weights do not fit config and vocabulary"):
+            load_model(model)
+        return 0
+
+    code, grown = in_child(load)
+    assert code == 0
+    assert grown < 50 * 2**20
+
+
+def test_a_vocabulary_that_the_weights_do_not_have_takes_no_memory(tmp_path: Path) -> None:
+    model = make_model_directory(tmp_path / "model")
+    for side in ("src", "tgt"):
+        (model / f"text/{side}.vocabulary.json").write_text(json.dumps([f"w{n}" for n in range(300_000)]))
+    with pytest.raises(CheckpointError, match="weights do not fit config and vocabulary"):
+        load_model(model)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.float64, torch.bfloat16, torch.float16])
+def test_weights_of_another_type_are_refused(tmp_path: Path, dtype: torch.dtype) -> None:
+    from safetensors.torch import load_file, save_file
+
+    model = make_model_directory(tmp_path / "model")
+    path = model / "model.safetensors"
+    save_file({name: tensor.to(dtype) for name, tensor in load_file(path).items()}, path)
+    with pytest.raises(CheckpointError, match="should be F32"):
+        load_model(model)
+
+
+FILES = (
+    "model.json",
+    "config.yaml",
+    "model.safetensors",
+    "text",
+    "text/src.vocabulary.json",
+    "text/tgt.vocabulary.json",
+    "text/src.tokenizer.json",
+    "text/tgt.tokenizer.json",
+    "text/normalization.json",
+    "text/src.subwords.model",
+)
+
+
+def replace_by(path: Path, kind: str) -> None:
+    """Put something else in the place of a file or folder."""
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    match kind:
+        case "fifo":
+            os.mkfifo(path)
+        case "socket":
+            here = Path.cwd()
+            os.chdir(path.parent)  # the name of a socket is short
+            try:
+                with socket.socket(socket.AF_UNIX) as bound:
+                    bound.bind(path.name)
+            finally:
+                os.chdir(here)
+        case "folder":
+            path.mkdir()
+        case _:
+            path.symlink_to(kind)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "socket", "/dev/zero", "/etc/passwd", "/etc", "folder", "itself"])
+@pytest.mark.parametrize("name", FILES)
+def test_only_regular_files_of_the_folder_are_read(tmp_path: Path, cli: Cli, name: str, kind: str) -> None:
+    """A FIFO hung, a link to /dev/zero was read until memory ended, one to /etc/passwd was quoted in the error."""
+    model = make_model_directory(tmp_path / "model", "subword")
+    replace_by(model / name, Path(name).name if kind == "itself" else kind)
+    outcome = cli("translate", "--model", model, "the cat")
+    assert outcome.code == 1
+    (line,) = outcome.err.splitlines()
+    assert line.startswith("nmt: error: ")
+    assert "root:" not in line
+
+
+@pytest.mark.parametrize("name", ["data.json", "config.yaml", "train.src.ids.npy", "valid.jsonl", "test.jsonl", "text"])
+@pytest.mark.parametrize("kind", ["fifo", "/dev/zero", "/etc/passwd", "/etc"])
+def test_only_regular_files_of_a_data_directory_are_read(
+    project: Project, tmp_path: Path, cli: Cli, name: str, kind: str
+) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(project.data, data)
+    replace_by(data / name, kind)
+    if name == "test.jsonl":
+        outcome = cli("evaluate", "--model", project.run, "--data", data)
+    else:
+        outcome = cli("train", "--config", project.config, "--data", data, "--output", tmp_path / "run")
+    assert outcome.code == 1
+    (line,) = [line for line in outcome.err.splitlines() if line.startswith("nmt: error: ")]
+    assert "root:" not in line
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["run.json", "config.yaml", "best", "metrics.jsonl", "checkpoints", "checkpoint", "checksum", "text", "models"],
+)
+@pytest.mark.parametrize("kind", ["fifo", "/dev/zero", "theirs.txt", "theirs"])
+def test_only_regular_files_of_a_run_are_read(project: Project, tmp_path: Path, cli: Cli, name: str, kind: str) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(project.run, run)
+    newest = max((run / "checkpoints").glob("*.safetensors"))
+    places = {"checkpoint": newest, "checksum": newest.with_name(f"{newest.name}.sha256")}
+    place = places.get(name, run / name)
+    if name == "models":
+        place.mkdir()
+    (tmp_path / "theirs.txt").write_text("root: a secret\n", encoding="utf-8")
+    (tmp_path / "theirs").mkdir()
+    replace_by(place, str(tmp_path / kind) if kind.startswith("theirs") else kind)
+    outcome = cli("runs", tmp_path)
+    assert outcome.code == 0
+    for command in (
+        ["translate", "--model", run, "a b"],
+        ["train", "--config", project.config, "--data", project.data, "--output", run, "--resume"],
+    ):
+        outcome = cli(*command)
+        assert outcome.code in (0, 1)
+        assert "Traceback" not in outcome.err
+        assert "root:" not in outcome.err
+    assert (tmp_path / "theirs.txt").read_text(encoding="utf-8") == "root: a secret\n"
+    assert not list((tmp_path / "theirs").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ('{"format_version": ' + "1" * 5000 + "}", "a number of 5,000 digits"),
+        ('{"format_version": "\\u001b[2J"}', "model format '\\x1b[2J'"),
+        ("[" * 100_000, "not valid JSON"),
+        ("7", "model format None"),
+    ],
+)
+def test_a_marker_that_is_no_marker(tmp_path: Path, cli: Cli, content: str, found: str) -> None:
+    model = make_model_directory(tmp_path / "model")
+    (model / "model.json").write_text(content, encoding="utf-8")
+    outcome = cli("translate", "--model", model, "the cat")
+    assert outcome.code == 1
+    (line,) = outcome.err.splitlines()
+    assert found in line
+    assert line.isprintable()
+
+
+@pytest.mark.parametrize("token", ["\x1b[2J\x1b]0;owned\x07", "\x9b31m", "a\x08\x08b", "\x7f", "\x00x"])
+def test_control_characters_of_a_vocabulary_reach_no_terminal(tmp_path: Path, cli: Cli, token: str) -> None:
+    model = make_model_directory(tmp_path / "model")
+    path = model / "text/tgt.vocabulary.json"
+    number = len(json.loads(path.read_text(encoding="utf-8")))
+    path.write_text(json.dumps([f"{token}{n}" for n in range(number)]), encoding="utf-8")
+    for more in ([], ["--n-best", "3"], ["--attention", tmp_path / "map.png"]):
+        outcome = cli("translate", "--model", model, "the cat", *more)
+        assert outcome.code == 0
+        assert all(line.isprintable() for line in (outcome.out + outcome.err).splitlines())
+
+
+def test_control_characters_of_a_run_reach_no_terminal(tmp_path: Path, cli: Cli, project: Project) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(project.run, run)
+    set_in(run / "run.json", "bl\x1b[2Jeu\u202e", "metric")
+    outcome = cli("runs", tmp_path)
+    assert outcome.code == 0
+    assert "bl\\x1b[2Jeu\\u202e" in outcome.out
+    assert all(line.isprintable() for line in outcome.out.splitlines())
+
+
+def test_a_model_tells_nothing_of_the_machine_it_was_made_on(project: Project) -> None:
+    for path in (project.run / "best").rglob("*"):
+        if path.is_file():
+            assert str(project.root).encode() not in path.read_bytes(), path
+
+
+def test_paths_of_a_config_are_cut_in_a_model(tmp_path: Path) -> None:
+    model = make_model_directory(tmp_path / "model")
+    config = load_model(model).config
+    config = config.model_copy(
+        update={
+            "data": DataSection(
+                source=("/home/me/corpus.tsv", "https://example.org/a/b.zip", "data/sample/x.tsv", "../y.tsv"),
+                directory="/home/me/data",
+            ),
+            "text": TextSection(reuse="~me/old"),
+            "train": TrainSection(init_from="/home/me/runs/a"),
+        }
+    )
+    save_model(tmp_path / "again", config, load_model(model).model, model / "text", {})
+    found = yaml.safe_load((tmp_path / "again/config.yaml").read_text(encoding="utf-8"))
+    assert found["data"]["source"] == ["corpus.tsv", "https://example.org/a/b.zip", "data/sample/x.tsv", "y.tsv"]
+    assert found["data"]["directory"] == "data"
+    assert found["text"]["reuse"] == "old"
+    assert found["train"]["init_from"] == "a"
+
+
+NASTY: tuple[Any, ...] = (
+    None,
+    True,
+    0,
+    -1,
+    10**20,
+    10**6,
+    16_000,
+    float("1e308"),
+    "",
+    "stranger_payload.Score",
+    "os.system",
+    "../../../etc/passwd",
+    "\x1b[2J",
+    "a\0b",
+    "\u202e",
+    "x" * 100_000,
+    [],
+    {},
+    [[[]]],
+    ["a"] * 50_000,
+    {"a": {"b": 1}},
+)
+
+
+def leaves(content: Any) -> Iterator[tuple[Any, Any]]:
+    """Every (container, key) of nested lists and dictionaries."""
+    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    for key, value in list(items):
+        yield content, key
+        yield from leaves(value)
+
+
+def mutate(model: Path, chance: random.Random) -> str:
+    """Change a model folder in one of many ways; what was done, in words."""
+    files = sorted(path for path in model.rglob("*") if path.is_file())
+    path = chance.choice(files)
+    kind = chance.choice(["bytes", "values", "values", "structure", "links", "header"])
+    if kind == "bytes":
+        content = bytearray(path.read_bytes())
+        for _ in range(chance.choice([1, 3, 30])):
+            place = chance.randrange(len(content) + 1)
+            width = chance.choice([0, 1, 4])
+            content[place : place + width] = chance.randbytes(chance.choice([0, 1, 4]))
+        if chance.random() < 0.2:
+            del content[chance.randrange(len(content) + 1) :]
+        path.write_bytes(bytes(content))
+        return f"bytes of {path.name}"
+    if kind == "values":
+        path = chance.choice([each for each in files if each.suffix in (".json", ".yaml")])
+        content = (
+            yaml.safe_load(path.read_text("utf-8")) if path.suffix == ".yaml" else json.loads(path.read_text("utf-8"))
+        )
+        places = list(leaves(content))
+        done = []
+        for _ in range(chance.choice([1, 1, 2, 5])):
+            if places:
+                container, key = chance.choice(places)
+                container[key] = chance.choice(NASTY)
+                done.append(f"{key}={str(container[key])[:30]!r}")
+        if not places:
+            content = chance.choice(NASTY)
+        path.write_text(yaml.safe_dump(content) if path.suffix == ".yaml" else json.dumps(content), encoding="utf-8")
+        return f"values of {path.name}: {done}"
+    if kind == "structure":
+        match chance.choice(["gone", "swapped", "empty", "nested", "aliases", "grown"]):
+            case "gone":
+                path.unlink()
+            case "swapped":
+                other = chance.choice(files)
+                shutil.copyfile(other, path) if other != path else path.unlink()
+            case "empty":
+                path.write_bytes(b"")
+            case "nested":
+                path.write_text("[" * 50_000, encoding="utf-8")
+            case "aliases":
+                lines = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+                path.write_text("\n".join(["a0: &a0 x", *lines]), encoding="utf-8")
+            case "grown":
+                os.truncate(path, 2**34)  # takes no room on the disk
+        return f"structure of {path.name}"
+    if kind == "links":
+        place = model / chance.choice([name for name in FILES if (model / name).exists()])
+        other = chance.choice(
+            ["fifo", "socket", "folder", "/dev/zero", "/etc/passwd", "/", "..", place.name, "/dev/random"]
+        )
+        replace_by(place, other)
+        return f"{place.name} replaced by {other}"
+    path = model / "model.safetensors"
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    name = chance.choice(sorted(header))
+    match chance.choice(["shape", "dtype", "offsets", "name", "many", "size"]):
+        case "shape":
+            header[name] = {**header[name], "shape": chance.choice([[], [2**40], [10**9, 10**9], [-1], [0]])}
+        case "dtype":
+            header[name] = {**header[name], "dtype": chance.choice(["I32", "F64", "BF16", "F8_E5M2", "X", 3])}
+        case "offsets":
+            header[name] = {**header[name], "data_offsets": chance.choice([[0, 2**50], [8, 4], [-1, 3], []])}
+        case "name":
+            header["\x1b[2J"] = header.pop(name)
+        case "many":
+            header |= {f"t{n}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for n in range(20_000)}
+        case "size":
+            path.write_bytes(chance.choice([2**63, 2**40, 0, size + 1]).to_bytes(8, "little") + content[8:])
+            return "size of the header"
+    written = json.dumps(header).encode()
+    path.write_bytes(len(written).to_bytes(8, "little") + written + content[8 + size :])
+    return f"header, {name}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "number"),
+    [
+        pytest.param(kind, first, number, marks=[pytest.mark.soak] * (number > 20))
+        for kind, first in (("whitespace", 0), ("spacy", 1000), ("subword", 2000))
+        for number in (12, 340)
+    ],
+)
+def test_mutated_models(tmp_path: Path, canary: Path, kind: str, first: int, number: int) -> None:
+    """Bytes, values, structure, links: a translation or one line, within 10 s and twice the memory of the weights."""
+    whole = make_model_directory(tmp_path / "whole", kind, hidden_size=700)
+    weights = (whole / "model.safetensors").stat().st_size
+    assert call("translate", "--model", whole, "the cat sat", "--output", tmp_path / "out") == 0
+    for seed in range(first, first + number):
+        signal.alarm(120)
+        model = tmp_path / "model"
+        shutil.copytree(whole, model)
+        done = mutate(model, random.Random(seed))
+
+        def work(model: Path = model) -> int:
+            errors = os.open(tmp_path / "errors", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(errors, 2)
+            sys.stderr = os.fdopen(2, "w", encoding="utf-8")
+            try:
+                return call("translate", "--model", model, "the cat sat", "--output", tmp_path / "out")
+            except BaseException as error:
+                print(f"Traceback: {error!r}", file=sys.stderr)
+                return 99
+            finally:
+                sys.stderr.flush()
+
+        code, grown = in_child(work)
+        said = (tmp_path / "errors").read_text(encoding="utf-8")
+        told = f"seed {seed}: {done}: {said[:1000]}"
+        assert code in (0, 1), told
+        assert "Traceback" not in said, told
+        assert all(line.isprintable() and len(line) < 2000 for line in said.splitlines()), told
+        assert len([line for line in said.splitlines() if line.startswith("nmt: error: ")]) <= 50, told
+        assert grown <= 2 * weights, (told, grown, weights)
+        assert not canary.exists(), told
+        shutil.rmtree(model)
