@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
+SHOWN_NAMES = 5
+"""How many names a message lists."""
+SHOWN_CHARACTERS = 100
+"""How much of a text from outside a message shows."""
+
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
 
 class NmtError(Exception):
     """Base of every error that a user can cause and mend."""
@@ -29,3 +39,25 @@ def is_out_of_memory(error: Exception) -> bool:
     """Whether memory ran out: PyTorch has no one class for it on all devices."""
     known = ("can't allocate memory", "bad_alloc", "out of memory", "could not create a primitive")
     return isinstance(error, MemoryError) or any(words in str(error) for words in known)
+
+
+def printable(text: str) -> str:
+    r"""Text that stays on its line and that a terminal shows rather than obeys.
+
+    Control characters, line and paragraph separators, changes of direction and lone surrogates become escapes such as
+    \n, \x1b or \u2028.
+    """
+    return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def shorten(text: str) -> str:
+    """The beginning of a text from outside, printable."""
+    cut = len(text) > SHOWN_CHARACTERS
+    return printable(text[:SHOWN_CHARACTERS]) + "..." * cut
+
+
+def list_names(names: Sequence[str]) -> str:
+    """The first few names, each shortened, and how many more there are."""
+    more = len(names) - SHOWN_NAMES
+    shown = ", ".join(map(shorten, names[:SHOWN_NAMES]))
+    return f"{shown} and {more:,} more" if more > 0 else shown

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from nmt.errors import DataError
+from nmt.errors import DataError, list_names, shorten
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BLOCK = 1 << 20  # bytes
@@ -41,22 +41,28 @@ def read_lines(path: Path, first_lines: int | None) -> Iterator[bytes]:
     Raises:
         DataError: The file is missing, unreadable, damaged or in another encoding.
     """
+    with _naming_faults(path), _opened(path) as file:
+        for number, line in enumerate(itertools.islice(file, first_lines)):
+            if number == 0:
+                _check_encoding(path, line)
+                line = line.removeprefix(BYTE_ORDER_MARK)
+            yield line if line.endswith(b"\n") else line + b"\n"
+
+
+@contextmanager
+def _naming_faults(path: Path) -> Iterator[None]:
+    """Let what goes wrong while a file is read be a DataError that names it."""
     try:
-        with _opened(path) as file:
-            for number, line in enumerate(itertools.islice(file, first_lines)):
-                if number == 0:
-                    _check_encoding(path, line)
-                    line = line.removeprefix(BYTE_ORDER_MARK)
-                yield line if line.endswith(b"\n") else line + b"\n"
+        yield
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; check the path") from None
     except (zipfile.BadZipFile, NotImplementedError, UnicodeError) as error:
-        raise DataError(f"{path}: not a readable zip archive ({error}); download it again") from None
+        raise DataError(f"{path}: not a readable zip archive ({shorten(str(error))}); download it again") from None
     except (gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError) as error:
-        raise DataError(f"{path}: damaged compressed data ({error}); download it again") from None
+        raise DataError(f"{path}: damaged compressed data ({shorten(str(error))}); download it again") from None
     except OSError as error:
         if path.suffix.lower() == ".bz2" and error.errno is None:
-            raise DataError(f"{path}: damaged compressed data ({error}); download it again") from None
+            raise DataError(f"{path}: damaged compressed data ({shorten(str(error))}); download it again") from None
         raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from None
 
 
@@ -71,6 +77,8 @@ def _check_encoding(path: Path, line: bytes) -> None:
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for reading bytes; its suffix says how it is packed."""
+    if not path.exists():  # a name that no file can have, as with a NUL character, is no error of its own
+        raise FileNotFoundError
     match path.suffix.lower():
         case ".zip":
             with zipfile.ZipFile(path) as archive, _open_member(path, archive) as member:
@@ -97,9 +105,10 @@ def _open_member(path: Path, archive: zipfile.ZipFile) -> IO[bytes]:
         if not info.is_dir() and not any(part.startswith("_") for part in PurePosixPath(info.filename).parts)
     ]
     if len(names) != 1:
-        found = f"{len(names)} data files ({', '.join(names)})" if names else "no data file"
+        found = f"{len(names):,} data files ({list_names(names)})" if names else "no data file"
         raise DataError(f"{path}: {found} in the archive, one is needed; unpack it and give the text file")
     try:
         return archive.open(names[0])
     except (RuntimeError, NotImplementedError) as error:  # a password, an unknown compression
-        raise DataError(f"{path}: cannot be unpacked ({error}); unpack it and give the text file") from None
+        reason = shorten(str(error))
+        raise DataError(f"{path}: cannot be unpacked ({reason}); unpack it and give the text file") from None

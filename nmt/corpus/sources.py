@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nmt.corpus import Pair
 from nmt.corpus.lines import read_blocks, read_lines
-from nmt.errors import DataError
+from nmt.errors import DataError, list_names
 
 SPLIT_NAMES = ("train", "valid", "test")
 LINES = 20_000
@@ -288,8 +288,8 @@ class _Sentences:
             block += cells[2]
             ends.append(len(block))
         if len(languages) > 1:
-            found = ", ".join(sorted(language.decode("utf-8", "replace") for language in languages)[:5])
-            raise DataError(f"{path}: sentences of {len(languages)} languages ({found}); give those of one language")
+            found = list_names(sorted(language.decode("utf-8", "replace") for language in languages))
+            raise DataError(f"{path}: sentences of {len(languages):,} languages ({found}); give those of one language")
         until = np.array(ends, dtype=np.int64)
         since = np.roll(until, 1)
         since[:1] = 0

@@ -250,6 +250,33 @@ def test_a_zip_without_one_data_file_is_refused(tmp_path: Path, members: dict[st
     assert message == f"{tmp_path / 'a.zip'}: {found}, one is needed; unpack it and give the text file"
 
 
+def test_what_a_zip_holds_is_told_in_few_words(tmp_path: Path) -> None:
+    path = tmp_path / "many.zip"
+    archive(path, {f"{number}\x1b[2J\u202e\n.txt": "" for number in range(20_000)})
+    message = refusal(path)
+    assert "20,000 data files (0\\x1b[2J\\u202e\\n.txt, " in message
+    assert "4\\x1b[2J\\u202e\\n.txt and 19,995 more)" in message
+    assert message.isprintable()
+
+
+def test_a_zip_whose_members_have_long_names(tmp_path: Path) -> None:
+    long = archive(tmp_path / "long.zip", {f"{letter}" * 65_000: "" for letter in "ab"})
+    assert len(refusal(long)) < 500
+    path = archive(tmp_path / "damaged.zip", {"\x1b" * 60_000: "x"})
+    data = bytearray(path.read_bytes())
+    data[40] = ord("?")  # the name at the member's beginning is another one
+    path.write_bytes(data)
+    message = refusal(path)
+    assert "not a readable zip archive (File name in directory" in message
+    assert len(message) < 500
+    assert message.isprintable()
+
+
+@pytest.mark.parametrize("name", ["a\0b.tsv", "a\0b.zip", "\ud800.tsv", "\ud800.gz"])
+def test_a_name_that_no_file_can_have(name: str) -> None:
+    assert refusal(Path(name)) == f"{name}: no such file; check the path"
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -418,6 +445,14 @@ def test_malformed_lines_of_an_export_are_counted_where_they_are(
 def test_sentences_of_several_languages_are_refused(tmp_path: Path) -> None:
     paths = export(tmp_path, tgt=GERMAN + "8\tfra\tCours !\n")
     assert refusal(*paths) == f"{paths[1]}: sentences of 2 languages (deu, fra); give those of one language"
+
+
+def test_the_first_of_many_languages_are_named(tmp_path: Path) -> None:
+    paths = export(tmp_path, tgt="".join(f"{number}\t{number:04}\x1b{'x' * 1000}\ta\n" for number in range(3000)))
+    message = refusal(*paths)
+    assert "sentences of 3,000 languages (0000\\x1bxxx" in message
+    assert "... and 2,995 more)" in message
+    assert len(message) < 1000
 
 
 @pytest.mark.parametrize("empty", [{"links": "8\t9\n"}, {"links": ""}, {"src": ""}, {"tgt": ""}])
