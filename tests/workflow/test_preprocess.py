@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from nmt.config import Config, load_config
+from nmt.corpus.lines import MAX_LINE
 from nmt.dataset import DataDirectory, EncodedPairs, open_data, read_examples, take_identity
 from nmt.errors import ConfigError, DataError
 from nmt.files import read_json, shipped
@@ -307,6 +308,24 @@ def test_malformed_lines_are_fatal_above_a_share() -> None:
         run(make_config())
     report = run(make_config(data={"max_malformed": 0.08}))
     assert report["lines"]["malformed"] == {"not_utf8": 1}
+
+
+def test_lines_of_more_than_a_megabyte_are_malformed() -> None:
+    long = "x" * (MAX_LINE + 1)
+    pairs = [*PAIRS[:5], ("too long", long), (long, long), *PAIRS[5:]]
+    sources = write_splits(train=pairs, valid=PAIRS[:2])
+    with pytest.raises(DataError, match=r"2 of 14 lines .*: 2 longer than 1 MB \(train\.1:6, train\.0:7\); give one"):
+        run(make_config(data={"source": sources}))
+    report = run(make_config(data={"source": sources, "max_malformed": 0.2}))
+    assert report["lines"]["malformed"] == {"too_long": 2}
+    data = open_data(Path("out"))
+    assert decoded(data, data.train) == PAIRS
+
+
+def test_given_splits_have_no_line_of_more_than_a_megabyte() -> None:
+    sources = write_splits(train=PAIRS, valid=[*PAIRS[:2], ("a", "x" * (MAX_LINE + 1))])
+    with pytest.raises(DataError, match=r"1 of 3 lines .*: 1 longer than 1 MB \(valid\.1:3\); give one sentence"):
+        run(make_config(data={"source": sources, "max_malformed": 1}))
 
 
 def test_every_subword_can_be_kept() -> None:
