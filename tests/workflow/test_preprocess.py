@@ -399,7 +399,19 @@ def test_a_folder_with_other_files_is_never_overwritten() -> None:
 
 FAILURES = [
     ({"text": {"max_length": 3}}, "no training pair has at most text.max_length = 3 tokens"),
-    ({"data": {"cleaning": {"min_length": 9}}}, "no pair of 12 is left after cleaning"),
+    (
+        {"data": {"cleaning": {"min_length": 9}}},
+        "corpus: no pair is left, as cleaning kept 0 of 12 pairs (too_short dropped 12): see data.cleaning.min_length",
+    ),
+    (
+        {"data": {"cleaning": {"min_letters": 0.91}, "split": {"valid_size": 0, "test_size": 3}}},
+        "corpus: 2 of 3 test sentences found, as cleaning kept 2 of 12 pairs (few_letters dropped 10): "
+        "see data.cleaning.min_letters",
+    ),
+    (
+        {"data": {"cleaning": {"min_letters": 0.91}, "split": {"valid_size": 0, "test_size": 0, "train_size": 9}}},
+        "2 pairs of the 9 wanted left for training, beside 0 test and 0 valid sentences, as cleaning kept 2 of 12",
+    ),
     ({"data": {"split": {"valid_size": 9, "test_size": 9}}}, "ask for a smaller valid split or give more data"),
     ({"data": {"columns": [1, 3]}}, "no line has columns 1 and 3"),
     ({"data": {"source": "nowhere.tsv"}}, "nowhere.tsv: no such file"),
@@ -408,6 +420,30 @@ FAILURES = [
     ({"text": {"tokenizer": "spacy"}, "data": {"src_language": "zz"}}, "language 'zz': spaCy has no blank tokenizer"),
     ({"text": {"reuse": "nowhere"}}, "text.reuse: nowhere is neither a data directory nor a model directory"),
 ]
+
+
+def test_the_training_file_is_too_small_after_cleaning() -> None:
+    sources = write_splits(train=PAIRS, valid=PAIRS[:1])
+    cleaning = {"min_letters": 0.91}
+    config = make_config(data={"source": sources, "cleaning": cleaning, "split": {"train_size": 9}})
+    with pytest.raises(DataError, match=r"9 pairs wanted, the training file has 2, as cleaning kept 2 of 12 pairs"):
+        run(config)
+
+
+def test_nothing_but_malformed_lines_is_not_a_matter_of_cleaning() -> None:
+    Path("corpus.tsv").write_bytes(b"\xff\ta\n" * 3)
+    with pytest.raises(DataError, match="3 of 3 lines are malformed: 3 not UTF-8"):
+        run(make_config(data={"max_malformed": 1}))
+
+
+def test_a_corpus_that_hangs_together_can_be_given_with_splits() -> None:
+    pairs = [(f"I see {number} .", "ich sehe .") for number in range(20)]
+    write_table(pairs)
+    with pytest.raises(DataError, match=r"above all 'ich sehe \.' \(20 sources\); leave such lines out, or give"):
+        run(make_config(data={"split": {"valid_size": 2, "test_size": 3}}))
+    for names in (("train", "valid"), ("train", "valid", "test")):
+        report = run(make_config(data={"source": write_splits(**dict.fromkeys(names, pairs))}), str(len(names)))
+        assert report["pairs"]["valid"] == 20
 
 
 @pytest.mark.parametrize(("sections", "message"), FAILURES)
