@@ -13,6 +13,8 @@ from nmt.files import read_json, write_json
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>")
 
+LARGER = "lower text.vocabulary.min_count, raise text.vocabulary.max_size or use text.tokenizer: subword"
+"""What to do where a vocabulary lacks too much."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

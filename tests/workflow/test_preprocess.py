@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Cli
 
 from nmt.config import Config, load_config
 from nmt.corpus.lines import MAX_LINE
@@ -182,6 +183,23 @@ def test_the_report_counts_tokens_and_unknown_words() -> None:
     assert report["tokens"] == {"train": [5, 4], "valid": [2, 1], "test": [3, 2]}
     assert report["unknown_share"] == {"train": [0.4, 0.25], "valid": [0.5, 0.0], "test": [1.0, 0.5]}
     assert report["longest_training_pair"] == [3, 3]
+
+
+def test_many_unknown_tokens_are_told(cli: Cli) -> None:
+    write_table(PAIRS)
+    said: list[str] = []
+    preprocess(make_config(text={"vocabulary": {"max_size": 2}}), Path("out"), say=said.append)
+    warnings = [line for line in said if line.startswith("WARNING: 50.0% of the ")]
+    assert ["source" in line for line in warnings] == [True, False]
+    assert "WARNING: 50.0% of the target tokens in training" in cli("data", "out").out
+
+
+def test_a_reused_vocabulary_that_knows_no_word() -> None:
+    run(make_config(data={"source": write_splits(train=[("a", "b")], valid=[("a", "b")])}), "first")
+    write_table(PAIRS)
+    with pytest.raises(DataError, match=r"every source token in training is unknown, .*; do without text\.reuse"):
+        run(make_config(text={"reuse": "first"}), "second")
+    assert not Path("second").exists()
 
 
 def test_the_report_is_told_in_words() -> None:
@@ -398,6 +416,10 @@ def test_a_folder_with_other_files_is_never_overwritten() -> None:
 
 
 FAILURES = [
+    (
+        {"text": {"vocabulary": {"min_count": 10**30}}},
+        "every source token in training is unknown, and nothing could be learnt; lower text.vocabulary.min_count",
+    ),
     ({"text": {"max_length": 3}}, "no training pair has at most text.max_length = 3 tokens"),
     (
         {"data": {"cleaning": {"min_length": 9}}},
