@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+
+SHOWN_NAMES = 5
+"""How many names a message lists."""
+SHOWN_CHARACTERS = 200
+"""How much of a text from outside a message shows."""
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -36,14 +42,22 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 def printable(text: str) -> str:
-    """Text in which characters that control a terminal or the direction of writing are escaped, as in `\\x1b`.
+    r"""Text that stays on its line and that a terminal shows rather than obeys.
 
-    For names and text from files that somebody else may have made.
+    Control characters, line and paragraph separators, changes of direction and lone surrogates become escapes such as
+    \n, \x1b or \u2028. For names and text from files that somebody else may have made.
     """
-    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text)
+    return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
-def shorten(text: str, most: int = 200) -> str:
-    """Printable text of at most about `most` characters; what is left out is counted."""
-    kept = printable(text[:most])
-    return kept if len(text) <= most else f"{kept} ... ({len(text) - most:,} more characters)"
+def shorten(text: str) -> str:
+    """The beginning of a text from outside, printable; what is left out is counted."""
+    more = len(text) - SHOWN_CHARACTERS
+    return printable(text[:SHOWN_CHARACTERS]) + (f"... ({more:,} more characters)" if more > 0 else "")
+
+
+def list_names(names: Sequence[str]) -> str:
+    """The first few names, each shortened, and how many more there are."""
+    more = len(names) - SHOWN_NAMES
+    shown = ", ".join(map(shorten, names[:SHOWN_NAMES]))
+    return f"{shown} and {more:,} more" if more > 0 else shown

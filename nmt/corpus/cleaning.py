@@ -14,6 +14,19 @@ from nmt.corpus.normalization import Normalizer
 SAMPLES = 3
 """How many examples of what a rule did are kept."""
 
+SETTINGS = {
+    "empty": "data.columns",
+    "too_short": "data.cleaning.min_length",
+    "too_long": "data.cleaning.max_length",
+    "too_many_characters": "data.cleaning.max_characters",
+    "length_ratio": "data.cleaning.max_ratio",
+    "few_letters": "data.cleaning.min_letters",
+    "copy": "data.cleaning.copies",
+    "duplicate": "data.cleaning.duplicates",
+    "caseless_duplicate": "data.cleaning.duplicates",
+}
+"""What decides over each rule that drops pairs."""
+
 
 @dataclass
 class Finding:
@@ -67,6 +80,14 @@ class CleaningReport:
         """Count pairs that were kept so far as dropped by `rule`."""
         self.kept -= count
         self.dropped.setdefault(rule, Finding()).add(Finding(count, [(pair,) for pair in samples]))
+
+    def explain_loss(self) -> str:
+        """What left few pairs, and where that is set; empty where at least half of them were kept."""
+        if 2 * self.kept >= self.read:
+            return ""
+        rule, finding = max(self.dropped.items(), key=lambda item: item[1].pairs)
+        kept = f"cleaning kept {self.kept:,} of {self.read:,} pairs"
+        return f"{kept} ({rule} dropped {finding.pairs:,}): see {SETTINGS[rule]}"
 
 
 class Cleaner:

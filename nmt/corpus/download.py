@@ -28,7 +28,7 @@ from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from nmt import __version__
-from nmt.errors import DataError
+from nmt.errors import DataError, printable, shorten
 from nmt.files import read_json, write_json
 
 USER_AGENT = f"nmt/{__version__} (neural machine translation trainer; python-urllib)"
@@ -115,7 +115,7 @@ def _file_name(url: str) -> str:
         name = PurePosixPath(urllib.parse.unquote(urllib.parse.urlsplit(url).path)).name
     except ValueError as error:
         raise _failure(url, str(error)) from None
-    if not name:
+    if name in ("", "..") or name != printable(name):
         raise _failure(url, "the URL names no file")
     return name
 
@@ -245,7 +245,7 @@ def _length(url: str, headers: Message) -> int | None:
     """Content-Length in bytes; None if there is none."""
     text = headers.get("Content-Length")
     if text is not None and not re.fullmatch("[0-9]+", text):
-        raise _failure(url, f"the server sent the length {text!r}")
+        raise _failure(url, f"the server sent the length {shorten(repr(text))}")
     return None if text is None else int(text)
 
 
@@ -311,7 +311,7 @@ def _network(url: str) -> Iterator[None]:
         yield
     except urllib.error.HTTPError as error:
         error.close()
-        reason = f"HTTP {error.code} {error.reason}"
+        reason = shorten(f"HTTP {error.code} {error.reason}")
         if error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise _RangeError(reason) from None
         if error.code in BUSY:
@@ -319,7 +319,7 @@ def _network(url: str) -> Iterator[None]:
         raise _failure(url, reason, ADVICE.get(error.code, BY_HAND)) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         cause = error.reason if isinstance(error, urllib.error.URLError) else error
-        reason = str(cause) or type(cause).__name__
+        reason = shorten(str(cause) or type(cause).__name__)
         # A malformed URL, an unknown scheme, or a certificate that is not valid (a ValueError too).
         if isinstance(cause, (str, ValueError, http.client.InvalidURL)):
             raise _failure(url, reason) from None
@@ -362,13 +362,13 @@ def _find_problem(path: Path, suffix: str) -> str | None:
     except (*UNREADABLE, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # the disk's fault
             raise
-        return f"the archive is corrupt and was deleted: {error}"
+        return f"the archive is corrupt and was deleted: {shorten(str(error))}"
     return None
 
 
 def _failure(url: str, reason: str, advice: str = BY_HAND) -> DataError:
     """Error for a URL that could not be fetched."""
-    return DataError(f"{url}: cannot be downloaded ({reason}); {advice}")
+    return DataError(f"{printable(url)}: cannot be downloaded ({reason}); {advice}")
 
 
 def _readable_size(size: int) -> str:

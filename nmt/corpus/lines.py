@@ -4,59 +4,85 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import itertools
 import lzma
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, cast
+from typing import IO, Any, BinaryIO, TypeVar
 
-from nmt.errors import DataError
+from nmt.errors import DataError, list_names, shorten
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BLOCK = 1 << 20  # bytes
+BUFFER = 1 << 16  # bytes
+MAX_LINE = 1 << 20
+"""Most bytes of a line, its line feed not counted. No more of a longer one is ever held in memory."""
+OVERLONG = f"longer than {MAX_LINE >> 20} MB"
+"""What is said about a line that is longer."""
+TOO_LONG = b""
+"""Stands for a line that is longer; every other line ends in a line feed."""
+
+Row = TypeVar("Row")
 
 
-def read_blocks(path: Path, first_lines: int | None) -> Iterator[list[bytes]]:
-    """Lines of a file, about a megabyte at a time."""
-    lines = read_lines(path, first_lines)
-    while block := list(_up_to(lines, BLOCK)):
+def in_blocks(rows: Iterable[Row], size: Callable[[Row], int]) -> Iterator[list[Row]]:
+    """Cut lines, or whatever has a size in bytes, into blocks of about a megabyte."""
+    block: list[Row] = []
+    taken = 0
+    for row in rows:
+        block.append(row)
+        taken += size(row)
+        if taken >= BLOCK:
+            yield block
+            block, taken = [], 0
+    if block:
         yield block
 
 
-def _up_to(lines: Iterator[bytes], size: int) -> Iterator[bytes]:
-    taken = 0
-    for line in lines:
-        yield line
-        taken += len(line)
-        if taken >= size:
-            return
-
-
 def read_lines(path: Path, first_lines: int | None) -> Iterator[bytes]:
-    """Lines of a plain or compressed file, each with a line feed at its end.
+    """Lines of a plain or compressed file, each with a line feed at its end; `TOO_LONG` for one that is too long.
 
     Raises:
         DataError: The file is missing, unreadable, damaged or in another encoding.
     """
+    with _naming_faults(path), _opened(path) as file:
+        lines = iter(partial(file.readline, MAX_LINE + 1), b"")
+        for number, line in enumerate(itertools.islice(lines, first_lines)):
+            if number == 0:
+                _check_encoding(path, line)
+            if not line.endswith(b"\n"):
+                line = _end_line(line, file)
+            yield line if number else line.removeprefix(BYTE_ORDER_MARK)
+
+
+def _end_line(line: bytes, file: BinaryIO) -> bytes:
+    """The last line of a file with a line feed; or `TOO_LONG`, and the rest of the line is passed over."""
+    if len(line) <= MAX_LINE:
+        return line + b"\n"
+    while (rest := file.readline(MAX_LINE)) and not rest.endswith(b"\n"):
+        pass
+    return TOO_LONG
+
+
+@contextmanager
+def _naming_faults(path: Path) -> Iterator[None]:
+    """Let what goes wrong while a file is read be a DataError that names it."""
     try:
-        with _opened(path) as file:
-            for number, line in enumerate(itertools.islice(file, first_lines)):
-                if number == 0:
-                    _check_encoding(path, line)
-                    line = line.removeprefix(BYTE_ORDER_MARK)
-                yield line if line.endswith(b"\n") else line + b"\n"
+        yield
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; check the path") from None
     except (zipfile.BadZipFile, NotImplementedError, UnicodeError) as error:
-        raise DataError(f"{path}: not a readable zip archive ({error}); download it again") from None
+        raise DataError(f"{path}: not a readable zip archive ({shorten(str(error))}); download it again") from None
     except (gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError) as error:
-        raise DataError(f"{path}: damaged compressed data ({error}); download it again") from None
+        raise DataError(f"{path}: damaged compressed data ({shorten(str(error))}); download it again") from None
     except OSError as error:
         if path.suffix.lower() == ".bz2" and error.errno is None:
-            raise DataError(f"{path}: damaged compressed data ({error}); download it again") from None
+            raise DataError(f"{path}: damaged compressed data ({shorten(str(error))}); download it again") from None
         raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from None
 
 
@@ -69,24 +95,31 @@ def _check_encoding(path: Path, line: bytes) -> None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def _opened(path: Path) -> Iterator[BinaryIO]:
     """Open a file for reading bytes; its suffix says how it is packed."""
+    if not path.exists():  # a name that no file can have, as with a NUL character, is no error of its own
+        raise FileNotFoundError
     match path.suffix.lower():
         case ".zip":
-            with zipfile.ZipFile(path) as archive, _open_member(path, archive) as member:
-                yield member
+            with zipfile.ZipFile(path) as archive, _buffered(_open_member(path, archive)) as file:
+                yield file
         case ".gz":
-            with gzip.open(path) as unpacked:
-                yield cast(IO[bytes], unpacked)
+            with _buffered(gzip.open(path)) as file:
+                yield file
         case ".xz":
-            with lzma.open(path) as unpacked:
-                yield cast(IO[bytes], unpacked)
+            with _buffered(lzma.open(path)) as file:
+                yield file
         case ".bz2":
-            with bz2.open(path) as unpacked:
-                yield cast(IO[bytes], unpacked)
+            with _buffered(bz2.open(path)) as file:
+                yield file
         case _:
             with path.open("rb") as file:
                 yield file
+
+
+def _buffered(unpacked: Any) -> BinaryIO:
+    """A file that is unpacked while it is read, with quick lines of limited length: its own are slow where limited."""
+    return io.BufferedReader(unpacked, BUFFER)
 
 
 def _open_member(path: Path, archive: zipfile.ZipFile) -> IO[bytes]:
@@ -97,9 +130,10 @@ def _open_member(path: Path, archive: zipfile.ZipFile) -> IO[bytes]:
         if not info.is_dir() and not any(part.startswith("_") for part in PurePosixPath(info.filename).parts)
     ]
     if len(names) != 1:
-        found = f"{len(names)} data files ({', '.join(names)})" if names else "no data file"
+        found = f"{len(names):,} data files ({list_names(names)})" if names else "no data file"
         raise DataError(f"{path}: {found} in the archive, one is needed; unpack it and give the text file")
     try:
         return archive.open(names[0])
     except (RuntimeError, NotImplementedError) as error:  # a password, an unknown compression
-        raise DataError(f"{path}: cannot be unpacked ({error}); unpack it and give the text file") from None
+        reason = shorten(str(error))
+        raise DataError(f"{path}: cannot be unpacked ({reason}); unpack it and give the text file") from None

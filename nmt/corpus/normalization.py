@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from html.entities import html5
-from typing import Literal
+from typing import Literal, get_args
 
 # What is left out: controls that are no white space, zero-width space and joiner, soft hyphen, byte order mark, marks
 # of direction, of annotation and of invisible operators. The zero-width (non-)joiners U+200C and U+200D stay: they
@@ -22,18 +22,28 @@ _ENTITY = re.compile("&(#[0-9]{1,7};|#[xX][0-9a-fA-F]{1,6};|[a-zA-Z][a-zA-Z0-9]*
 _ESCAPED_OFTEN = re.compile("&(?:amp;)+")
 _PLAIN = re.compile("[!-%'-~]+(?: [!-%'-~]+)*")  # ASCII words with single blanks and no &: nothing to mend
 
+MOST_MARKS = 30
+"""Combining marks that may follow each other, as in Unicode's stream-safe text (UAX #15, D3): nobody writes more, and
+putting many in order takes quadratic time."""
+_KATAKANA_MARKS = "\uff9e\uff9f"  # letters that are marks in NFKC
+_MANY_MARKS = re.compile(f"[\\W{_KATAKANA_MARKS}]{{{MOST_MARKS + 1},}}")  # may hold so many marks
+
 Form = Literal["nfc", "nfkc", "none"]
+FORMS = get_args(Form)
 
 
 class Normalizer:
     """Mends one sentence; what it gives it leaves as it is when given again.
 
     Args:
-        unicode: Normal form.
+        unicode: Normal form; combining marks after the first `MOST_MARKS` in a row are left out.
         control_characters: Take out control, zero-width and direction characters and soft hyphens.
         html_entities: Replace `&amp;` and its like, also those that were escaped twice.
         quotes: Replace typographic quotation marks by straight ones.
         dashes: Replace typographic dashes and hyphens by `-`.
+
+    Raises:
+        ValueError: There is no such normal form.
     """
 
     def __init__(
@@ -45,6 +55,8 @@ class Normalizer:
         quotes: bool = False,
         dashes: bool = False,
     ) -> None:
+        if unicode not in FORMS:
+            raise ValueError(f"unicode: {unicode!r} is no normal form; there are {', '.join(FORMS)}")
         self.settings = {
             "unicode": unicode,
             "control_characters": control_characters,
@@ -99,9 +111,21 @@ def _composer(form: Literal["nfc", "nfkc"]) -> Callable[[str], str]:
     name: Literal["NFC", "NFKC"] = "NFC" if form == "nfc" else "NFKC"
 
     def compose(text: str) -> str:
+        text = _MANY_MARKS.sub(_without_excess_marks, text)
         return text if unicodedata.is_normalized(name, text) else unicodedata.normalize(name, text)
 
     return compose
+
+
+def _without_excess_marks(found: re.Match[str]) -> str:
+    kept = []
+    marks = 0
+    for character in found[0]:
+        is_mark = unicodedata.category(character)[0] == "M" or character in _KATAKANA_MARKS
+        marks = marks + 1 if is_mark else 0
+        if marks <= MOST_MARKS:
+            kept.append(character)
+    return "".join(kept)
 
 
 def _straight_quotes(text: str) -> str:

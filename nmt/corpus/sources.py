@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.corpus import Pair
-from nmt.corpus.lines import read_blocks, read_lines
-from nmt.errors import DataError
+from nmt.corpus.lines import OVERLONG, TOO_LONG, in_blocks, read_lines
+from nmt.errors import DataError, list_names
 
 SPLIT_NAMES = ("train", "valid", "test")
-LINES = 20_000
 PLACES = 5
 """How many places of malformed lines are kept."""
 
@@ -88,7 +87,7 @@ class LineReport:
             f"{number:,} {KINDS[kind]} ({', '.join(self.places[kind])}{', ...' * (number > len(self.places[kind]))})"
             for kind, number in self.malformed.items()
         )
-        advice = "convert the file to UTF-8" if "not_utf8" in self.malformed else "mend the file"
+        advice = next((advice for kind, advice in ADVICE.items() if kind in self.malformed), "mend the file")
         if max_share is not None:
             advice += f", or raise data.max_malformed ({max_share:g}) above {count / self.lines:.3g} to leave them out"
         raise DataError(f"{count:,} of {self.lines:,} lines are malformed: {kinds}; {advice}")
@@ -97,8 +96,35 @@ class LineReport:
 KINDS = {
     "too_few_columns": "with too few columns",
     "not_utf8": "not UTF-8",
+    "too_long": OVERLONG,
     "not_a_number": "without the number of a sentence",
 }
+ADVICE = {"not_utf8": "convert the file to UTF-8", "too_long": "give one sentence a line"}
+
+
+def _cut_at_overlong(
+    files: tuple[str, ...],
+    first_line: int,
+    blocks: tuple[Sequence[bytes], ...],
+    report: LineReport,
+    columns: tuple[int, int] | None = None,
+) -> Iterator[Chunk]:
+    """Chunks of the lines between those that are too long, which are counted; one of two takes its partner along."""
+    start, end = 0, len(blocks[0])
+    sides = reversed([*enumerate(blocks)])  # where both are too long, the first is named
+    overlong = {index: place for place, lines in sides for index in _places_of_overlong(lines)}
+    for stop in [*sorted(overlong), end]:
+        if stop > start:
+            lines = tuple(b"".join(block[start:stop]) for block in blocks)
+            yield Chunk(files, first_line + start, lines, columns)
+        if stop < end:
+            report.lines += 1
+            report.leave_out("too_long", f"{files[overlong[stop]]}:{first_line + stop}")
+        start = stop + 1
+
+
+def _places_of_overlong(lines: Sequence[bytes]) -> list[int]:
+    return [index for index, line in enumerate(lines) if line == TOO_LONG] if TOO_LONG in lines else []
 
 
 class Source(ABC):
@@ -141,8 +167,8 @@ class Table(Source):
     def chunks(self, report: LineReport) -> Iterator[Chunk]:
         """About a megabyte of lines at a time."""
         number = 1
-        for lines in read_blocks(self.path, self.first_lines):
-            yield Chunk((str(self.path),), number, (b"".join(lines),), self.columns)
+        for lines in in_blocks(read_lines(self.path, self.first_lines), len):
+            yield from _cut_at_overlong((str(self.path),), number, (lines,), report, self.columns)
             number += len(lines)
 
     def check_found(self, report: LineReport) -> None:
@@ -179,24 +205,30 @@ class Parallel(Source):
         return f"{self.src} and {self.tgt}: parallel lines"
 
     def chunks(self, report: LineReport) -> Iterator[Chunk]:
-        """The same number of lines of both files at a time."""
-        src, tgt = (read_lines(path, self.first_lines) for path in (self.src, self.tgt))
+        """About a megabyte of both files at a time, the same number of lines of each."""
+        files = str(self.src), str(self.tgt)
         number = 1
-        while True:
-            blocks = list(itertools.islice(src, LINES)), list(itertools.islice(tgt, LINES))
-            sizes = len(blocks[0]), len(blocks[1])
-            if sizes[0] != sizes[1]:
-                totals = [
-                    number - 1 + size + sum(1 for _ in rest) for size, rest in zip(sizes, (src, tgt), strict=True)
-                ]
+        for rows in in_blocks(self._rows(), lambda row: len(row[0]) + len(row[1])):
+            src, tgt = zip(*rows, strict=True)
+            yield from _cut_at_overlong(files, number, (src, tgt), report)
+            number += len(rows)
+
+    def _rows(self) -> Iterator[tuple[bytes, bytes]]:
+        """Lines of both files side by side.
+
+        Raises:
+            DataError: One has more than the other.
+        """
+        files = [read_lines(path, self.first_lines) for path in (self.src, self.tgt)]
+        for number, (src, tgt) in enumerate(itertools.zip_longest(*files)):
+            if src is None or tgt is None:
+                more = number + 1 + sum(1 for file in files for _ in file)
+                totals = (number, more) if src is None else (more, number)
                 raise DataError(
                     f"{self.src} and {self.tgt}: {totals[0]:,} and {totals[1]:,} lines; "
                     "parallel files have one sentence a line and the same number of lines"
                 )
-            if not sizes[0]:
-                return
-            yield Chunk((str(self.src), str(self.tgt)), number, (b"".join(blocks[0]), b"".join(blocks[1])))
-            number += sizes[0]
+            yield src, tgt
 
     def check_found(self, report: LineReport) -> None:
         """See `Source`."""
@@ -232,7 +264,7 @@ class Export(Source):
         """Linked sentences as parallel lines; all lines of all three files are counted."""
         src, tgt = (_Sentences.read(path, report) for path in (self.src, self.tgt))
         number = 1
-        for lines in read_blocks(self.links, self.first_lines):
+        for lines in in_blocks(read_lines(self.links, self.first_lines), len):
             numbers = _numbers(lines, self.links, number, report)
             given = np.concatenate([numbers, numbers[:, ::-1]], axis=1).reshape(-1, 2)
             src_rows, tgt_rows = src.find(given[:, 0]), tgt.find(given[:, 1])
@@ -275,6 +307,9 @@ class _Sentences:
         languages: set[bytes] = set()
         for count, line in enumerate(read_lines(path, None), start=1):
             report.lines += 1
+            if line == TOO_LONG:
+                report.leave_out("too_long", f"{path}:{count}")
+                continue
             if line.isspace():
                 report.blank += 1
                 continue
@@ -288,8 +323,8 @@ class _Sentences:
             block += cells[2]
             ends.append(len(block))
         if len(languages) > 1:
-            found = ", ".join(sorted(language.decode("utf-8", "replace") for language in languages)[:5])
-            raise DataError(f"{path}: sentences of {len(languages)} languages ({found}); give those of one language")
+            found = list_names(sorted(language.decode("utf-8", "replace") for language in languages))
+            raise DataError(f"{path}: sentences of {len(languages):,} languages ({found}); give those of one language")
         until = np.array(ends, dtype=np.int64)
         since = np.roll(until, 1)
         since[:1] = 0
@@ -326,6 +361,8 @@ def _numbers(lines: Sequence[bytes], path: Path, first_line: int, report: LineRe
         cells = line.split()
         if len(cells) >= 2 and _is_number(cells[0]) and _is_number(cells[1]):
             found.append((int(cells[0]), int(cells[1])))
+        elif line == TOO_LONG:
+            report.leave_out("too_long", f"{path}:{number}")
         elif cells:
             report.leave_out("not_a_number", f"{path}:{number}")
         else:

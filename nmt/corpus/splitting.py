@@ -17,7 +17,27 @@ from numpy.typing import NDArray
 from nmt.corpus import Pair
 from nmt.corpus.identity import draw, identities
 from nmt.corpus.store import PairStore, Rows, in_chunks
-from nmt.errors import DataError
+from nmt.errors import DataError, shorten
+
+TIES = 3
+"""How many sentences are named that tie a corpus together."""
+MANY_PARTNERS = 10
+"""So many different translations a sentence has at least that is named for them."""
+READY_MADE = "give ready-made splits, 4 or 6 files with --source"
+
+
+class SplitError(DataError):
+    """A corpus has too little for the splits that are wanted.
+
+    Attributes:
+        found: What was found.
+        advice: What to do where there is no other reason than that.
+    """
+
+    def __init__(self, found: str, advice: str) -> None:
+        super().__init__(f"{found}; {advice}")
+        self.found = found
+        self.advice = advice
 
 
 class Example(NamedTuple):
@@ -84,7 +104,7 @@ def split_pairs(
         pairs are in the order of `rows`.
 
     Raises:
-        DataError: The corpus is too small for the sizes, or its components are too large.
+        SplitError: The corpus is too small for the sizes, or its components are too large.
     """
     labels = find_components(store.prints("src_identity")[rows], store.prints("tgt_identity")[rows])
     sizes = np.bincount(labels)
@@ -100,9 +120,10 @@ def split_pairs(
         train = rows[shuffled[~chooser.taken[shuffled]][:train_size]]
     if not len(train) or (train_size is not None and len(train) < train_size):
         wanted = "" if train_size is None else f" of the {train_size:,} wanted"
-        raise DataError(
+        raise SplitError(
             f"corpus: {len(train):,} pairs{wanted} left for training, beside {test_size:,} test and "
-            f"{valid_size:,} valid sentences; ask for smaller splits or give more data"
+            f"{valid_size:,} valid sentences",
+            "ask for smaller splits or give more data",
         )
     return Splits(train, examples["valid"], examples["test"], len(sizes), int(sizes.max()))
 
@@ -205,6 +226,29 @@ def find_components(src: NDArray[np.uint64], tgt: NDArray[np.uint64]) -> NDArray
             labels = followed
 
 
+def find_ties(store: PairStore, rows: Rows) -> list[tuple[str, str, int]]:
+    """The sentences that most other ones translate.
+
+    Args:
+        store: Clean pairs.
+        rows: Which of them.
+
+    Returns:
+        A few texts, each with what its partners are (sources or targets) and their number; none has fewer than
+        `MANY_PARTNERS`.
+    """
+    sides = [store.prints(f"{side}_identity")[rows] for side in ("src", "tgt")]
+    distinct = np.unique(np.stack(sides, axis=1), axis=0)
+    found: list[tuple[int, str, str]] = []
+    for place, (column, partners) in enumerate(((store.src, "targets"), (store.tgt, "sources"))):
+        identity, counts = np.unique(distinct[:, place], return_counts=True)
+        for top in np.argsort(-counts, kind="stable")[:TIES]:
+            if counts[top] >= MANY_PARTNERS:
+                text = min(column.texts(rows[sides[place] == identity[top]]))
+                found.append((-int(counts[top]), text, partners))
+    return [(text, partners, -count) for count, text, partners in sorted(found)[:TIES]]
+
+
 class _Chooser:
     """Hands out whole components in a random order.
 
@@ -216,6 +260,8 @@ class _Chooser:
 
     def __init__(self, store: PairStore, rows: Rows, labels: NDArray[np.int64]) -> None:
         self.taken = np.zeros(len(rows), dtype=bool)
+        self._store = store
+        self._rows = rows
         self._members = np.argsort(labels, kind="stable")
         sizes = np.bincount(labels)
         self._ends = np.cumsum(sizes)
@@ -241,7 +287,7 @@ class _Chooser:
         """Take components while they fit into `size` distinct sources; places in `rows` of their pairs.
 
         Raises:
-            DataError: There are not so many sources, or the components left are too large.
+            SplitError: There are not so many sources, or the components left are too large.
         """
         room = size
         found: list[NDArray[np.int64]] = []
@@ -257,10 +303,25 @@ class _Chooser:
                 left.append(component)
         self._order = [*left, *order]
         if room:
-            raise DataError(
-                f"corpus: {size - room:,} of {size:,} {name} sentences found ({len(self._order):,} components "
-                f"left, each too large for the rest); ask for a smaller {name} split or give more data"
-            )
+            raise self._explain(f"corpus: {size - room:,} of {size:,} {name} sentences found", name)
         chosen = np.concatenate(found) if found else np.empty(0, dtype=np.int64)
         self.taken[chosen] = True
         return chosen
+
+    def _explain(self, found: str, name: str) -> SplitError:
+        """Why no more sentences were found for a split."""
+        left = len(self._order)
+        if not left:
+            return SplitError(found, f"ask for a smaller {name} split or give more data")
+        components = f"{left:,} components left, each" if left > 1 else "1 component left,"
+        found += f" ({components} too large for the rest)"
+        largest = max(self._order, key=lambda component: int(self._ends[component] - self._starts[component]))
+        members = self._rows[self._members[self._starts[largest] : self._ends[largest]]]
+        if 2 * len(members) <= len(self._rows):
+            return SplitError(found, f"ask for a smaller {name} split or give more data")
+        found += f": {len(members):,} of {len(self._rows):,} pairs hang together through shared sentences"
+        ties = find_ties(self._store, members)
+        if not ties:
+            return SplitError(found, f"no one sentence ties them; {READY_MADE}")
+        named = ", ".join(f"'{shorten(text)}' ({count:,} {partners})" for text, partners, count in ties)
+        return SplitError(f"{found}, above all {named}", f"leave such lines out, or {READY_MADE}")

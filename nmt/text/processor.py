@@ -6,10 +6,10 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.corpus.normalization import Normalizer
-from nmt.errors import DataError
+from nmt.corpus.normalization import FORMS, Normalizer
 from nmt.files import check_file, read_json, write_json
 from nmt.limits import MAX_TEXT_FILE
+from nmt.text.settings import FLAG, check_names, check_settings, one_of
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from nmt.text.vocabulary import UNK_ID, Vocabulary
 
@@ -23,6 +23,7 @@ TEXT_FILES = (
     SEEN,
 )
 """All that a text folder may hold."""
+NORMALIZATION_KINDS = {key: one_of(*FORMS) if key == "unicode" else FLAG for key in Normalizer().settings}
 
 
 class TextProcessor:
@@ -97,13 +98,13 @@ def load_normalizer(directory: Path) -> Normalizer:
     """What training text went through.
 
     Raises:
-        DataError: The file is missing or damaged.
+        DataError: The file is missing, damaged, or of another version.
     """
     path = directory / NORMALIZATION
-    try:
-        return Normalizer(**read_json(path))
-    except TypeError as error:
-        raise DataError(f"{path}: damaged ({error}); the directory is damaged") from None
+    settings = read_json(path)
+    check_settings(path, settings, NORMALIZATION_KINDS)
+    check_names(path, settings, NORMALIZATION_KINDS)
+    return Normalizer(**settings)
 
 
 def load_vocabularies(directory: Path) -> tuple[Vocabulary, Vocabulary]:

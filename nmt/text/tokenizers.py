@@ -7,6 +7,7 @@ alone, and it is saved as plain files from which `load_tokenizer` makes it again
 from __future__ import annotations
 
 import io
+import pkgutil
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,14 +15,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, shorten
 from nmt.files import check_file, read_bytes, read_json, write_json
 from nmt.limits import MAX_TEXT_FILE
+from nmt.text.settings import FLAG, TEXT, TEXTS, check_settings, one_of
 from nmt.text.spacing import Spacing
 
 WORD_BEGINNING = "\u2581"  # how SentencePiece writes a blank, and the beginning of a line
 
-
+ANY_LANGUAGE = "use text.tokenizer: subword or whitespace"
+"""What to do about a language that spaCy does not know."""
 _OVERLONG = re.compile(r"(\S{200})(?=\S)")
 
 
@@ -80,15 +83,12 @@ class WordTokenizer(Tokenizer):
     kind = "spacy"
 
     def __init__(self, language: str, *, lowercase: bool = False, spacing: Spacing | None = None) -> None:
-        import spacy
-
         try:
-            self._nlp = spacy.blank(language)
+            self._nlp = _blank_language(language)
         except ImportError as error:
             reason = str(error).split("\n")[0].split(". ")[0]
             raise ConfigError(
-                f"language {language!r}: spaCy has no blank tokenizer for it ({reason}); "
-                "use text.tokenizer: subword or whitespace"
+                f"language {shorten(repr(language))}: spaCy has no blank tokenizer for it ({reason}); {ANY_LANGUAGE}"
             ) from None
         self.language = language
         self.lowercase = lowercase
@@ -126,6 +126,23 @@ class WordTokenizer(Tokenizer):
             "glue_right": sorted(self.spacing.right),
         }
         write_json(directory / f"{side}.tokenizer.json", settings)
+
+
+def _blank_language(language: str) -> Any:
+    """spaCy's rules for a language.
+
+    Nothing else of spaCy, or of what is installed, is imported by that name: `en.stop_words` is no language.
+
+    Raises:
+        ImportError: spaCy has none, or they need a library that is not installed.
+    """
+    import spacy.lang
+    from spacy.util import find_matching_language, registry
+
+    packages = {module.name for module in pkgutil.iter_modules(spacy.lang.__path__) if module.ispkg}
+    if language not in registry.languages and (find_matching_language(language) or language) not in packages:
+        raise ImportError("it knows no such language")
+    return spacy.blank(language)
 
 
 class SubwordTokenizer(Tokenizer):
@@ -189,7 +206,7 @@ class SubwordTokenizer(Tokenizer):
             elif limit:
                 advice = f"the training text has at most {limit[1]}; lower text.subword.vocabulary_size"
             else:
-                advice = message
+                advice = shorten(message)
             raise DataError(f"cannot learn {vocabulary_size} {algorithm} pieces: {advice}") from None
         return cls(model.getvalue(), lowercase=lowercase)
 
@@ -228,6 +245,14 @@ class SubwordTokenizer(Tokenizer):
         write_json(directory / f"{side}.tokenizer.json", settings)
 
 
+KINDS = {
+    WhitespaceTokenizer.kind: {"lowercase": FLAG},
+    WordTokenizer.kind: {"lowercase": FLAG, "language": TEXT, "glue_left": TEXTS, "glue_right": TEXTS},
+    SubwordTokenizer.kind: {"lowercase": FLAG},
+}
+"""Settings of each kind of tokenizer."""
+
+
 def load_tokenizer(directory: Path, side: str) -> Tokenizer:
     """Make again what `Tokenizer.save` wrote.
 
@@ -236,18 +261,22 @@ def load_tokenizer(directory: Path, side: str) -> Tokenizer:
     """
     path = directory / f"{side}.tokenizer.json"
     settings = read_json(path, MAX_TEXT_FILE)
-    try:
-        kind, lowercase = settings["kind"], bool(settings["lowercase"])
-        if kind == WhitespaceTokenizer.kind:
+    check_settings(path, settings, {"kind": one_of(*KINDS)})
+    check_settings(path, settings, KINDS[settings["kind"]])
+    lowercase = settings["lowercase"]
+    match settings["kind"]:
+        case WhitespaceTokenizer.kind:
             return WhitespaceTokenizer(lowercase=lowercase)
-        if kind == WordTokenizer.kind:
+        case WordTokenizer.kind:
             spacing = Spacing(settings["glue_left"], settings["glue_right"])
-            return WordTokenizer(settings["language"], lowercase=lowercase, spacing=spacing)
-        if kind == SubwordTokenizer.kind:
-            model = check_file(directory / f"{side}.subwords.model", directory)
-            return SubwordTokenizer(read_bytes(model, MAX_TEXT_FILE), lowercase=lowercase)
-    except (KeyError, TypeError, RuntimeError) as error:
-        raise DataError(f"{path}: damaged ({error!r})") from None
+            try:
+                return WordTokenizer(settings["language"], lowercase=lowercase, spacing=spacing)
+            except ConfigError as error:
+                raise DataError(f"{path}: {str(error).removesuffix(f'; {ANY_LANGUAGE}')}") from None
+    model = check_file(directory / f"{side}.subwords.model", directory)
+    try:
+        return SubwordTokenizer(read_bytes(model, MAX_TEXT_FILE), lowercase=lowercase)
+    except RuntimeError as error:
+        raise DataError(f"{model}: damaged ({shorten(str(error))})") from None
     except OSError as error:
-        raise DataError(f"{error.filename}: cannot be read ({error.strerror}); the directory is incomplete") from None
-    raise DataError(f"{path}: unknown kind of tokenizer {kind!r}; written by a newer version?")
+        raise DataError(f"{model}: cannot be read ({error.strerror}); the directory is incomplete") from None

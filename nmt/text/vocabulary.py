@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from nmt.errors import DataError
+from nmt.errors import DataError, shorten
 from nmt.files import read_json, write_json
 from nmt.limits import MAX_TEXT_FILE
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>")
+
+LARGER = "lower text.vocabulary.min_count, raise text.vocabulary.max_size or use text.tokenizer: subword"
+"""What to do where a vocabulary lacks too much."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Vocabulary:
@@ -72,7 +77,16 @@ class Vocabulary:
         tokens = read_json(path, MAX_TEXT_FILE)
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
             raise DataError(f"{path}: not a list of tokens; the directory is damaged")
+        for number, token in enumerate(tokens, start=1):
+            if not _may_be_token(token):
+                found = f"token {number:,} is {shorten(repr(token))}, which no text becomes"
+                raise DataError(f"{path}: {found}; the directory is damaged")
         try:
             return cls(tokens)
         except ValueError as error:
             raise DataError(f"{path}: {error}; the directory is damaged") from None
+
+
+def _may_be_token(token: str) -> bool:
+    """Whether a tokenizer can make it: there is something to see in it, all in one line, and it can be written."""
+    return token.splitlines() == [token] and not token.isspace() and not _SURROGATE.search(token)

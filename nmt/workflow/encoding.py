@@ -22,7 +22,7 @@ from nmt.errors import DataError
 from nmt.text.indexing import TokenIndex, index_block
 from nmt.text.processor import SEEN, TextProcessor
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer
-from nmt.text.vocabulary import UNK_ID, Vocabulary
+from nmt.text.vocabulary import LARGER, UNK_ID, Vocabulary
 
 SPACING_SAMPLE = 200_000
 """Sentences from which the blanks between words are learnt."""
@@ -40,7 +40,11 @@ def encode(
     reused: TextProcessor | None,
     output: Path,
 ) -> dict[str, Any]:
-    """Learn tokenizers and vocabularies from the training pairs, then encode every split."""
+    """Learn tokenizers and vocabularies from the training pairs, then encode every split.
+
+    Raises:
+        DataError: The training pairs are all too long, or one side of them has no known token.
+    """
     text = config.text
     if reused:
         tokenizers: tuple[Tokenizer, ...] = (reused.src_tokenizer, reused.tgt_tokenizer)
@@ -65,6 +69,10 @@ def encode(
     written = {name: _Written() for name in ("train", "valid", "test")}
     for side, encoded, vocabulary in zip(("src", "tgt"), sides, vocabularies, strict=True):
         written["train"].write(output, f"train.{side}", encoded.lengths[fits], encoded.encode(vocabulary, fits))
+    for name, unknown in zip(("source", "target"), written["train"].unknown_share, strict=True):
+        if unknown == 1:
+            advice = "do without text.reuse" if reused else LARGER
+            raise DataError(f"every {name} token in training is unknown, and nothing could be learnt; {advice}")
     for name in ("valid", "test"):
         pairs = [(example.src, ref) for example in getattr(splits, name) for ref in example.references]
         for place, side in enumerate(("src", "tgt")):
@@ -75,6 +83,7 @@ def encode(
             lengths = np.array([len(line) for line in ids], dtype=np.int64)
             written[name].write(output, f"{name}.{side}", lengths, (np.array(line, dtype=np.int32) for line in ids))
     return {
+        "reused": reused is not None,
         "too_many_tokens": int(np.sum(~fits)),
         "vocabulary": {"src": len(vocabularies[0]), "tgt": len(vocabularies[1])},
         "distinct_tokens": {side: len(found.index) for side, found in zip(("src", "tgt"), sides, strict=True)},

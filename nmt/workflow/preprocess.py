@@ -24,6 +24,7 @@ from nmt.corpus.parallel import map_chunks
 from nmt.corpus.sources import Chunk, Corpus, LineReport, Source, open_corpus, parse_chunk, read_pairs
 from nmt.corpus.splitting import (
     Example,
+    SplitError,
     Splits,
     as_examples,
     count_references,
@@ -88,9 +89,9 @@ def _write_data(config: Config, output: Path, overwrite: bool, say: Say) -> dict
         work = temporary / "work"
         work.mkdir()
         (temporary / TEXT).mkdir()
-        store, rows, report = _clean(config, corpus.train, work)
+        store, rows, cleaned, report = _clean(config, corpus.train, work)
         try:
-            splits, split_report = _split(config, corpus, store, rows)
+            splits, split_report = _split(config, corpus, store, rows, cleaned)
             report |= split_report
             report |= encode(config, store, splits, normalizer, reused, temporary)
         finally:
@@ -148,11 +149,11 @@ def _clean_chunk(cleaning: CleaningSection, seed: int, chunk: Chunk) -> _Cleaned
     return sides, take_fingerprints(pairs, seed), lines, report
 
 
-def _clean(config: Config, source: Source, work: Path) -> tuple[PairStore, Rows, dict[str, Any]]:
+def _clean(config: Config, source: Source, work: Path) -> tuple[PairStore, Rows, CleaningReport, dict[str, Any]]:
     """Clean a corpus into a store.
 
     Returns:
-        The store, the numbers of the pairs that came for the first time, and a report.
+        The store, the numbers of the pairs that came for the first time, what cleaning did, and a report.
     """
     cleaning, seed = config.data.cleaning, config.data.split.seed
     lines, cleaned = LineReport(), CleaningReport()
@@ -167,17 +168,17 @@ def _clean(config: Config, source: Source, work: Path) -> tuple[PairStore, Rows,
         store = writer.finish()
     if not cleaned.read and "not_utf8" not in lines.malformed:
         source.check_found(lines)
-    lines.check(config.data.max_malformed)
+    lines.check(config.data.max_malformed if cleaned.read else None)
     rows = _drop_repeated(store, cleaning, cleaned)
     if not len(rows):
-        raise DataError(f"no pair of {cleaned.read} is left after cleaning; see data.cleaning and data.columns")
+        raise DataError(f"corpus: no pair is left, as {cleaned.explain_loss()}")
     report = {
         "corpus": source.description,
         "languages": list(config.data.languages),
         "lines": {"read": lines.lines, "blank": lines.blank, "malformed": lines.malformed, "places": lines.places},
         "cleaning": asdict(cleaned),
     }
-    return store, rows, report
+    return store, rows, cleaned, report
 
 
 def _drop_repeated(store: PairStore, cleaning: CleaningSection, report: CleaningReport) -> Rows:
@@ -196,21 +197,28 @@ def _drop_repeated(store: PairStore, cleaning: CleaningSection, report: Cleaning
     return rows
 
 
-def _split(config: Config, corpus: Corpus, store: PairStore, rows: Rows) -> tuple[Splits, dict[str, Any]]:
+def _split(
+    config: Config, corpus: Corpus, store: PairStore, rows: Rows, cleaned: CleaningReport
+) -> tuple[Splits, dict[str, Any]]:
     """Split the clean pairs, unless the corpus came with splits."""
     split = config.data.split
     dropped = None
-    if corpus.given:
-        splits, dropped = _take_given(config, corpus, store, rows)
-    else:
-        splits = split_pairs(
-            store,
-            rows,
-            valid_size=split.valid_size,
-            test_size=split.test_size,
-            train_size=split.train_size,
-            seed=split.seed,
-        )
+    try:
+        if corpus.given:
+            splits, dropped = _take_given(config, corpus, store, rows)
+        else:
+            splits = split_pairs(
+                store,
+                rows,
+                valid_size=split.valid_size,
+                test_size=split.test_size,
+                train_size=split.train_size,
+                seed=split.seed,
+            )
+    except SplitError as error:
+        if loss := cleaned.explain_loss():
+            raise DataError(f"{error.found}, as {loss}") from None
+        raise
     report: dict[str, Any] = {
         "given_splits": bool(corpus.given),
         "pairs": {"train": len(splits.train)},
@@ -257,7 +265,8 @@ def _take_given(config: Config, corpus: Corpus, store: PairStore, rows: Rows) ->
     if not len(rows):
         raise DataError("data.drop_overlap: every training pair shares a sentence with valid or test")
     if size is not None and size > len(rows):
-        raise DataError(f"data.split.train_size: {size} pairs wanted, the training file has {len(rows)}")
+        found = f"data.split.train_size: {size:,} pairs wanted, the training file has {len(rows):,}"
+        raise SplitError(found, "ask for fewer or give more data")
     return Splits(rows[:size], given["valid"], given["test"], components=0, largest_component=0), dropped
 
 

@@ -17,6 +17,7 @@ from nmt.corpus.sources import KINDS
 from nmt.dataset import MARKER
 from nmt.errors import DataError
 from nmt.files import read_json, write_json, write_text
+from nmt.text.vocabulary import LARGER
 from nmt.visualize.lengths import draw_lengths
 
 REPORT = "report.json"
@@ -28,6 +29,8 @@ LINE = 96
 """Most columns of a line of running text."""
 EXCERPT = 72
 """Most characters of a sentence that are shown."""
+MANY_UNKNOWN = 0.2
+"""Share of unknown tokens in training above which a warning is due."""
 OVERLOOKED = re.compile(r"^ |(?<= ) | \Z")
 """Blanks that nobody would see."""
 
@@ -105,7 +108,17 @@ def describe(report: dict[str, Any]) -> list[str]:
     ]
     if report["too_many_tokens"]:
         lines.append(f"{report['too_many_tokens']:,} training pairs left out: longer than text.max_length tokens")
-    return lines
+    return lines + warn_of_unknown(report)
+
+
+def warn_of_unknown(report: dict[str, Any]) -> list[str]:
+    """A line for each side of the training pairs of which the vocabulary lacks too much."""
+    advice = "the vocabulary is that of other text; do without text.reuse" if report.get("reused") else LARGER
+    return [
+        f"WARNING: {share:.1%} of the {name} tokens in training are unknown: {advice}"
+        for name, share in zip(SIDES.values(), report["unknown_share"]["train"], strict=True)
+        if share > MANY_UNKNOWN
+    ]
 
 
 def _counts(what: str, findings: dict[str, Any]) -> str:
@@ -269,6 +282,7 @@ def _describe_vocabulary(report: dict[str, Any]) -> Iterator[str | Table]:
         for side, name in SIDES.items()
     ]
     yield Table(("side", "vocabulary", "distinct tokens in training"), rows, "lrr")
+    yield from warn_of_unknown(report)
     sides = [{int(size): share for size, share in report["coverage"][side].items()} for side in SIDES]
     sizes = {size for shares in sides for size in shares if size < max(shares)}
     if sizes:

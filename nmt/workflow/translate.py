@@ -6,12 +6,32 @@ import codecs
 from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from nmt.corpus.lines import MAX_LINE, OVERLONG
 from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translation, Translator
 from nmt.errors import ConfigError, DataError
 
 CHUNK = 1 << 16
+
+
+class Doubt(NamedTuple):
+    """A reason to take a line for something else than text.
+
+    Attributes:
+        remedy: What is done about it.
+        advice: What to do where that will not do.
+    """
+
+    remedy: str
+    advice: str
+
+
+DOUBTS = {
+    "not UTF-8": Doubt("unreadable bytes became U+FFFD", "convert it to UTF-8 first"),
+    "holds NUL characters, as UTF-16 does": Doubt("convert it to UTF-8 first", "convert it to UTF-8 first"),
+    OVERLONG: Doubt("the rest of it was not read", "give one sentence a line"),
+}
 
 
 class Readable(Protocol):
@@ -22,19 +42,20 @@ class Readable(Protocol):
         ...
 
 
-def read_lines(stream: Readable, name: str, warn: Callable[[str], object]) -> Iterator[list[str]]:
-    """Lines of a byte stream as soon as they are there, several at a time; ill-formed UTF-8 becomes U+FFFD.
+def read_lines(stream: Readable, name: str, warn: Callable[[str], object] | None) -> Iterator[list[str]]:
+    """Lines of a byte stream as soon as they are there, several at a time.
 
-    Only a line feed ends a line, so that there are as many as `wc -l` counts, and one more if the last is open. A
-    carriage return before it goes.
+    Ill-formed UTF-8 becomes U+FFFD, and of a line only `MAX_LINE` bytes are read and held in memory. Only a line feed
+    ends a line, so that there are as many as `wc -l` counts, and one more if the last is open. A carriage return
+    before it goes.
 
     Args:
         stream: Where bytes come from.
         name: What to call it in an error.
-        warn: Receives a sentence about the first line of each kind that is hardly UTF-8 text.
+        warn: Receives a sentence about the first line of each of `DOUBTS`; None refuses such a line.
 
     Raises:
-        DataError: It is UTF-16.
+        DataError: It is UTF-16, or a line is refused.
     """
     number = 0
     warned: set[str] = set()
@@ -44,24 +65,36 @@ def read_lines(stream: Readable, name: str, warn: Callable[[str], object]) -> It
         number += 1
         if number == 1:
             refuse_utf16(line, name)
-        text = line.decode("utf-8", errors="replace")
-        doubts = {
-            "not UTF-8; unreadable bytes became U+FFFD": text.count("\ufffd") != line.count("\ufffd".encode()),
-            "holds NUL characters, as UTF-16 does; convert it to UTF-8 first": b"\0" in line,
-        }
-        for doubt, present in doubts.items():
-            if present and doubt not in warned:
+        text, doubts = decode_line(line)
+        for doubt in doubts:
+            if warn is None:
+                raise DataError(f"{name}: line {number}: {doubt}; {DOUBTS[doubt].advice}")
+            if doubt not in warned:
                 warned.add(doubt)
-                warn(f"line {number}: {doubt}")
-        return text.lstrip("\ufeff").removesuffix("\r")
+                warn(f"line {number}: {doubt}; {DOUBTS[doubt].remedy}")
+        return text
 
     rest = b""
     while chunk := stream.read1(CHUNK):
         *lines, rest = (rest + chunk).split(b"\n")
+        rest = rest[: MAX_LINE + 1]  # enough to tell that the line is too long
         if lines:
             yield [decode(line) for line in lines]
     if rest:
         yield [decode(rest)]
+
+
+def decode_line(line: bytes) -> tuple[str, list[str]]:
+    """The text of a line without its end, and which of `DOUBTS` it raises."""
+    longer = len(line) > MAX_LINE
+    line = line[:MAX_LINE]
+    text, _ = codecs.utf_8_decode(line, "replace", not longer)  # a character that the cut went through is left out
+    found = {
+        "not UTF-8": text.count("\ufffd") != line.count("\ufffd".encode()),
+        "holds NUL characters, as UTF-16 does": b"\0" in line,
+        OVERLONG: longer,
+    }
+    return text.lstrip("\ufeff").removesuffix("\r"), [doubt for doubt, present in found.items() if present]
 
 
 def refuse_utf16(text: bytes, name: str) -> None:

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config import CleaningSection
+from nmt.config.description import describe_keys
 from nmt.corpus import Pair
-from nmt.corpus.cleaning import SAMPLES, Cleaner, CleaningReport, Finding, letter_share
+from nmt.corpus.cleaning import SAMPLES, SETTINGS, Cleaner, CleaningReport, Finding, letter_share
 from nmt.corpus.normalization import Normalizer
 from nmt.workflow.preprocess import make_cleaner
 
@@ -222,3 +223,21 @@ def test_chunks_of_a_corpus_add_up_to_its_report(raw: list[Pair], cuts: list[int
         kept += some
         total.add(report)
     assert (kept, total) == cleaner(**RULES).clean(raw)
+
+
+def test_a_great_loss_is_explained_by_the_rule_that_caused_most_of_it() -> None:
+    cleaner = Cleaner(Normalizer(), min_length=2, max_length=3)
+    pairs = [Pair("a b", "c d")] * 3 + [Pair("a", "b")] * 2 + [Pair("a b c d", "e f")]
+    _, report = cleaner.clean(pairs)
+    assert report.explain_loss() == ""
+    _, report = cleaner.clean([*pairs, Pair("a", "")])
+    assert report.explain_loss() == ("cleaning kept 3 of 7 pairs (too_short dropped 2): see data.cleaning.min_length")
+    _, report = cleaner.clean([])
+    assert report.explain_loss() == ""
+
+
+def test_each_rule_has_a_setting() -> None:
+    every = Cleaner(Normalizer(), min_length=2, max_characters=9, max_ratio=2, min_letters=0.5, copies=False)
+    assert {*every.rules, "duplicate", "caseless_duplicate"} == SETTINGS.keys()
+    keys = {key.path for key in describe_keys()}
+    assert set(SETTINGS.values()) <= keys

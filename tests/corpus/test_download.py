@@ -48,6 +48,7 @@ class Reply:
     """How the server answers one request."""
 
     status: int = 200
+    reason: str | None = None  # of a status that is not 200; None for the usual words
     body: bytes = BODY
     send: int | None = None  # bytes of the body, then the connection ends; None sends all
     end: str = "close"  # or "reset" (few bytes only: it drops those not yet sent), or "stall" until `release`
@@ -87,7 +88,7 @@ class Handler(BaseHTTPRequestHandler):
             state.sent.append(0)
         reply = state.replies[min(number, len(state.replies) - 1)]
         if reply.status != 200:
-            self.send_error(reply.status)
+            self.send_error(reply.status, reply.reason)
             return
         start = 0
         asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
@@ -336,6 +337,15 @@ def test_a_refusal_leaves_nothing_and_says_what_to_do(tmp_path: Path, status: in
     assert names(tmp_path / "raw") == []
 
 
+def test_a_server_that_talks_much(tmp_path: Path) -> None:
+    with serving(Reply(status=404, reason="\x1b[2J" * 10_000)) as server:
+        message = refusal(server.url, tmp_path)
+    assert "(HTTP 404 \\x1b[2J\\x1b[2J" in message
+    assert "...); the file may have moved" in message
+    assert message.isprintable()
+    assert len(message) < 600
+
+
 def test_a_busy_server_is_asked_again_for_the_rest(tmp_path: Path) -> None:
     busy = Reply(status=503)
     with serving(busy, Reply(send=120_000), busy, Reply()) as server:
@@ -355,7 +365,7 @@ def test_nobody_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert pauses == [2.0, 4.0, 6.0]
 
 
-@pytest.mark.parametrize("name", ["/", "/?file=deu-eng.zip"])
+@pytest.mark.parametrize("name", ["/", "/?file=deu-eng.zip", "/..", "/a/%2e%2e", "/a%00.zip", "/a%1b.zip", "/a%0a.zip"])
 def test_a_url_without_a_file(tmp_path: Path, name: str) -> None:
     assert "names no file" in refusal(f"http://127.0.0.1:1{name}", tmp_path)
 

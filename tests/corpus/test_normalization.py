@@ -175,3 +175,32 @@ def test_the_short_way_for_plain_text_is_the_long_way(text: str, chosen: dict[st
 def test_an_entity_escaped_very_often_is_one_character() -> None:
     assert Normalizer()("a &" + "amp;" * 100_000 + " b") == "a & b"
     assert Normalizer()("&amp;amp;lt;") == "<"
+
+
+@pytest.mark.parametrize("form", ["nfc", "nfkc"])
+@pytest.mark.parametrize(
+    "marks",
+    ["\u0301\u0323", "\u0344\u0323", "\u0f73\u0f71", "\u0323" * 9 + "\uff9e" + "\u0301" * 9 + "\uff9f", "\u0bd7\u0323"],
+)
+def test_very_many_marks_are_no_work(form: Any, marks: str) -> None:
+    """To put half a million of them in order takes minutes."""
+    normalizer = Normalizer(unicode=form)
+    mended = normalizer(f"a{marks * (500_000 // len(marks))} b")
+    assert mended[0] in "aáạ"
+    assert mended.endswith(" b")
+    assert 3 < len(mended) < 100
+    assert normalizer(mended) == mended
+    assert unicodedata.is_normalized(form.upper(), mended)
+
+
+def test_thirty_marks_in_a_row_stay() -> None:
+    text = "1" + "\u0323" * 15 + "\u0308" * 15
+    assert Normalizer()(f"{text} {text}!?…{text}{text}") == f"{text} {text}!?…{text}{text}"
+    assert Normalizer()(f"({text}\u0308)") == f"({text})"
+    assert Normalizer(unicode="none")(f"{text}\u0308") == f"{text}\u0308"
+    assert Normalizer()("–" * 100 + "…" * 100) == "–" * 100 + "…" * 100
+
+
+def test_other_normal_forms_are_refused() -> None:
+    with pytest.raises(ValueError, match="unicode: 'nfd' is no normal form; there are nfc, nfkc, none"):
+        Normalizer(unicode="nfd")  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from nmt.corpus import Pair, sources
 from nmt.corpus import lines as lines_of_files
+from nmt.corpus.lines import MAX_LINE
 from nmt.corpus.sources import LineReport, Source, open_corpus, parse_chunk, read_pairs
 from nmt.errors import DataError
 
@@ -187,6 +188,80 @@ def test_a_malformed_line_takes_its_partner_along(tmp_path: Path, broken: int) -
     assert report == LineReport(3, 0, {"not_utf8": 1}, {"not_utf8": [f"{paths[broken]}:2"]})
 
 
+LONGEST = b"x" * MAX_LINE
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz", "a.tsv.bz2", "a.tsv.xz", "a.zip"])
+def test_a_longer_line_than_a_megabyte_is_passed_over(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    lines = [b"1\ta", LONGEST[:-2] + b"\t2", LONGEST + b"\t3", b"4\td", LONGEST[1:] + "\tä".encode(), b"6\tf"]
+    data = b"\n".join([*lines, LONGEST * 3 + b"\tend"])
+    archive(path, {"a.tsv": data.decode()}) if name == "a.zip" else written(path, data)
+    pairs, report = collect(open_corpus([path]).train)
+    assert pairs == [Pair("1", "a"), Pair("x" * (MAX_LINE - 2), "2"), Pair("4", "d"), Pair("6", "f")]
+    places = [f"{path}:{number}" for number in (3, 5, 7)]
+    assert report == LineReport(7, 0, {"too_long": 3}, {"too_long": places}, widest=2)
+    assert read(path, first_lines=2) == pairs[:2]
+    assert refusal(path) == (
+        f"3 of 7 lines are malformed: 3 longer than 1 MB ({', '.join(places)}); give one sentence a line"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "longer"),
+    [
+        (LONGEST, False),
+        (LONGEST + b"\n", False),
+        (LONGEST[1:] + b"\r\n", False),
+        (LONGEST + b"\r\n", True),
+        (LONGEST + b"x", True),
+        (LONGEST + b"x\n", True),
+        (b"\xef\xbb\xbf" + LONGEST[2:], True),  # the mark counts
+        (b"\xef\xbb\xbf" + LONGEST[3:], False),
+    ],
+)
+def test_a_line_may_have_a_megabyte(tmp_path: Path, content: bytes, longer: bool) -> None:
+    path = written(tmp_path / "a.txt", content)
+    (line,) = lines_of_files.read_lines(path, None)
+    assert (line == lines_of_files.TOO_LONG) == longer
+    assert longer or line == content.removeprefix(b"\xef\xbb\xbf").removesuffix(b"\n") + b"\n"
+
+
+@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize("numbers", [(0,), (2,), (3,), (0, 1, 2, 3), (1, 2)])
+def test_a_line_that_is_too_long_takes_its_partner_along(tmp_path: Path, at: int, numbers: tuple[int, ...]) -> None:
+    rows = [[str(number).encode(), str(number).encode()] for number in range(4)]
+    for number in numbers:
+        rows[number][at] = LONGEST + b"x"
+    sides = [b"\n".join(row[side] for row in rows) for side in (0, 1)]
+    paths = [written(tmp_path / name, data) for name, data in zip(("a.en.gz", "a.de"), sides, strict=True)]
+    pairs, report = collect(open_corpus(paths).train)
+    assert pairs == [Pair(str(number), str(number)) for number in range(4) if number not in numbers]
+    assert report == LineReport(
+        4, 0, {"too_long": len(numbers)}, {"too_long": [f"{paths[at]}:{number + 1}" for number in numbers]}
+    )
+    assert f"of 4 lines are malformed: {len(numbers)} longer than 1 MB ({paths[at]}:" in refusal(*paths)
+
+
+def test_two_long_partners_are_one_pair(tmp_path: Path) -> None:
+    paths = [written(tmp_path / name, b"1\n" + LONGEST + b"x\n\xff\n") for name in ("a.en", "a.de")]
+    pairs, report = collect(open_corpus(paths).train)
+    assert pairs == [Pair("1", "1")]
+    assert report.lines == 3
+    assert report.malformed == {"too_long": 1, "not_utf8": 1}
+    assert report.places == {"too_long": [f"{paths[0]}:2"], "not_utf8": [f"{paths[0]}:3"]}
+
+
+def test_long_lines_of_one_file_alone_are_counted(tmp_path: Path) -> None:
+    paths = [written(tmp_path / "a.en", LONGEST * 2 + b"\n1\n2"), written(tmp_path / "a.de", LONGEST * 2)]
+    assert ": 3 and 1 lines; " in refusal(*paths)
+
+
+def test_old_line_ends_are_named_in_a_long_line(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.txt", b"a\tb\r" * MAX_LINE)
+    assert "lines end in a carriage return alone" in refusal(path)
+
+
 def test_reading_without_fault_allows_none(tmp_path: Path) -> None:
     path = written(tmp_path / "latin.txt", b"Hi.\tHallo!\n" + "Hi.\tGrüß Gott!\n".encode("latin-1"))
     assert refusal(path) == (f"1 of 2 lines are malformed: 1 not UTF-8 ({path}:2); convert the file to UTF-8")
@@ -248,6 +323,33 @@ def test_a_zip_with_damaged_data_is_refused(tmp_path: Path) -> None:
 def test_a_zip_without_one_data_file_is_refused(tmp_path: Path, members: dict[str, str], found: str) -> None:
     message = refusal(archive(tmp_path / "a.zip", members))
     assert message == f"{tmp_path / 'a.zip'}: {found}, one is needed; unpack it and give the text file"
+
+
+def test_what_a_zip_holds_is_told_in_few_words(tmp_path: Path) -> None:
+    path = tmp_path / "many.zip"
+    archive(path, {f"{number}\x1b[2J\u202e\n.txt": "" for number in range(20_000)})
+    message = refusal(path)
+    assert "20,000 data files (0\\x1b[2J\\u202e\\n.txt, " in message
+    assert "4\\x1b[2J\\u202e\\n.txt and 19,995 more)" in message
+    assert message.isprintable()
+
+
+def test_a_zip_whose_members_have_long_names(tmp_path: Path) -> None:
+    long = archive(tmp_path / "long.zip", {f"{letter}" * 65_000: "" for letter in "ab"})
+    assert len(refusal(long)) < 500
+    path = archive(tmp_path / "damaged.zip", {"\x1b" * 60_000: "x"})
+    data = bytearray(path.read_bytes())
+    data[40] = ord("?")  # the name at the member's beginning is another one
+    path.write_bytes(data)
+    message = refusal(path)
+    assert "not a readable zip archive (File name in directory" in message
+    assert len(message) < 500
+    assert message.isprintable()
+
+
+@pytest.mark.parametrize("name", ["a\0b.tsv", "a\0b.zip", "\ud800.tsv", "\ud800.gz"])
+def test_a_name_that_no_file_can_have(name: str) -> None:
+    assert refusal(Path(name)) == f"{name}: no such file; check the path"
 
 
 @pytest.mark.parametrize(
@@ -318,7 +420,7 @@ def test_parallel_files_of_different_lengths_are_refused(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("numbers", [(0, 3), (1, 2), (2, 5), (4, 3), (7, 2), (9, 8)])
 def test_both_totals_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numbers: tuple[int, int]) -> None:
-    monkeypatch.setattr(sources, "LINES", 2)
+    monkeypatch.setattr(lines_of_files, "BLOCK", 8)  # two lines of both
     paths = [written(tmp_path / f"{side}", "x\n" * number) for side, number in zip("ab", numbers, strict=True)]
     assert f": {numbers[0]} and {numbers[1]} lines; " in refusal(*paths)
 
@@ -400,6 +502,9 @@ def test_a_sentence_may_link_to_many_of_the_same_file(tmp_path: Path) -> None:
         (2, b"1\tx", "not_a_number"),
         (2, b"9" * 5000 + b"\t4", "not_a_number"),
         (2, b"\xff\xff\x00 4", "not_a_number"),
+        (0, LONGEST + b"x", "too_long"),
+        (1, b"9\tdeu\t" + LONGEST, "too_long"),
+        (2, LONGEST + b"\t1", "too_long"),
     ],
 )
 def test_malformed_lines_of_an_export_are_counted_where_they_are(
@@ -420,6 +525,14 @@ def test_sentences_of_several_languages_are_refused(tmp_path: Path) -> None:
     assert refusal(*paths) == f"{paths[1]}: sentences of 2 languages (deu, fra); give those of one language"
 
 
+def test_the_first_of_many_languages_are_named(tmp_path: Path) -> None:
+    paths = export(tmp_path, tgt="".join(f"{number}\t{number:04}\x1b{'x' * 1000}\ta\n" for number in range(3000)))
+    message = refusal(*paths)
+    assert "sentences of 3,000 languages (0000\\x1bxxx" in message
+    assert "... and 2,995 more)" in message
+    assert len(message) < 1000
+
+
 @pytest.mark.parametrize("empty", [{"links": "8\t9\n"}, {"links": ""}, {"src": ""}, {"tgt": ""}])
 def test_links_that_join_nothing_are_refused(tmp_path: Path, empty: dict[str, str]) -> None:
     paths = export(tmp_path, **empty)
@@ -433,12 +546,11 @@ CELL = st.binary(max_size=3).map(lambda cell: cell.replace(b"\n", b"").replace(b
 )
 
 
-def compare_chunks(source: Source, block: int, lines: int) -> None:
+def compare_chunks(source: Source, block: int) -> None:
     """Read a source in chunks of other sizes: nothing changes."""
     whole = collect(source)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines_of_files, "BLOCK", block)
-        patch.setattr(sources, "LINES", lines)
         assert collect(source) == whole
 
 
@@ -450,13 +562,13 @@ def test_tables_are_the_same_in_any_chunks(
     path = tmp_path_factory.getbasetemp() / "chunked.tsv"
     source = open_corpus([written(path, b"safe\tstart\n" + b"\n".join(lines) + b"\n" * ended)]).train
     pairs, report = collect(source)
-    compare_chunks(source, block, 1)
+    compare_chunks(source, block)
     assert report.lines == len(pairs) + report.blank + sum(report.malformed.values())
     assert report.lines == 1 + path.read_bytes()[11:].count(b"\n") + (not path.read_bytes().endswith(b"\n"))
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(CELL, CELL), max_size=15), st.integers(1, 6))
+@given(st.lists(st.tuples(CELL, CELL), max_size=15), st.integers(1, 20))
 def test_parallel_files_are_the_same_in_any_chunks(
     tmp_path_factory: pytest.TempPathFactory, lines: list[tuple[bytes, bytes]], size: int
 ) -> None:
@@ -467,7 +579,7 @@ def test_parallel_files_are_the_same_in_any_chunks(
     ]
     source = open_corpus(paths).train
     pairs, report = collect(source)
-    compare_chunks(source, 1, size)
+    compare_chunks(source, size)
     assert report.lines == len(lines) + 1 == len(pairs) + sum(report.malformed.values())
 
 
@@ -482,7 +594,7 @@ def test_exports_are_the_same_in_any_chunks(
     paths = export(folder, english, german, "".join(f"{a}\t{b}\n" for a, b in linked))
     source = open_corpus(paths).train
     pairs, report = collect(source)
-    compare_chunks(source, block, 1)
+    compare_chunks(source, block)
     assert pairs == [Pair(f"e{a}", f"d{b}") for a, b in linked if 1 <= a <= 4 and 10 <= b <= 12]
     assert report == LineReport(lines=7 + len(linked))
 

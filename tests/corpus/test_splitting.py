@@ -17,6 +17,7 @@ from nmt.corpus.sources import open_corpus, read_pairs
 from nmt.corpus.splitting import (
     Example,
     Overlap,
+    SplitError,
     Splits,
     as_examples,
     count_references,
@@ -231,7 +232,7 @@ def test_only_the_rows_asked_for_are_split(new_store: NewStore) -> None:
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ({"test_size": 21}, r"20 of 21 test sentences found \(0 components left"),
+        ({"test_size": 21}, "20 of 21 test sentences found; ask for a smaller test split or give more data$"),
         ({"test_size": 5, "valid_size": 16}, "15 of 16 valid sentences found"),
         ({"test_size": 10, "valid_size": 10}, "0 pairs left for training"),
         ({"test_size": 5, "train_size": 16}, "15 pairs of the 16 wanted left for training"),
@@ -245,8 +246,42 @@ def test_sizes_out_of_reach_are_refused(new_store: NewStore, sizes: dict[str, in
 
 def test_components_that_are_too_large_are_refused(new_store: NewStore) -> None:
     pairs = [Pair(f"{word} {number}", f"{word}") for word in ("a", "b", "c") for number in range(4)]
-    with pytest.raises(DataError, match=r"4 of 6 test sentences found \(2 components left"):
-        split(new_store(pairs), test_size=6)
+    assert refusal(new_store(pairs), test_size=6) == (
+        "corpus: 4 of 6 test sentences found (2 components left, each too large for the rest); "
+        "ask for a smaller test split or give more data"
+    )
+
+
+def refusal(store: PairStore, **sizes: int) -> str:
+    with pytest.raises(SplitError) as caught:
+        split(store, **sizes)
+    assert str(caught.value) == f"{caught.value.found}; {caught.value.advice}"
+    return str(caught.value)
+
+
+HUBS = [
+    *(Pair("Yes!" if number % 2 else "yes", f"Ja, {number}.") for number in range(40)),
+    *(Pair(f"Yes, {number}.", f"ja, {number}") for number in range(40)),
+    *(Pair(f"No {number}", "Nein\x1b!") for number in range(15)),
+    Pair("No 3", "Ja, 3!"),
+]
+
+
+def test_the_sentences_that_tie_a_corpus_together_are_named(new_store: NewStore) -> None:
+    assert refusal(new_store(HUBS), test_size=5) == (
+        "corpus: 0 of 5 test sentences found (1 component left, too large for the rest): 96 of 96 pairs hang together "
+        "through shared sentences, above all 'Yes!' (40 targets), 'Nein\\x1b!' (15 sources); leave such lines out, or "
+        "give ready-made splits, 4 or 6 files with --source"
+    )
+    without = [pair for pair in HUBS if pair.src not in ("Yes!", "yes") and pair.tgt != "Nein\x1b!"]
+    assert len(split(new_store(without), test_size=5).test) == 5
+
+
+def test_a_corpus_that_no_one_sentence_ties_together(new_store: NewStore) -> None:
+    chain = [Pair(f"s {(number + 1) // 2}", f"t {number // 2}") for number in range(40)]
+    message = refusal(new_store([*chain, Pair("a", "b")]), test_size=2)
+    assert "1 of 2 test sentences found (1 component left, too large for the rest): 40 of 41 pairs hang" in message
+    assert "no one sentence ties them; give ready-made splits, 4 or 6 files" in message
 
 
 @pytest.mark.parametrize(
@@ -255,6 +290,12 @@ def test_components_that_are_too_large_are_refused(new_store: NewStore) -> None:
 def test_an_empty_corpus_is_refused(new_store: NewStore, sizes: dict[str, int], message: str) -> None:
     with pytest.raises(DataError, match=message):
         split(new_store([]), **sizes)
+
+
+@settings(deadline=None)
+@given(st.permutations(HUBS))
+def test_what_ties_a_corpus_together_is_independent_of_order(new_store: NewStore, pairs: list[Pair]) -> None:
+    assert "'Yes!' (40 targets), 'Nein" in refusal(new_store(pairs), test_size=5)
 
 
 # Few short texts that share much; `singles` are enough pairs of their own for any size to be met.

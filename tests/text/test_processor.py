@@ -4,7 +4,7 @@ import pytest
 
 from nmt.corpus.normalization import Normalizer
 from nmt.errors import DataError
-from nmt.files import shipped
+from nmt.files import read_json, shipped, write_json
 from nmt.text.processor import TextProcessor, copy_text_files, load_processor, load_vocabularies
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer
 from nmt.text.vocabulary import UNK_ID, Vocabulary
@@ -84,11 +84,45 @@ def test_a_processor_remembers_how_training_text_was_mended(tmp_path: Path) -> N
     assert SIMPLE.normalizer.settings == Normalizer().settings
 
 
-@pytest.mark.parametrize("content", ["[1]", "3", '{"unicode": "nfc", "smileys": true}'])
-def test_damaged_rules_of_mending_are_a_data_error(content: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", ["[1]", "3", "null"])
+def test_rules_of_mending_that_are_none_are_a_data_error(content: str, tmp_path: Path) -> None:
     SIMPLE.save(tmp_path)
     (tmp_path / "normalization.json").write_text(content, encoding="utf-8")
-    with pytest.raises(DataError, match=r"normalization\.json: damaged"):
+    with pytest.raises(DataError, match=r"normalization\.json: damaged, or of another version \(.* found, not set"):
+        load_processor(tmp_path)
+
+
+FORMS = "it may be nfc or nfkc or none"
+FLAG = "it may be true or false"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "fault"),
+    [
+        ("unicode", "bogus", f"unicode: 'bogus' found; {FORMS}"),
+        ("unicode", "NFC", f"unicode: 'NFC' found; {FORMS}"),
+        ("unicode", None, f"unicode: None found; {FORMS}"),
+        ("unicode", ["nfc"], f"unicode: ['nfc'] found; {FORMS}"),
+        ("quotes", "false", f"quotes: 'false' found; {FLAG}"),
+        ("dashes", 1, f"dashes: 1 found; {FLAG}"),
+        ("html_entities", None, f"html_entities: None found; {FLAG}"),
+        ("control_characters", ["x" * 10**6], f"control_characters: ['{'x' * 98}... found; {FLAG}"),
+        ("smile\x1b", True, "smile\\x1b found; there are unicode, control_characters, html_entities, quotes, dashes"),
+    ],
+)
+def test_wrong_rules_of_mending_are_a_data_error(key: str, value: object, fault: str, tmp_path: Path) -> None:
+    SIMPLE.save(tmp_path)
+    path = tmp_path / "normalization.json"
+    write_json(path, read_json(path) | {key: value})
+    with pytest.raises(DataError) as caught:
+        load_processor(tmp_path)
+    assert str(caught.value) == f"{path}: damaged, or of another version ({fault})"
+
+
+def test_all_rules_of_mending_have_to_be_there(tmp_path: Path) -> None:
+    SIMPLE.save(tmp_path)
+    write_json(tmp_path / "normalization.json", {"unicode": "nfc"})
+    with pytest.raises(DataError, match=r"\(control_characters is missing; it may be true or false\)"):
         load_processor(tmp_path)
 
 

@@ -1,7 +1,11 @@
+import json
 import math
+import sys
 from pathlib import Path
 
+import catalogue
 import pytest
+import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -193,14 +197,55 @@ def test_subwords_need_text(algorithm: str, lines: list[str]) -> None:
         SubwordTokenizer.learn(lines, algorithm=algorithm, vocabulary_size=100)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("language", ["zz", "english", "x y"])
+NO_LANGUAGES = [
+    *("zz", "english", "x y", "", ".", "..x", "en.", "./en", "a\0b", "\ud800", "x" * 10**5),
+    *("char_classes", "punctuation", "tokenizer_exceptions", "en.stop_words", "lij.examples"),
+]
+
+
+@pytest.mark.parametrize("language", NO_LANGUAGES, ids=lambda name: ascii(name[:20]))
 def test_a_language_that_spacy_does_not_know_is_one_line(language: str) -> None:
     with pytest.raises(ConfigError) as caught:
         WordTokenizer(language)
     message = str(caught.value)
-    assert message.startswith(f"language {language!r}: ")
-    assert message.endswith("use text.tokenizer: subword or whitespace")
-    assert "\n" not in message
+    assert message.startswith(f"language {repr(language)[:100]}")
+    assert message.endswith(
+        ": spaCy has no blank tokenizer for it (it knows no such language); use text.tokenizer: subword or whitespace"
+    )
+    assert message.isprintable()
+    assert len(message) < 300
+    assert "spacy.lang.lij" not in sys.modules
+
+
+@pytest.mark.parametrize("language", NO_LANGUAGES, ids=lambda name: ascii(name[:20]))
+def test_a_saved_language_that_spacy_does_not_know_is_a_data_error(language: str, tmp_path: Path) -> None:
+    path = tmp_path / "src.tokenizer.json"
+    path.write_text(json.dumps(GOOD | {"language": language}), encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        load_tokenizer(tmp_path, "src")
+    message = str(caught.value)
+    assert message.startswith(f"{path}: language {repr(language)[:100]}")
+    assert message.endswith(": spaCy has no blank tokenizer for it (it knows no such language)")
+    assert message.isprintable()
+
+
+def test_a_language_that_needs_a_missing_library_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pythainlp", None)
+    with pytest.raises(ConfigError, match=r"^language 'th': spaCy has no blank tokenizer for it \(The Thai tokenizer"):
+        WordTokenizer("th")
+
+
+@pytest.mark.parametrize("language", ["deu", "ger", "de", "xx"])
+def test_other_codes_of_a_language_are_known(language: str) -> None:
+    assert tokens_of(WordTokenizer(language), "Wie geht's, Tom?")[-1] == "?"
+
+
+def test_a_registered_language_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Own(spacy.language.Language):
+        lang = "own"
+
+    monkeypatch.setitem(catalogue.REGISTRY, ("spacy", "languages", "own"), Own)
+    assert tokens_of(WordTokenizer("own"), "a b") == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -251,13 +296,37 @@ GOOD = {"kind": "spacy", "language": "en", "lowercase": False, "glue_left": ["."
         {key: value for key, value in GOOD.items() if key != "language"},
         GOOD | {"glue_left": 3},
         GOOD | {"glue_right": [["a"]]},
+        GOOD | {"glue_left": "."},
+        GOOD | {"glue_left": {".": True}},
+        GOOD | {"glue_left": [1]},
+        GOOD | {"glue_right": None},
+        GOOD | {"lowercase": "false"},
+        GOOD | {"lowercase": 0},
+        GOOD | {"lowercase": None},
+        GOOD | {"language": None},
+        GOOD | {"language": ["en"]},
+        GOOD | {"kind": ["spacy"]},
+        GOOD | {"kind": None},
+        {"kind": "whitespace", "lowercase": "no"},
+        {"kind": "subword", "lowercase": "no"},
+        [["kind", "spacy"]],
         {"kind": "subword", "lowercase": False},
     ],
 )
 def test_damaged_settings_are_a_data_error(settings: object, tmp_path: Path) -> None:
     write_json(tmp_path / "src.tokenizer.json", settings)
-    with pytest.raises(DataError, match=r"src\."):
+    with pytest.raises(DataError, match=r"src\.") as caught:
         load_tokenizer(tmp_path, "src")
+    assert str(caught.value).isprintable()
+
+
+def test_a_wrong_setting_is_named_with_what_it_may_be(tmp_path: Path) -> None:
+    path = tmp_path / "src.tokenizer.json"
+    write_json(path, GOOD | {"glue_left": [".", 1]})
+    with pytest.raises(DataError) as caught:
+        load_tokenizer(tmp_path, "src")
+    fault = "glue_left: ['.', 1] found; it may be a list of strings"
+    assert str(caught.value) == f"{path}: damaged, or of another version ({fault})"
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage"])

@@ -1,3 +1,4 @@
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -73,7 +74,7 @@ def test_a_token_stands_in_a_vocabulary_once() -> None:
 
 
 def test_a_saved_vocabulary_is_loaded_as_it_was(tmp_path: Path) -> None:
-    vocabulary = Vocabulary(["▁ä", "\u2028", '"', "\\", "🙂", "", " "])
+    vocabulary = Vocabulary(["▁ä", "▁", '"', "\\", "🙂", "a\u00a0b", "Ngữ pháp", "\0", "\u200b"])
     vocabulary.save(tmp_path / "v.json")
     loaded = Vocabulary.load(tmp_path / "v.json")
     assert loaded == vocabulary
@@ -88,6 +89,19 @@ def test_a_damaged_vocabulary_is_a_data_error(tmp_path: Path, content: str) -> N
     path.write_text(content, encoding="utf-8")
     with pytest.raises(DataError, match=r"v\.json: "):
         Vocabulary.load(path)
+
+
+@pytest.mark.parametrize(
+    "token", ["", " ", "\u00a0", "\t \u3000", "a\n", "a\r", "a\u2028b", "\x85", "a\x1cb", "\n", "\ud800", "a\udfffb"]
+)
+def test_a_token_that_no_text_becomes_is_a_data_error(token: str, tmp_path: Path) -> None:
+    path = tmp_path / "v.json"
+    path.write_text(json.dumps(["a", token, "b"]), encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        Vocabulary.load(path)
+    found = f"token 2 is {token!r}, which no text becomes; the directory is damaged"
+    assert str(caught.value) == f"{path}: {found}"
+    assert str(caught.value).isprintable()
 
 
 def test_a_missing_vocabulary_is_a_data_error(tmp_path: Path) -> None:

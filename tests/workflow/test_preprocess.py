@@ -3,8 +3,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Cli
 
 from nmt.config import Config, load_config
+from nmt.corpus.lines import MAX_LINE
 from nmt.dataset import DataDirectory, EncodedPairs, open_data, read_examples, take_identity
 from nmt.errors import ConfigError, DataError
 from nmt.files import read_json, shipped
@@ -183,6 +185,23 @@ def test_the_report_counts_tokens_and_unknown_words() -> None:
     assert report["longest_training_pair"] == [3, 3]
 
 
+def test_many_unknown_tokens_are_told(cli: Cli) -> None:
+    write_table(PAIRS)
+    said: list[str] = []
+    preprocess(make_config(text={"vocabulary": {"max_size": 2}}), Path("out"), say=said.append)
+    warnings = [line for line in said if line.startswith("WARNING: 50.0% of the ")]
+    assert ["source" in line for line in warnings] == [True, False]
+    assert "WARNING: 50.0% of the target tokens in training" in cli("data", "out").out
+
+
+def test_a_reused_vocabulary_that_knows_no_word() -> None:
+    run(make_config(data={"source": write_splits(train=[("a", "b")], valid=[("a", "b")])}), "first")
+    write_table(PAIRS)
+    with pytest.raises(DataError, match=r"every source token in training is unknown, .*; do without text\.reuse"):
+        run(make_config(text={"reuse": "first"}), "second")
+    assert not Path("second").exists()
+
+
 def test_the_report_is_told_in_words() -> None:
     write_table([*PAIRS, PAIRS[0]])
     said: list[str] = []
@@ -309,6 +328,24 @@ def test_malformed_lines_are_fatal_above_a_share() -> None:
     assert report["lines"]["malformed"] == {"not_utf8": 1}
 
 
+def test_lines_of_more_than_a_megabyte_are_malformed() -> None:
+    long = "x" * (MAX_LINE + 1)
+    pairs = [*PAIRS[:5], ("too long", long), (long, long), *PAIRS[5:]]
+    sources = write_splits(train=pairs, valid=PAIRS[:2])
+    with pytest.raises(DataError, match=r"2 of 14 lines .*: 2 longer than 1 MB \(train\.1:6, train\.0:7\); give one"):
+        run(make_config(data={"source": sources}))
+    report = run(make_config(data={"source": sources, "max_malformed": 0.2}))
+    assert report["lines"]["malformed"] == {"too_long": 2}
+    data = open_data(Path("out"))
+    assert decoded(data, data.train) == PAIRS
+
+
+def test_given_splits_have_no_line_of_more_than_a_megabyte() -> None:
+    sources = write_splits(train=PAIRS, valid=[*PAIRS[:2], ("a", "x" * (MAX_LINE + 1))])
+    with pytest.raises(DataError, match=r"1 of 3 lines .*: 1 longer than 1 MB \(valid\.1:3\); give one sentence"):
+        run(make_config(data={"source": sources, "max_malformed": 1}))
+
+
 def test_every_subword_can_be_kept() -> None:
     write_table([(f"{a} {b} abab", f"{b}{a}") for a in "abcd" for b in "abcd"])
     subword = {"vocabulary_size": 16, "joint": True}
@@ -379,8 +416,24 @@ def test_a_folder_with_other_files_is_never_overwritten() -> None:
 
 
 FAILURES = [
+    (
+        {"text": {"vocabulary": {"min_count": 10**30}}},
+        "every source token in training is unknown, and nothing could be learnt; lower text.vocabulary.min_count",
+    ),
     ({"text": {"max_length": 3}}, "no training pair has at most text.max_length = 3 tokens"),
-    ({"data": {"cleaning": {"min_length": 9}}}, "no pair of 12 is left after cleaning"),
+    (
+        {"data": {"cleaning": {"min_length": 9}}},
+        "corpus: no pair is left, as cleaning kept 0 of 12 pairs (too_short dropped 12): see data.cleaning.min_length",
+    ),
+    (
+        {"data": {"cleaning": {"min_letters": 0.91}, "split": {"valid_size": 0, "test_size": 3}}},
+        "corpus: 2 of 3 test sentences found, as cleaning kept 2 of 12 pairs (few_letters dropped 10): "
+        "see data.cleaning.min_letters",
+    ),
+    (
+        {"data": {"cleaning": {"min_letters": 0.91}, "split": {"valid_size": 0, "test_size": 0, "train_size": 9}}},
+        "2 pairs of the 9 wanted left for training, beside 0 test and 0 valid sentences, as cleaning kept 2 of 12",
+    ),
     ({"data": {"split": {"valid_size": 9, "test_size": 9}}}, "ask for a smaller valid split or give more data"),
     ({"data": {"columns": [1, 3]}}, "no line has columns 1 and 3"),
     ({"data": {"source": "nowhere.tsv"}}, "nowhere.tsv: no such file"),
@@ -389,6 +442,30 @@ FAILURES = [
     ({"text": {"tokenizer": "spacy"}, "data": {"src_language": "zz"}}, "language 'zz': spaCy has no blank tokenizer"),
     ({"text": {"reuse": "nowhere"}}, "text.reuse: nowhere is neither a data directory nor a model directory"),
 ]
+
+
+def test_the_training_file_is_too_small_after_cleaning() -> None:
+    sources = write_splits(train=PAIRS, valid=PAIRS[:1])
+    cleaning = {"min_letters": 0.91}
+    config = make_config(data={"source": sources, "cleaning": cleaning, "split": {"train_size": 9}})
+    with pytest.raises(DataError, match=r"9 pairs wanted, the training file has 2, as cleaning kept 2 of 12 pairs"):
+        run(config)
+
+
+def test_nothing_but_malformed_lines_is_not_a_matter_of_cleaning() -> None:
+    Path("corpus.tsv").write_bytes(b"\xff\ta\n" * 3)
+    with pytest.raises(DataError, match="3 of 3 lines are malformed: 3 not UTF-8"):
+        run(make_config(data={"max_malformed": 1}))
+
+
+def test_a_corpus_that_hangs_together_can_be_given_with_splits() -> None:
+    pairs = [(f"I see {number} .", "ich sehe .") for number in range(20)]
+    write_table(pairs)
+    with pytest.raises(DataError, match=r"above all 'ich sehe \.' \(20 sources\); leave such lines out, or give"):
+        run(make_config(data={"split": {"valid_size": 2, "test_size": 3}}))
+    for names in (("train", "valid"), ("train", "valid", "test")):
+        report = run(make_config(data={"source": write_splits(**dict.fromkeys(names, pairs))}), str(len(names)))
+        assert report["pairs"]["valid"] == 20
 
 
 @pytest.mark.parametrize(("sections", "message"), FAILURES)

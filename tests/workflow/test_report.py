@@ -15,6 +15,7 @@ from nmt.workflow.report import (
     SPLITS,
     Section,
     Table,
+    describe,
     escape_markdown,
     excerpt,
     format_markdown,
@@ -212,6 +213,36 @@ def test_a_clean_corpus_has_nothing_to_tell() -> None:
     text = text_of(changed(cleaning={"read": 9, "kept": 9, "changed": {}, "dropped": {}}, too_many_tokens=0))
     assert "9 pairs were read and 9 kept.\n\n  No pair was mended or dropped." in text
     assert "left out" not in text
+
+
+ADVICE = "lower text.vocabulary.min_count, raise text.vocabulary.max_size or use text.tokenizer: subword"
+
+
+@pytest.mark.parametrize(
+    ("shares", "reused", "warnings"),
+    [
+        ([0.2, 0.0], None, []),
+        ([0.2001, 0.0], None, [f"WARNING: 20.0% of the source tokens in training are unknown: {ADVICE}"]),
+        ([0.1, 0.995], False, [f"WARNING: 99.5% of the target tokens in training are unknown: {ADVICE}"]),
+        (
+            [0.3, 0.4],
+            True,
+            [
+                f"WARNING: {share} tokens in training are unknown: the vocabulary is that of other text; "
+                "do without text.reuse"
+                for share in ("30.0% of the source", "40.0% of the target")
+            ],
+        ),
+    ],
+)
+def test_many_unknown_tokens_are_warned_of(shares: list[float], reused: bool | None, warnings: list[str]) -> None:
+    report = changed(unknown_share={**REPORT["unknown_share"], "train": shares, "valid": [0.9, 0.9]})
+    if reused is not None:
+        report["reused"] = reused
+    assert [line for line in describe(report) if "WARNING" in line] == warnings
+    text = " ".join(text_of(report).split())
+    assert text.count("WARNING") == len(warnings)
+    assert all(warning in text for warning in warnings)
 
 
 @pytest.mark.parametrize("values", [[3], [1, 2], [0, 5, 5, 5], [2, 2, 7, 9], [4, 1, 1, 0, 6]])

@@ -1,0 +1,81 @@
+import bz2
+import contextlib
+import gzip
+import lzma
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+SUFFIXES = [".tsv", ".gz", ".bz2", ".xz", ".zip"]
+MEASURED = """
+import resource, sys
+from pathlib import Path
+from nmt.corpus.sources import LineReport, open_corpus, parse_chunk
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+def read(*names):
+    report, pairs = LineReport(), 0
+    for chunk in open_corpus([Path(name) for name in names]).train.chunks(report):
+        found, lines = parse_chunk(chunk)
+        pairs += len(found)
+        report.add(lines)
+    return pairs, report
+
+small, large = sys.argv[1:]
+read(small)
+before = peak()
+for names in ([large], [large, large]):
+    pairs, report = read(*names)
+    assert (pairs, report.lines, report.malformed) == (2, 3, {"too_long": 1}), (pairs, report)
+print((peak() - before) / 1024)
+"""
+
+
+@contextlib.contextmanager
+def packed(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write, quickly packed as its suffix says."""
+    with contextlib.ExitStack() as stack:
+        match path.suffix:
+            case ".zip":
+                archive = stack.enter_context(zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1))
+                yield stack.enter_context(archive.open("a.tsv", "w", force_zip64=True))
+            case ".gz":
+                yield stack.enter_context(gzip.open(path, "wb", compresslevel=1))
+            case ".bz2":
+                yield stack.enter_context(bz2.open(path, "wb", compresslevel=1))
+            case ".xz":
+                yield stack.enter_context(lzma.open(path, "wb", preset=0))
+            case _:
+                yield stack.enter_context(path.open("wb"))
+
+
+def write_long_line(path: Path, megabytes: int) -> Path:
+    """Three lines, of which the second has so many megabytes, written piece by piece."""
+    with packed(path) as file:
+        file.write(b"1\ta\n")
+        for _ in range(megabytes):
+            file.write(b"x" * 1_000_000)
+        file.write(b"\n3\tc\n")
+    return path
+
+
+def growth(small: Path, large: Path) -> float:
+    """MiB that a process takes more for the large file, alone and as parallel text, than for the small one."""
+    command = [sys.executable, "-c", MEASURED, str(small), str(large)]
+    return float(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("megabytes", [60, pytest.param(2000, marks=pytest.mark.soak)])
+def test_a_long_line_takes_little_memory(tmp_path: Path, suffix: str, megabytes: int) -> None:
+    small, large = (write_long_line(tmp_path / f"{size}{suffix}", size) for size in (2, megabytes))
+    found = growth(small, large)
+    print(f"{suffix}: {found:.1f} MiB more for a line of {megabytes} MB than for one of 2 MB")
+    assert found < 10

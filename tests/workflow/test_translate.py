@@ -1,0 +1,127 @@
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Cli
+
+from nmt.corpus.lines import MAX_LINE
+from nmt.errors import DataError
+from nmt.workflow.translate import read_lines
+
+GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
+# `nmt` that says at its end how much memory it took, in KiB.
+MEASURED = """
+import resource
+from nmt.cli import main
+try:
+    main()
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+LONGEST = b"a " * (MAX_LINE // 2)
+
+
+def read(content: bytes) -> tuple[list[str], list[str]]:
+    """Lines, and what is said about them."""
+    said: list[str] = []
+    lines = [line for lines in read_lines(io.BytesIO(content), "in.txt", said.append) for line in lines]
+    return lines, said
+
+
+@pytest.mark.parametrize(
+    ("line", "cut"),
+    [
+        (LONGEST, False),
+        (LONGEST[:-2] + "ä".encode(), False),
+        (LONGEST[:-1] + b"\r", False),
+        (LONGEST + b"b", True),
+        (LONGEST * 3, True),
+        (LONGEST + b"\xff", True),
+    ],
+)
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_of_a_line_a_megabyte_is_read(line: bytes, cut: bool, end: bytes) -> None:
+    lines, said = read(b"first\n" + line + b"\nthird\n" + LONGEST + b"more" + end)
+    assert lines == ["first", line[:MAX_LINE].decode().removesuffix("\r"), "third", LONGEST.decode()]
+    number = 2 if cut else 4
+    assert said == [f"line {number}: longer than 1 MB; the rest of it was not read"]
+
+
+@pytest.mark.parametrize("character", ["é", "日", "🙂"])
+@pytest.mark.parametrize("kept", [0, 1, 2, 3, 4])
+def test_a_character_is_not_cut_in_two(character: str, kept: int) -> None:
+    begin = "x" * (MAX_LINE - kept)
+    lines, said = read(f"{begin}{character * 9}\n".encode())
+    whole, half = divmod(kept, len(character.encode()))
+    assert lines == [begin + character * whole]
+    assert len(lines[0].encode()) == MAX_LINE - half
+    assert said == ["line 1: longer than 1 MB; the rest of it was not read"]
+
+
+def test_each_doubt_is_said_once() -> None:
+    lines, said = read(b"a\nb\xff\0\nc\xfe\0\n" + LONGEST + b"\xff" * 100 + b"\n" + LONGEST * 2)
+    assert lines == ["a", "b\ufffd\0", "c\ufffd\0", LONGEST.decode(), LONGEST.decode()]
+    assert said == [
+        "line 2: not UTF-8; unreadable bytes became U+FFFD",
+        "line 2: holds NUL characters, as UTF-16 does; convert it to UTF-8 first",
+        "line 4: longer than 1 MB; the rest of it was not read",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"\xff", "not UTF-8; convert it to UTF-8 first"),
+        (b"\0", "holds NUL characters, as UTF-16 does; convert it to UTF-8 first"),
+        (LONGEST + b"b", "longer than 1 MB; give one sentence a line"),
+    ],
+)
+def test_doubtful_lines_can_be_refused(line: bytes, reason: str) -> None:
+    with pytest.raises(DataError) as caught:
+        list(read_lines(io.BytesIO(b"a\n" + line + b"\n"), "in.txt", None))
+    assert str(caught.value) == f"in.txt: line 2: {reason}"
+
+
+def test_a_long_line_has_one_translation(cli: Cli, tmp_path: Path) -> None:
+    given = tmp_path / "in.txt"
+    given.write_bytes(b"Hello.\n" + b"So far " * MAX_LINE + b"\nGood night.\n")
+    found = cli("translate", "--model", GOLDEN_MODEL, "-i", given, "--beam-size", 1)
+    assert found.code == 0
+    first, _, third, end = found.out.split("\n")
+    given.write_bytes(b"Hello.\nGood night.\n")
+    assert cli("translate", "--model", GOLDEN_MODEL, "-i", given, "--beam-size", 1).out == f"{first}\n{third}\n"
+    assert end == ""
+    assert found.err.splitlines() == [
+        "line 2: longer than 1 MB; the rest of it was not read",
+        "line 2: longer than 1000 tokens, the rest of it was not read",
+    ]
+
+
+@pytest.mark.parametrize("option", ["--src", "--ref"])
+def test_a_long_line_is_not_evaluated(cli: Cli, tmp_path: Path, option: str) -> None:
+    good, bad = tmp_path / "good.txt", tmp_path / "bad.txt"
+    good.write_bytes(b"a b\nc d\n")
+    bad.write_bytes(b"a b\n" + LONGEST + b"c\n")
+    files = {"--src": good, "--ref": good, option: bad}
+    found = cli("evaluate", "--model", GOLDEN_MODEL, *[part for pair in files.items() for part in pair])
+    assert found.code == 1
+    assert found.err == f"nmt: error: {bad}: line 2: longer than 1 MB; give one sentence a line\n"
+
+
+@pytest.mark.parametrize("size", [100, pytest.param(2000, marks=pytest.mark.soak)])
+def test_a_long_line_takes_little_memory(size: int, tmp_path: Path) -> None:
+    """Of lines of `size` MB, one at the end of the file, no more is held than of lines of 1 MB."""
+    peaks = []
+    for megabytes in (1, size):
+        line = f"head -c {megabytes + 1}000000 /dev/zero | tr '\\0' ' '"  # of spaces, as they need no translation
+        script = f"echo Hello.; {line}; echo; echo Hello.; {line}"
+        command = [sys.executable, "-c", MEASURED, "translate", "--model", str(GOLDEN_MODEL), "--beam-size", "1"]
+        with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE) as source:
+            done = subprocess.run(command, stdin=source.stdout, capture_output=True, text=True, check=True)
+        *translations, peak = done.stdout.splitlines()
+        assert translations == [translations[0], ""] * 2
+        peaks.append(int(peak) / 1024)
+    print(f"peak {peaks[0]:.0f} MiB with lines of 2 MB, {peaks[1]:.0f} MiB with lines of {size + 1} MB")
+    assert peaks[1] < peaks[0] + 20
