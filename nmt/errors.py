@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 SHOWN_NAMES = 5
 """How many names a message lists."""
-SHOWN_CHARACTERS = 200
+SHOWN_CHARACTERS = 100
 """How much of a text from outside a message shows."""
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -51,9 +51,9 @@ def printable(text: str) -> str:
 
 
 def shorten(text: str) -> str:
-    """The beginning of a text from outside, printable; what is left out is counted."""
-    more = len(text) - SHOWN_CHARACTERS
-    return printable(text[:SHOWN_CHARACTERS]) + (f"... ({more:,} more characters)" if more > 0 else "")
+    """The beginning of a text from outside, printable."""
+    cut = len(text) > SHOWN_CHARACTERS
+    return printable(text[:SHOWN_CHARACTERS]) + "..." * cut
 
 
 def list_names(names: Sequence[str]) -> str:

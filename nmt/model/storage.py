@@ -6,11 +6,13 @@ nothing is allocated before the names, shapes and types in the header of the wei
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_model as save_weights
@@ -20,9 +22,9 @@ from nmt import __version__
 from nmt.config import Config, dump_config, names_class, read_config
 from nmt.errors import CheckpointError, DataError, shorten
 from nmt.files import check_file, flush, grant_usual_access, read_json, whole_directory, write_json, write_text
-from nmt.limits import MAX_HEADER
+from nmt.limits import MAX_HEADER, MIB
 from nmt.model.seq2seq import Seq2Seq, build_model
-from nmt.text.processor import copy_text_files, load_vocabularies
+from nmt.text.processor import SEEN, TEXT_FILES, copy_text_files, load_vocabularies
 from nmt.text.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
@@ -140,8 +142,10 @@ def load_model(
             raise CheckpointError(f"{directory}: model format {found}, this version reads {FORMAT_VERSION}")
         config = read_config(directory / CONFIG, allowed_classes)
         _check_class(config.model.attention.score, directory / CONFIG, allowed_classes)
-        vocabularies = load_vocabularies(check_file(directory / TEXT, directory))
-        model = _build(config, vocabularies, check_file(directory / WEIGHTS, directory))
+        weights = check_file(directory / WEIGHTS, directory)
+        _check_text(check_file(directory / TEXT, directory), weights)
+        vocabularies = load_vocabularies(directory / TEXT)
+        model = _build(config, vocabularies, weights)
     except OSError as error:
         raise CheckpointError(f"{error.filename}: cannot be read ({error.strerror}); the model is incomplete") from None
     except DataError as error:
@@ -155,6 +159,13 @@ def _check_class(score: str, path: Path, allowed: Collection[str]) -> None:
             f"{path}: model.attention.score names the class {shorten(score)}, whose code would run; if you trust it, "
             f"allow it with --allow-class {shorten(score)}, or to train on, name it in the config of your own"
         )
+
+
+def _check_text(folder: Path, weights: Path) -> None:
+    """Refuse text files that are large beside the weights: what is learnt of a word takes far more than its letters."""
+    limit = MIB + weights.stat().st_size // 4
+    for name in TEXT_FILES:
+        check_file(folder / name, folder, None if name == SEEN else limit)
 
 
 def _build(config: Config, vocabularies: tuple[Vocabulary, Vocabulary], weights: Path) -> Seq2Seq:
@@ -184,21 +195,18 @@ def read_weights(model: nn.Module, path: Path) -> None:
     wanted: dict[Tensor, list[str]] = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
         wanted.setdefault(tensor, []).append(name)
-    try:
-        _check_header(path)
-        with safe_open(path, framework="pt") as file:
-            stored = {name: _describe(file.get_slice(name)) for name in file.keys()}  # noqa: SIM118
-            if fault := _misfit(wanted, stored):
-                raise CheckpointError(f"{path}: weights do not fit config and vocabulary: {fault}")
-            for tensor, names in wanted.items():
-                value = file.get_tensor(next(name for name in names if name in stored)).clone()
-                given = nn.Parameter(value, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else value
-                for name in names:
-                    owner, _, attribute = name.rpartition(".")
-                    setattr(model.get_submodule(owner), attribute, given)
-    except SafetensorError as error:
-        reason = shorten(str(error))
-        raise CheckpointError(f"{path}: damaged or truncated ({reason}); copy the model again") from None
+    begins = _read_header(path)
+    if fault := _misfit(wanted, {name: kind for name, (kind, _) in begins.items()}):
+        raise CheckpointError(f"{path}: weights do not fit config and vocabulary: {fault}")
+    with path.open("rb") as file:
+        for tensor, names in wanted.items():
+            value = torch.empty(tensor.shape, dtype=tensor.dtype)
+            file.seek(next(begins[name][1] for name in names if name in begins))
+            file.readinto(value.numpy().reshape(-1).view(np.uint8).data)  # mapping the file would take memory twice
+            given = nn.Parameter(value, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else value
+            for name in names:
+                owner, _, attribute = name.rpartition(".")
+                setattr(model.get_submodule(owner), attribute, given)
 
 
 _TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.int32: "I32", torch.bool: "BOOL"}
@@ -206,15 +214,29 @@ _Kind = tuple[str, list[int]]
 """Type and shape of a tensor, as a safetensors file names them."""
 
 
-def _describe(part: Any) -> _Kind:
-    return part.get_dtype(), part.get_shape()
+def _read_header(path: Path) -> dict[str, tuple[_Kind, int]]:
+    """Type, shape and place in the file of each stored tensor; the library makes sure that they fit the file.
 
-
-def _check_header(path: Path) -> None:
-    with path.open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-    if size > MAX_HEADER:
-        raise CheckpointError(f"{path}: damaged (a header of {size:,} bytes); copy the model again")
+    Raises:
+        CheckpointError: They do not.
+    """
+    try:
+        with path.open("rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            if size > MAX_HEADER:
+                raise ValueError(f"a header of {size:,} bytes")
+            header = json.loads(file.read(size))
+        with safe_open(path, framework="pt") as checked:
+            return {
+                name: (
+                    (checked.get_slice(name).get_dtype(), checked.get_slice(name).get_shape()),
+                    8 + size + header[name]["data_offsets"][0],
+                )
+                for name in checked.keys()  # noqa: SIM118
+            }
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
+        reason = shorten(str(error))
+        raise CheckpointError(f"{path}: damaged or truncated ({reason}); copy the model again") from None
 
 
 def _misfit(wanted: Mapping[Tensor, list[str]], stored: Mapping[str, _Kind]) -> str:

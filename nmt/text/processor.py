@@ -23,6 +23,8 @@ TEXT_FILES = (
     SEEN,
 )
 """All that a text folder may hold."""
+OPTIONAL_FILES = ("src.subwords.model", "tgt.subwords.model", SEEN)
+"""Files that a text folder may lack."""
 NORMALIZATION_KINDS = {key: one_of(*FORMS) if key == "unicode" else FLAG for key in Normalizer().settings}
 
 
@@ -123,5 +125,5 @@ def copy_text_files(source: Path, target: Path) -> None:
     target.mkdir(exist_ok=True)
     for name in TEXT_FILES:
         path = check_file(source / name, source, MAX_TEXT_FILE)
-        if path.exists():
+        if path.exists() or name not in OPTIONAL_FILES:
             shutil.copyfile(path, target / name)
