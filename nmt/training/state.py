@@ -27,8 +27,9 @@ class Progress:
         epoch: Epoch under way, from 1.
         position: Updates made in this epoch.
         best: Best value of the chosen metric so far; None before the first validation.
+        best_loss: Validation loss of the model that has it; None where it is not known.
         best_update: Update at which it was reached.
-        waited: Validations since then.
+        waited: Validations since then, those not counted at which the best score still stood at its floor.
         skipped_in_row: Updates left out one after another, as of the last report.
         seconds: Time spent on updates, validation not counted.
         tokens: Target tokens trained on, without padding.
@@ -38,6 +39,7 @@ class Progress:
     epoch: int = 1
     position: int = 0
     best: float | None = None
+    best_loss: float | None = None
     best_update: int = 0
     waited: int = 0
     skipped_in_row: int = 0

@@ -48,6 +48,7 @@ from nmt.training.checkpoint import (
 from nmt.training.device import describe_environment, resolve_device
 from nmt.training.distributed import Workers, join_workers, launch, restarted
 from nmt.training.loop import Reported, Skipped, Started, Stopped, Updated, Validated, start, train
+from nmt.training.ranking import rank
 from nmt.training.state import Progress, TrainState, capture, restore
 from nmt.visualize.curves import draw_learning_curve
 from nmt.workflow.requests import STOP, Requests, listening
@@ -357,17 +358,22 @@ class _Run:
             self._save(self.output / BEST, scores)
             settle(self.output, *WORTH)
         self._write_state("running")
+        if self.config.train.checkpoint.keep_best > 1:
+            self._keep_among_the_best(event)
+
+    def _keep_among_the_best(self, event: Validated) -> None:
+        """Save the model if it is one of the best in `RUN/models`, and delete those that are no longer."""
+        scores, metric = dict(event.scores), self.config.train.validation.metric
         kept = self.config.train.checkpoint.keep_best
-        if kept == 1:
-            return
-        metric = self.config.train.validation.metric
         place = self.output / MODELS / f"update-{event.update:09d}"
-        ranked = {path: _value_of(path, metric) for path in place.parent.glob("update-*") if path.name < place.name}
-        ranked[place] = scores[metric] * (-1 if metric == "loss" else 1)
-        best = sorted(ranked, key=lambda path: ranked[path], reverse=True)[:kept]
+        ranks = {path: _rank_of(path, metric) for path in place.parent.glob("update-*") if path.name < place.name}
+        if all(map(math.isfinite, scores.values())):
+            ranks[place] = rank(metric, scores[metric], scores["loss"])
+        # Of equals the earlier ones stay, as the best model does.
+        best = sorted(sorted(ranks), key=lambda path: ranks[path], reverse=True)[:kept]
         if place in best:
             self._save(place, scores)
-        for path in set(ranked) - set(best):
+        for path in set(ranks) - set(best):
             shutil.rmtree(path, ignore_errors=True)
 
     def _save(self, directory: Path, scores: dict[str, float]) -> None:
@@ -421,12 +427,12 @@ class _Run:
         append_text(self.output / METRICS, json.dumps(line) + "\n")
 
 
-def _value_of(model: Path, metric: str) -> float:
-    """How good a saved model is, more being better; a damaged one is the worst."""
+def _rank_of(model: Path, metric: str) -> tuple[float, float]:
+    """The rank of a saved model; a damaged one is the worst."""
     value = _saved_number(model, "scores", metric)
     if value is None:
-        return -math.inf
-    return -value if metric == "loss" else value
+        return -math.inf, -math.inf
+    return rank(metric, value, _saved_number(model, "scores", "loss"))
 
 
 def _saved_number(model: Path, *keys: str) -> float | None:

@@ -288,6 +288,38 @@ def test_the_best_models_stay(random_project: Project, tmp_path: Path, kept: int
     assert_same_tensors(load_file(model), load_file(run / "best/model.safetensors"))
 
 
+def test_while_bleu_stands_at_zero_the_loss_decides(random_project: Project, tmp_path: Path) -> None:
+    """The loss falls, no word comes out right: neither is the first model the best, nor is the run given up."""
+    run = tmp_path / "run"
+    settings = ["train.validation={every: 7, metric: bleu, patience: 2}", "train.checkpoint.keep_best=2"]
+    assert call(*train_arguments(random_project, run, *settings)) == 0
+    valid = [entry for entry in read_metrics(run) if entry["kind"] == "valid"]
+    losses = [entry["loss"] for entry in valid]
+    assert [entry["bleu"] for entry in valid] == [0] * 5
+    assert losses == sorted(losses, reverse=True)
+    assert [entry["improved"] for entry in valid] == [True] * 5
+    facts = json.loads((run / "best/model.json").read_text(encoding="utf-8"))
+    assert (facts["update"], facts["scores"]["loss"]) == (30, pytest.approx(losses[-1], abs=1e-6))
+    assert sorted(path.name for path in (run / "models").iterdir()) == ["update-000000028", "update-000000030"]
+
+
+def test_patience_at_the_floor_is_that_of_an_uninterrupted_run(
+    random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped while BLEU stands at 0.00, of which neither the loss of the best model nor patience may be forgotten."""
+    whole, run = tmp_path / "whole", tmp_path / "run"
+    settings = ["train.validation={every: 2, metric: bleu, patience: 3}", "train.optimizer.learning_rate=0.05"]
+    assert call(*train_arguments(random_project, whole, *settings)) == 0
+    assert {entry["bleu"] for entry in read_metrics(whole) if entry["kind"] == "valid"} == {0}
+    improved = [entry["improved"] for entry in read_metrics(whole) if entry["kind"] == "valid"]
+    assert [False] * 3 in [improved[place : place + 3] for place in range(len(improved))]
+    with monkeypatch.context() as patched:
+        signal_at(patched, 15)
+        assert call(*train_arguments(random_project, run, *settings)) == 75
+    assert call(*train_arguments(random_project, run, *settings, "--resume")) == 0
+    assert_same_run(run, whole)
+
+
 def test_a_run_begins_from_the_weights_of_another(random_project: Project, tmp_path: Path) -> None:
     run = tmp_path / "run"
     settings = [f"train.init_from={random_project.run}", "train.optimizer.learning_rate=1.0e-12"]
