@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from nmt.batching import Batch, epoch_generator, iterate_batches, make_batch, plan_batches
 from nmt.config import Config, TrainSection
 from nmt.dataset import EncodedPairs
-from nmt.errors import NmtError
+from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.noise import Noise, no_noise
 from nmt.training.device import autocast
@@ -203,7 +203,7 @@ def train(
         `Started` first, `Stopped` last; all there is to tell of an update, then `Updated`.
 
     Raises:
-        NmtError: Too many updates in a row had to be left out.
+        TrainingError: Too many updates in a row had to be left out.
     """
     options = config.train
     every = options.validation.every or state.updates_per_epoch
@@ -228,6 +228,7 @@ def train(
         if validating and validate is not None:
             scores = validate()
             state.model.train()
+            progress.learnt = progress.learnt or scores["loss"] < state.model.guessing_loss
             improved = _improve(progress, scores, options.validation.metric)
             state.rate.validated(improved)
             yield Validated(progress.update, progress.epoch, scores, improved)
@@ -301,7 +302,7 @@ def _report(
     """Read what the device has summed up since the last report, and begin anew.
 
     Raises:
-        NmtError: Too many updates in a row were left out.
+        TrainingError: Too many updates in a row were left out.
     """
     begin = time.perf_counter()
     meter, progress = state.meter, state.progress
@@ -321,7 +322,7 @@ def _report(
             chosen = sorted(np.concatenate(group).tolist())
             yield Skipped(update, epoch + 1, chosen)
             if progress.skipped_in_row > options.max_skipped:
-                raise NmtError(_diverged(update, progress.skipped_in_row, chosen))
+                raise TrainingError(_diverged(update, progress.skipped_in_row, chosen))
     mean_loss, mean_norm = (loss / tokens, norm / updates) if updates else (math.nan, math.nan)
     yield Reported(progress.update, progress.epoch, mean_loss, mean_norm, learning_rate, tokens / seconds)
 

@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from nmt.config import Config, dump_config
 from nmt.dataset import DataDirectory, open_data
-from nmt.errors import ConfigError, DataError, RunInterrupted
+from nmt.errors import ConfigError, DataError, RunInterrupted, TrainingError
 from nmt.evaluation.evaluate import Validator
 from nmt.files import (
     append_text,
@@ -91,6 +91,7 @@ def train_run(
 
     Raises:
         RunInterrupted: The run was asked to stop and can be resumed.
+        TrainingError: The run diverged, or learnt nothing.
         NmtError: The data, the config, the device or the output folder cannot be used.
     """
     if overwrite and resume:
@@ -246,11 +247,12 @@ class _Run:
             "metric": self.config.train.validation.metric,
             "best": progress.best,
             "best_update": progress.best_update,
+            "learnt": progress.learnt or None,
             "training_seconds": round(progress.seconds, 2),
             "total_seconds": round(time.time() - self._begin, 2),
             "tokens_per_second": round(progress.tokens / progress.seconds, 1) if progress.seconds else None,
         }
-        write_state(self.output, state, **facts, **summary)
+        write_state(self.output, state, **{**summary, **facts})
 
     def _go(self) -> Progress:
         """Train to the end, or until asked to stop, and leave word of how it ended."""
@@ -261,12 +263,17 @@ class _Run:
         try:
             finished = self._follow()
         except BaseException as error:
+            facts = {"learnt": self.state.progress.learnt} if isinstance(error, TrainingError) else {}
             if self._writes:
                 with contextlib.suppress(OSError):
-                    self._write_state("broken", reason=str(error) or type(error).__name__)
+                    self._write_state("broken", reason=str(error) or type(error).__name__, **facts)
+            elif facts:
+                raise TrainingError from None  # the first process says it
             raise
-        if self._writes:
-            self._write_state("finished" if finished else "stopped")
+        if self._writes and finished:
+            self._write_state("finished", learnt=True)
+        elif self._writes:
+            self._write_state("stopped")
         progress = self.state.progress
         if not finished:
             raise RunInterrupted(
@@ -336,11 +343,37 @@ class _Run:
                                 f"stopped at update {event.update:,}: {event.reason}"
                                 f"{more * (event.update == bar.initial)}"
                             )
+        if not self.state.left_out:  # lest the checkpoints from before the trouble are rotated away
             self._checkpoint()
+        self._check_outcome()
         if validator is None and self._writes:
             self._save(self.output / BEST, {})
             self._draw()
         return True
+
+    def _check_outcome(self) -> None:
+        """See whether a run that has come to its end has come to anything.
+
+        Without validation it is enough that the last update was made: its loss was finite.
+
+        Raises:
+            TrainingError: It has not.
+        """
+        progress, model = self.state.progress, self.state.model
+        advice = "lower train.optimizer.learning_rate"
+        if progress.skipped_in_row:
+            updates = f"{progress.skipped_in_row:,} update{'s' * (progress.skipped_in_row > 1)}"
+            what = f"ended with {updates} left out, whose loss or gradient was not finite"
+            advice += " or set train.optimizer.clip_norm"
+        elif self.validator and not progress.learnt:
+            what = (
+                f"learnt nothing: no validation had a loss below {model.guessing_loss:.2f}, that of guessing evenly "
+                f"among {model.decoder.output.out_features:,} target words"
+            )
+            advice += " or make more updates"
+        else:
+            return
+        raise TrainingError(f"{self.output}: {what}; {advice}")
 
     def _show(self, event: Validated) -> None:
         values = ", ".join(
