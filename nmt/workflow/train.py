@@ -22,8 +22,10 @@ from nmt.dataset import DataDirectory, open_data
 from nmt.errors import ConfigError, DataError, RunInterrupted, TrainingError
 from nmt.evaluation.evaluate import Validator
 from nmt.files import (
+    Verdict,
     append_text,
     check_output,
+    earlier_of,
     locked,
     naming,
     read_json,
@@ -36,7 +38,6 @@ from nmt.files import (
 from nmt.model.storage import MARKER as MODEL_MARKER
 from nmt.model.storage import save_model
 from nmt.noise import Noise, make_noise
-from nmt.training.checkpoint import FOLDER as CHECKPOINTS
 from nmt.training.checkpoint import (
     Checkpoint,
     has_checkpoint,
@@ -53,13 +54,11 @@ from nmt.training.state import Progress, TrainState, capture, restore
 from nmt.visualize.curves import draw_learning_curve
 from nmt.workflow.requests import STOP, Requests, listening
 from nmt.workflow.resume import command_to_resume, describe_changes
-from nmt.workflow.runs import BEST, MARKER, MODELS, read_launch, read_state, write_state
+from nmt.workflow.runs import BEST, MARKER, MODELS, judge, read_launch, read_state, write_state
 from nmt.workflow.setup import make_model, make_validator, prepare, with_text_of
 
 Say = Callable[[str], None]
 
-# An earlier run is kept until the new one, which begins with its marker, has a model or a checkpoint.
-WORTH = (MARKER, f"{BEST}/{MODEL_MARKER}", CHECKPOINTS)
 METRICS = "metrics.jsonl"
 
 
@@ -82,7 +81,8 @@ def train_run(
         config: The whole config; its text settings must be those of the data.
         data_directory: What `nmt preprocess` wrote.
         output: Run directory to write.
-        overwrite: Replace an earlier run, which comes back if the new one ends before it has saved anything.
+        overwrite: Replace an earlier run. It is kept until the new one has learnt something, and comes back if the
+            new one ends without that.
         resume: Go on from the newest good checkpoint in `output`, as if the run had never stopped.
         say: Receives lines for the user.
 
@@ -101,13 +101,24 @@ def train_run(
             say = _say_nothing
 
         def decide() -> bool:
-            if held.enter_context(locked(output, *WORTH)):
-                say(f"{output}: the earlier run is back; the one in its place was cut off before it had saved anything")
+            _say_verdict(held.enter_context(locked(output, judge)), output, say)
             return _check_run(output, data_directory, overwrite, resume, say)
 
         resuming = workers.ask_first(decide)
         run = _prepare_run(config, data_directory, output, resuming, workers, say)
-        return run.resume() if resuming else run.begin()
+        try:
+            return run.resume() if resuming else run.begin()
+        finally:
+            if workers.is_first:
+                _say_verdict(settle(output, judge), output, say)
+
+
+def _say_verdict(verdict: Verdict | None, output: Path, say: Say) -> None:
+    """Say what became of an earlier run that is not gone."""
+    if verdict is Verdict.EARLIER:
+        say(f"{output}: the earlier run is back, as the one in its place has learnt nothing")
+    if verdict is Verdict.BOTH:
+        say(f"{output}: the earlier run stays as {earlier_of(output).name} until this one has learnt something")
 
 
 def _say_nothing(line: str) -> None:
@@ -171,20 +182,16 @@ class _Run:
         self._writes = self.state.workers.is_first
         self._begin = time.time()
         self._last_checkpoint = -1
+        self._learnt: bool | None = None  # whether a model that is saved has learnt something; None while that is open
 
     def begin(self) -> Progress:
         """A new run, in place of what is there."""
         if self._writes:
             set_aside(self.output)
-        try:
-            if self._writes:
-                self.output.resolve().mkdir(parents=True, exist_ok=True)
-                self._describe()
-                append_text(self.output / METRICS, "")  # the learning curve reads it even if nothing is reported
-            return self._go()
-        finally:
-            if self._writes and settle(self.output, *WORTH):
-                self.say(f"{self.output}: the earlier run is back, as this one has saved nothing")
+            self.output.resolve().mkdir(parents=True, exist_ok=True)
+            self._describe()
+            append_text(self.output / METRICS, "")  # the learning curve reads it even if nothing is reported
+        return self._go()
 
     def resume(self) -> Progress:
         """The rest of the run that is there."""
@@ -207,6 +214,7 @@ class _Run:
             )
         self._begin -= checkpoint.facts["run_seconds"]
         self._last_checkpoint = update
+        self._learnt = self.state.progress.learnt or None
         if self._writes:
             tidy_checkpoints(self.output, update)
             self._tidy_models(update)
@@ -247,12 +255,12 @@ class _Run:
             "metric": self.config.train.validation.metric,
             "best": progress.best,
             "best_update": progress.best_update,
-            "learnt": progress.learnt or None,
+            "learnt": self._learnt,
             "training_seconds": round(progress.seconds, 2),
             "total_seconds": round(time.time() - self._begin, 2),
             "tokens_per_second": round(progress.tokens / progress.seconds, 1) if progress.seconds else None,
         }
-        write_state(self.output, state, **{**summary, **facts})
+        write_state(self.output, state, **facts, **summary)
 
     def _go(self) -> Progress:
         """Train to the end, or until asked to stop, and leave word of how it ended."""
@@ -263,17 +271,17 @@ class _Run:
         try:
             finished = self._follow()
         except BaseException as error:
-            facts = {"learnt": self.state.progress.learnt} if isinstance(error, TrainingError) else {}
+            failed = isinstance(error, TrainingError)
+            if failed:
+                self._learnt = self.state.progress.learnt
             if self._writes:
                 with contextlib.suppress(OSError):
-                    self._write_state("broken", reason=str(error) or type(error).__name__, **facts)
-            elif facts:
+                    self._write_state("broken", reason=str(error) or type(error).__name__)
+            elif failed:
                 raise TrainingError from None  # the first process says it
             raise
-        if self._writes and finished:
-            self._write_state("finished", learnt=True)
-        elif self._writes:
-            self._write_state("stopped")
+        if self._writes:
+            self._write_state("finished" if finished else "stopped")
         progress = self.state.progress
         if not finished:
             raise RunInterrupted(
@@ -349,6 +357,7 @@ class _Run:
         if validator is None and self._writes:
             self._save(self.output / BEST, {})
             self._draw()
+        self._learnt = True
         return True
 
     def _check_outcome(self) -> None:
@@ -389,8 +398,9 @@ class _Run:
         scores = dict(event.scores)
         if event.improved:
             self._save(self.output / BEST, scores)
-            settle(self.output, *WORTH)
+        self._learnt = self.state.progress.learnt or None
         self._write_state("running")
+        settle(self.output, judge)
         if self.config.train.checkpoint.keep_best > 1:
             self._keep_among_the_best(event)
 
@@ -439,7 +449,6 @@ class _Run:
             }
             keep = self.config.train.checkpoint.keep_last
             write_checkpoint(self.output, update, Checkpoint(captured.tensors, facts), keep)
-            settle(self.output, *WORTH)
             self._write_state("running")
         self._last_checkpoint = update
 
