@@ -29,6 +29,10 @@ class CheckpointError(NmtError):
     """A run or model directory is missing, incomplete or inconsistent."""
 
 
+class TrainingError(NmtError):
+    """A run diverged, or learnt nothing. The message is empty where another process of the run has said it."""
+
+
 class RunInterrupted(NmtError):
     """A run was asked to stop; it did, after a checkpoint. The message says how to go on; it is empty
     in all but the first of several processes.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import errno
 import glob
 import hashlib
@@ -11,7 +12,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -237,8 +238,27 @@ def whole_directory(directory: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+class Verdict(enum.Enum):
+    """What becomes of a folder and of the earlier one that was set aside for it."""
+
+    NEW = "the earlier one goes"
+    BOTH = "both stay until more is known"
+    EARLIER = "the new one goes, the earlier one comes back"
+
+
+Judge = Callable[[Path], Verdict]
+"""Judges a folder by its files alone, so that it can be done again by whoever comes after a kill."""
+
+
+def keep_new(directory: Path) -> Verdict:
+    """A folder that appears whole or not at all is worth more than the earlier one as soon as it is there."""
+    return Verdict.NEW if directory.exists() else Verdict.EARLIER
+
+
 def set_aside(directory: Path) -> None:
     """Move a folder that holds something out of the way, beside where it was, until `settle` is called.
+
+    Where an earlier one still waits there, it is the one that is kept: it was worth more, and this one goes.
 
     Raises:
         DataError: The process works in that folder.
@@ -247,34 +267,47 @@ def set_aside(directory: Path) -> None:
         return
     if Path.cwd().is_relative_to(directory.resolve()):
         raise DataError(f"{directory}: is the working folder and cannot be replaced; run the command from elsewhere")
-    directory.resolve().rename(beside(directory, "earlier"))
+    earlier = earlier_of(directory)
+    if earlier.exists():
+        shutil.rmtree(_doomed(directory))
+    else:
+        directory.resolve().rename(earlier)
 
 
-def settle(directory: Path, started: str = ".", *complete: str) -> bool:
-    """Decide between a folder and the earlier one that was set aside for it: only one of them stays.
+def settle(directory: Path, judge: Judge = keep_new) -> Verdict | None:
+    """Decide between a folder and the earlier one that was set aside for it.
 
     Safe to be cut off anywhere and called again.
 
     Args:
         directory: The folder.
-        started: What is in the new one from its beginning; without it the new one is somebody else's and stays.
-        complete: What is in the new one, any of it, once it is worth more than the earlier one; by default, anything.
+        judge: What the new one is worth.
 
     Returns:
-        Whether the earlier one was put back.
+        What was decided; None where none was set aside.
     """
-    earlier = beside(directory, "earlier")
+    earlier = earlier_of(directory)
     if not earlier.exists():
-        return False
-    if any((directory / name).exists() for name in complete or (".",)):
+        return None
+    verdict = judge(directory)
+    if verdict is Verdict.NEW:
         shutil.rmtree(earlier)
-        return False
-    if directory.exists():
-        if not (directory / started).exists() and any(not path.name.startswith(".") for path in directory.iterdir()):
-            return False
-        shutil.rmtree(directory.resolve())
-    earlier.rename(directory.resolve())
-    return True
+    elif verdict is Verdict.EARLIER:
+        new = _doomed(directory) if directory.exists() else None
+        earlier.rename(directory.resolve())
+        if new:
+            shutil.rmtree(new)
+    return verdict
+
+
+def earlier_of(directory: Path) -> Path:
+    """Where `set_aside` puts an earlier folder: hidden, so that nobody takes it for one that counts."""
+    return beside(directory, "earlier")
+
+
+def _doomed(directory: Path) -> Path:
+    """Give a folder a temporary name before it is deleted, lest a kill in between leave half of it under its own."""
+    return directory.resolve().rename(beside(directory, f"partial-{os.getpid()}-deleted"))
 
 
 def tidy(directory: Path) -> None:
@@ -292,7 +325,7 @@ def tidy(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(directory: Path, started: str = ".", *complete: str) -> Iterator[bool]:
+def locked(directory: Path, judge: Judge = keep_new) -> Iterator[Verdict | None]:
     """Keep other commands from writing into `directory`; a process that died keeps nobody out.
 
     What a killed command left beside it is tidied up first: unfinished folders go, and an earlier one that was set
@@ -300,11 +333,10 @@ def locked(directory: Path, started: str = ".", *complete: str) -> Iterator[bool
 
     Args:
         directory: The folder, which need not exist.
-        started: As for `settle`.
-        complete: As for `settle`.
+        judge: As for `settle`.
 
     Yields:
-        Whether an earlier folder was put back.
+        What `settle` decided.
 
     Raises:
         DataError: Another command holds it.
@@ -324,7 +356,7 @@ def locked(directory: Path, started: str = ".", *complete: str) -> Iterator[bool
             path.write_text(str(os.getpid()), encoding="ascii")
         for left in path.parent.glob(f"{glob.escape(beside(directory, 'partial').name)}-[0-9]*"):
             shutil.rmtree(left)
-        yield settle(directory, started, *complete)
+        yield settle(directory, judge)
     finally:
         with contextlib.suppress(OSError):
             path.unlink()  # while it is still ours

@@ -307,7 +307,7 @@ def test_without_validation_the_last_model_is_kept(here: Project, tmp_path: Path
 
 def test_fixed_context_has_no_attention_to_draw(here: Project, tmp_path: Path, cli: Cli) -> None:
     run = tmp_path / "run"
-    few = ["--set", "train.max_updates=2", "--set", "model.attention.score=none"]
+    few = ["--set", "train.max_updates=10", "--set", "model.attention.score=none"]
     assert cli("train", "--config", here.config, "--output", run, *few).code == 0
     assert cli("translate", "a b", "--model", run).code == 0
     assert_error(cli("translate", "a b", "--model", run, "--attention", tmp_path / "x.png"), "no attention")
@@ -344,7 +344,7 @@ def test_training_needs_neither_spacy_nor_sacrebleu(here: Project, tmp_path: Pat
         "from pathlib import Path\n"
         "from nmt.config import load_config\n"
         "from nmt.workflow.train import train_run\n"
-        f"config = load_config({str(here.config)!r}, ['train.max_updates=2'])\n"
+        f"config = load_config({str(here.config)!r}, ['train.max_updates=10'])\n"
         f"train_run(config, Path({str(here.data)!r}), Path({str(tmp_path / 'run')!r}))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -1,9 +1,15 @@
+import contextlib
+import itertools
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nmt.errors import DataError
 from nmt.files import (
+    Verdict,
     append_text,
     check_output,
     locked,
@@ -188,29 +194,104 @@ def test_text_is_appended(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("new", "kept", "restored"),
+    ("new", "verdict", "kept"),
     [
-        (None, ["started", "old"], True),
-        ([], ["started", "old"], True),
-        ([".started.partial-1"], ["started", "old"], True),
-        (["started"], ["started", "old"], True),
-        (["started", "complete"], ["started", "complete"], False),
-        (["thesis.tex"], ["thesis.tex"], False),
+        (None, Verdict.EARLIER, ["old"]),
+        ([], Verdict.EARLIER, ["old"]),
+        (["begun"], Verdict.EARLIER, ["old"]),
+        (["begun", "open"], Verdict.BOTH, ["begun", "open"]),
+        (["begun", "worth"], Verdict.NEW, ["begun", "worth"]),
     ],
 )
 def test_an_earlier_folder_is_settled_however_the_command_ended(
-    tmp_path: Path, new: list[str] | None, kept: list[str], restored: bool
+    tmp_path: Path, new: list[str] | None, verdict: Verdict, kept: list[str]
 ) -> None:
-    target = folder(tmp_path / "out", "started", "old")
+    target = folder(tmp_path / "out", "old")
     set_aside(target)
     assert not target.exists()
     if new is not None:
         folder(target, *new)
-    with locked(target, "started", "complete") as back:
-        assert back is restored
-    assert names(target) == sorted(kept)
-    assert names(tmp_path) == ["out"] if new != ["thesis.tex"] else [".out.earlier", "out"]
-    assert not settle(target, "started", "complete")
+    with locked(target, judge_by_names) as decided:
+        assert decided is verdict
+    assert names(target) == kept
+    assert names(tmp_path) == [".out.earlier"] * (verdict is Verdict.BOTH) + ["out"]
+    assert settle(target, judge_by_names) is (Verdict.BOTH if verdict is Verdict.BOTH else None)
+
+
+def judge_by_names(directory: Path) -> Verdict:
+    if (directory / "worth").exists():
+        return Verdict.NEW
+    return Verdict.BOTH if (directory / "open").exists() else Verdict.EARLIER
+
+
+def test_a_folder_that_is_whole_once_it_is_there_needs_no_judge(tmp_path: Path) -> None:
+    target = folder(tmp_path / "out", "old")
+    for verdict, files in ((Verdict.EARLIER, None), (Verdict.NEW, "new")):
+        set_aside(target)
+        if files:
+            folder(target, files)
+        assert settle(target) is verdict
+        assert names(target) == [files or "old"]
+    assert names(tmp_path) == ["out"]
+
+
+def test_of_three_folders_the_one_that_was_worth_something_is_kept(tmp_path: Path) -> None:
+    target = folder(tmp_path / "out", "old")
+    set_aside(target)
+    folder(target, "begun", "open")
+    set_aside(target)
+    folder(target, "begun")
+    assert settle(target, judge_by_names) is Verdict.EARLIER
+    assert (names(target), names(tmp_path)) == (["old"], ["out"])
+
+
+@pytest.mark.parametrize("new", [["begun", "open", "x"], ["begun", "worth", "x"], ["begun", "x", "y"]])
+@pytest.mark.parametrize("moment", range(8))
+def test_settling_can_be_cut_off_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new: list[str], moment: int
+) -> None:
+    """At each rename and each file that is deleted, as by a kill; whoever comes next decides the same."""
+    target = folder(tmp_path / "out", "old", "older")
+    set_aside(target)
+    folder(target, *new)
+    verdict = judge_by_names(target)
+    with monkeypatch.context() as patched:
+        cut_off(patched, moment)
+        with contextlib.suppress(KeyboardInterrupt):
+            settle(target, judge_by_names)
+    with locked(target, judge_by_names):
+        pass
+    assert names(target) == (["old", "older"] if verdict is Verdict.EARLIER else sorted(new))
+    assert names(tmp_path) == [".out.earlier"] * (verdict is Verdict.BOTH) + ["out"]
+
+
+@pytest.mark.parametrize("moment", range(8))
+def test_setting_aside_can_be_cut_off_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int) -> None:
+    target = folder(tmp_path / "out", "old")
+    set_aside(target)
+    folder(target, "begun", "open", "x")
+    with monkeypatch.context() as patched:
+        cut_off(patched, moment)
+        with contextlib.suppress(KeyboardInterrupt):
+            set_aside(target)
+    whole = target.exists()
+    with locked(target, judge_by_names):
+        pass
+    assert names(target) == (["begun", "open", "x"] if whole else ["old"])
+    assert names(tmp_path) == [".out.earlier"] * whole + ["out"]
+
+
+def cut_off(patched: pytest.MonkeyPatch, moment: int) -> None:
+    """Let the n-th call of what changes folders raise before it does anything, and all that follow."""
+    calls = itertools.count()
+    for name in ("rename", "unlink", "rmdir"):
+
+        def cut(*given: Any, original: Callable[..., None] = getattr(os, name), **named: Any) -> None:
+            if next(calls) >= moment:
+                raise KeyboardInterrupt
+            original(*given, **named)
+
+        patched.setattr(os, name, cut)
 
 
 def test_a_lock_leaves_nothing_and_takes_what_a_killed_command_left(tmp_path: Path) -> None:

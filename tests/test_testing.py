@@ -226,7 +226,7 @@ def test_the_readmes_score_trains_by_its_dotted_path(example: Path, cli: Cli, mo
         "text.tokenizer": "whitespace",
         "data.split": "{valid_size: 5, test_size: 5}",
         "model.attention": "{score: distance.Distance, options: {temperature: 2.0}}",
-        "train.max_updates": 2,
+        "train.max_updates": 10,
         "train.validation.metric": "loss",
         "train.device": "cpu",
     }
@@ -236,7 +236,7 @@ def test_the_readmes_score_trains_by_its_dotted_path(example: Path, cli: Cli, mo
     assert cli("preprocess", "--config", "mine.yaml", "--output", prepared, *changes).code == 0
     found = cli("train", "--config", "mine.yaml", "--data", prepared, "--output", run, *changes)
     assert found.code == 0, found.err
-    assert "2 updates" in found.err
+    assert "10 updates" in found.err
     translated = cli("translate", "a b", "--model", run)
     assert translated.code == 0
     assert translated.out.count("\n") == 1

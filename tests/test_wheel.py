@@ -18,7 +18,7 @@ SMALL = [
     "model.embedding_size=8",
     "model.encoder.hidden_size=8",
     "model.decoder.hidden_size=8",
-    "train.max_updates=5",
+    "train.max_updates=20",
     "train.device=cpu",
 ]
 

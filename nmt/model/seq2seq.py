@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -60,6 +62,11 @@ class Seq2Seq(nn.Module):
         readouts = output.readouts.flatten(0, 1).index_select(0, batch.positions)
         penalty = self.decoder.cell.attention.penalty(output.alignments).flatten().index_select(0, batch.positions)
         return readouts, batch.tgt_out.flatten().index_select(0, batch.positions), penalty.sum()
+
+    @property
+    def guessing_loss(self) -> float:
+        """Cross-entropy of guessing evenly among all target words, in nats a token: what knowing nothing costs."""
+        return math.log(self.decoder.output.out_features)
 
     @property
     def device(self) -> torch.device:

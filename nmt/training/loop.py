@@ -16,11 +16,12 @@ from torch import Tensor, nn
 from nmt.batching import Batch, epoch_generator, iterate_batches, make_batch, plan_batches
 from nmt.config import Config, TrainSection
 from nmt.dataset import EncodedPairs
-from nmt.errors import NmtError
+from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.noise import Noise, no_noise
 from nmt.training.device import autocast
 from nmt.training.distributed import ALONE, Workers
+from nmt.training.ranking import is_at_floor, rank
 from nmt.training.schedules import LearningRate, draw_choices
 from nmt.training.state import Progress, TrainState, make_optimizer
 
@@ -202,7 +203,7 @@ def train(
         `Started` first, `Stopped` last; all there is to tell of an update, then `Updated`.
 
     Raises:
-        NmtError: Too many updates in a row had to be left out.
+        TrainingError: Too many updates in a row had to be left out.
     """
     options = config.train
     every = options.validation.every or state.updates_per_epoch
@@ -227,7 +228,8 @@ def train(
         if validating and validate is not None:
             scores = validate()
             state.model.train()
-            improved = _improve(progress, scores[options.validation.metric], options.validation.metric)
+            progress.learnt = progress.learnt or scores["loss"] < state.model.guessing_loss
+            improved = _improve(progress, scores, options.validation.metric)
             state.rate.validated(improved)
             yield Validated(progress.update, progress.epoch, scores, improved)
         yield Updated(progress.update, progress.epoch)
@@ -278,14 +280,19 @@ def _reason_to_stop(state: TrainState, options: TrainSection) -> str | None:
     return None
 
 
-def _improve(progress: Progress, value: float, metric: str) -> bool:
-    """Compare with the best so far; for the loss less is better, for all else more, and NaN is never better."""
-    sign = -1 if metric == "loss" else 1
-    better = sign * value > (-math.inf if progress.best is None else sign * progress.best)
+def _improve(progress: Progress, scores: Scores, metric: str) -> bool:
+    """Compare with the best so far, see `rank`; a model whose scores are not finite is never better.
+
+    Patience is not lost while the best score stands at the metric's floor, where it says nothing of what is learnt.
+    """
+    better = all(map(math.isfinite, scores.values())) and (
+        progress.best is None
+        or rank(metric, scores[metric], scores["loss"]) > rank(metric, progress.best, progress.best_loss)
+    )
     if better:
-        progress.best, progress.best_update, progress.waited = value, progress.update, 0
-    else:
-        progress.waited += 1
+        progress.best, progress.best_loss, progress.best_update = scores[metric], scores["loss"], progress.update
+    waiting = not better and (progress.best is None or not is_at_floor(metric, progress.best))
+    progress.waited = progress.waited + 1 if waiting else 0
     return better
 
 
@@ -295,7 +302,7 @@ def _report(
     """Read what the device has summed up since the last report, and begin anew.
 
     Raises:
-        NmtError: Too many updates in a row were left out.
+        TrainingError: Too many updates in a row were left out.
     """
     begin = time.perf_counter()
     meter, progress = state.meter, state.progress
@@ -315,7 +322,7 @@ def _report(
             chosen = sorted(np.concatenate(group).tolist())
             yield Skipped(update, epoch + 1, chosen)
             if progress.skipped_in_row > options.max_skipped:
-                raise NmtError(_diverged(update, progress.skipped_in_row, chosen))
+                raise TrainingError(_diverged(update, progress.skipped_in_row, chosen))
     mean_loss, mean_norm = (loss / tokens, norm / updates) if updates else (math.nan, math.nan)
     yield Reported(progress.update, progress.epoch, mean_loss, mean_norm, learning_rate, tokens / seconds)
 

@@ -27,8 +27,10 @@ class Progress:
         epoch: Epoch under way, from 1.
         position: Updates made in this epoch.
         best: Best value of the chosen metric so far; None before the first validation.
+        best_loss: Validation loss of the model that has it; None where it is not known.
         best_update: Update at which it was reached.
-        waited: Validations since then.
+        waited: Validations since then, those not counted at which the best score still stood at its floor.
+        learnt: Whether any validation had a loss below that of guessing.
         skipped_in_row: Updates left out one after another, as of the last report.
         seconds: Time spent on updates, validation not counted.
         tokens: Target tokens trained on, without padding.
@@ -38,8 +40,10 @@ class Progress:
     epoch: int = 1
     position: int = 0
     best: float | None = None
+    best_loss: float | None = None
     best_update: int = 0
     waited: int = 0
+    learnt: bool = False
     skipped_in_row: int = 0
     seconds: float = 0.0
     tokens: int = 0
@@ -167,7 +171,8 @@ def restore(state: TrainState, checkpoint: Checkpoint) -> bool:
             optimizer.setdefault(int(index), {})[name] = tensor.clone()
     groups = state.optimizer.state_dict()["param_groups"]
     state.optimizer.load_state_dict({"state": optimizer, "param_groups": groups})
-    state.progress = Progress(**facts["progress"])
+    # Checkpoints from before it was kept do not say whether the run has learnt anything: its best model has to do.
+    state.progress = Progress(**{"learnt": facts["progress"]["best"] is not None, **facts["progress"]})
     state.rate.reduction, state.rate.waited = facts["rate"]["reduction"], facts["rate"]["waited"]
     version, numbers, gauss = facts["python_random"]
     random.setstate((version, tuple(numbers), gauss))

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from nmt.dataset import MARKER as DATA_MARKER
-from nmt.errors import CheckpointError, DataError
-from nmt.files import check_file, is_locked, read_json, write_json
+from nmt.errors import CheckpointError, DataError, shorten
+from nmt.files import Verdict, check_file, is_locked, read_json, write_json
 from nmt.model.storage import MARKER as MODEL_MARKER
 from nmt.model.storage import SavedModel
+from nmt.training.checkpoint import has_checkpoint
 
 MARKER = "run.json"
 BEST = "best"
@@ -68,7 +69,7 @@ def find_model(path: Path | None) -> Path:
     if check_file(path / BEST / MODEL_MARKER, path).is_file():
         return path / BEST
     if (path / MARKER).is_file():
-        raise CheckpointError(f"{path}: this run has no model yet (state: {read_state(path)})")
+        raise CheckpointError(f"{path}: this run has no model yet (state: {shorten(str(read_state(path)))})")
     return path
 
 
@@ -81,6 +82,19 @@ def read_state(run: Path) -> str | None:
 def read_launch(run: Path) -> Any:
     """The name of the launch of several processes that a run belongs to; None where there is none."""
     return _read_fact(run, "launch")
+
+
+def judge(run: Path) -> Verdict:
+    """What a run is worth beside the earlier one that it is to replace.
+
+    One that has learnt something takes its place. One that can be resumed, or that is no run of ours, leaves both
+    where they are. One that has saved nothing, or has come to its end without having learnt anything, goes.
+    """
+    learnt = _read_fact(run, "learnt")
+    if learnt:
+        return Verdict.NEW
+    theirs = not (run / MARKER).exists() and any(run.glob("[!.]*"))
+    return Verdict.BOTH if theirs or (learnt is None and has_checkpoint(run)) else Verdict.EARLIER
 
 
 def _read_fact(run: Path, name: str) -> Any:

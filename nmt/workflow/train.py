@@ -19,12 +19,14 @@ from tqdm import tqdm
 
 from nmt.config import Config, dump_config
 from nmt.dataset import TEXT, DataDirectory, open_data
-from nmt.errors import CheckpointError, ConfigError, DataError, RunInterrupted, shorten
+from nmt.errors import CheckpointError, ConfigError, DataError, RunInterrupted, TrainingError, shorten
 from nmt.evaluation.evaluate import Validator
 from nmt.files import (
+    Verdict,
     append_text,
     check_file,
     check_output,
+    earlier_of,
     locked,
     naming,
     read_json,
@@ -50,18 +52,17 @@ from nmt.training.checkpoint import (
 from nmt.training.device import describe_environment, resolve_device
 from nmt.training.distributed import Workers, join_workers, launch, restarted
 from nmt.training.loop import Reported, Skipped, Started, Stopped, Updated, Validated, start, train
+from nmt.training.ranking import rank
 from nmt.training.state import Progress, TrainState, capture, restore
 from nmt.visualize.curves import draw_learning_curve
 from nmt.workflow.requests import STOP, Requests, listening
 from nmt.workflow.resume import command_to_resume, describe_changes
 from nmt.workflow.run_text import check_text, check_written, take_text
-from nmt.workflow.runs import BEST, MARKER, MODELS, path_from, read_launch, read_state, write_state
+from nmt.workflow.runs import BEST, MARKER, MODELS, judge, path_from, read_launch, read_state, write_state
 from nmt.workflow.setup import make_model, make_validator, prepare, with_text_of
 
 Say = Callable[[str], None]
 
-# An earlier run is kept until the new one, which begins with its marker, has a model or a checkpoint.
-WORTH = (MARKER, f"{BEST}/{MODEL_MARKER}", CHECKPOINTS)
 METRICS = "metrics.jsonl"
 
 
@@ -84,7 +85,8 @@ def train_run(
         config: The whole config; its text settings must be those of the data.
         data_directory: What `nmt preprocess` wrote.
         output: Run directory to write.
-        overwrite: Replace an earlier run, which comes back if the new one ends before it has saved anything.
+        overwrite: Replace an earlier run. It is kept until the new one has learnt something, and comes back if the
+            new one ends without that.
         resume: Go on from the newest good checkpoint in `output`, as if the run had never stopped.
         say: Receives lines for the user.
 
@@ -93,6 +95,7 @@ def train_run(
 
     Raises:
         RunInterrupted: The run was asked to stop and can be resumed.
+        TrainingError: The run diverged, or learnt nothing.
         NmtError: The data, the config, the device or the output folder cannot be used.
     """
     if overwrite and resume:
@@ -102,15 +105,26 @@ def train_run(
             say = _say_nothing
 
         def decide() -> bool:
-            if held.enter_context(locked(output, *WORTH)):
-                say(f"{output}: the earlier run is back; the one in its place was cut off before it had saved anything")
+            _say_verdict(held.enter_context(locked(output, judge)), output, say)
             return _check_run(output, data_directory, overwrite, resume, say)
 
         if workers.is_first:
             held.enter_context(reading(data_directory, output))
         resuming = workers.ask_first(decide)
         run = _prepare_run(config, data_directory, output, resuming, workers, say)
-        return run.resume() if resuming else run.begin()
+        try:
+            return run.resume() if resuming else run.begin()
+        finally:
+            if workers.is_first:
+                _say_verdict(settle(output, judge), output, say)
+
+
+def _say_verdict(verdict: Verdict | None, output: Path, say: Say) -> None:
+    """Say what became of an earlier run that is not gone."""
+    if verdict is Verdict.EARLIER:
+        say(f"{output}: the earlier run is back, as the one in its place has learnt nothing")
+    if verdict is Verdict.BOTH:
+        say(f"{output}: the earlier run stays as {earlier_of(output).name} until this one has learnt something")
 
 
 def _say_nothing(line: str) -> None:
@@ -177,21 +191,17 @@ class _Run:
         self._writes = self.state.workers.is_first
         self._begin = time.time()
         self._last_checkpoint = -1
+        self._learnt: bool | None = None  # whether a model that is saved has learnt something; None while that is open
 
     def begin(self) -> Progress:
         """A new run, in place of what is there."""
         if self._writes:
             set_aside(self.output)
-        try:
-            if self._writes:
-                self.output.resolve().mkdir(parents=True, exist_ok=True)
-                self._describe()
-                take_text(self.config, self.data, self.output)
-                append_text(self.output / METRICS, "")  # the learning curve reads it even if nothing is reported
-            return self._go()
-        finally:
-            if self._writes and settle(self.output, *WORTH):
-                self.say(f"{self.output}: the earlier run is back, as this one has saved nothing")
+            self.output.resolve().mkdir(parents=True, exist_ok=True)
+            self._describe()
+            take_text(self.config, self.data, self.output)
+            append_text(self.output / METRICS, "")  # the learning curve reads it even if nothing is reported
+        return self._go()
 
     def resume(self) -> Progress:
         """The rest of the run that is there."""
@@ -219,6 +229,7 @@ class _Run:
             )
         self._begin -= checkpoint.facts["run_seconds"]
         self._last_checkpoint = update
+        self._learnt = self.state.progress.learnt or None
         if self._writes:
             tidy_checkpoints(self.output, update)
             self._tidy_models(update)
@@ -260,6 +271,7 @@ class _Run:
             "metric": self.config.train.validation.metric,
             "best": progress.best,
             "best_update": progress.best_update,
+            "learnt": self._learnt,
             "training_seconds": round(progress.seconds, 2),
             "total_seconds": round(time.time() - self._begin, 2),
             "tokens_per_second": round(progress.tokens / progress.seconds, 1) if progress.seconds else None,
@@ -275,9 +287,14 @@ class _Run:
         try:
             finished = self._follow()
         except BaseException as error:
+            failed = isinstance(error, TrainingError)
+            if failed:
+                self._learnt = self.state.progress.learnt
             if self._writes:
                 with contextlib.suppress(OSError):
                     self._write_state("broken", reason=str(error) or type(error).__name__)
+            elif failed:
+                raise TrainingError from None  # the first process says it
             raise
         if self._writes:
             self._write_state("finished" if finished else "stopped")
@@ -350,11 +367,38 @@ class _Run:
                                 f"stopped at update {event.update:,}: {event.reason}"
                                 f"{more * (event.update == bar.initial)}"
                             )
+        if not self.state.left_out:  # lest the checkpoints from before the trouble are rotated away
             self._checkpoint()
+        self._check_outcome()
         if validator is None and self._writes:
             self._save(self.output / BEST, {})
             self._draw()
+        self._learnt = True
         return True
+
+    def _check_outcome(self) -> None:
+        """See whether a run that has come to its end has come to anything.
+
+        Without validation it is enough that the last update was made: its loss was finite.
+
+        Raises:
+            TrainingError: It has not.
+        """
+        progress, model = self.state.progress, self.state.model
+        advice = "lower train.optimizer.learning_rate"
+        if progress.skipped_in_row:
+            updates = f"{progress.skipped_in_row:,} update{'s' * (progress.skipped_in_row > 1)}"
+            what = f"ended with {updates} left out, whose loss or gradient was not finite"
+            advice += " or set train.optimizer.clip_norm"
+        elif self.validator and not progress.learnt:
+            what = (
+                f"learnt nothing: no validation had a loss below {model.guessing_loss:.2f}, that of guessing evenly "
+                f"among {model.decoder.output.out_features:,} target words"
+            )
+            advice += " or make more updates"
+        else:
+            return
+        raise TrainingError(f"{self.output}: {what}; {advice}")
 
     def _show(self, event: Validated) -> None:
         values = ", ".join(
@@ -371,19 +415,25 @@ class _Run:
         scores = dict(event.scores)
         if event.improved:
             self._save(self.output / BEST, scores)
-            settle(self.output, *WORTH)
+        self._learnt = self.state.progress.learnt or None
         self._write_state("running")
+        settle(self.output, judge)
+        if self.config.train.checkpoint.keep_best > 1:
+            self._keep_among_the_best(event)
+
+    def _keep_among_the_best(self, event: Validated) -> None:
+        """Save the model if it is one of the best in `RUN/models`, and delete those that are no longer."""
+        scores, metric = dict(event.scores), self.config.train.validation.metric
         kept = self.config.train.checkpoint.keep_best
-        if kept == 1:
-            return
-        metric = self.config.train.validation.metric
         place = self.output / MODELS / f"update-{event.update:09d}"
-        ranked = {path: _value_of(path, metric) for path in place.parent.glob("update-*") if path.name < place.name}
-        ranked[place] = scores[metric] * (-1 if metric == "loss" else 1)
-        best = sorted(ranked, key=lambda path: ranked[path], reverse=True)[:kept]
+        ranks = {path: _rank_of(path, metric) for path in place.parent.glob("update-*") if path.name < place.name}
+        if all(map(math.isfinite, scores.values())):
+            ranks[place] = rank(metric, scores[metric], scores["loss"])
+        # Of equals the earlier ones stay, as the best model does.
+        best = sorted(sorted(ranks), key=lambda path: ranks[path], reverse=True)[:kept]
         if place in best:
             self._save(place, scores)
-        for path in set(ranked) - set(best):
+        for path in set(ranks) - set(best):
             shutil.rmtree(path, ignore_errors=True)
 
     def _save(self, directory: Path, scores: dict[str, float]) -> None:
@@ -416,7 +466,6 @@ class _Run:
             }
             keep = self.config.train.checkpoint.keep_last
             write_checkpoint(self.output, update, Checkpoint(captured.tensors, facts), keep)
-            settle(self.output, *WORTH)
             self._write_state("running")
         self._last_checkpoint = update
 
@@ -437,12 +486,12 @@ class _Run:
         append_text(self.output / METRICS, json.dumps(line) + "\n")
 
 
-def _value_of(model: Path, metric: str) -> float:
-    """How good a saved model is, more being better; a damaged one is the worst."""
+def _rank_of(model: Path, metric: str) -> tuple[float, float]:
+    """The rank of a saved model; a damaged one is the worst."""
     value = _saved_number(model, "scores", metric)
     if value is None:
-        return -math.inf
-    return -value if metric == "loss" else value
+        return -math.inf, -math.inf
+    return rank(metric, value, _saved_number(model, "scores", "loss"))
 
 
 def _saved_number(model: Path, *keys: str) -> float | None:

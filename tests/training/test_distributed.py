@@ -272,6 +272,17 @@ def test_another_number_of_processes_says_so_and_works(
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("skipped", [3, 50])
+def test_two_processes_that_learnt_nothing_say_so_once(random_project: Project, tmp_path: Path, skipped: int) -> None:
+    settings = ["train.optimizer.learning_rate=1.0e+38", f"train.max_skipped={skipped}"]
+    done = run_two(train_arguments(random_project, tmp_path / "run", *settings))
+    assert done.returncode == 1
+    assert done.stderr.count("nmt: error: ") == 1
+    assert ("ended with 29 updates left out" in done.stderr) == (skipped == 50)
+    assert json.loads((tmp_path / "run/run.json").read_text())["state"] == "broken"
+
+
+@pytest.mark.soak
 def test_what_is_refused_is_said_without_a_traceback_of_ours(random_project: Project) -> None:
     done = run_two(train_arguments(random_project, random_project.run))
     assert done.returncode == 1

@@ -192,15 +192,16 @@ def test_the_optimiser_gets_its_settings(name: str, kind: type[torch.optim.Optim
 class Script:
     """Scores that were written down before, one validation after another."""
 
-    def __init__(self, metric: str, values: Iterable[float]) -> None:
+    def __init__(self, metric: str, values: Iterable[float], losses: Iterable[float] = ()) -> None:
         self.metric = metric
         self.values: Iterator[float] = iter(values)
+        self.losses: Iterator[float] = itertools.chain(losses, itertools.repeat(7.0))
         self.model: Seq2Seq | None = None
 
     def __call__(self) -> Scores:
         if self.model is not None:
             self.model.eval()  # as a translator that forgets to go back would
-        return {"loss": 7.0, "bleu": 7.0, self.metric: next(self.values)}
+        return {"loss": next(self.losses), "bleu": 7.0, self.metric: next(self.values)}
 
 
 def run(config: Config, pairs: EncodedPairs, validate: Script | None = None) -> tuple[list[Event], Progress]:
@@ -317,6 +318,53 @@ def test_a_run_stops_when_nothing_gets_better(metric: str, values: list[float]) 
     )
     _, longer_state = run(longer, random_pairs(5), Script(metric, [*values, *[worse] * 50]))
     assert longer_state.update == state.update + 3
+
+
+def validated(
+    metric: str, values: list[float], losses: list[float], patience: int | None = None
+) -> tuple[list[bool], Progress]:
+    """Which of some validations, one an update, were the best so far, and where the run ended."""
+    options = ValidationSection(every=1, metric=metric, patience=patience)
+    config = make_config(epochs=len(values), validation=options, batch=BatchSection(size=99))
+    events, progress = run(config, random_pairs(5), Script(metric, values, losses))
+    return [event.improved for event in events if isinstance(event, Validated)], progress
+
+
+@pytest.mark.parametrize(
+    ("values", "losses", "improved", "best"),
+    [
+        ([0, 0, 0, 0], [5, 4, 4.5, 3], [True, True, False, True], (0, 3, 4)),
+        ([0.004, 0.0, 0.001, 0.006], [5, 4, 6, 9], [True, True, False, True], (0.006, 9, 4)),  # all show as 0.00
+        ([2, 3, 3, 3, 2], [5, 4, 4, 3, 1], [True, True, False, True, False], (3, 3, 4)),
+    ],
+)
+def test_equal_scores_are_decided_by_the_loss(
+    values: list[float], losses: list[float], improved: list[bool], best: tuple[float, float, int]
+) -> None:
+    found, progress = validated("bleu", values, losses)
+    assert found == improved
+    assert (progress.best, progress.best_loss, progress.best_update) == best
+
+
+@pytest.mark.parametrize(("value", "loss"), [(9.0, math.nan), (9.0, math.inf), (math.nan, 1.0)])
+def test_a_model_whose_scores_are_not_finite_is_never_the_best(value: float, loss: float) -> None:
+    found, progress = validated("bleu", [value, 1.0, value], [loss, 5.0, loss])
+    assert found == [False, True, False]
+    assert (progress.best, progress.best_update, progress.waited) == (1.0, 2, 1)
+
+
+@pytest.mark.parametrize("metric", ["bleu", "chrf"])
+def test_patience_does_not_count_while_the_metric_stands_at_its_floor(metric: str) -> None:
+    values, losses = [0.0, 0.004, 0.0, 0.0, 0.0, 0.01, 0.0, 0.0, 3.0], [4.0, 5.0, 5.0, 5.0, 5.0, 9.0, 8.0, 7.0, 1.0]
+    found, progress = validated(metric, values, losses, patience=2)
+    assert found == [True, False, False, False, False, True, False, False]
+    assert (progress.update, progress.best_update) == (8, 6)  # once it has left its floor, two more are let pass
+
+
+def test_a_loss_has_no_floor() -> None:
+    found, progress = validated("loss", [0.004, 0.005, 0.006, 0.001], [0.004, 0.005, 0.006, 0.001], patience=2)
+    assert found == [True, False, False]
+    assert (progress.best_update, progress.waited) == (1, 2)
 
 
 def test_validation_leaves_the_model_in_training_mode() -> None:

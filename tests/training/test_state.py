@@ -6,11 +6,11 @@ import pytest
 import torch
 from conftest import assert_same_tensors
 
-from nmt.config import Config, ModelSection, OptimizerSection, ScheduleSection, TrainSection
+from nmt.config import Config, ModelSection, OptimizerSection, ScheduleSection, TrainSection, ValidationSection
 from nmt.dataset import EncodedPairs, Sequences
 from nmt.model.seq2seq import build_model
 from nmt.training.checkpoint import Checkpoint
-from nmt.training.loop import Event, Reported, Skipped, Updated, start, train
+from nmt.training.loop import Event, Reported, Skipped, Updated, Validated, start, train
 from nmt.training.state import TrainState, capture, restore
 
 PAIRS = EncodedPairs(*(Sequences.pack([[4 + (i + j) % 5 for j in range(1 + i % 4)] for i in range(20)]),) * 2)
@@ -37,7 +37,7 @@ def take(state: TrainState) -> Checkpoint:
 def until(state: TrainState, config: Config, update: int) -> list[Event]:
     """Train until an update is over."""
     events: list[Event] = []
-    for event in train(state, PAIRS, config, lambda: {"bleu": state.progress.update % 3}):
+    for event in train(state, PAIRS, config, lambda: {"bleu": state.progress.update % 3, "loss": 7.0}):
         events.append(event)
         if isinstance(event, Updated) and event.update == update:
             break
@@ -94,6 +94,20 @@ def test_a_checkpoint_between_a_skipped_update_and_its_report() -> None:
     assert restore(other, taken)
     assert told(until(other, config, 12)) == expected
     assert_same_tensors(dict(take(other).tensors), dict(take(state).tensors))
+
+
+def test_a_checkpoint_from_before_equal_scores_were_decided_by_the_loss_goes_on() -> None:
+    config = make_config(validation=ValidationSection(every=4))
+    state = make_state(config)
+    until(state, config, 4)
+    taken = take(state)
+    assert taken.facts["progress"].pop("best_loss") == 7.0
+    other = make_state(config, seed=5)
+    assert restore(other, taken)
+    assert (other.progress.best, other.progress.best_loss, other.progress.best_update) == (1, None, 4)
+    events = train(other, PAIRS, config, lambda: {"bleu": 1.0, "loss": 7.0})
+    validated = next(event for event in events if isinstance(event, Validated))
+    assert (validated.update, validated.improved) == (8, True)  # an unknown loss is worse than any
 
 
 def test_another_number_of_processes_is_told() -> None:

@@ -49,6 +49,11 @@ def stop(project: Project, run: Path, update: int, monkeypatch: pytest.MonkeyPat
         assert call(*train_arguments(project, run, *more)) == 75
 
 
+def frozen(project: Project) -> list[str]:
+    """Settings of a run that begins with what another has learnt, and whose weights never move."""
+    return [f"train.init_from={project.run}", "train.optimizer={name: sgd, learning_rate: 1.0e-30}"]
+
+
 def damage(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
@@ -73,10 +78,7 @@ def test_a_run_of_many_stops(random_project: Project, tmp_path: Path, monkeypatc
 
 def test_patience_is_kept(random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that stops by patience stops at the same update when it was resumed in between (joeynmt#125)."""
-    settings = [
-        "train.optimizer={name: sgd, learning_rate: 1.0e-12}",
-        "train.validation={every: 3, metric: bleu, patience: 4}",
-    ]
+    settings = [*frozen(random_project), "train.validation={every: 3, metric: loss, patience: 4}"]
     whole, run = tmp_path / "whole", tmp_path / "run"
     assert call(*train_arguments(random_project, whole, *settings)) == 0
     ended = read_json(whole / "run.json")["updates"]
@@ -95,8 +97,8 @@ def test_the_learning_rate_goes_on(
 ) -> None:
     """Continued training begins with a fresh schedule of the learning rate (sockeye#890)."""
     settings = [
-        "train.optimizer={name: sgd, learning_rate: 1.0e-12}",
-        "train.validation={every: 3, metric: bleu}",
+        *frozen(random_project),
+        "train.validation={every: 3, metric: loss}",
         "train.log_every=1",
         f"train.schedule={schedule}",
     ]
@@ -127,7 +129,7 @@ def test_checkpoints_are_made_while_validation_does_not_improve(
 ) -> None:
     """No checkpoint is saved until validation improves (joeynmt#128)."""
     run = tmp_path / "run"
-    settings = ["train.optimizer={name: sgd, learning_rate: 1.0e-12}", "train.checkpoint.keep_last=99"]
+    settings = [*frozen(random_project), "train.checkpoint.keep_last=99"]
     assert cli(*train_arguments(random_project, run, *settings, "train.validation.metric=bleu")).code == 0
     assert read_json(run / "run.json")["best_update"] == 7
     assert len(list((run / "checkpoints").glob("*.sha256"))) == 5

@@ -1,15 +1,18 @@
 """Runs that are stopped, fail or go wrong: what they say and what they leave."""
 
 import contextlib
+import hashlib
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -24,11 +27,14 @@ from conftest import (
     signal_at,
     train_arguments,
 )
-from safetensors.torch import load_file
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from test_faults import errors, file_size_limit
 
 from nmt.config import CheckpointSection
+from nmt.training import loop
 from nmt.workflow.requests import CHECKPOINT, NOTHING, STOP, Requests
+from nmt.workflow.runs import find_model
 
 COMMAND = [sys.executable, "-m", "nmt"]
 LONG = ["train.epochs=100000", "train.validation.every=1000000", "train.checkpoint.every=null"]
@@ -256,6 +262,150 @@ def test_updates_that_are_not_finite(random_project: Project, tmp_path: Path, cl
     assert all(tensor.isfinite().all() for name, tensor in read_tensors(run).items() if name.startswith("model."))
 
 
+def sgd(rate: str) -> str:
+    return f"train.optimizer={{name: sgd, learning_rate: {rate}, clip_norm: null}}"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ([sgd("1.0e+38"), "train.max_skipped=50"], "left out"),
+        (["train.optimizer.learning_rate=1.0e+38", "train.max_skipped=50", "train.validation.metric=bleu"], "left out"),
+        (["train.optimizer.learning_rate=1.0e+308", "train.max_skipped=50", "train.log_every=50"], "left out"),
+        ([sgd("30.0")], "learnt nothing"),  # all is finite, and worse than guessing
+        (["train.optimizer.learning_rate=1.0e-12", "model.initialization.scale=2"], "learnt nothing"),
+    ],
+    ids=["sgd", "adam", "infinite", "worse", "frozen"],
+)
+def test_a_run_that_came_to_nothing_is_broken(
+    random_project: Project, tmp_path: Path, cli: Cli, settings: list[str], words: str
+) -> None:
+    run = tmp_path / "run"
+    found = cli(*train_arguments(random_project, run, *settings))
+    assert found.code == 1
+    (line,) = errors(found.err)
+    assert line.startswith(f"nmt: error: {run}: ")
+    assert words in line
+    assert "lower train.optimizer.learning_rate" in line
+    facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    assert (facts["state"], facts["learnt"]) == ("broken", False)
+    assert f"nmt: error: {facts['reason']}" == line
+    valid = [entry for entry in read_metrics(run) if entry["kind"] == "valid"]
+    assert len(valid) == 5
+    assert not any(entry["improved"] for entry in valid if "loss" not in entry)
+
+
+def test_a_run_that_diverged_at_its_end_is_broken_and_keeps_what_it_had(
+    random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The best model stays, and so do the checkpoints from before the trouble, from which the run can go on."""
+    run = tmp_path / "run"
+    original = loop.train_step
+    poisoned: list[int] = []
+
+    def step(*arguments: Any) -> loop.Step:
+        if arguments[4] == 27:
+            model = arguments[0]
+            model.decoder.output.weight.register_hook(lambda gradient: gradient * math.nan)
+            poisoned.append(28)
+        return original(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(loop, "train_step", step)
+        found = cli(*train_arguments(random_project, run, "train.checkpoint.keep_last=1"))
+    assert poisoned == [28]
+    assert found.code == 1
+    (line,) = errors(found.err)
+    assert line.startswith(f"nmt: error: {run}: ended with 3 updates left out")
+    facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    assert (facts["state"], facts["learnt"], facts["best_update"]) == ("broken", True, 28)
+    assert checkpoints_of(run) == [24]
+    assert call("translate", "--model", run, "a b") == 0
+    assert call(*train_arguments(random_project, run, "--resume")) == 0
+    assert state_of(run) == "finished"
+
+
+def test_a_run_that_was_not_broken_is_taken_by_translate(
+    random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    good, bad = Path("runs/good"), Path("runs/bad")
+    assert call(*train_arguments(random_project, good)) == 0
+    assert call(*train_arguments(random_project, bad, sgd("30.0"))) == 1
+    assert (bad / "best/model.json").exists()
+    assert find_model(None) == good / "best"
+    assert [row.split()[:2] for row in cli("runs").out.splitlines()[1:]] == [["good", "finished"], ["bad", "broken"]]
+
+
+def test_whether_it_has_learnt_is_remembered(
+    random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Learnt before it was stopped, and worse than guessing at each validation since."""
+    run = tmp_path / "run"
+    with monkeypatch.context() as patched:
+        signal_at(patched, 17)
+        assert call(*train_arguments(random_project, run)) == 75
+    assert json.loads((run / "run.json").read_text(encoding="utf-8"))["learnt"] is True
+    found = cli(*train_arguments(random_project, run, "--resume", "train.optimizer.learning_rate=10"))
+    assert found.code == 0, found.err
+    valid = [entry for entry in read_metrics(run) if entry["kind"] == "valid"]
+    assert all(entry["loss"] > math.log(12) for entry in valid if entry["update"] > 17)
+    assert state_of(run) == "finished"
+
+
+def test_a_finished_run_from_before_this_was_asked_is_not_broken_now(
+    random_project: Project, tmp_path: Path, cli: Cli
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(random_project.run, run)
+    (newest,) = [run / f"checkpoints/update-{max(checkpoints_of(run)):09d}.safetensors"]
+    forget(newest, "learnt")
+    assert cli(*train_arguments(random_project, run, "--resume")).code == 0
+    assert state_of(run) == "finished"
+
+
+def forget(checkpoint: Path, name: str) -> None:
+    """Take a fact out of a checkpoint, as an earlier version wrote it."""
+    with safe_open(checkpoint, framework="pt") as file:
+        facts = json.loads(file.metadata()["nmt"])
+        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    del facts["progress"][name]
+    save_file(tensors, checkpoint, {"nmt": json.dumps(facts)})
+    digest = hashlib.sha256(checkpoint.read_bytes()).hexdigest()
+    checkpoint.with_name(checkpoint.name + ".sha256").write_text(f"{digest}  {checkpoint.name}\n", encoding="ascii")
+
+
+@pytest.fixture(scope="module")
+def without_validation(random_project: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    root = tmp_path_factory.mktemp("without")
+    text = random_project.config.read_text(encoding="utf-8").replace("_size: 20", "_size: 0")
+    config = root / "random.yaml"
+    config.write_text(text.replace("schedule: {name: plateau}", "schedule: {name: constant}"), encoding="utf-8")
+    assert call("preprocess", "--config", config, "--output", root / "data") == 0
+    return Project(root, config, root / "data", root / "run")
+
+
+def test_a_run_without_validation_that_came_to_nothing_is_broken(
+    without_validation: Project, tmp_path: Path, cli: Cli
+) -> None:
+    run = tmp_path / "run"
+    settings = ["train.optimizer.learning_rate=1.0e+38", "train.max_skipped=50", "train.checkpoint.every=1"]
+    found = cli(*train_arguments(without_validation, run, *settings))
+    assert found.code == 1
+    (line,) = errors(found.err)
+    assert line.startswith(f"nmt: error: {run}: ended with 39 updates left out")
+    assert state_of(run) == "broken"
+    assert checkpoints_of(run) == [1]
+    assert not (run / "best").exists()
+
+
+def test_a_run_without_validation_is_finished(without_validation: Project, tmp_path: Path, cli: Cli) -> None:
+    run = tmp_path / "run"
+    assert cli(*train_arguments(without_validation, run)).code == 0
+    facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    assert (facts["state"], facts["learnt"]) == ("finished", True)
+
+
 def test_a_run_that_loses_all_its_updates_draws_a_curve_all_the_same(tmp_path: Path) -> None:
     from nmt.visualize.curves import draw_learning_curve
 
@@ -288,6 +438,38 @@ def test_the_best_models_stay(random_project: Project, tmp_path: Path, kept: int
     assert_same_tensors(load_file(model), load_file(run / "best/model.safetensors"))
 
 
+def test_while_bleu_stands_at_zero_the_loss_decides(random_project: Project, tmp_path: Path) -> None:
+    """The loss falls, no word comes out right: neither is the first model the best, nor is the run given up."""
+    run = tmp_path / "run"
+    settings = ["train.validation={every: 7, metric: bleu, patience: 2}", "train.checkpoint.keep_best=2"]
+    assert call(*train_arguments(random_project, run, *settings)) == 0
+    valid = [entry for entry in read_metrics(run) if entry["kind"] == "valid"]
+    losses = [entry["loss"] for entry in valid]
+    assert [entry["bleu"] for entry in valid] == [0] * 5
+    assert losses == sorted(losses, reverse=True)
+    assert [entry["improved"] for entry in valid] == [True] * 5
+    facts = json.loads((run / "best/model.json").read_text(encoding="utf-8"))
+    assert (facts["update"], facts["scores"]["loss"]) == (30, pytest.approx(losses[-1], abs=1e-6))
+    assert sorted(path.name for path in (run / "models").iterdir()) == ["update-000000028", "update-000000030"]
+
+
+def test_patience_at_the_floor_is_that_of_an_uninterrupted_run(
+    random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped while BLEU stands at 0.00, of which neither the loss of the best model nor patience may be forgotten."""
+    whole, run = tmp_path / "whole", tmp_path / "run"
+    settings = ["train.validation={every: 2, metric: bleu, patience: 3}", "train.optimizer.learning_rate=0.05"]
+    assert call(*train_arguments(random_project, whole, *settings)) == 0
+    assert {entry["bleu"] for entry in read_metrics(whole) if entry["kind"] == "valid"} == {0}
+    improved = [entry["improved"] for entry in read_metrics(whole) if entry["kind"] == "valid"]
+    assert [False] * 3 in [improved[place : place + 3] for place in range(len(improved))]
+    with monkeypatch.context() as patched:
+        signal_at(patched, 15)
+        assert call(*train_arguments(random_project, run, *settings)) == 75
+    assert call(*train_arguments(random_project, run, *settings, "--resume")) == 0
+    assert_same_run(run, whole)
+
+
 def test_a_run_begins_from_the_weights_of_another(random_project: Project, tmp_path: Path) -> None:
     run = tmp_path / "run"
     settings = [f"train.init_from={random_project.run}", "train.optimizer.learning_rate=1.0e-12"]
@@ -295,3 +477,12 @@ def test_a_run_begins_from_the_weights_of_another(random_project: Project, tmp_p
     found, expected = (load_file(path / "best/model.safetensors") for path in (run, random_project.run))
     for name, tensor in expected.items():
         torch.testing.assert_close(found[name], tensor, rtol=0, atol=1e-9)
+
+
+def test_weights_of_another_that_are_lost_at_once_are_nothing_learnt(
+    random_project: Project, tmp_path: Path, cli: Cli
+) -> None:
+    settings = [f"train.init_from={random_project.run}", sgd("30.0")]
+    found = cli(*train_arguments(random_project, tmp_path / "run", *settings))
+    assert found.code == 1
+    assert "learnt nothing" in errors(found.err)[0]
