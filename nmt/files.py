@@ -374,9 +374,28 @@ def is_locked(directory: Path) -> bool:
     lock = FileLock(path)
     try:
         lock.acquire(timeout=0)
-    except (Timeout, OSError):
+    except Timeout:
         return True
+    except OSError:
+        return _is_held(path)
     lock.release()
+    return False
+
+
+def _is_held(lock: Path) -> bool:
+    """Whether a living process holds a lock whose file we may not write, being another user's.
+
+    A file that may not even be read tells nothing, and is taken for held.
+    """
+    try:
+        import fcntl
+
+        with lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False  # let go of in this moment
+    except (ImportError, OSError):
+        return True
     return False
 
 

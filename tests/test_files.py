@@ -1,7 +1,10 @@
 import contextlib
 import itertools
 import os
-from collections.abc import Callable
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ from nmt.files import (
     Verdict,
     append_text,
     check_output,
+    is_locked,
     locked,
     open_text,
     read_json,
@@ -303,6 +307,58 @@ def test_a_lock_leaves_nothing_and_takes_what_a_killed_command_left(tmp_path: Pa
     with locked(tmp_path / "deep/er/out"):
         pass
     assert names(tmp_path) == [".out.b.partial-123"]
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from nmt.files import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+NOBODY = 65534
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that every user may look into, unlike those that pytest makes."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@contextlib.contextmanager
+def another_user() -> Iterator[None]:
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("mode", [0o644, 0o600])
+def test_a_lock_of_another_user(shared: Path, mode: int) -> None:
+    """Living and killed; of a file that may not even be read nobody can tell, and it is taken for held."""
+    target = folder(shared / "run")
+    command = [sys.executable, "-c", HOLDER, str(target)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "held\n"
+        (shared / ".run.lock").chmod(mode)
+        with another_user():
+            assert is_locked(target)
+        assert is_locked(target)
+        process.kill()
+    assert (shared / ".run.lock").exists()
+    with another_user():
+        assert is_locked(target) is (mode == 0o600)
+    assert not is_locked(target)
+    assert names(shared) == [".run.lock", "run"]
+    (shared / ".run.lock").unlink()
+    with another_user():
+        assert not is_locked(target)
 
 
 def test_what_a_killed_process_left_in_a_folder(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import time
 from pathlib import Path
@@ -18,11 +19,12 @@ MARKER = "run.json"
 BEST = "best"
 MODELS = "models"
 RUNS = Path("runs")
+TIME = "%Y-%m-%dT%H:%M:%S%z"
 
 
 def write_state(run: Path, state: str, **facts: Any) -> None:
     """Record `running`, `finished`, `stopped` (can be resumed) or `broken`, with whatever explains it."""
-    write_json(run / MARKER, {"state": state, "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **facts})
+    write_json(run / MARKER, {"state": state, "time": time.strftime(TIME), **facts})
 
 
 def path_from(run: Path, data: Path) -> str | None:
@@ -65,7 +67,7 @@ def find_model(path: Path | None) -> Path:
         finished = [run for run in RUNS.glob("[!.]*") if read_state(run) == "finished"]
         if not finished:
             raise CheckpointError(f"{RUNS}: no finished run in {RUNS.resolve()}; train first, or give --model DIR")
-        path = max(finished, key=lambda run: (run / MARKER).stat().st_mtime)
+        path = max(finished, key=_last_change)
     if check_file(path / BEST / MODEL_MARKER, path).is_file():
         return path / BEST
     if (path / MARKER).is_file():
@@ -110,21 +112,29 @@ def describe_runs(directory: Path) -> str:
     Raises:
         DataError: There are none.
     """
-    found = sorted(directory.glob("[!.]*/" + MARKER), key=lambda path: path.stat().st_mtime)
+    found = sorted((path.parent for path in directory.glob("[!.]*/" + MARKER)), key=_last_change)
     if not found:
         what = "holds no runs" if directory.is_dir() else "does not exist"
         raise DataError(f"{directory}: {what}; train first, or name the folder that holds them")
     rows: list[tuple[str, ...]] = [("run", "state", "updates", "epoch", "best", "at", "training", "last change")]
-    rows += [_describe_run(marker) for marker in found]
+    rows += [_describe_run(run) for run in found]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
     return "".join(f"{line}\n" for line in lines)
 
 
-def _describe_run(marker: Path) -> tuple[str, ...]:
-    run = marker.parent
+def _last_change(run: Path) -> tuple[float, float]:
+    """When a run last told of itself, as it says, for a copy of it has other times; then as its file says."""
+    written = (run / MARKER).stat().st_mtime
     try:
-        facts = read_json(marker)
+        return datetime.datetime.strptime(_read_fact(run, "time"), TIME).timestamp(), written
+    except (TypeError, ValueError, OverflowError):
+        return written, written
+
+
+def _describe_run(run: Path) -> tuple[str, ...]:
+    try:
+        facts = read_json(run / MARKER)
         state = str(facts["state"])
         if state == "running" and not is_locked(run):
             state = "broken"  # killed: it could not say so itself
@@ -133,7 +143,7 @@ def _describe_run(marker: Path) -> tuple[str, ...]:
         at = "-" if facts["best"] is None else f"{facts['best_update']:,}"
         minutes, seconds = divmod(round(facts["training_seconds"]), 60)
         hours, minutes = divmod(minutes, 60)
-        changed = time.strftime("%Y-%m-%d %H:%M", time.strptime(facts["time"], "%Y-%m-%dT%H:%M:%S%z"))
+        changed = time.strftime("%Y-%m-%d %H:%M", time.strptime(facts["time"], TIME))
         return run.name, state, updates, str(facts["epochs"]), best, at, f"{hours}:{minutes:02}:{seconds:02}", changed
     except (DataError, KeyError, TypeError, ValueError, ArithmeticError, OSError):
         return run.name, "broken", *["-"] * 6

@@ -189,7 +189,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         self._writes = self.state.workers.is_first
-        self._begin = time.time()
+        self._begin = time.monotonic()
         self._last_checkpoint = -1
         self._learnt: bool | None = None  # whether a model that is saved has learnt something; None while that is open
 
@@ -273,7 +273,7 @@ class _Run:
             "best_update": progress.best_update,
             "learnt": self._learnt,
             "training_seconds": round(progress.seconds, 2),
-            "total_seconds": round(time.time() - self._begin, 2),
+            "total_seconds": round(time.monotonic() - self._begin, 2),
             "tokens_per_second": round(progress.tokens / progress.seconds, 1) if progress.seconds else None,
         }
         write_state(self.output, state, **facts, **summary)
@@ -462,7 +462,7 @@ class _Run:
                 "data": dict(self.data.identity),
                 "environment": describe_environment(self.state.workers.device),
                 "metrics_size": size,
-                "run_seconds": time.time() - self._begin,
+                "run_seconds": time.monotonic() - self._begin,
             }
             keep = self.config.train.checkpoint.keep_last
             write_checkpoint(self.output, update, Checkpoint(captured.tensors, facts), keep)
@@ -482,7 +482,7 @@ class _Run:
             for key, value in values.items()
             if value is not None and not (isinstance(value, float) and not math.isfinite(value))
         }
-        line = {"kind": kind, "seconds": round(time.time() - self._begin, 2), **kept}
+        line = {"kind": kind, "seconds": round(time.monotonic() - self._begin, 2), **kept}
         append_text(self.output / METRICS, json.dumps(line) + "\n")
 
 

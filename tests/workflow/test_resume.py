@@ -3,10 +3,12 @@
 Some tests stand for faults that other toolkits had; their docstrings name them.
 """
 
+import itertools
 import json
 import random
 import shutil
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,27 @@ def test_a_run_of_many_stops(random_project: Project, tmp_path: Path, monkeypatc
         stop(random_project, run, update, monkeypatch, *["--resume"] * (number > 0))
     assert call(*train_arguments(random_project, run, "--resume")) == 0
     assert_same_run(run, random_project.run)
+
+
+def test_a_clock_that_goes_backwards_changes_nothing(
+    random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """During the run by an hour at each look, and by a year while it was stopped."""
+    run = tmp_path / "run"
+    for begin, more in ((1.8e9, []), (1.8e9 - 3.2e7, ["--resume"])):
+        clock = itertools.count(begin, -3600)
+        with monkeypatch.context() as patched:
+            patched.setattr(time, "time", lambda clock=clock: next(clock))
+            if more:
+                assert call(*train_arguments(random_project, run, *more)) == 0
+            else:
+                stop(random_project, run, 17, patched)
+    assert_same_run(run, random_project.run)
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    seconds = [line["seconds"] for line in lines]
+    assert 0 <= seconds[0] <= seconds[-1] < 600
+    assert seconds == sorted(seconds)
+    assert seconds[-1] <= read_json(run / "run.json")["total_seconds"] < 600
 
 
 def test_patience_is_kept(random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

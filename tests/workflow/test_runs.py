@@ -7,8 +7,8 @@ import pytest
 from conftest import Cli, Project
 
 from nmt.errors import DataError
-from nmt.files import locked
-from nmt.workflow.runs import describe_runs, read_state, write_state
+from nmt.files import locked, read_json, write_json
+from nmt.workflow.runs import describe_runs, find_model, read_state, write_state
 
 FACTS = {
     "updates": 1234,
@@ -27,6 +27,8 @@ def write(folder: Path, name: str, state: str, age: float, **facts: object) -> P
     run.mkdir()
     write_state(run, state, **{**FACTS, **facts})
     then = time.time() - age
+    told = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(then))
+    write_json(run / "run.json", read_json(run / "run.json") | {"time": told})
     os.utime(run / "run.json", (then, then))
     return run
 
@@ -83,6 +85,34 @@ def test_columns_are_aligned(tmp_path: Path) -> None:
     write(tmp_path, "a much longer name", "stopped", 0, updates=9)
     lines = describe_runs(tmp_path).splitlines()
     assert len({line.index(word) for line, word in zip(lines, ("state", "finished", "stopped"), strict=True)}) == 1
+
+
+def test_runs_that_were_copied_keep_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy gives every file the time of the copy, or one second later the other way round."""
+    monkeypatch.chdir(tmp_path)
+    Path("runs").mkdir()
+    for age, name in enumerate(["new", "middle", "old"]):
+        run = write(Path("runs"), name, "finished", 100 * age)
+        write_json(folder(run / "best") / "model.json", {})
+        os.utime(run / "run.json", (time.time() + age, time.time() + age))
+    assert [row[0] for row in rows(describe_runs(Path("runs")))[1:]] == ["old", "middle", "new"]
+    assert find_model(None) == Path("runs/new/best")
+
+
+def test_runs_of_the_same_second_and_of_no_known_time(tmp_path: Path) -> None:
+    """The times of their files decide."""
+    for age, name in enumerate(["c", "b", "a"]):
+        run = write(tmp_path, name, "finished", 0)
+        told = {"c": "2026-01-01T00:00:00+0000", "b": "2026-01-01T01:00:00+0100", "a": "?"}[name]
+        write_json(run / "run.json", read_json(run / "run.json") | {"time": told})
+        then = 1767225600 + 0.5 - age / 10  # half a second after what the first two tell
+        os.utime(run / "run.json", (then, then))
+    assert [row[0] for row in rows(describe_runs(tmp_path))[1:]] == ["b", "c", "a"]
+
+
+def folder(path: Path) -> Path:
+    path.mkdir()
+    return path
 
 
 def test_no_runs(tmp_path: Path, cli: Cli) -> None:
