@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config import Config, differing_keys, parse_config
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, list_names, shorten
 from nmt.training.checkpoint import Checkpoint
 from nmt.training.distributed import launcher
 
@@ -85,14 +85,14 @@ def describe_changes(
     other = sorted(name for name in {**known, **identity} if known.get(name) != identity.get(name))
     if other:
         raise DataError(
-            f"the data has changed since the checkpoint: {', '.join(other)}; preprocess as before, or begin a new run"
+            f"the data has changed since the checkpoint: {list_names(other)}; preprocess as before, or begin a new run"
         )
     lines = [f"changed since the checkpoint: {', '.join(changed)}"] if changed else []
     if steering:
         lines.append("from here on this is not the run that it would have been without the change")
     there = checkpoint.facts["environment"]
     moved = [
-        f"{key} ({there.get(key)!r} there, {here!r} here)"
+        f"{key} ({shorten(repr(there.get(key)))} there, {here!r} here)"
         for key, here in environment.items()
         if there.get(key) != here
     ]

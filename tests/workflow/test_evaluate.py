@@ -1,0 +1,50 @@
+"""Scoring a model as its text asks for."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import Cli
+
+from nmt.config import Config, DecoderSection, EncoderSection, ModelSection, TextSection
+from nmt.model.seq2seq import build_model
+from nmt.model.storage import save_model
+from nmt.text.processor import TextProcessor
+from nmt.text.tokenizers import WhitespaceTokenizer
+from nmt.text.vocabulary import Vocabulary
+
+
+def make_model(folder: Path, *, lowercase: bool) -> Path:
+    config = Config(
+        name="small",
+        text=TextSection(tokenizer="whitespace", lowercase=lowercase),
+        model=ModelSection(
+            embedding_size=4, encoder=EncoderSection(hidden_size=4), decoder=DecoderSection(hidden_size=4)
+        ),
+    )
+    tokenizer, vocabulary = WhitespaceTokenizer(lowercase=lowercase), Vocabulary(["the", "cat", "sat", "on", "mat"])
+    (folder / "text").mkdir(parents=True)
+    TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary).save(folder / "text")
+    torch.manual_seed(1)
+    model = build_model(config.model, len(vocabulary), len(vocabulary))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.uniform_(-1, 1)
+    save_model(folder / "model", config, model, folder / "text", {})
+    return folder / "model"
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_a_lowercase_model_is_scored_in_lower_case(tmp_path: Path, cli: Cli, lowercase: bool) -> None:
+    model = make_model(tmp_path, lowercase=lowercase)
+    found = cli("translate", "--model", model, "the cat sat")
+    assert found.code == 0
+    assert found.out.strip()
+    (tmp_path / "src").write_text("the cat sat\n", encoding="utf-8")
+    (tmp_path / "ref").write_text(found.out.upper(), encoding="utf-8")
+    outcome = cli("evaluate", "--model", model, "--src", tmp_path / "src", "--ref", tmp_path / "ref")
+    assert outcome.code == 0
+    chrf = next(line for line in outcome.out.splitlines() if line.startswith("chrF"))
+    assert ("case:lc" if lowercase else "case:mixed") in chrf
+    assert float(chrf.split()[1]) == (100.0 if lowercase else 0.0)
+    assert not lowercase or cli("translate", "--model", model, "THE Cat sAT").out == found.out
