@@ -1,4 +1,6 @@
 import io
+import itertools
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -124,4 +126,21 @@ def test_a_long_line_takes_little_memory(size: int, tmp_path: Path) -> None:
         assert translations == [translations[0], ""] * 2
         peaks.append(int(peak) / 1024)
     print(f"peak {peaks[0]:.0f} MiB with lines of 2 MB, {peaks[1]:.0f} MiB with lines of {size + 1} MB")
+    assert peaks[1] < peaks[0] + 20
+
+
+@pytest.mark.soak
+def test_a_million_lines_take_the_memory_of_a_hundred_thousand(tmp_path: Path) -> None:
+    peaks = []
+    for number in (100_000, 1_000_000):
+        lines = itertools.islice(itertools.cycle(["a b", "Run!", "Tom.", "", "I see.", "Hello.", "Who?"]), number)
+        (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        command = [sys.executable, "-c", MEASURED, "translate", "--model", str(GOLDEN_MODEL), "--beam-size", "1"]
+        command += ["--batch-size", "512", "-i", str(tmp_path / "in.txt"), "-o", str(tmp_path / "out.txt")]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        with (tmp_path / "out.txt").open(encoding="utf-8") as translations:
+            assert sum(1 for _ in translations) == number
+        peaks.append(int(done.stdout) / 1024)
+    print(f"peak {peaks[0]:.1f} MiB after 100,000 lines, {peaks[1]:.1f} MiB after 1,000,000")
     assert peaks[1] < peaks[0] + 20

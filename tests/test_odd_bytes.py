@@ -1,0 +1,162 @@
+"""Bytes that are no UTF-8, lone surrogates and control characters: in corpora, sentences and file names."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Cli, Outcome
+
+from nmt.files import read_json
+
+GOLDEN_MODEL = Path(__file__).parent / "golden/model"
+SURROGATE = b"\xed\xa0\x80"  # how U+D800 would look if UTF-8 had it
+NAMES = [os.fsdecode(name) for name in (b"a\xff", b"a" + SURROGATE, b"a\x1b[2J", b"a\nb", "ä\u202eb\u2028".encode())]
+LINES = [f"I have {n} .\tich habe {n} .".encode() for n in range(30)]
+CONFIG = """
+name: odd
+data: {max_malformed: 0.5, split: {valid_size: 2, test_size: 3}}
+text: {tokenizer: whitespace}
+"""
+
+each_name = pytest.mark.parametrize("name", NAMES, ids=ascii)
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("config.yaml").write_text(CONFIG, encoding="utf-8")
+
+
+def preprocess(cli: Cli, *sources: object, output: object = "out") -> Outcome:
+    options = [part for source in sources for part in ("--source", source)]
+    return cli("preprocess", "--config", "config.yaml", "--output", output, *options)
+
+
+def assert_taken_or_refused(outcome: Outcome, new: str) -> None:
+    """Done, or an error and nothing left behind."""
+    assert "Traceback" not in outcome.err
+    assert outcome.code in (0, 1)
+    assert outcome.code == 0 or "nmt: error: " in outcome.err
+    assert Path(new).exists() == (outcome.code == 0)
+    assert not [path for path in Path().iterdir() if path.name.startswith(".")]
+
+
+BROKEN = [b"\xff", b"\x80", b"\xc3", SURROGATE, b"\xed\xbf\xbf", b"\xc0\x80", b"\xf4\x90\x80\x80", b"\xf8\x88\x80\x80"]
+
+
+@pytest.mark.parametrize("kind", ["table", "parallel", "export"])
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_line_that_is_not_utf8_is_left_out(cli: Cli, kind: str, broken: bytes) -> None:
+    rows = [line.split(b"\t") for line in LINES]
+    rows[7][1] += b" " + broken
+    rows[9][0] = broken + rows[9][0]
+    src, tgt = zip(*rows, strict=True)
+    match kind:
+        case "table":
+            columns, names = [[b"\t".join(row) for row in rows]], ["a.tsv"]
+            places = ["a.tsv:8", "a.tsv:10"]
+        case "parallel":
+            columns, names = [list(src), list(tgt)], ["a.en", "a.de"]
+            places = ["a.de:8", "a.en:10"]
+        case _:
+            columns = [[b"%d\tx\t%s" % (n, text) for n, text in enumerate(side)] for side in (src, tgt)]
+            columns.append([b"%d\t%d" % (n, n) for n in range(30)])
+            names, places = ["a.en", "a.de", "links"], ["a.en:10", "a.de:8"]
+    for column, name in zip(columns, names, strict=True):
+        Path(name).write_bytes(b"\n".join(column))
+    assert preprocess(cli, *names).code == 0
+    report = read_json(Path("out/report.json"))
+    assert report["lines"]["malformed"] == {"not_utf8": 2}
+    assert report["lines"]["places"] == {"not_utf8": places}
+    assert report["cleaning"]["kept"] == 28
+
+
+def test_entities_make_no_surrogates(cli: Cli) -> None:
+    odd = [b"a %s .\tb &#x%x; ." % (b"&#55296;&#xDFFF;", 0xD800 + n) for n in range(5)]
+    Path("a.tsv").write_bytes(b"\n".join([*LINES, *odd]))
+    assert preprocess(cli, "a.tsv").code == 0
+    for path in Path("out").rglob("*.json*"):
+        path.read_text(encoding="utf-8")
+
+
+@each_name
+def test_a_corpus_of_an_odd_name(cli: Cli, name: str) -> None:
+    Path(name).write_bytes(b"\n".join(LINES))
+    assert_taken_or_refused(preprocess(cli, name), "out")
+
+
+@each_name
+def test_an_output_of_an_odd_name(cli: Cli, name: str) -> None:
+    Path("a.tsv").write_bytes(b"\n".join(LINES))
+    outcome = preprocess(cli, "a.tsv", output=name)
+    assert_taken_or_refused(outcome, name)
+    if outcome.code == 0:
+        assert cli("data", name).code == 0
+
+
+@each_name
+def test_an_archive_whose_member_has_an_odd_name(cli: Cli, name: str) -> None:
+    script = "import sys, tarfile, zipfile; zipfile.ZipFile('a.zip', 'w').write('a.tsv', sys.argv[1])"
+    Path("a.tsv").write_bytes(b"\n".join(LINES))
+    if subprocess.run([sys.executable, "-W", "ignore", "-c", script, name], stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("no zip holds such a name")
+    assert preprocess(cli, "a.zip").code == 0
+
+
+@each_name
+@pytest.mark.parametrize("option", ["--input", "--output", "--attention"])
+def test_a_translation_of_an_odd_name(cli: Cli, name: str, option: str) -> None:
+    new = name if option != "--input" else "out.txt"
+    if option == "--attention":
+        outcome = cli("translate", "Hello.", "--model", GOLDEN_MODEL, option, name, "--output", "out.txt")
+    else:
+        files = {"--input": "in.txt", "--output": "out.txt", option: name}
+        Path(files["--input"]).write_bytes(b"Hello.\n")
+        outcome = cli("translate", "--model", GOLDEN_MODEL, *[part for pair in files.items() for part in pair])
+        assert outcome.code == 0
+    assert_taken_or_refused(outcome, new)
+
+
+@each_name
+@pytest.mark.parametrize("option", ["--src", "--ref", "--json", "--hypotheses"])
+def test_an_evaluation_of_an_odd_name(cli: Cli, name: str, option: str) -> None:
+    files = {"--src": "src", "--ref": "ref", option: name}
+    for given in ("--src", "--ref"):
+        Path(files[given]).write_bytes(b"Hello.\nGood night.\n")
+    outcome = cli("evaluate", "--model", GOLDEN_MODEL, *[part for pair in files.items() for part in pair])
+    assert_taken_or_refused(outcome, name if outcome.code == 0 or option not in ("--src", "--ref") else "absent")
+    if outcome.code == 0:
+        assert outcome.out.startswith("BLEU ")
+
+
+@each_name
+@pytest.mark.parametrize("command", [["preprocess", "-s"], ["translate", "-i"], ["data"], ["preprocess", "-c"]])
+def test_a_missing_file_of_an_odd_name_is_an_error(cli: Cli, name: str, command: list[str]) -> None:
+    outcome = cli(*command, f"{name}.tsv", *["--output", "out"] * (command[0] == "preprocess"))
+    assert_taken_or_refused(outcome, "out")
+    assert outcome.code == 1
+
+
+SENTENCES = [b"\xff", b"a \xff", b"Hi" + SURROGATE, b"\xed\xb3\xbf", b"\xf4\x90\x80\x80", b"\xc3", b"\x1b[2J", b"\ra"]
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_a_sentence_of_odd_bytes_has_one_translation(cli: Cli, sentence: bytes) -> None:
+    outcome = cli("translate", os.fsdecode(sentence), "--model", GOLDEN_MODEL)
+    assert outcome.code == 0
+    assert outcome.out.count("\n") == 1
+    assert outcome.out[:-1].isprintable()
+    odd = b"\x1b" not in sentence and b"\r" not in sentence
+    assert outcome.err.splitlines() == ["line 1: not UTF-8; unreadable bytes became U+FFFD"] * odd
+
+
+def test_each_line_of_odd_bytes_has_one_translation() -> None:
+    """Through the real streams, which have another encoding of their own."""
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "nmt", "translate", "--model", str(GOLDEN_MODEL), "--beam-size", "1"]
+    given = b"\n".join([*SENTENCES, b"Hello."])
+    done = subprocess.run(command, input=given, capture_output=True, env=environment, check=True)
+    assert done.stdout.decode("utf-8").count("\n") == len(SENTENCES) + 1
+    assert done.stderr.decode("utf-8").splitlines() == ["line 1: not UTF-8; unreadable bytes became U+FFFD"]
