@@ -24,6 +24,7 @@ from conftest import (
     train_arguments,
 )
 from safetensors.torch import load_file
+from test_kills import PLATEAU, SAMPLING, children_of, kill_during_training, moments
 
 from nmt.training.distributed import ALONE, Workers, launch, restarted
 from nmt.workflow.resume import command_to_resume
@@ -215,12 +216,6 @@ def wait_for_update(run: Path, update: int) -> None:
         time.sleep(0.02)
 
 
-def workers_of(process: "subprocess.Popen[str]") -> list[int]:
-    """Numbers of the processes that torchrun started."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    return [int(child) for child in children]
-
-
 LONGER = ["train.epochs=8"]  # 120 updates
 
 
@@ -246,11 +241,29 @@ def test_stops_kills_and_restarts_of_two_processes(random_project: Project, tmp_
     killed = tmp_path / "killed"
     with two_training(train_arguments(random_project, killed, *LONGER), "--max-restarts", "1") as process:
         wait_for_update(killed, 20)
-        os.kill(workers_of(process)[-1], signal.SIGKILL)
+        os.kill(children_of(process.pid)[-1], signal.SIGKILL)
         _, err = process.communicate(timeout=200)
     assert process.returncode == 0, err
     assert re.search(r"resumed at update \d+", err)
     assert_same_run(killed, whole)
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux")
+def test_kills_of_two_processes_at_random_moments(random_project: Project, tmp_path: Path) -> None:
+    """All die at once, torchrun too, with whatever is drawn in each process of its own."""
+    whole, run = tmp_path / "whole", tmp_path / "run"
+    settings = [*LONGER, "train.batch={size: 40, unit: tokens, accumulate: 2}", PLATEAU, SAMPLING]
+    settings += ["train.validation={every: 20, metric: chrf, patience: null}", "train.log_every=2", "train.epochs=20"]
+    done = run_two(train_arguments(random_project, whole, *settings))
+    assert done.returncode == 0, done.stderr
+    total = json.loads((whole / "run.json").read_text())["updates"]
+    for number, update in enumerate(moments(total)):
+        arguments = train_arguments(random_project, run, *settings, *["--resume"] * (number > 0))
+        kill_during_training(["env", "OMP_NUM_THREADS=1", *TORCHRUN, "-m", "nmt", *arguments], run, update, total)
+    done = run_two(train_arguments(random_project, run, *settings, "--resume"))
+    assert done.returncode == 0, done.stderr
+    assert_same_run(run, whole)
 
 
 @pytest.mark.soak
