@@ -60,8 +60,8 @@ def shorten(text: str) -> str:
     return printable(text[:SHOWN_CHARACTERS]) + "..." * cut
 
 
-def list_names(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str], most: int = SHOWN_NAMES) -> str:
     """The first few names, each shortened, and how many more there are."""
-    more = len(names) - SHOWN_NAMES
-    shown = ", ".join(map(shorten, names[:SHOWN_NAMES]))
+    more = len(names) - most
+    shown = ", ".join(map(shorten, names[:most]))
     return f"{shown} and {more:,} more" if more > 0 else shown

@@ -29,9 +29,11 @@ def reading(directory: Path, reader: Path) -> Iterator[None]:
     """
     path = beside(directory, f"reader-{os.getpid()}")
     lock = FileLock(path)
+    for _ in _readers(directory):
+        pass  # what killed ones left behind goes
     with contextlib.suppress(OSError, Timeout):
         path.touch()  # where nothing can be written, the lock would only wait
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=1)
         path.write_text(str(reader), encoding="utf-8")
     try:
         if is_locked(directory):
@@ -49,17 +51,24 @@ def check_unread(directory: Path) -> None:
     Raises:
         DataError: Somebody does.
     """
+    for path in _readers(directory):
+        process = path.name.rpartition("-")[2]
+        raise DataError(
+            f"{directory}: in use by the run {_content(path)} (process {process}); wait for it to end, or choose "
+            "another --output"
+        )
+
+
+def _readers(directory: Path) -> Iterator[Path]:
+    """The lock files of those who read a folder; those that killed ones left behind are deleted."""
     marker = beside(directory, "reader-")
     for path in sorted(marker.parent.glob(f"{glob.escape(marker.name)}*")):
         lock = FileLock(path)
         try:
             lock.acquire(timeout=0)
         except (Timeout, OSError):
-            process = path.name.removeprefix(marker.name)
-            raise DataError(
-                f"{directory}: in use by the run {_content(path)} (process {process}); wait for it to end, or choose "
-                "another --output"
-            ) from None
+            yield path
+            continue
         with contextlib.suppress(OSError):
             path.unlink()
         lock.release()

@@ -196,7 +196,7 @@ def test_another_folder_is_a_data_error(tmp_path: Path) -> None:
 def test_another_format_version_is_a_data_error(directory: Path, facts: dict[str, object]) -> None:
     write_json(directory / "data.json", facts)
     found = facts.get("format_version")
-    with pytest.raises(DataError, match=f"data format {found}, this version reads 1; preprocess again"):
+    with pytest.raises(DataError, match=f"data format {found!r}, this version reads 1; preprocess again"):
         open_data(directory)
 
 

@@ -163,7 +163,7 @@ def _check_class(score: str, path: Path, allowed: Collection[str]) -> None:
 
 def _check_text(folder: Path, weights: Path) -> None:
     """Refuse text files that are large beside the weights: what is learnt of a word takes far more than its letters."""
-    limit = MIB + weights.stat().st_size // 4
+    limit = MIB + (weights.stat().st_size // 4 if weights.is_file() else 0)
     for name in TEXT_FILES:
         check_file(folder / name, folder, None if name == SEEN else limit)
 

@@ -85,7 +85,8 @@ def describe_changes(
     other = sorted(name for name in {**known, **identity} if known.get(name) != identity.get(name))
     if other:
         raise DataError(
-            f"the data has changed since the checkpoint: {list_names(other)}; preprocess as before, or begin a new run"
+            f"the data has changed since the checkpoint: {list_names(other, 20)}; preprocess as before, or begin a new "
+            "run"
         )
     lines = [f"changed since the checkpoint: {', '.join(changed)}"] if changed else []
     if steering:
