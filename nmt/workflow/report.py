@@ -15,7 +15,7 @@ from typing import Any
 
 from nmt.corpus.sources import KINDS
 from nmt.dataset import MARKER
-from nmt.errors import DataError
+from nmt.errors import DataError, printable
 from nmt.files import read_json, write_json, write_text
 from nmt.text.vocabulary import LARGER
 from nmt.visualize.lengths import draw_lengths
@@ -72,7 +72,8 @@ def describe(report: dict[str, Any]) -> list[str]:
     cleaning = report["cleaning"]
     malformed = sum(report["lines"]["malformed"].values())
     lines = [
-        f"{report['corpus']}: {report['lines']['read']:,} lines" + f", {malformed:,} malformed" * bool(malformed),
+        f"{printable(report['corpus'])}: {report['lines']['read']:,} lines"
+        + f", {malformed:,} malformed" * bool(malformed),
         f"cleaning: {cleaning['read']:,} pairs read, {cleaning['kept']:,} kept"
         + _counts("; dropped", cleaning["dropped"])
         + _counts("; mended", cleaning["changed"]),

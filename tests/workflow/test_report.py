@@ -215,6 +215,12 @@ def test_a_clean_corpus_has_nothing_to_tell() -> None:
     assert "left out" not in text
 
 
+def test_a_corpus_of_an_odd_name_is_told_in_one_line() -> None:
+    assert describe(changed(corpus="a\x1b[2J\n.tsv: two columns"))[0] == (
+        "a\\x1b[2J\\n.tsv: two columns: 1,234 lines, 7 malformed"
+    )
+
+
 ADVICE = "lower text.vocabulary.min_count, raise text.vocabulary.max_size or use text.tokenizer: subword"
 
 
