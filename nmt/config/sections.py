@@ -152,7 +152,7 @@ class DataSection(Section):
     )
     max_malformed: Share = key(
         0.01,
-        "largest share of lines that may be left out as malformed: too few columns, not UTF-8",
+        "largest share of lines that may be left out as malformed: too few columns, not UTF-8, over 1 MB",
         unit="share",
     )
     drop_overlap: Flag = key(False, "given splits: leave out training pairs that share a sentence with valid or test")
