@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -142,6 +143,15 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     finally:
         os.chdir(before)
     return Project(root, config, root / "data/prepared/reversal", root / "runs/reversal")
+
+
+@pytest.fixture
+def here(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A copy of the project, which a fault may hit, as the working folder."""
+    shutil.copytree(project.root / "data", tmp_path / "data")
+    shutil.copytree(project.root / "runs", tmp_path / "runs")
+    monkeypatch.chdir(tmp_path)
+    return Project(tmp_path, project.config, Path("data/prepared/reversal"), Path("runs/reversal"))
 
 
 @pytest.fixture(scope="session")

@@ -23,15 +23,6 @@ SHORT = ["--set", "train.max_updates=10"]
 LONG = ["--set", "train.epochs=1000", "--set", "train.validation.every=1000000"]
 
 
-@pytest.fixture
-def here(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A copy of the project, which a fault may hit, as the working folder."""
-    shutil.copytree(project.root / "data", tmp_path / "data")
-    shutil.copytree(project.root / "runs", tmp_path / "runs")
-    monkeypatch.chdir(tmp_path)
-    return Project(tmp_path, project.config, Path("data/prepared/reversal"), Path("runs/reversal"))
-
-
 @contextlib.contextmanager
 def file_size_limit(size: int) -> Iterator[None]:
     """No file can grow beyond `size` bytes: what a full disk does, for one process."""

@@ -26,15 +26,6 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-@pytest.fixture
-def here(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A copy of the project as the working folder."""
-    shutil.copytree(project.root / "data", tmp_path / "data")
-    shutil.copytree(project.root / "runs", tmp_path / "runs")
-    monkeypatch.chdir(tmp_path)
-    return Project(tmp_path, project.config, Path("data/prepared/reversal"), Path("runs/reversal"))
-
-
 @contextlib.contextmanager
 def training(here: Project, run: str) -> Iterator["subprocess.Popen[str]"]:
     """A process that trains for long."""
