@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from nmt.config import Config, read_config
 from nmt.corpus.splitting import Example
 from nmt.errors import DataError, shorten
-from nmt.files import check_file, read_json, sha256, write_text
+from nmt.files import check_file, map_array, read_json, sha256, write_text
 from nmt.limits import MAX_EXAMPLES
 from nmt.text.processor import load_vocabularies
 from nmt.text.vocabulary import Vocabulary
@@ -28,6 +28,8 @@ CONFIG = "config.yaml"
 TEXT = "text"
 
 Ids = NDArray[np.int32]
+_KINDS = (("ids", np.int32), ("offsets", np.int64))
+"""Parts of saved sequences and the type of their numbers."""
 
 
 class Sequences:
@@ -66,19 +68,11 @@ class Sequences:
     @classmethod
     def load(cls, directory: Path, name: str) -> Sequences:
         """Map what `save` wrote into memory; nothing is read before it is used."""
-        parts = []
-        for kind in ("ids", "offsets"):
-            path = check_file(directory / f"{name}.{kind}.npy", directory)
-            try:
-                empty = path.stat().st_size == 0
-                parts.append(np.load(path, mmap_mode=None if empty else "r", allow_pickle=False))
-            except FileNotFoundError:
-                raise DataError(f"{path}: missing; the data directory is incomplete, preprocess again") from None
-            except (ValueError, EOFError, OSError) as error:
-                raise DataError(f"{path}: damaged ({error}); preprocess again") from None
-        ids, offsets = parts
-        whole = (ids.dtype, offsets.dtype, ids.ndim, offsets.ndim) == (np.int32, np.int64, 1, 1)
-        if not whole or len(offsets) == 0 or offsets[-1] != len(ids):
+        ids, offsets = (
+            map_array(directory / f"{name}.{kind}.npy", dtype, "preprocess again") for kind, dtype in _KINDS
+        )
+        whole = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(ids)
+        if not whole or (np.diff(offsets) < 0).any():
             raise DataError(f"{directory / name}: ids and offsets do not belong together; preprocess again")
         return cls(ids, offsets)
 
@@ -156,6 +150,21 @@ class DataDirectory:
         """Folder with vocabularies and tokenizers."""
         return self.path / TEXT
 
+    def check_ids(self) -> None:
+        """Make sure that training and validation pairs are of the vocabularies; reads all of them once.
+
+        Raises:
+            DataError: An id is of no token.
+        """
+        for split, pairs in (("train", self.train), ("valid", self.valid)):
+            sides = (("src", pairs.src, self.src_vocabulary), ("tgt", pairs.tgt, self.tgt_vocabulary))
+            for side, sequences, vocabulary in sides:
+                if len(sequences.ids) and not 0 <= sequences.ids.min() <= sequences.ids.max() < len(vocabulary):
+                    raise DataError(
+                        f"{self.path / f'{split}.{side}.ids.npy'}: holds ids beyond the {len(vocabulary):,} of its "
+                        "vocabulary; preprocess again"
+                    )
+
     @property
     def name(self) -> str | None:
         """One checksum that stands for all of them; None where they were never taken."""
@@ -221,11 +230,16 @@ def read_examples(path: Path) -> list[Example]:
         with check_file(path, path.parent, MAX_EXAMPLES).open(encoding="utf-8") as file:
             for line in file:
                 item = json.loads(line)
-                yield Example(item["src"], tuple(item["references"]))
+                src, references = item["src"], item["references"]
+                if not (isinstance(src, str) and isinstance(references, list) and references):
+                    raise ValueError("a source without references")
+                if not all(isinstance(reference, str) for reference in references):
+                    raise ValueError("references that are no text")
+                yield Example(src, tuple(references))
 
     try:
         return list(parse())
     except FileNotFoundError:
         raise DataError(f"{path}: missing; there is no such split, or the directory is incomplete") from None
-    except (UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path}: damaged ({error}); preprocess again") from None
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DataError(f"{path}: damaged ({shorten(str(error))}); preprocess again") from None

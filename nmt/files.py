@@ -14,12 +14,15 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from filelock import FileLock, Timeout
 
-from nmt.errors import DataError
+from nmt.errors import DataError, shorten
 from nmt.limits import MAX_DIGITS, MAX_JSON
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
 
 PACKAGE = Path(__file__).resolve().parent
 
@@ -132,15 +135,16 @@ def read_bytes(path: Path, limit: int) -> bytes:
         OSError: It cannot be read.
     """
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with os.fdopen(handle, "rb") as file:
+    try:
         found = os.fstat(handle)
-        if stat.S_ISDIR(found.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(found.st_mode):
             raise DataError(f"{path}: is not an ordinary file; put one in its place")
         if found.st_size > limit:
             raise DataError(f"{path}: has {found.st_size:,} bytes, more than the {limit:,} that such a file may have")
-        return file.read(limit)
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            return file.read(limit)
+    finally:
+        os.close(handle)
 
 
 def check_file(path: Path, folder: Path, limit: int | None = None) -> Path:
@@ -186,6 +190,34 @@ def read_json(path: Path, limit: int = MAX_JSON) -> Any:
         raise DataError(f"{path}: missing; the directory is incomplete") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not valid JSON ({error}); the directory is damaged") from None
+
+
+def map_array(path: Path, dtype: DTypeLike, advice: str) -> NDArray[Any]:
+    """A list of numbers in a .npy file that somebody else may have made, mapped into memory.
+
+    Args:
+        path: The file, which a link may not lead out of its folder.
+        dtype: Type of the numbers.
+        advice: What to do about a file that is none.
+
+    Raises:
+        DataError: It is missing, damaged, or holds something else.
+    """
+    import numpy as np
+
+    check_file(path, path.parent)
+    try:
+        with path.open("rb") as file:
+            if file.read(6) != b"\x93NUMPY":  # numpy would take an archive as well
+                raise ValueError("no .npy file")
+        found: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise DataError(f"{path}: missing; the directory is incomplete, {advice}") from None
+    except Exception as error:  # numpy reads the header as Python, and fails in as many ways
+        raise DataError(f"{path}: damaged ({shorten(str(error))}); {advice}") from None
+    if found.dtype != dtype or found.ndim != 1:
+        raise DataError(f"{path}: damaged (no list of {np.dtype(dtype)}); {advice}")
+    return found
 
 
 def _bounded_int(digits: str) -> int:

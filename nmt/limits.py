@@ -17,5 +17,7 @@ MAX_HEADER = 16 * MIB
 """Bytes of the header of a weights file or a checkpoint."""
 MAX_EXAMPLES = 4 * GIB
 """Bytes of the raw sentences of a validation or test split."""
+MAX_COUNT = 10**15
+"""Updates, tokens and the like of one run."""
 MAX_DIGITS = 30
 """Digits of a number in a config or a JSON file."""

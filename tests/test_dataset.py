@@ -121,7 +121,7 @@ def test_pairs_need_as_many_targets_as_sources(tmp_path: Path) -> None:
         EncodedPairs.load(tmp_path, "train")
 
 
-@given(st.lists(st.builds(Example, st.text(), st.lists(st.text()).map(tuple))))
+@given(st.lists(st.builds(Example, st.text(), st.lists(st.text(), min_size=1).map(tuple))))
 def test_examples_come_back(tmp_path_factory: pytest.TempPathFactory, examples: list[Example]) -> None:
     path = tmp_path_factory.mktemp("examples") / "test.jsonl"
     write_examples(path, iter(examples))

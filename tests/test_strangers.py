@@ -1,5 +1,6 @@
 """A model, data or run folder from somebody else is data: reading it runs no code of its own, ends, and stays small."""
 
+import hashlib
 import json
 import multiprocessing
 import os
@@ -585,3 +586,163 @@ def test_mutated_models(tmp_path: Path, canary: Path, kind: str, first: int, num
         assert grown <= 2 * weights, (told, grown, weights)
         assert not canary.exists(), told
         shutil.rmtree(model)
+
+
+def change_array(path: Path, change: Callable[[Any], None]) -> None:
+    """Change a list of numbers on disk, and the checksum of it that the data directory holds."""
+    import numpy as np
+
+    numbers = np.load(path)
+    change(numbers)
+    np.save(path, numbers)
+    set_in(path.parent / "data.json", hashlib.sha256(path.read_bytes()).hexdigest(), "sha256", path.name)
+
+
+def put(place: int, value: int) -> Callable[[Any], None]:
+    return lambda numbers: numbers.__setitem__(place, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "fault"),
+    [
+        ("train.tgt.offsets.npy", put(10, 2**40), "do not belong together"),
+        ("train.src.offsets.npy", put(0, -5), "do not belong together"),
+        ("train.src.offsets.npy", put(3, 10**4), "do not belong together"),
+        ("train.src.ids.npy", put(5, 60_000), "holds ids beyond the"),
+        ("train.tgt.ids.npy", put(5, -5), "holds ids beyond the"),
+        ("valid.src.ids.npy", put(3, 60_000), "holds ids beyond the"),
+    ],
+)
+def test_arrays_of_a_data_directory_that_do_not_make_sense(
+    project: Project, tmp_path: Path, cli: Cli, name: str, change: Callable[[Any], None], fault: str
+) -> None:
+    """They took gigabytes, or ended the run with a traceback once the sentence was reached."""
+    data = tmp_path / "data"
+    shutil.copytree(project.data, data)
+    change_array(data / name, change)
+    for command in (["train", "--output", tmp_path / "run"], ["check"]):
+        outcome = cli(*command, "--config", project.config, "--data", data)
+        assert outcome.code == 1
+        (line,) = [line for line in outcome.err.splitlines() if line.startswith("nmt: error: ")]
+        assert fault in line
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"PK\x03\x04xxxxx", b"\x93NUMPY\x01\x00\x10\x27" + b"(" * 10_000, b"\x93NUMPY\x01\x00", b"x" * 300],
+    ids=["empty", "zip", "nested", "cut", "other"],
+)
+@pytest.mark.parametrize("name", ["train.src.ids.npy", "valid.tgt.offsets.npy", "text/train.src.fingerprints.npy"])
+def test_arrays_that_are_something_else(project: Project, tmp_path: Path, cli: Cli, name: str, content: bytes) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(project.data, data)
+    (data / name).write_bytes(content)
+    outcome = cli("train", "--config", project.config, "--data", data, "--output", tmp_path / "run")
+    assert outcome.code == 1
+    (line,) = [line for line in outcome.err.splitlines() if line.startswith("nmt: error: ")]
+    assert Path(name).name in line
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[" * 500_000,
+        '{"src": "a", "references": []}\n',
+        '{"src": 3, "references": ["a"]}\n',
+        '{"src": "a", "references": "abc"}\n',
+        '{"src": "a", "references": ["b"]}\n',
+    ],
+)
+def test_raw_sentences_that_are_something_else(project: Project, tmp_path: Path, cli: Cli, content: str) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(project.data, data)
+    (data / "valid.jsonl").write_text(content, encoding="utf-8")
+    outcome = cli("train", "--config", project.config, "--data", data, "--output", tmp_path / "run")
+    assert outcome.code == 1
+    (line,) = [line for line in outcome.err.splitlines() if line.startswith("nmt: error: ")]
+    assert "valid.jsonl" in line
+    assert len(line) < 500
+
+
+VALUES = ("x", None, [1], {}, -1, 1.5, True, 10**17, "\x1b[2J", [None] * 9, 10**40)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        *(("progress", name) for name in ("update", "epoch", "position", "best", "best_loss", "waited", "learnt")),
+        *((name,) for name in ("progress", "rate", "python_random", "numpy_random", "workers", "meter_seconds")),
+        *((name,) for name in ("config", "data", "environment", "metrics_size", "run_seconds", "format_version")),
+    ],
+    ids=".".join,
+)
+def test_a_checkpoint_with_a_right_checksum_and_wrong_facts(
+    random_project: Project, tmp_path: Path, place: tuple[str, ...], cli: Cli
+) -> None:
+    from safetensors import safe_open
+    from safetensors.torch import load_file, save_file
+
+    whole = tmp_path / "whole"
+    shutil.copytree(random_project.run, whole)
+    for path in sorted((whole / "checkpoints").glob("*"))[:-2]:
+        path.unlink()
+    (path,) = (whole / "checkpoints").glob("*.safetensors")
+    with safe_open(path, framework="pt") as file:
+        facts = json.loads(file.metadata()["nmt"])
+    tensors = load_file(path)
+    for value in VALUES:
+        signal.alarm(120)
+        run = tmp_path / "run"
+        shutil.copytree(whole, run)
+        changed = json.loads(json.dumps(facts))
+        inner = changed
+        for key in place[:-1]:
+            inner = inner[key]
+        inner[place[-1]] = value
+        save_file(tensors, run / "checkpoints" / path.name, {"nmt": json.dumps(changed)})
+        digest = hashlib.sha256((run / "checkpoints" / path.name).read_bytes()).hexdigest()
+        (run / "checkpoints" / f"{path.name}.sha256").write_text(f"{digest}  {path.name}\n", encoding="ascii")
+        arguments = ["--config", random_project.config, "--data", random_project.data, "--output", run, "--resume"]
+        outcome = cli("train", *arguments)
+        assert outcome.code in (0, 1), (value, outcome.err)
+        assert "Traceback" not in outcome.err
+        assert all(line.isprintable() for line in outcome.err.splitlines()), (value, outcome.err)
+        shutil.rmtree(run)
+
+
+@pytest.mark.parametrize("value", ["\x1b[31mE\n\u202eZ", 1e308, -1, None, {"a": 1}, [], "x" * 10_000])
+@pytest.mark.parametrize(
+    "name", ["state", "epochs", "metric", "best", "updates", "training_seconds", "time", "best_update"]
+)
+def test_a_run_is_one_row_whatever_it_says(
+    project: Project, tmp_path: Path, cli: Cli, name: str, value: object
+) -> None:
+    run = tmp_path / "a\nb"
+    run.mkdir()
+    shutil.copyfile(project.run / "run.json", run / "run.json")
+    set_in(run / "run.json", value, name)
+    outcome = cli("runs", tmp_path)
+    assert outcome.code == 0
+    assert len(outcome.out.splitlines()) == 2
+    assert all(line.isprintable() and len(line) < 600 for line in outcome.out.splitlines())
+
+
+def test_a_weights_file_that_is_mostly_hole(tmp_path: Path, cli: Cli) -> None:
+    model = make_model_directory(tmp_path / "model")
+    os.truncate(model / "model.safetensors", 2**40)
+    outcome = cli("translate", "--model", model, "the cat")
+    assert outcome.code == 1
+    (line,) = outcome.err.splitlines()
+    assert "model.safetensors: damaged or truncated (1,099,511,627,776 bytes)" in line
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if "." in name])
+def test_a_folder_in_the_place_of_a_file_is_named(tmp_path: Path, cli: Cli, name: str) -> None:
+    model = make_model_directory(tmp_path / "model", "subword")
+    replace_by(model / name, "folder")
+    outcome = cli("translate", "--model", model, "the cat")
+    assert outcome.code == 1
+    (line,) = outcome.err.splitlines()
+    assert str(model if name == "model.json" else model / name) in line

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.corpus import Pair
-from nmt.errors import DataError, shorten
-from nmt.files import check_file
+from nmt.files import check_file, map_array
 
 FINGERPRINTS = np.dtype(
     [
@@ -80,16 +79,7 @@ def load_seen(path: Path) -> NDArray[np.uint64] | None:
     Raises:
         DataError: The file is damaged.
     """
-    check_file(path, path.parent)
-    if not path.is_file():
-        return None
-    try:
-        seen: NDArray[np.uint64] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise DataError(f"{path}: damaged ({shorten(str(error))})") from None
-    if seen.dtype != np.uint64 or seen.ndim != 1:
-        raise DataError(f"{path}: damaged (no list of fingerprints)")
-    return seen
+    return map_array(path, np.uint64, "copy the directory again") if check_file(path, path.parent).exists() else None
 
 
 def count_seen(texts: Sequence[str], seen: NDArray[np.uint64]) -> int:

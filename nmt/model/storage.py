@@ -226,6 +226,9 @@ def _read_header(path: Path) -> dict[str, tuple[_Kind, int]]:
             if size > MAX_HEADER:
                 raise ValueError(f"a header of {size:,} bytes")
             header = json.loads(file.read(size))
+            ends = [facts["data_offsets"][1] for name, facts in header.items() if name != "__metadata__"]
+            if 8 + size + max(ends, default=0) != path.stat().st_size:
+                raise ValueError(f"{path.stat().st_size:,} bytes")
         with safe_open(path, framework="pt") as checked:
             return {
                 name: (
@@ -234,7 +237,7 @@ def _read_header(path: Path) -> dict[str, tuple[_Kind, int]]:
                 )
                 for name in checked.keys()  # noqa: SIM118
             }
-    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (SafetensorError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         reason = shorten(str(error))
         raise CheckpointError(f"{path}: damaged or truncated ({reason}); copy the model again") from None
 

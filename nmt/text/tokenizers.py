@@ -205,6 +205,8 @@ class SubwordTokenizer(Tokenizer):
                 advice = f"the text has {larger[1]} different characters; raise text.subword.vocabulary_size"
             elif limit:
                 advice = f"the training text has at most {limit[1]}; lower text.subword.vocabulary_size"
+            elif "INTERNAL" in message:
+                advice = "they are fewer than the learner's own three; raise text.subword.vocabulary_size"
             else:
                 advice = shorten(message)
             raise DataError(f"cannot learn {vocabulary_size} {algorithm} pieces: {advice}") from None

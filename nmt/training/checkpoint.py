@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from nmt.errors import CheckpointError, DataError
+from nmt.errors import CheckpointError, DataError, shorten
 from nmt.files import check_file, flush, grant_usual_access, naming, read_bytes, sha256
 from nmt.limits import MAX_CONFIG
 
@@ -132,7 +132,7 @@ def _read(path: Path) -> Checkpoint:
     with safe_open(path, framework="pt") as file:
         facts = json.loads(file.metadata()[_METADATA])
         if facts["format_version"] != FORMAT_VERSION:
-            found = facts["format_version"]
+            found = shorten(repr(facts["format_version"]))
             raise CheckpointError(f"{path}: checkpoint format {found}, this version of nmt reads {FORMAT_VERSION}")
         return Checkpoint({name: file.get_tensor(name) for name in file.keys()}, facts)  # noqa: SIM118
 

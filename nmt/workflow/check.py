@@ -80,6 +80,7 @@ def check(config: Config, data_directory: Path) -> Iterator[Finding]:
         NmtError: The data, the config or the device cannot be used.
     """
     data = open_data(data_directory)
+    data.check_ids()
     config = with_text_of(config, data)
     device = prepare(config)
     noise = make_noise(config.train, data)

@@ -78,7 +78,7 @@ class Seen:
 
     def __str__(self) -> str:
         if self.sentences is None:
-            return "overlap: the model does not know its training sources, as an older version made it"
+            return "overlap: not known, as the model does not hold fingerprints of its training sources"
         share = self.sentences / self.examples
         return (
             f"overlap: {self.sentences:,} of {self.examples:,} sources ({share:.1%}) are in the model's training data"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from nmt.config import Config, differing_keys, parse_config
-from nmt.errors import ConfigError, DataError, list_names, shorten
+from nmt.errors import CheckpointError, ConfigError, DataError, list_names, shorten
+from nmt.limits import MAX_COUNT
 from nmt.training.checkpoint import Checkpoint
 from nmt.training.distributed import launcher
 
@@ -54,6 +56,39 @@ def command_to_resume(output: Path, data: Path) -> str:
     """What to type to go on with a run."""
     arguments = ["--config", str(output / "config.yaml"), "--data", str(data), "--output", str(output), "--resume"]
     return shlex.join([*launcher(), "train", *arguments])
+
+
+_COUNTS = ("update", "epoch", "position", "best_update", "waited", "skipped_in_row", "tokens")
+
+
+def check_facts(facts: Mapping[str, Any]) -> None:
+    """Refuse what a checkpoint tells beside its tensors where it cannot be of a run, whoever wrote it.
+
+    Raises:
+        CheckpointError: A fact is missing or cannot be true.
+    """
+
+    def is_count(value: Any) -> bool:
+        return type(value) is int and 0 <= value < MAX_COUNT
+
+    def is_number(value: Any) -> bool:
+        return type(value) in (int, float) and math.isfinite(value)
+
+    progress = facts.get("progress")
+    found = {**facts, **progress} if isinstance(progress, dict) else {}
+    kinds: dict[str, Callable[[Any], bool]] = {
+        **dict.fromkeys((*_COUNTS, "metrics_size"), is_count),
+        **dict.fromkeys(("seconds", "run_seconds", "meter_seconds"), is_number),
+        **dict.fromkeys(("best", "best_loss"), lambda value: value is None or is_number(value)),
+        "learnt": lambda value: isinstance(value, bool),
+        "config": lambda value: isinstance(value, str),
+        **dict.fromkeys(("data", "environment", "rate"), lambda value: isinstance(value, dict)),
+    }
+    later = {"best_loss": None, "learnt": False}  # not in checkpoints of older versions
+    for name, fits in kinds.items():
+        value = found.get(name, later.get(name))
+        if not fits(value):
+            raise CheckpointError(f"its checkpoint is damaged: {name} is {shorten(repr(value))}")
 
 
 def describe_changes(

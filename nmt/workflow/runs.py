@@ -144,6 +144,8 @@ def _describe_run(run: Path) -> tuple[str, ...]:
         minutes, seconds = divmod(round(facts["training_seconds"]), 60)
         hours, minutes = divmod(minutes, 60)
         changed = time.strftime("%Y-%m-%d %H:%M", time.strptime(facts["time"], TIME))
-        return run.name, state, updates, str(facts["epochs"]), best, at, f"{hours}:{minutes:02}:{seconds:02}", changed
+        time_taken = f"{hours}:{minutes:02}:{seconds:02}"
+        cells = (run.name, state, updates, str(facts["epochs"]), best, at, time_taken, changed)
+        return tuple(map(shorten, cells))
     except (DataError, KeyError, TypeError, ValueError, ArithmeticError, OSError):
-        return run.name, "broken", *["-"] * 6
+        return shorten(run.name), "broken", *["-"] * 6

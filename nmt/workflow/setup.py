@@ -14,7 +14,7 @@ from nmt.config import Config, differing_keys
 from nmt.corpus.splitting import Example
 from nmt.dataset import DataDirectory, read_examples
 from nmt.decoding.translator import Translator
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, DataError
 from nmt.evaluation.evaluate import Validator
 from nmt.evaluation.metrics import ScoringRules
 from nmt.model.seq2seq import Seq2Seq, build_model
@@ -87,6 +87,8 @@ def make_validator(config: Config, data: DataDirectory, model: Seq2Seq, say: Say
             config = config.model_copy(update={"train": config.train.model_copy(update={"validation": validation})})
         return config, Validator(data.valid, [], rules, None)
     examples: list[Example] = read_examples(data.path / "valid.jsonl")
+    if sum(len(example.references) for example in examples) != len(data.valid):
+        raise DataError(f"{data.path / 'valid.jsonl'}: does not belong to the encoded valid split; preprocess again")
     greedy = config.decode.model_copy(update={"beam_size": 1})
     return config, Validator(data.valid, examples, rules, Translator(model, load_processor(data.text), greedy))
 

@@ -56,7 +56,7 @@ from nmt.training.ranking import rank
 from nmt.training.state import Progress, TrainState, capture, restore
 from nmt.visualize.curves import draw_learning_curve
 from nmt.workflow.requests import STOP, Requests, listening
-from nmt.workflow.resume import command_to_resume, describe_changes
+from nmt.workflow.resume import check_facts, command_to_resume, describe_changes
 from nmt.workflow.run_text import check_text, check_written, take_text
 from nmt.workflow.runs import BEST, MARKER, MODELS, judge, path_from, read_launch, read_state, write_state
 from nmt.workflow.setup import make_model, make_validator, prepare, with_text_of
@@ -165,6 +165,7 @@ def _check_run(output: Path, data: Path, overwrite: bool, resume: bool, say: Say
 def _prepare_run(config: Config, data_directory: Path, output: Path, resume: bool, workers: Workers, say: Say) -> _Run:
     data = open_data(data_directory)
     check_written(data, data.text)
+    data.check_ids()
     config = with_text_of(config, data)
     prepare(config)
     noise = make_noise(config.train, data)
@@ -207,12 +208,13 @@ class _Run:
         """The rest of the run that is there."""
         checkpoint = newest_checkpoint(self.output, self.say)
         assert checkpoint is not None
-        update = checkpoint.facts["progress"]["update"]
         environment = describe_environment(self.state.workers.device)
         try:
+            check_facts(checkpoint.facts)
             changes = describe_changes(checkpoint, self.config, self.data.identity, environment)
-        except (ConfigError, DataError) as error:
+        except (CheckpointError, ConfigError, DataError) as error:
             raise type(error)(f"{self.output}: {error}") from None
+        update = checkpoint.facts["progress"]["update"]
         for line in changes:
             self.say(f"{self.output}: {line}")
         later = _saved_number(self.output / BEST, "update")
@@ -417,7 +419,8 @@ class _Run:
             self._save(self.output / BEST, scores)
         self._learnt = self.state.progress.learnt or None
         self._write_state("running")
-        settle(self.output, judge)
+        if self._learnt:  # else it is too early to judge: there may be no checkpoint yet
+            settle(self.output, judge)
         if self.config.train.checkpoint.keep_best > 1:
             self._keep_among_the_best(event)
 

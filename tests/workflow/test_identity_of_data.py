@@ -239,7 +239,7 @@ def test_weights_of_another_model_bring_their_training_sources_along(here: Proje
     command[command.index("runs/more")] = "runs/third"
     assert call(*command) == 0
     outcome = cli("evaluate", "--model", "runs/third", "--json", "scores.json")
-    assert "overlap: the model does not know its training sources" in outcome.err
+    assert "overlap: not known" in outcome.err
     assert json.loads(Path("scores.json").read_text())["in_training"]["sources"] is None
 
 

@@ -52,7 +52,15 @@ BACK = "runs/run: the earlier run is back, as the one in its place has learnt no
 KEPT = "runs/run: the earlier run stays as .run.earlier until this one has learnt something"
 
 
-@pytest.mark.parametrize("settings", [DIVERGING, WORSE, [*DIVERGING, "train.max_skipped=3"]])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        DIVERGING,
+        WORSE,
+        [*DIVERGING, "train.max_skipped=3"],
+        [*WORSE, "train.checkpoint={every: null, minutes: 1000}"],  # nothing to go on from at the first validation
+    ],
+)
 def test_a_run_that_learnt_nothing_replaces_none(
     random_project: Project, run: Path, cli: Cli, settings: list[str]
 ) -> None:
