@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO, cast
 import typer
 
 from nmt import __version__
-from nmt.errors import ConfigError, NmtError, RunInterrupted, is_out_of_memory, printable
+from nmt.errors import ConfigError, NmtError, RunInterrupted, is_out_of_memory, printable, when_out_of_memory
 from nmt.files import naming, open_text
 from nmt.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH
 
 if TYPE_CHECKING:
-    from nmt.config import Config
+    from nmt.config import Config, DecodeSection
     from nmt.decoding.translator import Translator
     from nmt.model.storage import SavedModel
     from nmt.workflow.translate import Readable
@@ -232,6 +232,13 @@ def _load(
     return saved, Translator(saved.model, load_processor(saved.text), options)
 
 
+def _search_within_memory(options: DecodeSection, *, single: bool = False) -> contextlib.AbstractContextManager[None]:
+    """Say, should a search run out of memory, which options make it smaller; a single sentence has no batch to cut."""
+    sizes = {"--batch-size": 1 if single else options.batch_size, "--beam-size": options.beam_size}
+    lower = " or ".join(name for name, size in sizes.items() if size > 1)
+    return when_out_of_memory(f"lower {lower}" if lower else "")
+
+
 @app.command()
 def translate(
     sentence: Annotated[str | None, typer.Argument(help="What to translate; without it standard input.")] = None,
@@ -279,7 +286,8 @@ def translate(
         if attention is not None:
             from nmt.visualize.heatmap import EOS_LABEL, draw_heatmap
 
-            found = translate_with_alignment(translator, *next(lines))
+            with _search_within_memory(translator.options, single=True):
+                found = translate_with_alignment(translator, *next(lines))
             assert found.alignment is not None
             rows = [*found.tokens, EOS_LABEL][: len(found.alignment)]
             with naming(attention, attention.parent):
@@ -296,7 +304,8 @@ def translate(
                 if input_ is None:
                     file.flush()
 
-            translate_stream(translator, lines, write, n_best=n_best, warn=_say, advance=advance)
+            with _search_within_memory(translator.options, single=sentence is not None):
+                translate_stream(translator, lines, write, n_best=n_best, warn=_say, advance=advance)
 
 
 @contextlib.contextmanager
@@ -381,7 +390,10 @@ def evaluate(
         examples = read_split(data, split or "test")
         if doubt := describe_other_data(saved, data):
             _say(doubt)
-    found, seen = evaluate_model(saved, translator, examples, what=what, json_path=json_, hypotheses_path=hypotheses)
+    with _search_within_memory(translator.options):
+        found, seen = evaluate_model(
+            saved, translator, examples, what=what, json_path=json_, hypotheses_path=hypotheses
+        )
     _say(f"{saved.path} on {what}: {len(examples):,} sentences, beam {translator.options.beam_size}")
     _say(str(seen))
     mark = "    NO TEST OF UNSEEN TEXT, see overlap" * seen.marked
@@ -493,14 +505,14 @@ def main() -> None:
         _discard_unwritten()
         sys.exit(128 + signal.SIGPIPE)
     except OSError as error:
+        _fail_without_memory(error)
         stream = "standard output" if _discard_unwritten() else "input or output"
         advice = "; make room and run the command again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         _fail(f"{error.filename2 or error.filename or stream}: {error.strerror or error}{advice}", 1)
     except UnicodeEncodeError as error:
         _fail(f"{error.object[-200:]!a}: holds bytes that are not UTF-8 and cannot be written; rename it", 1)
     except Exception as error:
-        if is_out_of_memory(error):
-            _fail("out of memory; lower train.batch.size or --batch-size", 1)
+        _fail_without_memory(error)
         show = getattr(error, "show", None)  # a usage error knows how to show itself
         if show is None:
             raise
@@ -525,6 +537,13 @@ def _discard_unwritten() -> bool:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return True
     return False
+
+
+def _fail_without_memory(error: Exception) -> None:
+    """Where memory ran out and nothing is known that would help, say which command it was."""
+    if is_out_of_memory(error):
+        command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+        _fail(f"nmt {command}: out of memory", 1)
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 SHOWN_NAMES = 5
 """How many names a message lists."""
@@ -39,10 +41,40 @@ class RunInterrupted(NmtError):
     """
 
 
+class OutOfMemory(NmtError):
+    """Memory ran out; the message says what to lower, where that would help."""
+
+
+@contextlib.contextmanager
+def when_out_of_memory(advice: str) -> Iterator[None]:
+    """Let the block raise `OutOfMemory` with advice if memory runs out in it.
+
+    Args:
+        advice: What the user can do about it; empty where there is nothing.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        raise OutOfMemory("; ".join(filter(None, ["out of memory", advice]))) from error
+
+
 def is_out_of_memory(error: Exception) -> bool:
     """Whether memory ran out: PyTorch has no one class for it on all devices."""
-    known = ("can't allocate memory", "bad_alloc", "out of memory", "could not create a primitive")
-    return isinstance(error, MemoryError) or any(words in str(error) for words in known)
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    if isinstance(error, NmtError):  # it says already what to do
+        return False
+    known = (
+        "can't allocate memory",
+        "cannot allocate memory",
+        "not enough memory",
+        "bad_alloc",
+        "out of memory",
+        "could not create a primitive",
+    )
+    return isinstance(error, MemoryError) or any(words in str(error).lower() for words in known)
 
 
 def printable(text: str) -> str:

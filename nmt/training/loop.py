@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from nmt.batching import Batch, epoch_generator, iterate_batches, make_batch, plan_batches
 from nmt.config import Config, TrainSection
 from nmt.dataset import EncodedPairs
-from nmt.errors import TrainingError
+from nmt.errors import TrainingError, when_out_of_memory
 from nmt.model.seq2seq import Seq2Seq
 from nmt.noise import Noise, no_noise
 from nmt.training.device import autocast
@@ -217,8 +217,9 @@ def train(
         learning_rate = options.optimizer.learning_rate * state.rate.share(progress.update + 1)
         for parameters in state.optimizer.param_groups:
             parameters["lr"] = learning_rate
-        batches = [_make_part(pairs, indices, noise, progress.epoch, state.workers) for indices in group]
-        step = train_step(state.replica, batches, state.optimizer, options, progress.update, state.workers)
+        with when_out_of_memory("lower train.batch.size or the sizes under model"):
+            batches = [_make_part(pairs, indices, noise, progress.epoch, state.workers) for indices in group]
+            step = train_step(state.replica, batches, state.optimizer, options, progress.update, state.workers)
         progress.update += 1
         progress.position += 1
         state.meter.add(step.loss, step.norm, step.tokens, step.skipped)

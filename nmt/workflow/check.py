@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
-import os
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,26 +18,49 @@ import torch
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from nmt.batching import make_batch, plan_batches
+from nmt.batching import make_batch, pad, plan_batches
 from nmt.config import Config, OptimizerSection, TeacherForcingSection, TrainSection
 from nmt.dataset import DataDirectory, EncodedPairs, Sequences, open_data
 from nmt.decoding.search import greedy_search
-from nmt.errors import DataError, is_out_of_memory
+from nmt.errors import DataError, OutOfMemory, when_out_of_memory
+from nmt.evaluation.evaluate import Validator
+from nmt.evaluation.metrics import score_corpus
 from nmt.files import read_json
-from nmt.model.seq2seq import Seq2Seq
+from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.noise import Noise, make_noise
 from nmt.text.vocabulary import UNK_ID
 from nmt.training.loop import mean_loss, plan_epoch, train_step
 from nmt.training.schedules import LearningRate
 from nmt.training.state import make_optimizer
+from nmt.visualize.curves import draw_learning_curve
+from nmt.workflow.memory import (
+    GAPS_LIMIT,
+    GAPS_PER_UPDATE,
+    KERNEL_SIZE,
+    KERNELS_KEPT,
+    KERNELS_PER_BATCH,
+    KERNELS_PER_STEP,
+    Footprint,
+    Trial,
+    Trials,
+    as_text,
+    available_memory,
+    peak_resident,
+    settled,
+    state_size,
+    try_sizes,
+)
 from nmt.workflow.report import REPORT
-from nmt.workflow.setup import make_model, prepare, with_text_of
+from nmt.workflow.setup import make_model, make_validator, prepare, with_text_of
+from nmt.workflow.train import METRICS
 
 LOSS_TOLERANCE = 0.5  # nats a token
 LOSS_SAMPLE = 512  # pairs
 WARM_UP, TIMED = 3, 20  # updates
+BATCH_SECONDS, TIMED_SECONDS, VALID_SECONDS = 30.0, 20.0, 10.0  # what trying things out may take
 OVERFIT_PAIRS, OVERFIT_UPDATES, OVERFIT_RATE, OVERFIT_LOSS = 16, 200, 0.003, 0.1
 SHOWN = 2  # decoded pairs
+VALID_STEPS = 3  # of greedy search: each holds what the one before did
 UNKNOWN_LIMIT, TOO_LONG_LIMIT, OVERLAP_LIMIT = 0.1, 0.1, 0.01  # shares
 
 PARTS = {
@@ -66,6 +90,10 @@ class Finding:
     text: str
 
 
+SMALLER_MODEL = "lower the sizes under model"
+SMALLER_BATCH = "lower train.batch.size or the sizes under model"
+
+
 def check(config: Config, data_directory: Path) -> Iterator[Finding]:
     """Look at the data, build the model and try it out.
 
@@ -89,22 +117,28 @@ def check(config: Config, data_directory: Path) -> Iterator[Finding]:
     def fresh(config: Config) -> Seq2Seq:
         """The model as a run with this config would begin with it."""
         torch.manual_seed(config.train.seed)
-        return make_model(config, data).to(device).train()
+        with when_out_of_memory(SMALLER_MODEL):
+            return make_model(config, data).to(device).train()
 
     yield from describe_data(data)
-    steps: dict[str, Callable[[], Iterator[Finding]]] = {
-        "parameters": lambda: describe_parameters(fresh(config)),
-        "initial loss": lambda: check_initial_loss(config, data, fresh(config)),
-        "one batch overfits": lambda: check_overfitting(config, data, fresh),
-        "longest batch": lambda: check_updates(config, data.train, noise, fresh, available),
+    sizes = describe_parameters(config, outline(config, data), available)
+    yield sizes
+    if sizes.ok is False:
+        return
+    steps: dict[str, tuple[Callable[[], Iterator[Finding]], str]] = {
+        "initial loss": (lambda: check_initial_loss(config, data, fresh(config)), SMALLER_MODEL),
+        "one batch overfits": (lambda: check_overfitting(config, data, fresh), SMALLER_MODEL),
+        "longest batch": (lambda: check_updates(config, data, noise, fresh, device, available), SMALLER_BATCH),
     }
-    for name, step in steps.items():
+    for name, (step, advice) in steps.items():
+        problem = None
         try:
-            yield from step()
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-            yield Finding(name, False, "out of memory; lower train.batch.size or the sizes under model")
+            with when_out_of_memory(advice):
+                yield from step()
+        except OutOfMemory as error:
+            problem = Finding(name, False, str(error))
+        if problem:  # told when what the step held is free
+            yield problem
 
 
 def describe_data(data: DataDirectory) -> Iterator[Finding]:
@@ -164,14 +198,33 @@ def count_parameters(model: Seq2Seq) -> Counter[str]:
     return counts
 
 
-def describe_parameters(model: Seq2Seq) -> Iterator[Finding]:
-    """Number of weights, by part."""
+def outline(config: Config, data: DataDirectory) -> Seq2Seq:
+    """The model without its weights, which takes no memory."""
+    with torch.device("meta"):
+        return build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
+
+
+def describe_parameters(config: Config, model: Seq2Seq, available: int | None) -> Finding:
+    """Number of weights, by part, and whether they could be trained at all.
+
+    Args:
+        config: The whole config.
+        model: May be without its weights.
+        available: Bytes of memory; None if unknown.
+    """
     counts = count_parameters(model)
     parts = [
         f"{part} {format(counts[part], ',') if counts[part] else 'none of its own'}"
         for part in dict.fromkeys(PARTS.values())
     ]
-    yield Finding("parameters", None, f"{counts.total():,}: {', '.join(parts)}")
+    text = f"{counts.total():,}: {', '.join(parts)}"
+    optimizer = config.train.optimizer
+    copies = 2 + (bool(optimizer.momentum) if optimizer.name == "sgd" else 2)  # weights, gradients, optimiser
+    size = copies * sum(parameter.nbytes for parameter in model.parameters())
+    if available is None or size <= available:
+        return Finding("parameters", None, text)
+    problem = f"with gradients and optimiser they take {as_text(size)}, {as_text(available)} are available"
+    return Finding("parameters", False, f"{text}; {problem}; {SMALLER_MODEL}")
 
 
 def check_initial_loss(config: Config, data: DataDirectory, model: Seq2Seq) -> Iterator[Finding]:
@@ -249,142 +302,220 @@ def typical_pairs(pairs: EncodedPairs, number: int) -> NDArray[np.int64]:
 
 
 def check_updates(
-    config: Config, pairs: EncodedPairs, noise: Noise, fresh: Callable[[Config], Seq2Seq], available: int | None
+    config: Config,
+    data: DataDirectory,
+    noise: Noise,
+    fresh: Callable[[Config], Seq2Seq],
+    device: torch.device,
+    available: int | None,
 ) -> Iterator[Finding]:
-    """Try the longest batch of the first epoch; where it fits, time ordinary updates."""
-    groups = plan_epoch(pairs, config.train, 1)
-    plan = list(itertools.chain.from_iterable(groups))
-    findings = list(check_longest_batch(config.train, pairs, noise, plan, fresh(config), available))
-    yield from findings
-    if all(finding.ok is not False for finding in findings):
-        yield from time_updates(config.train, pairs, noise, groups, fresh(config))
+    """Do once what training does, the longest batch, ordinary updates and a validation; tell what a run will take.
+
+    Args:
+        config: The whole config.
+        data: What to train and validate on.
+        noise: What is done to each training pair.
+        fresh: Makes the model.
+        device: Where it is trained.
+        available: Bytes of memory there; None if unknown.
+    """
+    options, pairs, on_host = config.train, data.train, device.type != "cuda"
+    validator = set_up_validation(config, data)  # kept, as a run keeps it
+    libraries = settled() if on_host else 0
+    epoch = Epoch(pairs, options)
+    room = None if available is None else available - libraries
+
+    model = fresh(config)
+    trials, weights, state = try_longest_batch(options, pairs, noise, epoch.longest, model, room)
+    finding = describe_longest_batch(pairs, epoch.longest, trials, weights + state, room)
+    yield finding
+    if finding.ok is False:
+        return
+    of_shape = float(KERNELS_PER_BATCH * KERNEL_SIZE)
+    if trials.complete:
+        del model
+        model, before = fresh(config), settled()
+        timing = make_updates(options, pairs, noise, epoch, model)
+        yield from describe_updates(pairs, epoch, timing)
+        of_shape = max(0, settled() - before) / epoch.count_shapes(timing.updates)
+
+    validation = try_validation(config, data.valid, model, None if room is None else room - weights - state)
+    # As translations end one after another, steps are made on nearly every number of rows up to a batch.
+    kernels = of_shape * epoch.count_shapes(epoch.total_updates)
+    kernels += KERNELS_PER_STEP * KERNEL_SIZE * validation.whole * (len(data.valid) > 0)
+    activations = max(0, trials.expect(trials.whole).memory - weights)
+    gaps = min(GAPS_PER_UPDATE * epoch.total_updates, GAPS_LIMIT) * epoch.median_share * activations
+    footprint = Footprint(
+        libraries=libraries,
+        data=sum(array.nbytes for side in (pairs.src, pairs.tgt) for array in (side.ids, side.offsets)) * on_host,
+        weights=weights,
+        optimizer=state,
+        activations=activations,
+        validation=validation.expect(validation.whole).memory,
+        kernels=round(min(KERNELS_KEPT * KERNEL_SIZE, kernels)) * on_host,
+        gaps=round(gaps) * on_host,
+    )
+    yield describe_memory(footprint, available)
+    if not on_host:
+        yield describe_host_memory(weights + state, available_memory(torch.device("cpu")))
+    del validator
 
 
-def check_longest_batch(
+class Epoch:
+    """The batches of the first epoch; those of the others have the same shapes.
+
+    Attributes:
+        groups: The batches of each update.
+        total_updates: Updates of the whole run.
+        longest: The batch with the most padded tokens.
+        median_share: Padded tokens of the batch in the middle, as a share of those of the longest.
+    """
+
+    def __init__(self, pairs: EncodedPairs, options: TrainSection) -> None:
+        self.groups = plan_epoch(pairs, options, 1)
+        self.options = options
+        batches = list(itertools.chain.from_iterable(self.groups))
+        src, tgt = pairs.src.lengths, pairs.tgt.lengths
+        self._shapes = np.array([(len(batch), src[batch].max(), tgt[batch].max()) for batch in batches])
+        padded = self._shapes[:, 0] * (self._shapes[:, 1:].sum(axis=1) + 2)
+        self.longest = batches[int(padded.argmax())]
+        self.median_share = float(np.median(padded) / padded.max())
+        self.total_updates = int(min(len(self.groups) * options.epochs, options.max_updates or math.inf))
+
+    def count_shapes(self, updates: int) -> int:
+        """How many shapes of batch (sentences, longest source, longest target) the first updates meet."""
+        return len(np.unique(self._shapes[: updates * self.options.batch.accumulate], axis=0))
+
+
+def set_up_validation(config: Config, data: DataDirectory) -> Validator | None:
+    """Load and use once what scores text and draws the learning curve, so that it is in memory as in a run."""
+    _, validator = make_validator(config, data, outline(config, data), lambda line: None)
+    if validator is not None and validator.translator is not None:
+        example = validator.examples[0]
+        processor = validator.translator.processor
+        tokens = next(iter(processor.tokenize_source([example.src])))
+        processor.tgt_tokenizer.detokenize(tokens)
+        score_corpus([example.src], [example.references], validator.rules)
+    with contextlib.suppress(OSError), tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / METRICS).touch()
+        draw_learning_curve(Path(folder))
+    return validator
+
+
+def some_of(pairs: EncodedPairs, indices: NDArray[np.int64], number: int) -> NDArray[np.int64]:
+    """So many pairs of a batch, its longest ones first, so that they are padded like the whole of it."""
+    src, tgt = pairs.src.lengths[indices], pairs.tgt.lengths[indices]
+    spread = np.linspace(0, len(indices) - 1, number).astype(np.int64)
+    places = dict.fromkeys([int(src.argmax()), int(tgt.argmax()), *spread.tolist(), *range(min(len(indices), number))])
+    return indices[list(itertools.islice(places, number))]
+
+
+def try_longest_batch(
     options: TrainSection,
     pairs: EncodedPairs,
     noise: Noise,
-    plan: list[NDArray[np.int64]],
+    longest: NDArray[np.int64],
     model: Seq2Seq,
-    available: int | None,
-) -> Iterator[Finding]:
-    """One update on the batch with the most padded tokens, and the memory it takes.
-
-    A processor's memory is often promised and then refused by ending the process, so an eighth of the batch is tried
-    first; where that already says that the whole is too much, the whole is not tried.
+    room: int | None,
+) -> tuple[Trials, int, int]:
+    """Make updates on more and more of the batch with the most padded tokens.
 
     Args:
         options: How to train.
         pairs: Training pairs.
         noise: What is done to each training pair.
-        plan: The batches of an epoch.
+        longest: The batch.
         model: Its weights are changed.
-        available: Bytes of memory; None if unknown.
+        room: Bytes that weights and all that belongs to them may take; None if unknown.
+
+    Returns:
+        What the updates took beyond weights and optimiser, and the bytes of these two.
     """
     optimizer = make_optimizer(options.optimizer, model)
 
-    def padded(indices: NDArray[np.int64]) -> int:
-        return int(len(indices) * (pairs.src.lengths[indices].max() + pairs.tgt.lengths[indices].max() + 2))
-
-    def update(indices: NDArray[np.int64]) -> None:
+    def update(number: int) -> None:
         # The second batch of an update finds the gradients of the first in memory.
-        batches = [make_batch(pairs, indices, noise)] * min(2, options.batch.accumulate)
+        batches = [make_batch(pairs, some_of(pairs, longest, number), noise)] * min(2, options.batch.accumulate)
         train_step(model, batches, optimizer, options, 0)
 
-    def activations(indices: NDArray[np.int64]) -> int:
-        return peak_growth(lambda: update(indices), model.device) - weights
+    update(1)  # makes the optimiser's state
+    weights, state = sum(parameter.nbytes for parameter in model.parameters()), state_size(optimizer)
+    left = None if room is None else room - weights - state
+    return try_sizes(update, len(longest), model.device, left, BATCH_SECONDS), weights, state
 
-    longest = max(plan, key=padded)
-    part = longest[-math.ceil(len(longest) / 8) :]
-    update(part)  # makes the optimiser's state
-    weights = sum(parameter.nbytes for parameter in model.parameters())
-    state = state_size(optimizer)
-    fixed = 2 * weights + state
+
+def describe_longest_batch(
+    pairs: EncodedPairs, longest: NDArray[np.int64], trials: Trials, fixed: int, room: int | None
+) -> Finding:
+    """Whether the longest batch went through; if it was not tried whole, why.
+
+    Args:
+        pairs: Training pairs.
+        longest: The batch.
+        trials: What was tried.
+        fixed: Bytes that the updates need beside what they took.
+        room: Bytes that there are for both; None if unknown.
+    """
+    name = "longest batch"
     what = (
         f"{len(longest):,} sentences of at most {pairs.src.lengths[longest].max():,} source and "
         f"{pairs.tgt.lengths[longest].max():,} target tokens"
     )
-    estimate = fixed + activations(part) * padded(longest) // padded(part)
-    if available is not None and estimate > available:
-        yield Finding(
-            "longest batch",
-            False,
-            f"{what} would take an estimated {_bytes(estimate)}, {_bytes(available)} are available; lower "
-            "train.batch.size",
-        )
-        return
-    peak = activations(longest)
-    yield Finding("longest batch", True, f"{what}: forward and backward went through")
-    yield Finding(
-        "memory",
-        available is None or fixed + peak <= available,
-        f"an estimated {_bytes(fixed + peak)} of {_bytes(available)} available: weights and gradients "
-        f"{_bytes(weights)} each, optimiser {_bytes(state)}, activations {_bytes(peak)} (torch's own count "
-        "at the peak of the longest batch); libraries and validation come on top",
-    )
+    whole, tried = trials.expect(trials.whole), f"as {trials.done[-1].size:,} of them let expect"
+    if not trials.fits:
+        advice = SMALLER_BATCH if len(longest) > 1 else SMALLER_MODEL
+        needed = f"would take an estimated {as_text(fixed + whole.memory)}"
+        reason = "" if trials.complete else f", {tried}"
+        return Finding(name, False, f"{what} {needed}{reason}; {as_text(room)} are available; {advice}")
+    if not trials.complete:
+        return Finding(name, None, f"{what} were not tried: an update would take {whole.seconds:,.0f} s, {tried}")
+    return Finding(name, True, f"{what}: forward and backward went through")
 
 
-def state_size(optimizer: torch.optim.Optimizer) -> int:
-    """Bytes of what an optimiser remembers of each weight; 0 before its first update."""
-    values = itertools.chain.from_iterable(values.values() for values in optimizer.state.values())
-    return sum(value.nbytes for value in values if torch.is_tensor(value))
+@dataclass(frozen=True)
+class Timing:
+    """Ordinary updates that were made.
+
+    Attributes:
+        losses: Loss of each in nats a token.
+        timed: How many of them, the last ones, were timed.
+        tokens: Target tokens of those.
+        seconds: What those took.
+    """
+
+    losses: list[float]
+    timed: int
+    tokens: int
+    seconds: float
+
+    @property
+    def updates(self) -> int:
+        """How many were made."""
+        return len(self.losses)
 
 
-def peak_growth(run: Callable[[], object], device: torch.device) -> int:
-    """Bytes that torch holds at the peak of `run` beyond what it held before."""
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-        before = torch.cuda.memory_allocated(device)
-        run()
-        return torch.cuda.max_memory_allocated(device) - before
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else the profiler writes about itself to standard error
-    with torch.autograd.profiler.profile(profile_memory=True) as profiler:
-        run()
-    assert profiler.kineto_results is not None
-    changes = [event.nbytes() for event in profiler.kineto_results.events() if event.name() == "[memory]"]
-    return max(itertools.accumulate(changes), default=0)
-
-
-def available_memory(device: torch.device) -> int | None:
-    """Bytes that are free on a device, or None where the system does not tell."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):
-        names = getattr(os, "sysconf_names", {})
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if "SC_PHYS_PAGES" in names else None
-
-
-def _bytes(size: int | None) -> str:
-    if size is None:
-        return "an unknown amount"
-    return f"{size / 2**20:,.1f} MiB" if size < 2**30 else f"{size / 2**30:,.1f} GiB"
-
-
-def time_updates(
-    options: TrainSection, pairs: EncodedPairs, noise: Noise, groups: list[list[NDArray[np.int64]]], model: Seq2Seq
-) -> Iterator[Finding]:
-    """Make a few ordinary updates: what they cost, and whether the loss stays in hand.
+def make_updates(options: TrainSection, pairs: EncodedPairs, noise: Noise, epoch: Epoch, model: Seq2Seq) -> Timing:
+    """Make a few ordinary updates; fewer if they take long.
 
     Args:
         options: How to train.
         pairs: Training pairs.
         noise: What is done to each training pair.
-        groups: The batches of each update of the first epoch.
+        epoch: Its batches.
         model: Its weights are changed.
     """
-    total_updates = min(len(groups) * options.epochs, options.max_updates or math.inf)
     optimizer = make_optimizer(options.optimizer, model)
-    rate = LearningRate(options.schedule, int(total_updates))
+    rate = LearningRate(options.schedule, epoch.total_updates)
     losses: list[torch.Tensor] = []
-    begin, tokens = 0.0, 0
+    start, begin, warm, tokens = time.perf_counter(), 0.0, 0, 0
     with _progress(WARM_UP + TIMED, "timing updates") as bar:
-        for update, group in enumerate(itertools.islice(itertools.cycle(groups), WARM_UP + TIMED)):
-            if update == WARM_UP:
+        for update, group in enumerate(itertools.islice(itertools.cycle(epoch.groups), WARM_UP + TIMED)):
+            spent = time.perf_counter() - start
+            if update and not warm and (update == WARM_UP or spent > TIMED_SECONDS / 3):
                 float(losses[-1])  # waits for the device
-                begin, tokens = time.perf_counter(), 0
+                begin, warm, tokens = time.perf_counter(), update, 0
+            elif warm and spent > TIMED_SECONDS:
+                break
             for parameters in optimizer.param_groups:
                 parameters["lr"] = options.optimizer.learning_rate * rate.share(update + 1)
             batches = [make_batch(pairs, indices, noise) for indices in group]
@@ -393,21 +524,74 @@ def time_updates(
             losses.append(step.loss / number)
             tokens += number
             bar.update()
-        first, last = float(losses[0]), float(torch.stack(losses[-5:]).mean())
-        seconds = time.perf_counter() - begin
-    ok = last < first + LOSS_TOLERANCE
-    text = f"loss {first:.2f} at the first, {last:.2f} over the last 5 of {len(losses)}"
+        values = torch.stack(losses).tolist()
+        return Timing(values, len(values) - warm, tokens, time.perf_counter() - begin)
+
+
+def describe_updates(pairs: EncodedPairs, epoch: Epoch, timing: Timing) -> Iterator[Finding]:
+    """What ordinary updates cost, and whether the loss stays in hand."""
+    losses, last = timing.losses, timing.losses[-5:]
+    mean = sum(last) / len(last)
+    ok = mean < losses[0] + LOSS_TOLERANCE
+    text = f"loss {losses[0]:.2f} at the first, {mean:.2f} over the last {len(last)} of {len(losses)}"
     advice = "; lower train.optimizer.learning_rate, or set train.optimizer.clip_norm or train.schedule.warmup"
     yield Finding("first updates", ok, text if ok else text + advice)
-    speed = tokens / seconds
-    epoch = (len(pairs.tgt.ids) + len(pairs)) / speed
+    speed, updates = timing.tokens / timing.seconds, len(epoch.groups)
+    seconds = (len(pairs.tgt.ids) + len(pairs)) / speed
     yield Finding(
         "speed",
         None,
-        f"{TIMED} updates in {seconds:.1f} s, {speed:,.0f} target tokens/s: {epoch / 60:.1f} minutes an epoch of "
-        f"{len(groups):,} updates, {epoch * total_updates / len(groups) / 3600:.2f} hours for all {total_updates:,} "
-        "updates, validation not counted",
+        f"{timing.timed} updates in {timing.seconds:.1f} s, {speed:,.0f} target tokens/s: {seconds / 60:.1f} minutes "
+        f"an epoch of {updates:,} updates, {seconds * epoch.total_updates / updates / 3600:.2f} hours for all "
+        f"{epoch.total_updates:,} updates, validation not counted",
     )
+
+
+def try_validation(config: Config, valid: EncodedPairs, model: Seq2Seq, room: int | None) -> Trials:
+    """Score and begin to translate more and more of the longest sentences to validate on, up to a batch of them."""
+    size = config.decode.batch_size
+    order = np.argsort(-valid.src.lengths, kind="stable")
+
+    def validate(number: int) -> None:
+        mean_loss(model, _select(valid, order[:number][:64]))
+        sources = [valid.src[index] for index in order[:number]]
+        lengths = torch.tensor([len(ids) + 1 for ids in sources])
+        src = pad(sources, suffix=True).to(model.device)
+        greedy_search(model.eval(), src, lengths, max_length=min(VALID_STEPS, config.decode.max_length))
+        model.train()
+
+    if not len(valid):
+        return Trials([Trial(1, 0, 0.0)], 1, True)
+    return try_sizes(validate, min(size, len(valid)), model.device, room, VALID_SECONDS)
+
+
+def describe_memory(footprint: Footprint, available: int | None) -> Finding:
+    """What a run will hold at its peak, and whether there is as much."""
+    parts = {
+        "libraries": footprint.libraries,
+        "data": footprint.data,
+        "weights": footprint.weights,
+        "gradients": footprint.weights,
+        "optimiser": footprint.optimizer,
+        "activations of the longest batch": footprint.activations,
+        "validation": footprint.validation,
+        "kernels for the shapes of batches": footprint.kernels,
+        "gaps in the heap": footprint.gaps,
+    }
+    listed = ", ".join(f"{name} {as_text(size)}" for name, size in parts.items() if size)
+    text = f"an estimated {as_text(footprint.total)} of {as_text(available)} available: {listed}"
+    if available is None or footprint.needed <= available:
+        return Finding("memory", True, text)
+    too_much = footprint.validation > footprint.weights + footprint.activations
+    advice = "lower decode.batch_size or the sizes under model" if too_much else SMALLER_BATCH
+    return Finding("memory", False, f"{text}; {advice}")
+
+
+def describe_host_memory(checkpoint: int, available: int | None) -> Finding:
+    """What the process of a run on a device will hold beside it: what this one held, and a checkpoint's copy."""
+    needed = peak_resident() + checkpoint
+    text = f"an estimated {as_text(needed)} of {as_text(available)} available"
+    return Finding("host memory", available is None or needed <= available, text)
 
 
 def _progress(total: int, what: str) -> tqdm[NoReturn]:

@@ -35,7 +35,7 @@ from nmt.corpus.splitting import (
 )
 from nmt.corpus.store import PairStore, PairWriter, Rows, most_frequent
 from nmt.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, take_identity, write_examples
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, when_out_of_memory
 from nmt.files import check_file, check_output, locked, shipped, whole_directory, write_json, write_text
 from nmt.locking import check_unread
 from nmt.text.processor import TextProcessor, load_processor
@@ -65,7 +65,8 @@ def preprocess(config: Config, output: Path, *, overwrite: bool = False, say: Sa
         DataError: The corpus or the output folder cannot be used.
         ConfigError: No source is configured, or no tokenizer fits the language.
     """
-    with locked(output):
+    fewer = " or lower data.workers" if config.data.workers != 1 else ""
+    with locked(output), when_out_of_memory(f"set data.first_lines to read less{fewer}"):
         check_unread(output)
         report = _write_data(config, output, overwrite, say)
     for line in describe(report):

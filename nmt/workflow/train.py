@@ -19,7 +19,15 @@ from tqdm import tqdm
 
 from nmt.config import Config, dump_config
 from nmt.dataset import TEXT, DataDirectory, open_data
-from nmt.errors import CheckpointError, ConfigError, DataError, RunInterrupted, TrainingError, shorten
+from nmt.errors import (
+    CheckpointError,
+    ConfigError,
+    DataError,
+    RunInterrupted,
+    TrainingError,
+    shorten,
+    when_out_of_memory,
+)
 from nmt.evaluation.evaluate import Validator
 from nmt.files import (
     Verdict,
@@ -169,7 +177,8 @@ def _prepare_run(config: Config, data_directory: Path, output: Path, resume: boo
     config = with_text_of(config, data)
     prepare(config)
     noise = make_noise(config.train, data)
-    model = make_model(config, data, resumed=resume).to(workers.device)
+    with when_out_of_memory("lower the sizes under model"):
+        model = make_model(config, data, resumed=resume).to(workers.device)
     if workers.rank:  # the same weights everywhere, but other random numbers
         torch.manual_seed(int(np.random.SeedSequence((config.train.seed, workers.rank)).generate_state(1)[0]))
     config, validator = make_validator(config, data, model, say)
@@ -323,7 +332,8 @@ class _Run:
 
         def validate() -> dict[str, float]:
             assert validator is not None
-            scores = validator.validate(self.state.model) if workers.is_first else None
+            with when_out_of_memory("lower decode.batch_size or the sizes under model"):
+                scores = validator.validate(self.state.model) if workers.is_first else None
             told: dict[str, float] = workers.tell(scores)
             return told
 

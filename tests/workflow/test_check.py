@@ -2,6 +2,7 @@ import dataclasses
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,22 +11,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import Cli, Project
+from conftest import Cli, Project, train_arguments
 
-from nmt.config import Config, OptimizerSection, TrainSection, load_config
+from nmt.config import Config, TrainSection, load_config
 from nmt.dataset import EncodedPairs, Sequences, open_data
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.noise import no_noise
-from nmt.training.state import make_optimizer
+from nmt.workflow import check
 from nmt.workflow.check import (
-    check_longest_batch,
+    Epoch,
+    Finding,
     check_updates,
     count_parameters,
     describe_data,
-    peak_growth,
-    state_size,
+    describe_host_memory,
+    describe_longest_batch,
+    describe_memory,
+    describe_parameters,
+    some_of,
+    try_longest_batch,
     typical_pairs,
 )
+from nmt.workflow.memory import Footprint, Trial, Trials, peak_resident, settled
 
 NAMES = [
     "training data",
@@ -40,9 +47,9 @@ NAMES = [
     "sample",
     "sample",
     "longest batch",
-    "memory",
     "first updates",
     "speed",
+    "memory",
 ]
 
 
@@ -161,56 +168,184 @@ def test_parameters_by_part(model: dict[str, object], expected: tuple[int, ...])
     assert counts.total() == sum(parameter.numel() for parameter in built.parameters())
 
 
-def test_torch_counts_the_bytes_of_a_peak() -> None:
-    def run() -> None:
-        first = torch.zeros(3_000, dtype=torch.uint8)
-        second = torch.zeros(2_000, dtype=torch.uint8)
-        del first
-        third = torch.zeros(1_000, dtype=torch.uint8)
-        del second, third
-
-    assert peak_growth(run, torch.device("cpu")) == 5_000
+CPU = torch.device("cpu")
 
 
-@pytest.mark.parametrize(
-    ("options", "copies", "scalars"),
-    [
-        ({"name": "adam"}, 2, 1),
-        ({"name": "adamw"}, 2, 1),
-        ({"name": "sgd"}, 0, 0),
-        ({"name": "sgd", "momentum": 0.9}, 1, 0),
-    ],
-)
-def test_size_of_an_optimizers_state(options: dict[str, object], copies: int, scalars: int) -> None:
-    layer = torch.nn.Linear(10, 5)
-    optimizer = make_optimizer(OptimizerSection(**options), layer)
-    layer(torch.ones(10)).sum().backward()
-    optimizer.step()
-    assert state_size(optimizer) == 4 * (copies * 55 + scalars * 2)  # float32: 50 weights, 5 biases; 2 step counts
-
-
-def test_a_batch_beyond_memory_is_not_tried(project: Project) -> None:
-    data, config = open_data(project.data), load_config(str(project.config))
+def problems_with(project: Project, available: int | None, *settings: str) -> list[Finding]:
+    """What trying out updates of a project finds where so many bytes are there."""
+    data, config = open_data(project.data), load_config(str(project.config), settings)
 
     def fresh(config: Config) -> Seq2Seq:
         return build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
 
-    findings = list(check_updates(config, data.train, no_noise, fresh, available=2**20))
+    return list(check_updates(config, data, no_noise, fresh, CPU, available))
+
+
+def test_a_batch_beyond_memory_is_not_tried(project: Project) -> None:
+    findings = problems_with(project, 2**20)
     assert [(finding.name, finding.ok) for finding in findings] == [("longest batch", False)]
-    assert "1.0 MiB are available; lower train.batch.size" in findings[0].text
+    assert "as 1 of them let expect; -" in findings[0].text
+    assert findings[0].text.endswith("are available; lower train.batch.size or the sizes under model")
+
+
+HUGE_SCORE = "model.attention={score: additive, options: {size: 4096}}"
+
+
+def test_a_huge_batch_is_tried_little_by_little(project: Project) -> None:
+    """All 1,400 pairs in one batch would take 2 GiB."""
+    available, before = settled() + 200 * 2**20, peak_resident()
+    findings = problems_with(project, available, "train.batch.size=1000000", HUGE_SCORE)
+    assert [(finding.name, finding.ok) for finding in findings] == [("longest batch", False)]
+    assert "1,400 sentences of at most 6 source and 6 target tokens would take an estimated " in findings[0].text
+    assert re.search(r"estimated \d\.\d GiB, as (8|32|128) of them let expect; ", findings[0].text)
+    assert peak_resident() - before < 300 * 2**20
+
+
+def test_a_batch_that_takes_too_long_is_not_tried(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "BATCH_SECONDS", 0.0)
+    findings = problems_with(project, None, "train.batch={size: 1000000000, unit: tokens}")
+    assert [(finding.name, finding.ok) for finding in findings] == [("longest batch", None), ("memory", True)]
+    assert "1,400 sentences of at most 6 source and 6 target tokens were not tried: " in findings[0].text
+
+
+def test_slow_updates_are_timed_less_often(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "TIMED_SECONDS", 0.0)
+    found = {finding.name: finding.text for finding in problems_with(project, None)}
+    assert "over the last 2 of 2" in found["first updates"]
+    assert found["speed"].startswith("1 updates in ")
+
+
+def test_some_of_a_batch_are_padded_like_the_whole() -> None:
+    pairs = pairs_of([[4], [4] * 9, [4], [4] * 2, [4]], [[5], [5], [5] * 3, [5] * 7, [5]])
+    batch = np.array([4, 3, 2, 1])
+    assert some_of(pairs, batch, 2).tolist() == [1, 3]
+    for number in (1, 2, 3, 4):
+        assert len(set(some_of(pairs, batch, number).tolist())) == number
+
+
+def test_shapes_of_an_epoch() -> None:
+    lengths = [1, 1, 2, 2, 3, 3, 3, 3]
+    epoch = Epoch(
+        pairs_of(*[[[4] * length for length in lengths]] * 2),
+        TrainSection(batch={"size": 2, "accumulate": 2}, epochs=5),
+    )
+    assert (len(epoch.groups), epoch.total_updates) == (2, 10)
+    assert epoch.count_shapes(2) == 3
+    assert epoch.count_shapes(1) in (1, 2)
+    assert len(epoch.longest) == 2
+    assert epoch.median_share == (2 * (2 + 2 + 2) + 2 * (3 + 3 + 2)) / 2 / (2 * (3 + 3 + 2))
 
 
 @pytest.mark.parametrize("accumulate", [1, 3])
-def test_memory_of_the_longest_batch(accumulate: int) -> None:
+def test_the_longest_batch(accumulate: int) -> None:
     pairs = pairs_of([[4], [4, 5, 6], [5, 6]], [[5, 4], [4], [6]])
-    config = Config(model=LUONG)
-    plan = [np.array([0]), np.array([1, 2])]
-    options = TrainSection(batch={"accumulate": accumulate})
+    options, model = TrainSection(batch={"accumulate": accumulate}), build_model(Config(model=LUONG).model, 7, 9)
+    longest = np.array([1, 2])
+    trials, weights, state = try_longest_batch(options, pairs, no_noise, longest, model, None)
+    numbers = sum(parameter.numel() for parameter in model.parameters())
+    assert (weights, state) == (4 * numbers, 8 * numbers + 4 * len(list(model.parameters())))
+    assert [trial.size for trial in trials.done] == [1, 2]
+    assert trials.done[-1].memory > weights  # gradients are a part of it
+    found = describe_longest_batch(pairs, longest, trials, weights + state, None)
+    assert found.ok is True
+    assert found.text.startswith("2 sentences of at most 3 source and 1 target tokens")
+
+
+def test_a_single_sentence_cannot_be_cut() -> None:
+    pairs = pairs_of([[4]], [[5]])
+    trials = Trials([Trial(1, 2**20, 1.0)], 1, False)
+    found = describe_longest_batch(pairs, np.array([0]), trials, 2**20, 2**20)
+    assert found.text.endswith("would take an estimated 2.0 MiB; 1.0 MiB are available; lower the sizes under model")
+
+
+def footprint(**parts: int) -> Footprint:
+    names = ("libraries", "data", "weights", "optimizer", "activations", "validation", "kernels", "gaps")
+    return Footprint(**{name: parts.get(name, 0) for name in names})
+
+
+def test_parts_of_the_memory_are_listed() -> None:
+    mebibytes = dict(zip(footprint().__dict__, (400, 50, 20, 40, 200, 60, 500, 100), strict=True))
+    parts = footprint(**{name: size * 2**20 for name, size in mebibytes.items()})
+    found = describe_memory(parts, 2 * 2**30)
+    assert found.ok
+    assert found.text == (
+        "an estimated 1.3 GiB of 2.0 GiB available: libraries 400.0 MiB, data 50.0 MiB, weights 20.0 MiB, gradients "
+        "20.0 MiB, optimiser 40.0 MiB, activations of the longest batch 200.0 MiB, validation 60.0 MiB, kernels for "
+        "the shapes of batches 500.0 MiB, gaps in the heap 100.0 MiB"
+    )
+    assert not describe_memory(parts, 1024 * 2**20).ok
+    assert describe_memory(parts, None).text.startswith("an estimated 1.3 GiB of an unknown amount available")
+
+
+@pytest.mark.parametrize(
+    ("parts", "ok", "advice"),
+    [
+        ({"weights": 10, "activations": 90}, True, ""),
+        ({"weights": 10, "activations": 91}, False, "lower train.batch.size or the sizes under model"),
+        (
+            {"weights": 10, "activations": 50, "validation": 101},
+            False,
+            "lower decode.batch_size or the sizes under model",
+        ),
+        ({"weights": 10, "data": 1000, "activations": 90}, True, ""),  # mapped: it need not stay in memory
+    ],
+)
+def test_memory_that_does_not_suffice(parts: dict[str, int], ok: bool, advice: str) -> None:
+    found = describe_memory(footprint(**parts), 110)
+    assert found.ok is ok
+    assert found.text.endswith(advice)
+
+
+def test_memory_beside_a_device() -> None:
+    needed = peak_resident() + 2**30
+    assert describe_host_memory(2**30, needed + 2**20).ok
+    assert not describe_host_memory(2**30, needed - 2**20).ok
+
+
+def test_a_model_beyond_memory_is_not_built(project: Project, cli: Cli) -> None:
+    """5,000 GiB of weights are refused within the time of any other check."""
+    found = cli(
+        "check", "--config", project.config, "--data", project.data, "--set", "model.decoder.hidden_size=500000"
+    )
+    assert found.code == 1
+    assert lines_of(found.out)[-1] == ("PROBLEM", "parameters")
+    assert found.out.splitlines()[-2].endswith("lower the sizes under model")
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "copies"), [("adam", 4), ("adamw", 4), ("sgd", 2), ({"name": "sgd", "momentum": 0.9}, 3)]
+)
+def test_weights_with_all_that_belongs_to_them(optimizer: object, copies: int) -> None:
+    options = optimizer if isinstance(optimizer, dict) else {"name": optimizer}
+    config = Config(model=LUONG, train={"optimizer": options})
     model = build_model(config.model, 7, 9)
-    batch, memory = check_longest_batch(options, pairs, no_noise, plan, model, available=None)
-    assert (batch.ok, memory.ok) == (True, True)
-    assert batch.text.startswith("2 sentences of at most 3 source and 1 target tokens")
-    assert "an unknown amount" in memory.text
+    size = copies * 4 * sum(parameter.numel() for parameter in model.parameters())
+    assert describe_parameters(config, model, size).ok is None
+    assert describe_parameters(config, model, size - 1).ok is False
+
+
+PEAK = """
+import resource, sys
+from nmt.cli import main
+try:
+    main()
+finally:
+    print("PEAK", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs glibc")
+def test_the_estimate_is_what_training_takes(project: Project, cli: Cli, tmp_path: Path) -> None:
+    """Within 30% of the peak of a run with validations and checkpoints."""
+    settings = ("model.encoder.hidden_size=256", "model.decoder.hidden_size=512", "train.max_updates=100")
+    arguments = train_arguments(project, tmp_path / "run", *settings, "train.validation.every=40")
+    done = subprocess.run([sys.executable, "-c", PEAK, *arguments], capture_output=True, text=True, check=True)
+    peak = float(done.stdout.split("PEAK")[1])
+    options = [part for setting in settings for part in ("--set", setting)]
+    command = [sys.executable, "-m", "nmt", "check", "--config", str(project.config), "--data", str(project.data)]
+    found = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    estimated = float(re.search(r"memory: an estimated ([\d,.]+) MiB of", found.stdout)[1].replace(",", ""))
+    assert 0.7 * peak < estimated < 1.3 * peak
 
 
 LIMITED = """
@@ -244,7 +379,9 @@ def test_running_out_of_memory_is_told(project: Project) -> None:
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1].startswith("False longest batch out of memory; lower train.batch.size")
+    assert done.stdout.splitlines()[-1] == (
+        "False longest batch out of memory; lower train.batch.size or the sizes under model"
+    )
 
 
 def test_pairs_of_median_length_with_sources_of_their_own() -> None:

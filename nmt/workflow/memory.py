@@ -1,0 +1,217 @@
+"""What a training process takes of memory: measured on this process, after it has done once what training does."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import itertools
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import torch
+
+KERNEL_SIZE, KERNELS_KEPT = round(0.53 * 2**20), 1024
+"""Bytes of what oneDNN makes for a product of a shape not met before, as measured on six models of 0.1 to 29 million
+weights, and how many of these it keeps.
+"""
+KERNELS_PER_BATCH, KERNELS_PER_STEP = 10, 4
+"""How many a shape of batch needs (9 to 13 as measured), and a step of greedy search on a number of rows."""
+GAPS_PER_UPDATE, GAPS_LIMIT = 0.01, 18.0
+"""How glibc's heap grows although nothing more is held: kernels, made and thrown away while tensors come and go, leave
+gaps between them. In activations of a median batch, and at most so many of these.
+
+Measured, with data of 51 to 206 shapes of batch: 3 to 6 such activations after 300 to 400 updates, 3 to 10 after 600,
+13 after 1,000 and 18 after 2,000, more slowly then.
+"""
+
+
+def resident() -> int:
+    """Bytes of this process that are in memory, or were at its peak where the system tells no more; 0 if unknown."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except OSError:
+        return peak_resident()
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def peak_resident() -> int:
+    """Most bytes of this process that were in memory at once; 0 if unknown."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def settled() -> int:
+    """Bytes in memory after the C library has given back what it keeps free, as far as it can be asked to."""
+    if sys.platform == "linux":
+        with contextlib.suppress(AttributeError):  # only glibc can be asked
+            ctypes.CDLL(None).malloc_trim(0)
+    return resident()
+
+
+def available_memory(device: torch.device) -> int | None:
+    """Bytes that a run could have on a device if this process ended, or None where the system does not tell."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        names = getattr(os, "sysconf_names", {})
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if "SC_PHYS_PAGES" in names else None
+    return free + resident()
+
+
+def state_size(optimizer: torch.optim.Optimizer) -> int:
+    """Bytes of what an optimiser remembers of each weight; 0 before its first update."""
+    values = itertools.chain.from_iterable(values.values() for values in optimizer.state.values())
+    return sum(value.nbytes for value in values if torch.is_tensor(value))
+
+
+def peak_growth(run: Callable[[], object], device: torch.device) -> int:
+    """Bytes that torch holds at the peak of `run` beyond what it held before."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        run()
+        return torch.cuda.max_memory_allocated(device) - before
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else the profiler writes about itself to standard error
+    with torch.autograd.profiler.profile(profile_memory=True) as profiler:
+        run()
+    assert profiler.kineto_results is not None
+    changes = [event.nbytes() for event in profiler.kineto_results.events() if event.name() == "[memory]"]
+    return max(itertools.accumulate(changes), default=0)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What some work took.
+
+    Attributes:
+        size: Sentences.
+        memory: Bytes at its peak beyond what was held before.
+        seconds: How long it took.
+    """
+
+    size: int
+    memory: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Work that was tried with more and more sentences.
+
+    Attributes:
+        done: What was tried, smallest first; at least one.
+        whole: Sentences of the whole.
+        fits: Whether memory suffices for the whole, as far as was tried.
+    """
+
+    done: list[Trial]
+    whole: int
+    fits: bool
+
+    @property
+    def complete(self) -> bool:
+        """Whether the whole was tried."""
+        return self.done[-1].size == self.whole
+
+    def expect(self, size: int) -> Trial:
+        """What `size` sentences take if work grows as it did last; what was measured if it was tried last."""
+        last = self.done[-1]
+        before = self.done[-2] if len(self.done) > 1 else Trial(0, 0, 0.0)
+        steps = (size - last.size) / (last.size - before.size)
+        return Trial(
+            size,
+            last.memory + round(max(0, last.memory - before.memory) * steps),
+            last.seconds + max(0.0, last.seconds - before.seconds) * steps,
+        )
+
+
+def try_sizes(
+    run: Callable[[int], object], whole: int, device: torch.device, room: int | None, seconds: float
+) -> Trials:
+    """Do some work with 1, 2, 8, 32, ... sentences up to the whole, as long as what comes next promises to fit.
+
+    A processor's memory is often promised and then refused by ending the process, so what will not fit is not tried.
+
+    Args:
+        run: Does the work with so many sentences.
+        whole: Sentences of the whole, at least 1.
+        device: Where it is done.
+        room: Bytes that it may take; None if unknown.
+        seconds: Most that all steps together may take, the first two aside.
+    """
+    begin = time.perf_counter()
+    trials = Trials([], whole, True)
+    for size in _growing(whole):
+        if trials.done:
+            # One sentence, or two, do not tell what comes with each of them and what once and for all.
+            farthest = whole if len(trials.done) > 2 else size
+            if room is not None and trials.expect(farthest).memory > room:
+                return replace(trials, fits=False)
+            if len(trials.done) > 1 and time.perf_counter() - begin + trials.expect(size).seconds > seconds:
+                return trials
+        start = time.perf_counter()
+        memory = peak_growth(partial(run, size), device)
+        trials = replace(trials, done=[*trials.done, Trial(size, memory, time.perf_counter() - start)])
+    return replace(trials, fits=room is None or trials.done[-1].memory <= room)
+
+
+def _growing(whole: int) -> Iterator[int]:
+    """1, 2, 8, 32, ... and the whole."""
+    steps = itertools.chain([1], (2 * 4**step for step in itertools.count()))
+    yield from itertools.takewhile(lambda size: size < whole, steps)
+    yield whole
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Bytes that a training process holds at its peak, by what they are for.
+
+    Attributes:
+        libraries: Python, torch and all other libraries with what they set up for themselves; raw validation text.
+        data: Mapped training data.
+        weights: Weights, and again as many for gradients.
+        optimizer: What the optimiser remembers.
+        activations: Of the longest batch.
+        validation: At its peak, when there are neither activations nor gradients.
+        kernels: Machine code that oneDNN keeps for each shape of batch.
+        gaps: What the C library's heap holds between tensors, free but in memory.
+    """
+
+    libraries: int
+    data: int
+    weights: int
+    optimizer: int
+    activations: int
+    validation: int
+    kernels: int
+    gaps: int
+
+    @property
+    def total(self) -> int:
+        """All that is in memory at the same time."""
+        lasting = self.libraries + self.data + self.weights + self.optimizer + self.kernels + self.gaps
+        return lasting + max(self.weights + self.activations, self.validation)
+
+    @property
+    def needed(self) -> int:
+        """The same without data, which the system drops and reads again where memory is short."""
+        return self.total - self.data
+
+
+def as_text(size: int | None) -> str:
+    """Bytes as MiB or GiB."""
+    if size is None:
+        return "an unknown amount"
+    return f"{size / 2**20:,.1f} MiB" if size < 2**30 else f"{size / 2**30:,.1f} GiB"

@@ -1,0 +1,160 @@
+"""Where memory runs out, one line says so, and what to lower only where that helps."""
+
+import errno
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Project, train_arguments
+
+from nmt.cli import _search_within_memory
+from nmt.config import DecodeSection
+from nmt.errors import DataError, OutOfMemory, is_out_of_memory, when_out_of_memory
+
+LIMITED = """
+import importlib, resource, sys
+from pathlib import Path
+
+# What a command imports while it runs would not fit under the limit.
+for name in ("check", "evaluate", "preprocess", "train", "translate"):
+    importlib.import_module(f"nmt.workflow.{name}")
+for name in ("torch._dynamo", "matplotlib.figure", "matplotlib.backends.backend_agg", "sacrebleu.metrics.bleu"):
+    importlib.import_module(name)
+from nmt.cli import main
+from nmt.evaluation.evaluate import Validator
+
+def limit(*arguments):
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (size << 20),) * 2)
+    return original(*arguments)
+
+where, size, *arguments = sys.argv[1:]
+size = int(size)
+sys.argv = ["nmt", *arguments]
+if where == "validation":
+    original, Validator.validate = Validator.validate, limit
+    main()
+else:
+    original = main
+    limit()
+"""
+
+
+def run_limited(where: str, size: int, *arguments: object) -> str:
+    """The only error of an `nmt` command that may take `size` MiB more than its libraries, or its validation may."""
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, where, str(size), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    errors = [line for line in done.stderr.splitlines() if line.startswith("nmt: error: ")]
+    assert (done.returncode, len(errors)) == (1, 1), done.stderr
+    assert "Traceback" not in done.stderr
+    return errors[0].removeprefix("nmt: error: ")
+
+
+needs_linux = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
+HUGE_SCORE = "model.attention={score: additive, options: {size: 4096}}"
+BATCH_OR_SIZES = "out of memory; lower train.batch.size or the sizes under model"
+
+
+@needs_linux
+@pytest.mark.parametrize(
+    ("where", "size", "settings", "expected"),
+    [
+        ("command", 400, ["train.batch.size=100000", HUGE_SCORE], BATCH_OR_SIZES),
+        ("command", 400, ["model.encoder.hidden_size=20000"], "out of memory; lower the sizes under model"),
+        (
+            "validation",
+            20,
+            ["train.max_updates=1", "train.batch.size=1", "decode.batch_size=50", HUGE_SCORE],
+            "out of memory; lower decode.batch_size or the sizes under model",
+        ),
+    ],
+)
+def test_training(project: Project, tmp_path: Path, where: str, size: int, settings: list[str], expected: str) -> None:
+    arguments = train_arguments(project, tmp_path / "run", *settings, "train.threads=1")
+    assert run_limited(where, size, *arguments) == expected
+
+
+@needs_linux
+@pytest.mark.parametrize(
+    ("size", "options", "expected"),
+    [
+        (200, ["--batch-size", "20000", "--beam-size", "20"], "out of memory; lower --batch-size or --beam-size"),
+        (30, ["--batch-size", "20000", "--beam-size", "1"], "out of memory; lower --batch-size"),
+        (200, ["--batch-size", "1", "--beam-size", "200000"], "out of memory; lower --beam-size"),
+    ],
+)
+@pytest.mark.parametrize("command", ["translate", "evaluate"])
+def test_searches(project: Project, tmp_path: Path, command: str, size: int, options: list[str], expected: str) -> None:
+    text = tmp_path / "text"
+    text.write_text("a b c d e f g h\n" * 20_000)
+    files = {"translate": ["--input", text], "evaluate": ["--src", text, "--ref", text]}[command]
+    assert run_limited("command", size, command, "--model", project.run, *files, *options) == expected
+
+
+@needs_linux
+def test_preprocessing(project: Project, tmp_path: Path) -> None:
+    source, words = tmp_path / "corpus", ["".join(letters) for letters in itertools.product("abcdefghij", repeat=4)]
+    with source.open("w") as file:
+        for number in range(100_000):
+            line = " ".join(words[(number * step + number // 9973) % 9973] for step in (1, 3, 5, 7, 11, 13))
+            file.write(f"{line}\t{line.upper()}\n")
+    options = ["--source", source, "--output", tmp_path / "data", "--set", "data.workers=1"]
+    found = run_limited("command", 12, "preprocess", "--config", project.config, *options)
+    assert found == "out of memory; set data.first_lines to read less"
+    assert [path.name for path in tmp_path.iterdir()] == ["corpus"]
+
+
+@needs_linux
+def test_without_advice_the_command_is_named(project: Project) -> None:
+    """Nothing about a finished model makes it smaller."""
+    assert run_limited("command", 0, "translate", "a b", "--model", project.run) == "nmt translate: out of memory"
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "beam_size", "single", "expected"),
+    [
+        (64, 5, False, "out of memory; lower --batch-size or --beam-size"),
+        (64, 5, True, "out of memory; lower --beam-size"),
+        (64, 1, True, "out of memory"),
+        (1, 1, False, "out of memory"),
+    ],
+)
+def test_options_that_make_a_search_smaller(batch_size: int, beam_size: int, single: bool, expected: str) -> None:
+    options = DecodeSection(batch_size=batch_size, beam_size=beam_size)
+    with pytest.raises(OutOfMemory) as caught, _search_within_memory(options, single=single):
+        raise MemoryError
+    assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (MemoryError(), True),
+        (RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory"), True),
+        (RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 8 bytes"), True),
+        (RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"), True),
+        (RuntimeError("std::bad_alloc"), True),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), True),
+        (FileNotFoundError(errno.ENOENT, "No such file", "out of memory.txt"), False),
+        (DataError("out of memory.txt: does not exist"), False),
+        (RuntimeError("shapes do not fit"), False),
+    ],
+)
+def test_what_running_out_looks_like(error: Exception, expected: bool) -> None:
+    assert is_out_of_memory(error) is expected
+    with pytest.raises(OutOfMemory if expected else type(error)), when_out_of_memory("lower something"):
+        raise error
+
+
+def test_the_advice_nearest_to_the_cause_counts() -> None:
+    with pytest.raises(OutOfMemory) as caught, when_out_of_memory("outer"), when_out_of_memory("inner"):
+        raise MemoryError
+    assert str(caught.value) == "out of memory; inner"
