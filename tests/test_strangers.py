@@ -9,6 +9,7 @@ import resource
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -746,3 +747,13 @@ def test_a_folder_in_the_place_of_a_file_is_named(tmp_path: Path, cli: Cli, name
     assert outcome.code == 1
     (line,) = outcome.err.splitlines()
     assert str(model if name == "model.json" else model / name) in line
+
+
+def test_shapes_are_compared_without_the_imports_of_the_compiler(tmp_path: Path) -> None:
+    """Random numbers on the meta device bring 800 modules along, 1.5 s of each command that loads a model."""
+    model = make_model_directory(tmp_path / "model")
+    script = (
+        "import sys; from pathlib import Path; from nmt.model.storage import load_model; "
+        f"load_model(Path({str(model)!r})); sys.exit('torch._dynamo' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
