@@ -142,7 +142,7 @@ def read_bytes(path: Path, limit: int) -> bytes:
         if found.st_size > limit:
             raise DataError(f"{path}: has {found.st_size:,} bytes, more than the {limit:,} that such a file may have")
         with os.fdopen(handle, "rb", closefd=False) as file:
-            return file.read(limit)
+            return file.read(found.st_size)  # as many bytes are allocated as are asked for
     finally:
         os.close(handle)
 
