@@ -343,17 +343,17 @@ def check_updates(
     # As translations end one after another, steps are made on nearly every number of rows up to a batch.
     kernels = of_shape * epoch.count_shapes(epoch.total_updates)
     kernels += KERNELS_PER_STEP * KERNEL_SIZE * validation.whole * (len(data.valid) > 0)
-    activations = max(0, trials.expect(trials.whole).memory - weights)
-    gaps = min(GAPS_PER_UPDATE * epoch.total_updates, GAPS_LIMIT) * epoch.median_share * activations
+    kept = min(KERNELS_KEPT * KERNEL_SIZE, round(kernels))
+    gaps = min(GAPS_PER_UPDATE * epoch.total_updates, GAPS_LIMIT) if kept < kernels else 0
     footprint = Footprint(
         libraries=libraries,
         data=sum(array.nbytes for side in (pairs.src, pairs.tgt) for array in (side.ids, side.offsets)) * on_host,
         weights=weights,
         optimizer=state,
-        activations=activations,
+        activations=max(0, trials.expect(trials.whole).memory - weights),
         validation=validation.expect(validation.whole).memory,
-        kernels=round(min(KERNELS_KEPT * KERNEL_SIZE, kernels)) * on_host,
-        gaps=round(gaps) * on_host,
+        kernels=kept * on_host,
+        gaps=gaps * on_host,
     )
     yield describe_memory(footprint, available)
     if not on_host:
@@ -368,7 +368,6 @@ class Epoch:
         groups: The batches of each update.
         total_updates: Updates of the whole run.
         longest: The batch with the most padded tokens.
-        median_share: Padded tokens of the batch in the middle, as a share of those of the longest.
     """
 
     def __init__(self, pairs: EncodedPairs, options: TrainSection) -> None:
@@ -379,7 +378,6 @@ class Epoch:
         self._shapes = np.array([(len(batch), src[batch].max(), tgt[batch].max()) for batch in batches])
         padded = self._shapes[:, 0] * (self._shapes[:, 1:].sum(axis=1) + 2)
         self.longest = batches[int(padded.argmax())]
-        self.median_share = float(np.median(padded) / padded.max())
         self.total_updates = int(min(len(self.groups) * options.epochs, options.max_updates or math.inf))
 
     def count_shapes(self, updates: int) -> int:
@@ -461,14 +459,14 @@ def describe_longest_batch(
         f"{len(longest):,} sentences of at most {pairs.src.lengths[longest].max():,} source and "
         f"{pairs.tgt.lengths[longest].max():,} target tokens"
     )
-    whole, tried = trials.expect(trials.whole), f"as {trials.done[-1].size:,} of them let expect"
+    whole, tried = trials.expect(trials.whole), f"extrapolated from {trials.done[-1].size:,} of them"
     if not trials.fits:
         advice = SMALLER_BATCH if len(longest) > 1 else SMALLER_MODEL
         needed = f"would take an estimated {as_text(fixed + whole.memory)}"
         reason = "" if trials.complete else f", {tried}"
         return Finding(name, False, f"{what} {needed}{reason}; {as_text(room)} are available; {advice}")
     if not trials.complete:
-        return Finding(name, None, f"{what} were not tried: an update would take {whole.seconds:,.0f} s, {tried}")
+        return Finding(name, None, f"{what} were not tried: an update would take about {whole.seconds:,.0f} s, {tried}")
     return Finding(name, True, f"{what}: forward and backward went through")
 
 

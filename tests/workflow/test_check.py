@@ -184,7 +184,7 @@ def problems_with(project: Project, available: int | None, *settings: str) -> li
 def test_a_batch_beyond_memory_is_not_tried(project: Project) -> None:
     findings = problems_with(project, 2**20)
     assert [(finding.name, finding.ok) for finding in findings] == [("longest batch", False)]
-    assert "as 1 of them let expect; -" in findings[0].text
+    assert ", extrapolated from 1 of them; -" in findings[0].text
     assert findings[0].text.endswith("are available; lower train.batch.size or the sizes under model")
 
 
@@ -192,13 +192,12 @@ HUGE_SCORE = "model.attention={score: additive, options: {size: 4096}}"
 
 
 def test_a_huge_batch_is_tried_little_by_little(project: Project) -> None:
-    """All 1,387 pairs in one batch would take more than there is."""
     available, before = settled() + 200 * 2**20, peak_resident()
     findings = problems_with(project, available, "train.batch.size=1000000", HUGE_SCORE)
     assert [(finding.name, finding.ok) for finding in findings] == [("longest batch", False)]
     assert "1,387 sentences of at most 6 source and 6 target tokens would take an estimated " in findings[0].text
-    assert re.search(r"estimated [\d.]+ [MG]iB, as (8|32|128) of them let expect; ", findings[0].text)
-    assert peak_resident() - before < 300 * 2**20
+    assert re.search(r"estimated [4-6]\d\d\.\d MiB, extrapolated from 8 of them; ", findings[0].text)
+    assert peak_resident() - before < 100 * 2**20
 
 
 def test_a_batch_that_takes_too_long_is_not_tried(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +232,6 @@ def test_shapes_of_an_epoch() -> None:
     assert epoch.count_shapes(2) == 3
     assert epoch.count_shapes(1) in (1, 2)
     assert len(epoch.longest) == 2
-    assert epoch.median_share == (2 * (2 + 2 + 2) + 2 * (3 + 3 + 2)) / 2 / (2 * (3 + 3 + 2))
 
 
 @pytest.mark.parametrize("accumulate", [1, 3])
@@ -305,7 +303,13 @@ def test_memory_beside_a_device() -> None:
 def test_a_model_beyond_memory_is_not_built(project: Project, cli: Cli) -> None:
     """Hundreds of GiB of weights are refused within the time of any other check."""
     found = cli(
-        "check", "--config", project.config, "--data", project.data, "--set", "model.decoder={hidden_size: 16000, num_layers: 64}"
+        "check",
+        "--config",
+        project.config,
+        "--data",
+        project.data,
+        "--set",
+        "model.decoder={hidden_size: 16000, num_layers: 64}",
     )
     assert found.code == 1
     assert lines_of(found.out)[-1] == ("PROBLEM", "parameters")
