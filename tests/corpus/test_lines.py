@@ -13,12 +13,10 @@ import pytest
 
 SUFFIXES = [".tsv", ".gz", ".bz2", ".xz", ".zip"]
 MEASURED = """
-import resource, sys
+import sys
 from pathlib import Path
 from nmt.corpus.sources import LineReport, open_corpus, parse_chunk
-
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+from nmt.workflow.memory import peak_resident
 
 def read(*names):
     report, pairs = LineReport(), 0
@@ -30,11 +28,11 @@ def read(*names):
 
 small, large = sys.argv[1:]
 read(small)
-before = peak()
+before = peak_resident()
 for names in ([large], [large, large]):
     pairs, report = read(*names)
     assert (pairs, report.lines, report.malformed) == (2, 3, {"too_long": 1}), (pairs, report)
-print((peak() - before) / 1024)
+print((peak_resident() - before) / 2**20)
 """
 
 

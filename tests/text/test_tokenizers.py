@@ -190,6 +190,11 @@ def test_fewer_pieces_than_characters_are_refused_with_advice(algorithm: str) ->
         SubwordTokenizer.learn(SAMPLE, algorithm=algorithm, vocabulary_size=10)  # type: ignore[arg-type]
 
 
+def test_fewer_pieces_than_the_learners_own_are_refused_with_advice() -> None:
+    with pytest.raises(DataError, match=r"^cannot learn 1 bpe .* own three; raise text\.subword\.vocabulary_size$"):
+        SubwordTokenizer.learn(SAMPLE, algorithm="bpe", vocabulary_size=1)
+
+
 @algorithms
 @pytest.mark.parametrize("lines", [[], ["", ""]])
 def test_subwords_need_text(algorithm: str, lines: list[str]) -> None:

@@ -329,12 +329,12 @@ def test_weights_with_all_that_belongs_to_them(optimizer: object, copies: int) -
 
 
 PEAK = """
-import resource, sys
 from nmt.cli import main
+from nmt.workflow.memory import peak_resident
 try:
     main()
 finally:
-    print("PEAK", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    print("PEAK", peak_resident() / 2**20)
 """
 
 

@@ -15,12 +15,12 @@ from nmt.workflow.translate import read_lines
 GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
 # `nmt` that says at its end how much memory it took, in KiB.
 MEASURED = """
-import resource
 from nmt.cli import main
+from nmt.workflow.memory import peak_resident
 try:
     main()
 finally:
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    print(peak_resident() // 1024)
 """
 LONGEST = b"a " * (MAX_LINE // 2)
 

@@ -9,15 +9,16 @@ import pytest
 from conftest import Project, train_arguments
 
 MEASURED = """
-import json, resource, sys
+import json, sys
 
 from nmt.training import loop
+from nmt.workflow.memory import peak_resident
 
 original, peaks = loop.train_step, {}
 
 def step(*arguments):
     if arguments[4] in (300, 2000):
-        peaks[arguments[4]] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        peaks[arguments[4]] = peak_resident()
     return original(*arguments)
 
 loop.train_step = step
@@ -50,5 +51,5 @@ def test_peak_memory_stays_where_it_is(project: Project, tmp_path: Path) -> None
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     early, late = json.loads(output.read_text(encoding="utf-8")).values()
-    print(f"peak {early / 1024:.1f} MiB after 300 updates, {late / 1024:.1f} MiB after 2,000")
+    print(f"peak {early / 2**20:.1f} MiB after 300 updates, {late / 2**20:.1f} MiB after 2,000")
     assert late < 1.05 * early
