@@ -21,8 +21,9 @@ from nmt.dataset import open_data, read_examples
 from nmt.decoding.translator import Translator
 from nmt.evaluation.evaluate import evaluate
 from nmt.evaluation.metrics import ScoringRules
-from nmt.files import read_json, shipped, whole_directory, write_json
+from nmt.files import read_json, shipped, write_json
 from nmt.model.storage import MARKER, load_model
+from nmt.replacement import whole_directory
 from nmt.workflow.preprocess import preprocess
 from nmt.workflow.train import train_run
 

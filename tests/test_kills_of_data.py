@@ -28,7 +28,7 @@ PLACES = {
     "nmt.workflow.preprocess.write_json": 1,  # the marker
     "os.replace": 10,
     "os.rename": 2,  # the earlier folder makes way, the new one takes its place
-    "nmt.files.settle": 3,
+    "nmt.replacement.settle": 3,
     "shutil.rmtree": 4,
 }
 FEW = [

@@ -22,9 +22,10 @@ from torch.overrides import TorchFunctionMode
 from nmt import __version__
 from nmt.config import Config, dump_config, names_class, read_config
 from nmt.errors import CheckpointError, DataError, shorten
-from nmt.files import check_file, flush, grant_usual_access, read_json, whole_directory, write_json, write_text
+from nmt.files import check_file, flush, grant_usual_access, read_json, write_json, write_text
 from nmt.limits import MAX_HEADER, MIB
 from nmt.model.seq2seq import Seq2Seq, build_model
+from nmt.replacement import whole_directory
 from nmt.text.processor import SEEN, TEXT_FILES, copy_text_files, load_vocabularies
 from nmt.text.vocabulary import Vocabulary
 

@@ -36,8 +36,8 @@ from nmt.corpus.splitting import (
 from nmt.corpus.store import PairStore, PairWriter, Rows, most_frequent
 from nmt.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, take_identity, write_examples
 from nmt.errors import ConfigError, DataError, when_out_of_memory
-from nmt.files import check_file, check_output, locked, shipped, whole_directory, write_json, write_text
-from nmt.locking import check_unread
+from nmt.files import check_file, shipped, write_json, write_text
+from nmt.replacement import check_output, check_unread, locked, whole_directory
 from nmt.text.processor import TextProcessor, load_processor
 from nmt.workflow.encoding import encode
 from nmt.workflow.report import describe, write_report
