@@ -220,7 +220,6 @@ def _load(
     """The model that a user means, ready to translate."""
     from nmt.decoding.translator import Translator
     from nmt.model.storage import load_model
-    from nmt.text.processor import load_processor
     from nmt.training.device import resolve_device, use_fast_products
     from nmt.workflow.runs import find_model
 
@@ -229,7 +228,7 @@ def _load(
     saved = load_model(path, resolve_device(device), allow_class or ())
     given = {"beam_size": beam_size, "batch_size": batch_size}
     options = saved.config.decode.model_copy(update={key: value for key, value in given.items() if value})
-    return saved, Translator(saved.model, load_processor(saved.text), options)
+    return saved, Translator(saved.model, saved.load_processor(), options)
 
 
 def _search_within_memory(options: DecodeSection, *, single: bool = False) -> contextlib.AbstractContextManager[None]:

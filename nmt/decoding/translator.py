@@ -16,7 +16,7 @@ from nmt.decoding.search import Hypothesis, beam_search, greedy_search
 from nmt.errors import CheckpointError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.model.storage import load_model
-from nmt.text.processor import TextProcessor, load_processor
+from nmt.text.processor import TextProcessor
 
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 """Characters that could command a terminal, from a vocabulary of whatever origin; white space is not among them."""
@@ -69,7 +69,7 @@ class Translator:
             CheckpointError: The directory is missing, incomplete or damaged.
         """
         saved = load_model(directory, device)
-        return cls(saved.model, load_processor(saved.text), saved.config.decode)
+        return cls(saved.model, saved.load_processor(), saved.config.decode)
 
     def translate(
         self,

@@ -26,7 +26,7 @@ from nmt.files import check_file, flush, grant_usual_access, read_json, write_js
 from nmt.limits import MAX_HEADER, MIB
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.replacement import whole_directory
-from nmt.text.processor import SEEN, TEXT_FILES, copy_text_files, load_vocabularies
+from nmt.text.processor import SEEN, TEXT_FILES, TextProcessor, copy_text_files, load_processor, load_vocabularies
 from nmt.text.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
@@ -60,6 +60,14 @@ class SavedModel:
     def text(self) -> Path:
         """Folder with vocabularies and tokenizers."""
         return self.path / TEXT
+
+    def load_processor(self) -> TextProcessor:
+        """Tokenizers and vocabularies, of which only the tokenizers are still to be read.
+
+        Raises:
+            DataError: Files are missing or damaged.
+        """
+        return load_processor(self.text, (self.src_vocabulary, self.tgt_vocabulary))
 
 
 def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, facts: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ from tqdm import tqdm
 from nmt.corpus.identity import count_seen, load_seen
 from nmt.corpus.normalization import Normalizer
 from nmt.corpus.splitting import Example
-from nmt.dataset import open_data, read_examples
+from nmt.dataset import read_examples, read_facts, read_name
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.evaluation.evaluate import Evaluation, evaluate
@@ -48,12 +48,12 @@ def _read(path: Path) -> list[str]:
 
 
 def read_split(data: Path, split: str) -> list[Example]:
-    """The raw sentences of a split of a data directory.
+    """The raw sentences of a split of a data directory, of which nothing else is read.
 
     Raises:
         DataError: There is no such split.
     """
-    open_data(data)
+    read_facts(data)
     if not (data / f"{split}.jsonl").is_file():
         raise DataError(f"{data}: has no {split} split; give files with --src and --ref")
     return read_examples(data / f"{split}.jsonl")
@@ -102,7 +102,7 @@ def describe_other_data(saved: SavedModel, data: Path) -> str | None:
     """A line for the user where a data directory is not the one that a model was trained on; None where it is."""
     trained_on = saved.facts.get("data")
     identity = trained_on.get("identity") if isinstance(trained_on, dict) else None
-    if identity is None or identity == open_data(data).name:
+    if identity is None or identity == read_name(data):
         return None
     return f"{data}: is other data than the model was trained on"
 

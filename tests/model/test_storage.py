@@ -70,6 +70,14 @@ def logits_of(model: Seq2Seq) -> torch.Tensor:
         return model.decoder.logits(model.eval().readouts(batch)[0])
 
 
+def test_vocabularies_of_a_model_are_read_once(saved: Path) -> None:
+    found = load_model(saved)
+    for path in (saved / "text").glob("*.vocabulary.json"):
+        path.unlink()
+    processor = found.load_processor()
+    assert (processor.src_vocabulary, processor.tgt_vocabulary) == (Vocabulary(WORDS), Vocabulary(WORDS))
+
+
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     config = make_config()
