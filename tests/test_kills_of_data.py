@@ -23,7 +23,7 @@ PLACES = {
     "nmt.workflow.preprocess.parse_chunk": 1,  # cleaning
     "nmt.workflow.preprocess.split_pairs": 1,
     "nmt.workflow.encoding.index_block": 2,  # tokenising
-    "nmt.workflow.encoding.write_sequences": 6,  # writing
+    "nmt.workflow.encoding.write_sequences": 2,  # writing
     "nmt.workflow.preprocess.write_report": 1,
     "nmt.workflow.preprocess.write_json": 1,  # the marker
     "os.replace": 10,
@@ -34,7 +34,7 @@ PLACES = {
 FEW = [
     ("nmt.workflow.preprocess.parse_chunk", 1, True),
     ("nmt.workflow.encoding.index_block", 2, False),
-    ("nmt.workflow.encoding.write_sequences", 4, True),
+    ("nmt.workflow.encoding.write_sequences", 2, True),
     ("os.rename", 2, True),
 ]
 """Of these it is known that they come, with or without an earlier folder."""
