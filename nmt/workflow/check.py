@@ -204,13 +204,13 @@ def outline(config: Config, data: DataDirectory) -> Seq2Seq:
         return build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
 
 
-def describe_parameters(config: Config, model: Seq2Seq, available: int | None) -> Finding:
+def describe_parameters(config: Config, model: Seq2Seq, available: int) -> Finding:
     """Number of weights, by part, and whether they could be trained at all.
 
     Args:
         config: The whole config.
         model: May be without its weights.
-        available: Bytes of memory; None if unknown.
+        available: Bytes of memory.
     """
     counts = count_parameters(model)
     parts = [
@@ -221,7 +221,7 @@ def describe_parameters(config: Config, model: Seq2Seq, available: int | None) -
     optimizer = config.train.optimizer
     copies = 2 + (bool(optimizer.momentum) if optimizer.name == "sgd" else 2)  # weights, gradients, optimiser
     size = copies * sum(parameter.nbytes for parameter in model.parameters())
-    if available is None or size <= available:
+    if size <= available:
         return Finding("parameters", None, text)
     problem = f"with gradients and optimiser they take {as_text(size)}, {as_text(available)} are available"
     return Finding("parameters", False, f"{text}; {problem}; {SMALLER_MODEL}")
@@ -307,7 +307,7 @@ def check_updates(
     noise: Noise,
     fresh: Callable[[Config], Seq2Seq],
     device: torch.device,
-    available: int | None,
+    available: int,
 ) -> Iterator[Finding]:
     """Do once what training does, the longest batch, ordinary updates and a validation; tell what a run will take.
 
@@ -317,13 +317,13 @@ def check_updates(
         noise: What is done to each training pair.
         fresh: Makes the model.
         device: Where it is trained.
-        available: Bytes of memory there; None if unknown.
+        available: Bytes of memory there.
     """
     options, pairs, on_host = config.train, data.train, device.type != "cuda"
     validator = set_up_validation(config, data)  # kept, as a run keeps it
     libraries = settled() if on_host else 0
     epoch = Epoch(pairs, options)
-    room = None if available is None else available - libraries
+    room = available - libraries
 
     model = fresh(config)
     trials, weights, state = try_longest_batch(options, pairs, noise, epoch.longest, model, room)
@@ -339,7 +339,7 @@ def check_updates(
         yield from describe_updates(pairs, epoch, timing)
         of_shape = max(0, settled() - before) / epoch.count_shapes(timing.updates)
 
-    validation = try_validation(config, data.valid, model, None if room is None else room - weights - state)
+    validation = try_validation(config, data.valid, model, room - weights - state)
     # As translations end one after another, steps are made on nearly every number of rows up to a batch.
     kernels = of_shape * epoch.count_shapes(epoch.total_updates)
     kernels += KERNELS_PER_STEP * KERNEL_SIZE * validation.whole * (len(data.valid) > 0)
@@ -414,7 +414,7 @@ def try_longest_batch(
     noise: Noise,
     longest: NDArray[np.int64],
     model: Seq2Seq,
-    room: int | None,
+    room: int,
 ) -> tuple[Trials, int, int]:
     """Make updates on more and more of the batch with the most padded tokens.
 
@@ -424,7 +424,7 @@ def try_longest_batch(
         noise: What is done to each training pair.
         longest: The batch.
         model: Its weights are changed.
-        room: Bytes that weights and all that belongs to them may take; None if unknown.
+        room: Bytes that weights and all that belongs to them may take.
 
     Returns:
         What the updates took beyond weights and optimiser, and the bytes of these two.
@@ -438,12 +438,11 @@ def try_longest_batch(
 
     update(1)  # makes the optimiser's state
     weights, state = sum(parameter.nbytes for parameter in model.parameters()), state_size(optimizer)
-    left = None if room is None else room - weights - state
-    return try_sizes(update, len(longest), model.device, left, BATCH_SECONDS), weights, state
+    return try_sizes(update, len(longest), model.device, room - weights - state, BATCH_SECONDS), weights, state
 
 
 def describe_longest_batch(
-    pairs: EncodedPairs, longest: NDArray[np.int64], trials: Trials, fixed: int, room: int | None
+    pairs: EncodedPairs, longest: NDArray[np.int64], trials: Trials, fixed: int, room: int
 ) -> Finding:
     """Whether the longest batch went through; if it was not tried whole, why.
 
@@ -452,7 +451,7 @@ def describe_longest_batch(
         longest: The batch.
         trials: What was tried.
         fixed: Bytes that the updates need beside what they took.
-        room: Bytes that there are for both; None if unknown.
+        room: Bytes that there are for both.
     """
     name = "longest batch"
     what = (
@@ -545,7 +544,7 @@ def describe_updates(pairs: EncodedPairs, epoch: Epoch, timing: Timing) -> Itera
     )
 
 
-def try_validation(config: Config, valid: EncodedPairs, model: Seq2Seq, room: int | None) -> Trials:
+def try_validation(config: Config, valid: EncodedPairs, model: Seq2Seq, room: int) -> Trials:
     """Score and begin to translate more and more of the longest sentences to validate on, up to a batch of them."""
     size = config.decode.batch_size
     order = np.argsort(-valid.src.lengths, kind="stable")
@@ -563,7 +562,7 @@ def try_validation(config: Config, valid: EncodedPairs, model: Seq2Seq, room: in
     return try_sizes(validate, min(size, len(valid)), model.device, room, VALID_SECONDS)
 
 
-def describe_memory(footprint: Footprint, available: int | None) -> Finding:
+def describe_memory(footprint: Footprint, available: int) -> Finding:
     """What a run will hold at its peak, and whether there is as much."""
     parts = {
         "libraries": footprint.libraries,
@@ -578,18 +577,18 @@ def describe_memory(footprint: Footprint, available: int | None) -> Finding:
     }
     listed = ", ".join(f"{name} {as_text(size)}" for name, size in parts.items() if size)
     text = f"an estimated {as_text(footprint.total)} of {as_text(available)} available: {listed}"
-    if available is None or footprint.needed <= available:
+    if footprint.needed <= available:
         return Finding("memory", True, text)
     too_much = footprint.validation > footprint.weights + footprint.activations
     advice = "lower decode.batch_size or the sizes under model" if too_much else SMALLER_BATCH
     return Finding("memory", False, f"{text}; {advice}")
 
 
-def describe_host_memory(checkpoint: int, available: int | None) -> Finding:
+def describe_host_memory(checkpoint: int, available: int) -> Finding:
     """What the process of a run on a device will hold beside it: what this one held, and a checkpoint's copy."""
     needed = peak_resident() + checkpoint
     text = f"an estimated {as_text(needed)} of {as_text(available)} available"
-    return Finding("host memory", available is None or needed <= available, text)
+    return Finding("host memory", needed <= available, text)
 
 
 def _progress(total: int, what: str) -> tqdm[NoReturn]:
