@@ -154,8 +154,9 @@ class ScoreTests:
                 encoded = model.encode(src, LENGTHS)
                 output = model.decoder(tgt, encoded)
                 memory, state = model.decoder.start(encoded)
+                weights = model.decoder.prepare()
                 for position, words in enumerate(tgt.unbind(1)):
-                    logits, alignment, state = model.decoder.step(words, memory, state)
+                    logits, alignment, state = model.decoder.step(words, memory, state, weights)
                     broken = f"all target positions at once should be the steps one by one ({order}) {_given(choices)}"
                     _assert_equal(output.alignments[:, position], alignment, broken)
                     _assert_equal(model.decoder.logits(output.readouts[:, position]), logits, broken)

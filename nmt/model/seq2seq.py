@@ -20,6 +20,7 @@ from nmt.model.decoder import (
     WordChooser,
 )
 from nmt.model.encoder import Encoder, EncoderOutput
+from nmt.model.kernels.stepwise import StepLinear
 from nmt.model.recurrent import GATES, NormalizedLayer, build_stack
 from nmt.text.vocabulary import PAD_ID
 
@@ -148,7 +149,7 @@ def build_model(config: ModelSection, src_size: int, tgt_size: int) -> Seq2Seq:
             input_feeding=part.input_feeding,
             attend_from=part.attend_from,
         )
-    output = nn.Linear(readout_size, tgt_size)
+    output = StepLinear(readout_size, tgt_size)
     if config.tying != "none":
         output.weight = tgt_embedding.weight
     initial_state = InitialState(part.initial_state, encoder.output_size, recurrent)

@@ -22,6 +22,7 @@ from nmt.batching import make_batch, pad, plan_batches
 from nmt.config import Config, OptimizerSection, TeacherForcingSection, TrainSection
 from nmt.dataset import DataDirectory, EncodedPairs, Sequences, open_data
 from nmt.decoding.search import greedy_search
+from nmt.decoding.stepper import Seq2SeqStepper
 from nmt.errors import DataError, OutOfMemory, when_out_of_memory
 from nmt.evaluation.evaluate import Validator
 from nmt.evaluation.metrics import score_corpus
@@ -270,9 +271,8 @@ def check_overfitting(config: Config, data: DataDirectory, fresh: Callable[[Conf
     advice = f", above {OVERFIT_LOSS}: the model cannot learn them by heart; see the sizes and parts under model"
     yield Finding("one batch overfits", ok, text if ok else text + advice)
 
-    found = greedy_search(
-        model.eval(), batch.src.to(model.device), batch.src_lengths, max_length=config.decode.max_length
-    )
+    stepper = Seq2SeqStepper(model.eval())
+    found = greedy_search(stepper, batch.src.to(model.device), batch.src_lengths, max_length=config.decode.max_length)
     same = [hypothesis.ids == pairs.tgt[index].tolist() for index, hypothesis in enumerate(found)]
     text = f"{sum(same)} of these {len(pairs)} sources come out as their references"
     yield Finding("decoding", sum(same) >= len(pairs) / 2, text)
@@ -554,7 +554,7 @@ def try_validation(config: Config, valid: EncodedPairs, model: Seq2Seq, room: in
         sources = [valid.src[index] for index in order[:number]]
         lengths = torch.tensor([len(ids) + 1 for ids in sources])
         src = pad(sources, suffix=True).to(model.device)
-        greedy_search(model.eval(), src, lengths, max_length=min(VALID_STEPS, config.decode.max_length))
+        greedy_search(Seq2SeqStepper(model.eval()), src, lengths, max_length=min(VALID_STEPS, config.decode.max_length))
         model.train()
 
     if not len(valid):

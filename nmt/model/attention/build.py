@@ -7,19 +7,19 @@ from typing import Any, Literal
 
 from nmt.errors import ConfigError
 from nmt.model.attention.attention import Attention, FixedContext, ScoreAttention
-from nmt.model.attention.heads import ManyHeads, OneHead
-from nmt.model.attention.normalizer import NormalizerName, check_normalizer, make_normalizer
+from nmt.model.attention.heads import MultiHead, SingleHead
+from nmt.model.attention.normalizer import HardChoice, NormalizerName, check_normalizer, make_normalizer
 from nmt.model.attention.past import Coverage, LocationFeatures, NoPast, Past
 from nmt.model.attention.registry import Score, check_score
-from nmt.model.attention.window import GlobalWindow, HardWindow, MonotonicWindow, PredictiveWindow, Window
+from nmt.model.attention.window import GlobalWindow, MonotonicWindow, PredictiveWindow, Window
 
 WindowName = Literal["global", "local_m", "local_p", "hard"]
 PastName = Literal["none", "coverage", "location"]
-WINDOWS: dict[WindowName, type[Window]] = {
+WINDOWS: dict[WindowName, type[Window] | type[HardChoice]] = {
     "global": GlobalWindow,
     "local_m": MonotonicWindow,
     "local_p": PredictiveWindow,
-    "hard": HardWindow,
+    "hard": HardChoice,
 }
 PASTS: dict[PastName, type[Past]] = {"none": NoPast, "coverage": Coverage, "location": LocationFeatures}
 
@@ -66,7 +66,7 @@ def build_attention(
     """
     many = heads > 1
     split = (
-        ManyHeads(query_size, key_size, number=heads, head_size=head_size) if many else OneHead(query_size, key_size)
+        MultiHead(query_size, key_size, number=heads, head_size=head_size) if many else SingleHead(query_size, key_size)
     )
     kind = check_score(score, split.query_size, split.key_size)
     if kind is None:
@@ -75,19 +75,20 @@ def build_attention(
         "global": GlobalWindow,
         "local_m": lambda: MonotonicWindow(radius),
         "local_p": lambda: PredictiveWindow(query_size, radius),
-        "hard": HardWindow,
+        "hard": GlobalWindow,
     }
     pasts: dict[PastName, Callable[[], Past]] = {
         "none": NoPast,
         "coverage": lambda: Coverage(loss_weight),
         "location": lambda: LocationFeatures(filters, past_radius),
     }
+    normalize = make_normalizer(normalizer, temperature)
     return ScoreAttention(
         kind(split.query_size, split.key_size, **(options or {})),
         key_size,
         heads=split,
         window=windows[window](),
-        normalize=make_normalizer(normalizer, temperature),
+        normalize=HardChoice(normalize) if window == "hard" else normalize,
         past=pasts[past](),
         dropout=dropout,
     )

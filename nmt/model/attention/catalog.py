@@ -10,7 +10,7 @@ from typing import get_args
 
 from nmt.model.attention.attention import FixedContext
 from nmt.model.attention.build import PASTS, WINDOWS
-from nmt.model.attention.heads import ManyHeads, OneHead
+from nmt.model.attention.heads import MultiHead, SingleHead
 from nmt.model.attention.normalizer import LIBRARY, PAPERS, SUMMARIES, NormalizerName
 from nmt.model.attention.registry import Score, check_score, score_names
 
@@ -93,8 +93,8 @@ def _scores() -> Iterator[Mechanism]:
 
 def _heads() -> Iterator[Mechanism]:
     several = _names(lambda score: score.multi_head)
-    yield Mechanism("heads", ("1",), _summary(OneHead))
-    yield Mechanism("heads", ("2", "3", "..."), _summary(ManyHeads), ManyHeads.paper, (f"score {several}",))
+    yield Mechanism("heads", ("1",), _summary(SingleHead))
+    yield Mechanism("heads", ("2", "3", "..."), _summary(MultiHead), MultiHead.paper, (f"score {several}",))
 
 
 def _windows() -> Iterator[Mechanism]:

@@ -1,14 +1,14 @@
-"""Normalisers: from scores to weights that are not negative and sum to 1."""
+"""Normalisers: from scores to weights that are not negative and sum to 1, and hard attention, which picks one."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 from collections.abc import Callable
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt.errors import ConfigError
 
@@ -55,3 +55,31 @@ def make_normalizer(name: NormalizerName, temperature: float = 1.0) -> Normalize
         return cast(Tensor, sparse(scores.to(exact) / temperature, dim=-1))
 
     return normalize
+
+
+class HardChoice(nn.Module):
+    """Hard attention (Xu et al., 2015, section 4.1): one position, drawn in training and the likeliest in decoding.
+
+    Its gradient is the straight-through estimate (Bengio et al., 2013): that of the weights it was drawn from.
+
+    Args:
+        normalize: From scores to the weights to draw from.
+    """
+
+    local: ClassVar[bool] = False
+    paper: ClassVar[str] = "Xu et al., 2015, section 4.1; Bengio et al., 2013"
+
+    def __init__(self, normalize: Normalizer) -> None:
+        super().__init__()
+        self.normalize = normalize
+
+    def forward(self, scores: Tensor) -> Tensor:
+        """[..., S] -> weight 1 at one position, 0 elsewhere."""
+        weights = self.normalize(scores)
+        if self.training:
+            flat = weights.detach().float().flatten(0, -2)
+            chosen = torch.multinomial(flat, 1).view(*weights.shape[:-1], 1)
+        else:
+            chosen = weights.argmax(dim=-1, keepdim=True)
+        hard = torch.zeros_like(weights).scatter(-1, chosen, 1.0)
+        return hard + (weights - weights.detach()) if self.training else hard
