@@ -124,7 +124,7 @@ def preprocess(
 
     Example: nmt preprocess --config tatoeba_small --source deu-eng.zip
     """
-    from nmt.config import load_config
+    from nmt.workflow.configs import load_config
     from nmt.workflow.preprocess import preprocess as run
     from nmt.workflow.preprocess import with_sources
 
@@ -172,7 +172,7 @@ def train(
 
     Example: nmt train --config tatoeba_small --set model.attention.score=additive --output runs/additive
     """
-    from nmt.config import load_config
+    from nmt.workflow.configs import load_config
     from nmt.workflow.train import train_run
 
     settings = load_config(config, set_ or ())
@@ -195,8 +195,8 @@ def check(
 
     Example: nmt check --config tatoeba_small
     """
-    from nmt.config import load_config
     from nmt.workflow.check import check as run
+    from nmt.workflow.configs import load_config
 
     settings = load_config(config, set_ or ())
     marks = {True: "ok", False: "PROBLEM", None: "-"}
@@ -433,7 +433,7 @@ def config_show(config: ConfigArgument, set_: SetOption = None) -> None:
 
     Example: nmt config show tatoeba_small --set train.epochs=3
     """
-    from nmt.config import show_config
+    from nmt.workflow.configs import show_config
 
     _show(show_config(config, set_ or ()))
 
@@ -444,7 +444,7 @@ def config_check(config: ConfigArgument, set_: SetOption = None) -> None:
 
     Example: nmt config check mine.yaml
     """
-    from nmt.config import load_config
+    from nmt.workflow.configs import load_config
 
     load_config(config, set_ or ())
     _show(f"{config}: no problems\n")

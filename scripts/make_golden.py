@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 
-from nmt.config import load_config
 from nmt.dataset import open_data, read_examples
 from nmt.decoding.translator import Translator
 from nmt.evaluation.evaluate import evaluate
@@ -24,6 +23,7 @@ from nmt.evaluation.metrics import ScoringRules
 from nmt.files import read_json, shipped, write_json
 from nmt.model.storage import MARKER, load_model
 from nmt.replacement import whole_directory
+from nmt.workflow.configs import load_config
 from nmt.workflow.preprocess import preprocess
 from nmt.workflow.train import train_run
 

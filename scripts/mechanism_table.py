@@ -21,7 +21,7 @@ import torch
 from tqdm import tqdm
 
 from nmt.batching import make_batch
-from nmt.config import Config, load_config, parse_config
+from nmt.config import Config, parse_config
 from nmt.corpus import Pair
 from nmt.corpus.sources import open_corpus, read_pairs
 from nmt.corpus.splitting import Example
@@ -35,6 +35,7 @@ from nmt.model.seq2seq import build_model
 from nmt.model.storage import load_model
 from nmt.training.loop import plan_epoch, train_step
 from nmt.training.state import make_optimizer
+from nmt.workflow.configs import load_config
 from nmt.workflow.evaluate import evaluate_model, read_split
 from nmt.workflow.runs import MARKER, find_data, find_model
 

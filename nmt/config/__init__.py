@@ -4,7 +4,7 @@ The one package that knows YAML and pydantic. `sections` holds every key, `readi
 `Config`, `checks` refuses combinations that cannot work, `description` explains the keys to people and editors.
 """
 
-from nmt.config.checks import check_options, names_class, suggest
+from nmt.config.checks import Check, Conflict, Option, Place, check_options, names_class, places, suggest
 from nmt.config.reading import dump_config, find_config, load_config, parse_config, read_config, show_config
 from nmt.config.sections import (
     AttentionSection,
@@ -42,9 +42,11 @@ from nmt.config.sections import (
 __all__ = [
     "AttentionSection",
     "BatchSection",
+    "Check",
     "CheckpointSection",
     "CleaningSection",
     "Config",
+    "Conflict",
     "Count",
     "DataSection",
     "DecodeSection",
@@ -57,6 +59,8 @@ __all__ = [
     "NonNegative",
     "Number",
     "OptimizerSection",
+    "Option",
+    "Place",
     "Positive",
     "Probability",
     "ScheduleSection",
@@ -76,6 +80,7 @@ __all__ = [
     "load_config",
     "names_class",
     "parse_config",
+    "places",
     "read_config",
     "show_config",
     "suggest",

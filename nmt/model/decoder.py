@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model.attention import Attention, AttentionState, Memory
-from nmt.model.encoder import EncoderOutput
+from nmt.model.encoder import Encoder, EncoderOutput
 from nmt.model.kernels.activation import Tanh, tanh
 from nmt.model.kernels.cross_entropy import output_cross_entropy
 from nmt.model.kernels.dropout import Dropout
@@ -19,6 +19,7 @@ from nmt.text.vocabulary import BOS_ID
 
 QueryLayer = Literal["top", "first"]
 ReadoutName = Literal["plain", "maxout"]
+InitialStateName = Literal["backward", "final", "zeros"]
 
 QUERY_LAYERS = {"top": -1, "first": 0}
 """Index of a layer."""
@@ -271,24 +272,25 @@ class InitialState(nn.Module):
 
     Args:
         source: `backward`, `final` or `zeros`.
-        encoder_size: Size of the encoder's final state.
+        encoder: The encoder.
         recurrent: The decoder's layers.
     """
 
-    def __init__(self, source: str, encoder_size: int, recurrent: RecurrentStack) -> None:
+    def __init__(self, source: InitialStateName, encoder: Encoder, recurrent: RecurrentStack) -> None:
         super().__init__()
         self.parts = recurrent.num_states * recurrent.num_layers
         self.shape = (recurrent.num_states, recurrent.num_layers, recurrent.hidden_size)
-        self.first = encoder_size // 2 if source == "backward" else 0
-        size = recurrent.hidden_size * self.parts
-        self.projection = None if source == "zeros" else nn.Linear(encoder_size - self.first, size)
+        self.source = source
+        read = encoder.backward_size if source == "backward" else encoder.output_size
+        self.projection = None if source == "zeros" else nn.Linear(read, recurrent.hidden_size * self.parts)
 
-    def forward(self, final_state: Tensor) -> RecurrentState:
-        """[B, encoder_size] -> states [L, B, H]."""
+    def forward(self, encoded: EncoderOutput) -> RecurrentState:
+        """States [L, B, H]."""
         if self.projection is None:
-            states = final_state.new_zeros(final_state.size(0), self.parts * self.shape[2])
+            states = encoded.states.new_zeros(encoded.states.size(0), self.parts * self.shape[2])
         else:
-            states = tanh(self.projection(final_state[:, self.first :]))
+            read = encoded.backward_state if self.source == "backward" else encoded.final_state
+            states = tanh(self.projection(read))
         split = states.view(-1, *self.shape).permute(1, 2, 0, 3).contiguous()  # [B, P*L*H] -> [P, L, B, H]
         return tuple(split)
 
@@ -343,7 +345,7 @@ class Decoder(nn.Module):
     def start(self, encoded: EncoderOutput) -> tuple[Memory, DecoderState]:
         """Memory of the sources and the state before the first word, one row a sentence."""
         memory = self.cell.attention.memorize(encoded.states, encoded.final_state, encoded.mask, encoded.lengths)
-        recurrent = self.initial_state(encoded.final_state)
+        recurrent = self.initial_state(encoded)
         fed = encoded.states.new_zeros(encoded.states.size(0), self.cell.fed_size)
         return memory, DecoderState(recurrent, fed, self.cell.attention.initial_state(memory))
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from nmt.batching import Batch, pad, real_positions
 from nmt.config import AttentionSection, DecoderSection, EncoderSection, ModelSection
 from nmt.model import reference
-from nmt.model.attention import check_score, score_names
+from nmt.model.attention import find_score, score_names
 from nmt.model.attention.normalizer import HardChoice, Normalizer
 from nmt.model.attention.past import Coverage
 from nmt.model.decoder import BahdanauCell, DecoderState, LuongCell, WordChooser
@@ -38,8 +38,7 @@ def attention_section(name: str) -> AttentionSection:
     """A mechanism of the table above, or a score by itself."""
     if name in MECHANISMS:
         return MECHANISMS[name]
-    score = check_score(name, 4, 4)
-    return AttentionSection(score=name, options=dict(score.example) if score else {})
+    return AttentionSection(score=name, options={} if name == "none" else dict(find_score(name).example))
 
 
 class Variant(NamedTuple):

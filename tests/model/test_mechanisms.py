@@ -10,11 +10,20 @@ from oracle import ByEquation
 from torch import Tensor, nn
 
 from nmt.batching import make_batch
-from nmt.config import AttentionSection, DecoderSection, EncoderSection, ModelSection, OptimizerSection, TrainSection
+from nmt.config import (
+    AttentionSection,
+    Config,
+    DecoderSection,
+    EncoderSection,
+    ModelSection,
+    OptimizerSection,
+    TrainSection,
+)
 from nmt.dataset import EncodedPairs, Sequences
 from nmt.model import reference
-from nmt.model.attention import Attention, build_attention, check_attention, check_score, score_names
+from nmt.model.attention import Attention, build_attention, find_score, score_names
 from nmt.model.attention.attention import AttentionState
+from nmt.model.attention.checks import attention_check
 from nmt.model.attention.normalizer import make_normalizer
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.training.loop import mean_loss, train_step
@@ -30,14 +39,26 @@ Choices = dict[str, Any]
 
 def key_size(choices: Choices) -> int:
     """Another size than the query's, where the score can take that."""
-    score = check_score(choices["score"], QUERY_SIZE, QUERY_SIZE)
-    return QUERY_SIZE if score and score.needs_equal_sizes and choices["heads"] == 1 else 6
+    needs_equal_sizes = find_score(choices["score"]).needs_equal_sizes
+    return QUERY_SIZE if needs_equal_sizes and choices["heads"] == 1 else 6
+
+
+def section_of(choices: Choices) -> AttentionSection:
+    return AttentionSection(
+        score=choices["score"],
+        options=dict(find_score(choices["score"]).example),
+        heads=choices["heads"],
+        window={"name": choices["window"], "radius": RADIUS},
+        normalizer={"name": choices["normalizer"], "temperature": choices.get("temperature", 1.0)},
+        past={"name": choices["past"], "filters": 2, "radius": 1},
+        dropout=choices.get("dropout", 0.0),
+    )
 
 
 def goes_together(choices: Choices) -> bool:
-    score = check_score(choices["score"], QUERY_SIZE, QUERY_SIZE)
-    rest = {"key_size": 6, "head_size": None, "temperature": 1.0, "loss_weight": 0.0, "dropout": 0.0}
-    return not list(check_attention(score, choices["score"], **{k: choices[k] for k in KEYS[1:]}, **rest))
+    sizes = {"encoder": {"hidden_size": key_size(choices) // 2}, "decoder": {"hidden_size": QUERY_SIZE}}
+    config = Config(model=ModelSection(attention=section_of(choices), **sizes))
+    return not list(attention_check()(config))
 
 
 KEYS = ("score", "heads", "window", "normalizer", "past")
@@ -62,11 +83,7 @@ EVERY_MECHANISM = pytest.mark.parametrize("choices", ALL, ids=names)
 
 def build(choices: Choices) -> Attention:
     """A mechanism in evaluation mode whose every weight is drawn from U(-1, 1)."""
-    score = check_score(choices["score"], QUERY_SIZE, QUERY_SIZE)
-    assert score is not None
-    sizes = {"radius": RADIUS, "filters": 2, "past_radius": 1}
-    rest = {key: value for key, value in choices.items() if key != "score"}
-    attention = build_attention(choices["score"], QUERY_SIZE, key_size(choices), score.example, **sizes, **rest)
+    attention = build_attention(section_of(choices), QUERY_SIZE, key_size(choices))
     torch.manual_seed(0)
     with torch.no_grad():
         for parameter in attention.double().parameters():

@@ -13,7 +13,7 @@ import pytest
 import torch
 from conftest import Cli, Project, train_arguments
 
-from nmt.config import Config, TrainSection, load_config
+from nmt.config import Config, TrainSection
 from nmt.dataset import EncodedPairs, Sequences, open_data
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.noise import no_noise
@@ -32,6 +32,7 @@ from nmt.workflow.check import (
     try_longest_batch,
     typical_pairs,
 )
+from nmt.workflow.configs import load_config
 from nmt.workflow.memory import Footprint, Trial, Trials, peak_resident, settled
 
 PLENTY = 2**60  # bytes of memory
@@ -357,7 +358,7 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 import torch._dynamo  # which optimisers would import under the limit
-from nmt.config import load_config
+from nmt.workflow.configs import load_config
 from nmt.workflow import check
 
 def limit(*arguments):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from conftest import Cli
 
-from nmt.config import Config, load_config
+from nmt.config import Config
 from nmt.corpus.lines import MAX_LINE
 from nmt.dataset import DataDirectory, EncodedPairs, open_data, read_examples, take_identity
 from nmt.errors import ConfigError, DataError
@@ -13,6 +13,7 @@ from nmt.files import read_json, shipped
 from nmt.text.processor import SEEN, load_processor
 from nmt.text.tokenizers import SubwordTokenizer, WordTokenizer
 from nmt.text.vocabulary import SPECIAL_TOKENS, UNK_ID, Vocabulary
+from nmt.workflow.configs import load_config
 from nmt.workflow.preprocess import preprocess, with_sources
 
 Pairs = list[tuple[str, str]]

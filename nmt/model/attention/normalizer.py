@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Callable
-from typing import ClassVar, Literal, cast
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
 
-from nmt.errors import ConfigError
+from nmt.model.attention.checks import SPARSE_LIBRARY, check_normalizer
 
-NormalizerName = Literal["softmax", "sparsemax", "entmax15"]
 Normalizer = Callable[[Tensor], Tensor]
 
 PAPERS = {
@@ -25,20 +23,9 @@ SUMMARIES = {
     "sparsemax": "The distribution closest to the scores, with weights of exactly 0",
     "entmax15": "Between softmax and sparsemax, with weights of exactly 0",
 }
-LIBRARY = "entmax"
 
 
-def check_normalizer(name: NormalizerName) -> None:
-    """Refuse a normaliser whose library is absent.
-
-    Raises:
-        ConfigError: It is not installed.
-    """
-    if name != "softmax" and importlib.util.find_spec(LIBRARY) is None:
-        raise ConfigError(f"{name} needs the package {LIBRARY}, which is not installed: pip install {LIBRARY}")
-
-
-def make_normalizer(name: NormalizerName, temperature: float = 1.0) -> Normalizer:
+def make_normalizer(name: str, temperature: float = 1.0) -> Normalizer:
     """A function over the last dimension; scores are divided by the temperature first.
 
     Args:
@@ -48,7 +35,7 @@ def make_normalizer(name: NormalizerName, temperature: float = 1.0) -> Normalize
     check_normalizer(name)
     if name == "softmax":
         return lambda scores: (scores / temperature).softmax(dim=-1)
-    sparse = getattr(importlib.import_module(LIBRARY), name)
+    sparse = getattr(importlib.import_module(SPARSE_LIBRARY), name)
 
     def normalize(scores: Tensor) -> Tensor:
         exact = torch.promote_types(scores.dtype, torch.float32)  # half precision: entmax15 would be wrong by 1%
@@ -66,7 +53,6 @@ class HardChoice(nn.Module):
         normalize: From scores to the weights to draw from.
     """
 
-    local: ClassVar[bool] = False
     paper: ClassVar[str] = "Xu et al., 2015, section 4.1; Bengio et al., 2013"
 
     def __init__(self, normalize: Normalizer) -> None:

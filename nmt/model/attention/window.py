@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 class Window(nn.Module, ABC):
     """Source positions that count at a step, and what is done to their weights."""
 
-    local: ClassVar[bool] = False
-    """True where positions outside of a neighbourhood get no weight."""
     paper: ClassVar[str]
 
     def initial_state(self, memory: Memory) -> AttentionState:
@@ -72,7 +70,6 @@ class MonotonicWindow(Window):
         radius: D, the positions on each side.
     """
 
-    local = True
     paper = "Luong et al., 2015, section 3.2"
 
     def __init__(self, radius: int) -> None:
@@ -108,7 +105,6 @@ class PredictiveWindow(Window):
         radius: D, the positions on each side.
     """
 
-    local = True
     paper = "Luong et al., 2015, eq. 9-10"
 
     def __init__(self, query_size: int, radius: int) -> None:
