@@ -228,7 +228,6 @@ def test_config_errors_come_all_at_once(tmp_path: Path, monkeypatch: pytest.Monk
     assert_error(cli("train", "--config", "broken.yaml"), "broken.yaml:", "not valid YAML")
     assert_error(cli("train", "--config", "tatoba"), "tatoba", "did you mean tatoeba?")
     assert_error(cli("train", "--config", "sample", "--set", "train.epochs"), "section.key=value")
-    assert_error(cli("train", "--config", "sample", "--set", "train.device=cuda:7", "--data", "x"), "cuda:7")
     assert list(tmp_path.glob("runs")) == []
 
 
@@ -341,11 +340,10 @@ def test_training_needs_neither_spacy_nor_sacrebleu(here: Project, tmp_path: Pat
         "    except ModuleNotFoundError:\n"
         "        return None\n"
         "importlib.util.find_spec = find\n"
-        "from pathlib import Path\n"
-        "from nmt.config import load_config\n"
-        "from nmt.workflow.train import train_run\n"
-        f"config = load_config({str(here.config)!r}, ['train.max_updates=10'])\n"
-        f"train_run(config, Path({str(here.data)!r}), Path({str(tmp_path / 'run')!r}))\n"
+        "import logging, nmt\n"
+        "logging.basicConfig(level='INFO', stream=sys.stdout)\n"
+        "few = {'train.max_updates': 10}\n"
+        f"nmt.train({str(here.config)!r}, data={str(here.data)!r}, output={str(tmp_path / 'run')!r}, overrides=few)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -5,7 +5,18 @@ The one package that knows YAML and pydantic. `sections` holds every key, `readi
 """
 
 from nmt.config.checks import check_options, names_class, suggest
-from nmt.config.reading import dump_config, find_config, load_config, parse_config, read_config, show_config
+from nmt.config.reading import (
+    Overrides,
+    as_settings,
+    dump_config,
+    find_config,
+    load_config,
+    overridden,
+    parse_config,
+    read_config,
+    show_config,
+    with_search_options,
+)
 from nmt.config.sections import (
     AttentionSection,
     BatchSection,
@@ -57,6 +68,7 @@ __all__ = [
     "NonNegative",
     "Number",
     "OptimizerSection",
+    "Overrides",
     "Positive",
     "Probability",
     "ScheduleSection",
@@ -69,14 +81,17 @@ __all__ = [
     "TrainSection",
     "ValidationSection",
     "VocabularySection",
+    "as_settings",
     "check_options",
     "differing_keys",
     "dump_config",
     "find_config",
     "load_config",
     "names_class",
+    "overridden",
     "parse_config",
     "read_config",
     "show_config",
     "suggest",
+    "with_search_options",
 ]
