@@ -21,8 +21,9 @@ import typer
 import nmt
 from nmt.errors import ConfigError, NmtError, RunInterrupted, is_out_of_memory, printable
 from nmt.files import naming, open_text
+from nmt.interrupt import INTERRUPTED, raise_on_interrupt
 from nmt.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH
-from nmt.terminal import showing_messages, write_message
+from nmt.terminal import showing_messages, write_message, write_sections, write_table, write_text
 
 if TYPE_CHECKING:
     from nmt.table import Table
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-INTERRUPTED = 75
+STOPPED = 75
 """Exit code of a run that was asked to stop and can be resumed: EX_TEMPFAIL of sysexits.h."""
 
 app = typer.Typer(
@@ -122,6 +123,9 @@ def preprocess(
 
     Example: nmt preprocess --config tatoeba_small --source deu-eng.zip
     """
+    import nmt.workflow.preprocess
+
+    raise_on_interrupt()
     overrides = [*(set_ or ()), *(["data.drop_overlap=true"] if drop_overlap else ())]
     made = nmt.preprocess(config, source=source or (), output=output, overrides=overrides, overwrite=overwrite)
     log.info(f"data directory: {made.path}")
@@ -135,7 +139,6 @@ def show_data(
 
     Example: nmt data data/prepared/tatoeba_small
     """
-    from nmt.terminal import write_sections
     from nmt.workflow.report import read_report
 
     sections = read_report(directory)
@@ -166,6 +169,9 @@ def train(
 
     Example: nmt train --config tatoeba_small --set model.attention.score=additive --output runs/additive
     """
+    import nmt.workflow.train
+
+    raise_on_interrupt()
     nmt.train(config, data=data, output=output, overrides=set_ or (), overwrite=overwrite, resume=resume)
 
 
@@ -184,6 +190,9 @@ def check(
 
     Example: nmt check --config tatoeba_small
     """
+    import nmt.workflow.check
+
+    raise_on_interrupt()
     marks = {True: "ok", False: "PROBLEM", None: "-"}
     problems = []
     with _opened_output(None) as file:
@@ -223,6 +232,8 @@ def translate(
         raise ConfigError("--attention draws one sentence: give it as the argument")
     from nmt.progress import progress_bar
     from nmt.workflow.translate import draw_attention, read_lines, translate_stream
+
+    raise_on_interrupt()
 
     name, source = _opened_input(sentence, input_)
     allowed = allow_class or ()
@@ -282,15 +293,11 @@ def _opened_output(path: Path | None) -> Iterator[TextIO]:
 
 def _show(text: str) -> None:
     """Print lines for a person to read."""
-    from nmt.terminal import write_text
-
     with _opened_output(None) as file:
         write_text(text, file)
 
 
 def _show_table(table: Table, comment: str = "") -> None:
-    from nmt.terminal import write_table, write_text
-
     with _opened_output(None) as file:
         write_table(table, file)
         if comment:
@@ -318,6 +325,9 @@ def evaluate(
 
     Example: nmt evaluate --split test --json scores.json
     """
+    import nmt.workflow.evaluate
+
+    raise_on_interrupt()
     found = nmt.evaluate(
         model,
         split=split,
@@ -429,13 +439,13 @@ def main() -> None:
         if str(stop):
             with contextlib.suppress(OSError):
                 write_message(str(stop))
-        sys.exit(INTERRUPTED)
+        sys.exit(STOPPED)
     except NmtError as error:
         _fail(str(error), 1)
     except _Ended:
         _fail("ended by SIGTERM; what was finished before is still there", 128 + signal.SIGTERM)
     except (KeyboardInterrupt, typer.Abort):
-        _fail("interrupted; what was finished before is still there", 128 + signal.SIGINT)
+        _fail(INTERRUPTED, 128 + signal.SIGINT)
     except _ReaderGone:
         # nmt translate ... | head -1: stop in silence, as other filters do.
         _discard_unwritten()

@@ -46,14 +46,16 @@ class _Messages(logging.Handler):
 def showing_messages() -> Iterator[None]:
     """Show what the library tells, for the time of the block."""
     logger, handler = logging.getLogger("nmt"), _Messages()
-    before = logger.level
+    level, propagate = logger.level, logger.propagate
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
+    logger.propagate = False  # nobody else is to show them again
     try:
         yield
     finally:
         logger.removeHandler(handler)
-        logger.setLevel(before)
+        logger.setLevel(level)
+        logger.propagate = propagate
 
 
 def write_text(text: str, file: TextIO) -> None:

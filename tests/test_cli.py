@@ -313,13 +313,32 @@ def test_fixed_context_has_no_attention_to_draw(here: Project, tmp_path: Path, c
 
 
 def test_help_imports_nothing_heavy() -> None:
-    heavy = ("torch", "spacy", "numpy", "pydantic", "yaml", "sacrebleu", "matplotlib")
+    heavy = ("torch", "spacy", "numpy", "pydantic", "yaml", "sacrebleu", "matplotlib", "rich", "tqdm")
     program = f"import sys, nmt.cli; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
     for command in ("preprocess", "train", "translate", "evaluate", "attentions"):
         done = subprocess.run([*COMMAND, command, "--help"], capture_output=True, text=True, check=True)
         assert "Example: nmt" in done.stdout
+
+
+@pytest.mark.parametrize("library", ["nmt.cli", "typer", "pydantic", "torch"])
+def test_an_interrupt_during_imports_is_one_line_whatever_a_library_makes_of_it(here: Project, library: str) -> None:
+    program = (
+        "import contextlib, importlib.abc, os, signal, sys\n"
+        "class Interrupted(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {library!r}:\n"
+        "            with contextlib.suppress(BaseException):\n"
+        "                os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "sys.argv = ['nmt', 'translate', 'a b']\n"
+        "from nmt.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "nmt: error: interrupted; what was finished before is still there\n"
 
 
 def test_training_needs_neither_spacy_nor_sacrebleu(here: Project, tmp_path: Path) -> None:
