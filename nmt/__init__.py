@@ -1,3 +1,92 @@
-"""nmt: recurrent neural machine translation with attention, from raw text to BLEU."""
+"""nmt: recurrent neural machine translation with attention, from raw text to BLEU.
+
+What the commands do, Python does too:
+
+    import nmt
+
+    nmt.preprocess("sample")
+    run = nmt.train("sample")
+    print(run.best, nmt.evaluate(run.path).bleu)
+    translator = nmt.load(run.path)
+    print(translator.translate("The old woman reads a book.").text)
+
+Bad input raises an exception below `NmtError`, whose message is one line: where, what was found, what to do. Nothing is
+printed; messages go to loggers below "nmt". Everything is imported when it is first used.
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nmt.api import PreparedData, check, evaluate, load, preprocess, train
+    from nmt.config import Config, load_config
+    from nmt.decoding.translator import Translation, Translator
+    from nmt.errors import (
+        CheckpointError,
+        ConfigError,
+        DataError,
+        NmtError,
+        OutOfMemory,
+        RunInterrupted,
+        TrainingError,
+    )
+    from nmt.workflow.check import Finding
+    from nmt.workflow.evaluate import ModelEvaluation
+    from nmt.workflow.runs import Run
+else:
+    _HOMES = {
+        "nmt.api": ("PreparedData", "check", "evaluate", "load", "preprocess", "train"),
+        "nmt.config": ("Config", "load_config"),
+        "nmt.decoding.translator": ("Translation", "Translator"),
+        "nmt.errors": (
+            "CheckpointError",
+            "ConfigError",
+            "DataError",
+            "NmtError",
+            "OutOfMemory",
+            "RunInterrupted",
+            "TrainingError",
+        ),
+        "nmt.workflow.check": ("Finding",),
+        "nmt.workflow.evaluate": ("ModelEvaluation",),
+        "nmt.workflow.runs": ("Run",),
+    }
+
+    def __getattr__(name: str) -> object:
+        import importlib
+
+        for home, names in _HOMES.items():
+            if name in names:
+                globals()[name] = getattr(importlib.import_module(home), name)
+                return globals()[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
+
 
 __version__ = "0.1.0"
+__all__ = [
+    "CheckpointError",
+    "Config",
+    "ConfigError",
+    "DataError",
+    "Finding",
+    "ModelEvaluation",
+    "NmtError",
+    "OutOfMemory",
+    "PreparedData",
+    "Run",
+    "RunInterrupted",
+    "TrainingError",
+    "Translation",
+    "Translator",
+    "check",
+    "evaluate",
+    "load",
+    "load_config",
+    "preprocess",
+    "train",
+]
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())

@@ -1,5 +1,15 @@
-"""`python -m nmt` is the same as `nmt`."""
+"""The command `nmt`; `python -m nmt` is the same."""
 
-from nmt.cli import main
+from nmt.interrupt import leave_on_interrupt
 
-main()
+
+def main() -> None:
+    """Run the command line."""
+    leave_on_interrupt()
+    from nmt.cli import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

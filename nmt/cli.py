@@ -8,27 +8,30 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO, cast
 
 import typer
 
-from nmt import __version__
-from nmt.errors import ConfigError, NmtError, RunInterrupted, is_out_of_memory, printable, when_out_of_memory
+import nmt
+from nmt.errors import ConfigError, NmtError, RunInterrupted, is_out_of_memory, printable
 from nmt.files import naming, open_text
+from nmt.interrupt import INTERRUPTED, raise_on_interrupt
 from nmt.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH
+from nmt.terminal import showing_messages, write_message, write_sections, write_table, write_text
 
 if TYPE_CHECKING:
-    from nmt.config import Config, DecodeSection
-    from nmt.decoding.translator import Translator
-    from nmt.model.storage import SavedModel
+    from nmt.table import Table
     from nmt.workflow.translate import Readable
 
-INTERRUPTED = 75
+log = logging.getLogger(__name__)
+
+STOPPED = 75
 """Exit code of a run that was asked to stop and can be resumed: EX_TEMPFAIL of sysexits.h."""
 
 app = typer.Typer(
@@ -74,13 +77,9 @@ AllowOption = Annotated[
 ]
 
 
-def _say(line: str) -> None:
-    typer.echo(printable(line), err=True)
-
-
 def _version(value: bool) -> None:
     if value:
-        typer.echo(f"nmt {__version__}")
+        typer.echo(f"nmt {nmt.__version__}")
         raise typer.Exit
 
 
@@ -124,16 +123,12 @@ def preprocess(
 
     Example: nmt preprocess --config tatoeba_small --source deu-eng.zip
     """
-    from nmt.workflow.configs import load_config
-    from nmt.workflow.preprocess import preprocess as run
-    from nmt.workflow.preprocess import with_sources
+    import nmt.workflow.preprocess
 
-    settings = load_config(config, [*(set_ or ()), *["data.drop_overlap=true"] * drop_overlap])
-    if source:
-        settings = with_sources(settings, source)
-    target = output or settings.data_directory
-    run(settings, target, overwrite=overwrite, say=_say)
-    _say(f"data directory: {target}")
+    raise_on_interrupt()
+    overrides = [*(set_ or ()), *(["data.drop_overlap=true"] if drop_overlap else ())]
+    made = nmt.preprocess(config, source=source or (), output=output, overrides=overrides, overwrite=overwrite)
+    log.info(f"data directory: {made.path}")
 
 
 @app.command("data")
@@ -144,9 +139,11 @@ def show_data(
 
     Example: nmt data data/prepared/tatoeba_small
     """
-    from nmt.workflow.report import show_report
+    from nmt.workflow.report import read_report
 
-    _show(show_report(directory))
+    sections = read_report(directory)
+    with _opened_output(None) as file:
+        write_sections(sections, file)
 
 
 @app.command()
@@ -172,12 +169,10 @@ def train(
 
     Example: nmt train --config tatoeba_small --set model.attention.score=additive --output runs/additive
     """
-    from nmt.workflow.configs import load_config
-    from nmt.workflow.train import train_run
+    import nmt.workflow.train
 
-    settings = load_config(config, set_ or ())
-    target = output or settings.run_directory
-    train_run(settings, data or settings.data_directory, target, overwrite=overwrite, resume=resume, say=_say)
+    raise_on_interrupt()
+    nmt.train(config, data=data, output=output, overrides=set_ or (), overwrite=overwrite, resume=resume)
 
 
 @app.command()
@@ -195,47 +190,18 @@ def check(
 
     Example: nmt check --config tatoeba_small
     """
-    from nmt.workflow.check import check as run
-    from nmt.workflow.configs import load_config
+    import nmt.workflow.check
 
-    settings = load_config(config, set_ or ())
+    raise_on_interrupt()
     marks = {True: "ok", False: "PROBLEM", None: "-"}
     problems = []
     with _opened_output(None) as file:
-        for finding in run(settings, data or settings.data_directory):
+        for finding in nmt.check(config, data=data, overrides=set_ or ()):
             print(f"{marks[finding.ok]:<8}{finding.name}: {printable(finding.text)}", file=file, flush=True)
             if finding.ok is False:
                 problems.append(finding.name)
         print(f"{len(problems)} problems: {', '.join(problems)}" if problems else "nothing is wrong", file=file)
     raise typer.Exit(bool(problems))
-
-
-def _metric(config: Config) -> str:
-    return config.train.validation.metric
-
-
-def _load(
-    model: Path | None, device: str, beam_size: int | None, batch_size: int | None, allow_class: list[str] | None
-) -> tuple[SavedModel, Translator]:
-    """The model that a user means, ready to translate."""
-    from nmt.decoding.translator import Translator
-    from nmt.model.storage import load_model
-    from nmt.training.device import resolve_device, use_fast_products
-    from nmt.workflow.runs import find_model
-
-    path = find_model(model)
-    use_fast_products()
-    saved = load_model(path, resolve_device(device), allow_class or ())
-    given = {"beam_size": beam_size, "batch_size": batch_size}
-    options = saved.config.decode.model_copy(update={key: value for key, value in given.items() if value})
-    return saved, Translator(saved.model, saved.load_processor(), options)
-
-
-def _search_within_memory(options: DecodeSection, *, single: bool = False) -> contextlib.AbstractContextManager[None]:
-    """Say, should a search run out of memory, which options make it smaller; a single sentence has no batch to cut."""
-    sizes = {"--batch-size": 1 if single else options.batch_size, "--beam-size": options.beam_size}
-    lower = " or ".join(name for name, size in sizes.items() if size > 1)
-    return when_out_of_memory(f"lower {lower}" if lower else "")
 
 
 @app.command()
@@ -260,60 +226,51 @@ def translate(
 
     Example: nmt translate "She kissed him." --attention kiss.png
     """
-    from nmt.workflow.translate import open_input, read_lines, translate_stream, translate_with_alignment
-
     if sentence is not None and input_ is not None:
         raise ConfigError("give a sentence or --input, not both")
     if attention is not None and sentence is None:
         raise ConfigError("--attention draws one sentence: give it as the argument")
-    source: contextlib.AbstractContextManager[Readable]
-    if sentence is not None:
-        # Bytes of the argument that are not UTF-8 come escaped, and are treated like those of a file.
-        name, source = (
-            "the sentence",
-            io.BytesIO(sentence.replace("\n", " ").encode("utf-8", "surrogateescape") + b"\n"),
-        )
-    elif input_ is not None:
-        name, source = str(input_), open_input(input_)
-    else:
-        name, source = "standard input", _standard_input()
-    _, translator = _load(model, device, beam_size, batch_size, allow_class)
-    if n_best > translator.options.beam_size:
-        raise ConfigError(f"--n-best {n_best} is more than the beam size {translator.options.beam_size}")
-    with source as stream, _opened_output(output) as file:
-        lines = read_lines(stream, name, _say)
-        if attention is not None:
-            from nmt.visualize.heatmap import EOS_LABEL, draw_heatmap
+    from nmt.progress import progress_bar
+    from nmt.workflow.translate import draw_attention, read_lines, translate_stream
 
-            with _search_within_memory(translator.options, single=True):
-                found = translate_with_alignment(translator, *next(lines))
-            assert found.alignment is not None
-            rows = [*found.tokens, EOS_LABEL][: len(found.alignment)]
-            with naming(attention, attention.parent):
-                draw_heatmap(found.alignment.double().numpy(), [*found.src_tokens, EOS_LABEL], rows, attention)
-            file.write(found.text + "\n")
-            _say(f"attention: {attention}")
+    raise_on_interrupt()
+
+    name, source = _opened_input(sentence, input_)
+    allowed = allow_class or ()
+    translator = nmt.load(model, device=device, beam_size=beam_size, batch_size=batch_size, allowed_classes=allowed)
+    translator.check_n_best(n_best)
+    with source as stream, _opened_output(output) as file:
+        lines = read_lines(stream, name, log.warning)
+        if attention is not None:
+            file.write(draw_attention(translator, next(lines)[0], attention).text + "\n")
+            log.info(f"attention: {attention}")
             return
         if sentence is None and input_ is None and sys.stdin.isatty():
-            _say("reading standard input, one sentence a line; end with Ctrl-D")
-        with _progress(input_, output) as advance:
+            log.info("reading standard input, one sentence a line; end with Ctrl-D")
 
-            def write(line: str) -> None:
-                file.write(line)
-                if input_ is None:
-                    file.flush()
+        def write(line: str) -> None:
+            file.write(line)
+            if input_ is None:
+                file.flush()
 
-            with _search_within_memory(translator.options, single=sentence is not None):
-                translate_stream(translator, lines, write, n_best=n_best, warn=_say, advance=advance)
+        shown = input_ is not None and output is not None
+        with progress_bar(unit=" lines", desc="translating", shown=shown) as bar:
+            translate_stream(translator, lines, write, n_best=n_best, advance=bar.update)
 
 
-@contextlib.contextmanager
-def _progress(input_: Path | None, output: Path | None) -> Iterator[Callable[[int], object]]:
-    """A progress bar where a file goes into a file; its length is not known before it is read."""
-    from tqdm import tqdm
+def _opened_input(sentence: str | None, path: Path | None) -> tuple[str, contextlib.AbstractContextManager[Readable]]:
+    """What to translate, and what to call it in an error."""
+    from nmt.workflow.translate import open_input
 
-    with tqdm(unit=" lines", desc="translating", disable=None if input_ and output else True) as bar:
-        yield bar.update
+    if sentence is not None:
+        # Bytes of the argument that are not UTF-8 come escaped, and are treated like those of a file.
+        line = sentence.replace("\n", " ").encode("utf-8", "surrogateescape") + b"\n"
+        return "the sentence", io.BytesIO(line)
+    if path is not None:
+        return str(path), open_input(path)
+    if sys.stdin is None:
+        raise ConfigError("standard input is closed; give a sentence or --input")
+    return "standard input", contextlib.nullcontext(cast("Readable", sys.stdin.buffer))
 
 
 @contextlib.contextmanager
@@ -335,15 +292,16 @@ def _opened_output(path: Path | None) -> Iterator[TextIO]:
 
 
 def _show(text: str) -> None:
-    """Print lines for a person to read; whatever is in them, they do not control the terminal."""
+    """Print lines for a person to read."""
     with _opened_output(None) as file:
-        file.writelines(f"{printable(line)}\n" for line in text.removesuffix("\n").split("\n"))
+        write_text(text, file)
 
 
-def _standard_input() -> contextlib.AbstractContextManager[Readable]:
-    if sys.stdin is None:
-        raise ConfigError("standard input is closed; give a sentence or --input")
-    return contextlib.nullcontext(cast("Readable", sys.stdin.buffer))
+def _show_table(table: Table, comment: str = "") -> None:
+    with _opened_output(None) as file:
+        write_table(table, file)
+        if comment:
+            write_text(f"\n{comment}", file)
 
 
 @app.command()
@@ -367,35 +325,23 @@ def evaluate(
 
     Example: nmt evaluate --split test --json scores.json
     """
-    from nmt.workflow.evaluate import (
-        describe_other_data,
-        evaluate_model,
-        read_files,
-        read_split,
-    )
-    from nmt.workflow.runs import find_data
+    import nmt.workflow.evaluate
 
-    if bool(src) != bool(ref):
-        raise ConfigError("--src and --ref belong together: give both or neither")
-    if src is not None and (split or data):
-        raise ConfigError("give --src and --ref, or --split and --data, not both")
-    if split not in (None, "test", "valid"):
-        raise ConfigError(f"--split {split}: there are test and valid")
-    examples = read_files(src, ref) if src and ref else None
-    saved, translator = _load(model, device, beam_size, batch_size, allow_class)
-    what = str(src) if src else (split or "test")
-    if examples is None:
-        data = data or find_data(saved)
-        examples = read_split(data, split or "test")
-        if doubt := describe_other_data(saved, data):
-            _say(doubt)
-    with _search_within_memory(translator.options):
-        found, seen = evaluate_model(
-            saved, translator, examples, what=what, json_path=json_, hypotheses_path=hypotheses
-        )
-    _say(f"{saved.path} on {what}: {len(examples):,} sentences, beam {translator.options.beam_size}")
-    _say(str(seen))
-    mark = "    NO TEST OF UNSEEN TEXT, see overlap" * seen.marked
+    raise_on_interrupt()
+    found = nmt.evaluate(
+        model,
+        split=split,
+        data=data,
+        src=src,
+        ref=ref or (),
+        json_path=json_,
+        hypotheses_path=hypotheses,
+        beam_size=beam_size,
+        batch_size=batch_size,
+        device=device,
+        allowed_classes=allow_class or (),
+    )
+    mark = "    NO TEST OF UNSEEN TEXT, see overlap" if found.seen.marked else ""
     _show("".join(f"{score.name} {score.value:.2f}    {score.signature}{mark}\n" for score in found.scores.values()))
 
 
@@ -407,9 +353,9 @@ def runs(
 
     Example: nmt runs
     """
-    from nmt.workflow.runs import describe_runs
+    from nmt.workflow.runs import list_runs
 
-    _show(describe_runs(directory))
+    _show_table(list_runs(directory))
 
 
 @app.command()
@@ -418,9 +364,9 @@ def attentions() -> None:
 
     Example: nmt attentions
     """
-    from nmt.model.attention.catalog import describe_mechanisms
+    from nmt.model.attention.catalog import WORK, tabulate_mechanisms
 
-    _show(describe_mechanisms())
+    _show_table(tabulate_mechanisms(), WORK)
 
 
 config_app = typer.Typer(help="Show, check and explain configs.", no_args_is_help=True)
@@ -484,21 +430,22 @@ def main() -> None:
     if sys.stderr is None:  # closed by the caller, and progress bars cannot do without
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
-        code = app(standalone_mode=False)
+        with showing_messages():
+            code = app(standalone_mode=False)
         if code == 128 + signal.SIGINT:
             raise KeyboardInterrupt
         sys.exit(code)
     except RunInterrupted as stop:
         if str(stop):
             with contextlib.suppress(OSError):
-                _say(str(stop))
-        sys.exit(INTERRUPTED)
+                write_message(str(stop))
+        sys.exit(STOPPED)
     except NmtError as error:
         _fail(str(error), 1)
     except _Ended:
         _fail("ended by SIGTERM; what was finished before is still there", 128 + signal.SIGTERM)
     except (KeyboardInterrupt, typer.Abort):
-        _fail("interrupted; what was finished before is still there", 128 + signal.SIGINT)
+        _fail(INTERRUPTED, 128 + signal.SIGINT)
     except _ReaderGone:
         # nmt translate ... | head -1: stop in silence, as other filters do.
         _discard_unwritten()
@@ -548,5 +495,5 @@ def _fail_without_memory(error: Exception) -> None:
 def _fail(message: str, code: int) -> NoReturn:
     with contextlib.suppress(OSError):  # nobody reads it
         for line in message.split("\n"):
-            _say(f"nmt: error: {line}")
+            write_message(f"nmt: error: {line}")
     sys.exit(code)

@@ -8,6 +8,7 @@ changes, or where a translation is meant to change.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import tempfile
@@ -16,12 +17,12 @@ from typing import Any
 
 import torch
 
+import nmt
 from nmt.dataset import open_data, read_examples
-from nmt.decoding.translator import Translator
 from nmt.evaluation.evaluate import evaluate
 from nmt.evaluation.metrics import ScoringRules
 from nmt.files import read_json, shipped, write_json
-from nmt.model.storage import MARKER, load_model
+from nmt.model.storage import MARKER
 from nmt.replacement import whole_directory
 from nmt.workflow.configs import load_config
 from nmt.workflow.preprocess import preprocess
@@ -52,6 +53,7 @@ ODD = [
 
 def main() -> None:
     """Preprocess, train, translate; replace what was there."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
     config = load_config(str(GOLDEN / "golden.yaml"))
     here = Path.cwd()
     with tempfile.TemporaryDirectory() as work:
@@ -85,7 +87,7 @@ def observe(data_directory: Path, model_directory: Path) -> dict[str, Any]:
     learnt = Path(data.config.data.source[0]).read_text(encoding="utf-8").splitlines()[:LEARNT]
     lines = [*(line.split("\t")[0] for line in learnt), *(example.src for example in test), *ODD]
     translations = {str(beam): translate_firmly(model_directory, lines, beam) for beam in BEAMS}
-    translator = Translator.load(model_directory)
+    translator = nmt.load(model_directory, device="cpu")
     found = evaluate(translator, test, ScoringRules.for_text(data.config.text, data.config.data.languages[1]))
     return {
         "pairs": {"train": len(data.train), "valid": len(data.valid)},
@@ -106,10 +108,8 @@ def translate_firmly(model_directory: Path, lines: list[str], beam_size: int) ->
     Raises:
         SystemExit: One does.
     """
-    saved = load_model(model_directory)
-    translator = Translator.load(model_directory)
-    translator.options = saved.config.decode.model_copy(update={"beam_size": beam_size})
-    texts = [found[0].text for found in translator.translate(lines)]
+    translator = nmt.load(model_directory, device="cpu", beam_size=beam_size)
+    texts = [found.text for found in translator.translate(lines)]
     weights = {name: weight.clone() for name, weight in translator.model.state_dict().items()}
     for seed in range(NOISES):
         generator = torch.Generator().manual_seed(seed)
@@ -117,8 +117,8 @@ def translate_firmly(model_directory: Path, lines: list[str], beam_size: int) ->
             noise = torch.randn(weight.shape, generator=generator)
             weight.copy_(weights[name] * (1 + WEIGHT_NOISE * noise))
         for line, text, found in zip(lines, texts, translator.translate(lines), strict=True):
-            if found[0].text != text:
-                raise SystemExit(f"{line!r} (beam {beam_size}) is a close call: {text!r} or {found[0].text!r}")
+            if found.text != text:
+                raise SystemExit(f"{line!r} (beam {beam_size}) is a close call: {text!r} or {found.text!r}")
     return texts
 
 

@@ -38,7 +38,7 @@ def main() -> None:
     )
     with tqdm(total=len(sources), unit=" sentences", disable=None) as bar:
         found = Translator(saved.model, processor, options).translate(sources, advance=bar.update)
-    hits = sum(best[0].text in references[source] for source, best in zip(sources, found, strict=True))
+    hits = sum(best.text in references[source] for source, best in zip(sources, found, strict=True))
     print(
         f"{hits:,} of {len(sources):,} training sources ({hits / len(sources):.1%}) come out as one of their references"
     )

@@ -197,14 +197,14 @@ def read_metrics(run: Path) -> list[dict[str, Any]]:
 
 def read_tensors(run: Path) -> dict[str, Tensor]:
     """All tensors of the newest checkpoint."""
-    checkpoint = newest_checkpoint(run, pytest.fail)
+    checkpoint = newest_checkpoint(run)
     assert checkpoint is not None
     return dict(checkpoint.tensors)
 
 
 def read_position(run: Path) -> dict[str, Any]:
     """What the newest checkpoint says beside tensors, without what the clock, the config and the place say."""
-    checkpoint = newest_checkpoint(run, pytest.fail)
+    checkpoint = newest_checkpoint(run)
     assert checkpoint is not None
     progress = {key: value for key, value in checkpoint.facts["progress"].items() if key != "seconds"}
     names = ("rate", "python_random", "numpy_random")

@@ -43,7 +43,7 @@ def test_a_corpus_is_kept_whole_and_the_held_out_part_unseen(
             }
         )
         try:
-            preprocess(config, output, say=lambda line: None)
+            preprocess(config, output)
         except DataError:  # too few groups of sentences for such splits
             assert not output.exists()
             assert any(sizes)

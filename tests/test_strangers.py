@@ -404,7 +404,7 @@ def test_control_characters_of_a_run_reach_no_terminal(tmp_path: Path, cli: Cli,
     outcome = cli("runs", tmp_path)
     assert outcome.code == 0
     assert "bl\\x1b[2Jeu\\u202e" in outcome.out
-    assert all(line.isprintable() for line in outcome.out.splitlines())
+    assert outcome.out.replace("\t", "").replace("\n", "").isprintable()
 
 
 def test_a_model_tells_nothing_of_the_machine_it_was_made_on(project: Project) -> None:
@@ -727,7 +727,8 @@ def test_a_run_is_one_row_whatever_it_says(
     outcome = cli("runs", tmp_path)
     assert outcome.code == 0
     assert len(outcome.out.splitlines()) == 2
-    assert all(line.isprintable() and len(line) < 600 for line in outcome.out.splitlines())
+    assert all(len(line) < 600 for line in outcome.out.splitlines())
+    assert outcome.out.replace("\t", "").replace("\n", "").isprintable()
 
 
 def test_a_weights_file_that_is_mostly_hole(tmp_path: Path, cli: Cli) -> None:

@@ -5,7 +5,18 @@ The one package that knows YAML and pydantic. `sections` holds every key, `readi
 """
 
 from nmt.config.checks import Check, Conflict, Option, Place, check_options, names_class, places, suggest
-from nmt.config.reading import dump_config, find_config, load_config, parse_config, read_config, show_config
+from nmt.config.reading import (
+    Overrides,
+    as_settings,
+    dump_config,
+    find_config,
+    load_config,
+    overridden,
+    parse_config,
+    read_config,
+    show_config,
+    with_search_options,
+)
 from nmt.config.sections import (
     AttentionSection,
     BatchSection,
@@ -60,6 +71,7 @@ __all__ = [
     "Number",
     "OptimizerSection",
     "Option",
+    "Overrides",
     "Place",
     "Positive",
     "Probability",
@@ -73,15 +85,18 @@ __all__ = [
     "TrainSection",
     "ValidationSection",
     "VocabularySection",
+    "as_settings",
     "check_options",
     "differing_keys",
     "dump_config",
     "find_config",
     "load_config",
     "names_class",
+    "overridden",
     "parse_config",
     "places",
     "read_config",
     "show_config",
     "suggest",
+    "with_search_options",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import yaml
 from pydantic import ValidationError
 
 from nmt.config.checks import Check, Place, Problem, closest_key, conflicts, describe, dotted, futile, suggest, unused
-from nmt.config.sections import Config, Section
+from nmt.config.sections import Config, DecodeSection, Section
 from nmt.errors import ConfigError, DataError, printable, shorten
 from nmt.files import check_file, read_bytes, shipped
 from nmt.limits import KIB, MAX_CONFIG, MAX_DIGITS
@@ -297,35 +298,99 @@ def _first_of(lines: list[str]) -> list[str]:
 _SHOWN_PROBLEMS = 50
 
 
-def _load(name: str, overrides: Sequence[str]) -> _Source:
-    source = _read(find_config(name))
-    for override in overrides:
-        path, separator, value = override.partition("=")
-        keys = tuple(path.strip().split("."))
-        if not separator or not all(keys):
-            raise ConfigError(f"--set {override}: expected section.key=value")
-        loaded = _load_yaml(f"value: {value}", "")
-        parsed: Any = loaded.values.get("value")
-        written = _Written(f"--set {path.strip()}", _COMMAND_LINE)
-        places = {(*keys, *place[1:]): written for place in loaded.places if place}
-        for key in reversed(keys):
-            parsed = {key: parsed}
-        source = _merge(source, _Source(parsed, places))
+Overrides = Mapping[str, Any] | Sequence[str]
+"""Values to put in place of a config's: `section.key=value`, the value as YAML, or a mapping from `section.key`."""
+
+
+def as_settings(overrides: Overrides) -> list[str]:
+    """Overrides as `section.key=value`, the value as YAML.
+
+    Raises:
+        ConfigError: A value is none that YAML knows.
+    """
+    if not isinstance(overrides, Mapping):
+        return [overrides] if isinstance(overrides, str) else list(overrides)
+    return [f"{key}={_as_yaml(key, value)}" for key, value in overrides.items()]
+
+
+def _as_yaml(key: str, value: Any) -> str:
+    if isinstance(value, list | tuple):
+        value = [os.fspath(each) if isinstance(each, os.PathLike) else each for each in value]
+    elif isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    try:
+        return in_one_line(value)
+    except yaml.YAMLError:
+        raise ConfigError(f"{key}: {shorten(repr(value))} is no value for a config") from None
+
+
+def _parse_setting(setting: str) -> _Source:
+    path, separator, value = setting.partition("=")
+    keys = tuple(path.strip().split("."))
+    if not separator or not all(keys):
+        raise ConfigError(f"--set {setting}: expected section.key=value")
+    loaded = _load_yaml(f"value: {value}", "")
+    parsed: Any = loaded.values.get("value")
+    written = _Written(f"--set {path.strip()}", _COMMAND_LINE)
+    places = {(*keys, *place[1:]): written for place in loaded.places if place}
+    for key in reversed(keys):
+        parsed = {key: parsed}
+    return _Source(parsed, places)
+
+
+def overridden(overrides: Overrides) -> dict[str, str]:
+    """The dotted path of each value that overrides set, with the `section.key=value` that does."""
+
+    def paths(value: Any, path: str) -> Iterator[str]:
+        if isinstance(value, dict):
+            for key, part in value.items():
+                yield from paths(part, f"{path}.{key}".removeprefix("."))
+        else:
+            yield path
+
+    return {path: setting for setting in as_settings(overrides) for path in paths(_parse_setting(setting).values, "")}
+
+
+def _load(config: str | Path | Config, overrides: Overrides) -> _Source:
+    if isinstance(config, Config):
+        source = _Source(config.model_dump(mode="json"), {})
+    else:
+        source = _read(find_config(str(config)))
+    for setting in as_settings(overrides):
+        source = _merge(source, _parse_setting(setting))
     return source
 
 
-def load_config(name: str, overrides: Sequence[str] = (), checks: Sequence[Check] = ()) -> Config:
-    """Read a config file or a shipped config, with `section.key=value` overrides.
+def load_config(config: str | Path | Config, overrides: Overrides = (), checks: Sequence[Check] = ()) -> Config:
+    """Read a config file or a shipped config, with overrides.
 
     Args:
-        name: Path of a YAML file, or the name of a shipped config.
-        overrides: `section.key=value`, the value parsed as YAML; later ones win.
+        config: Path of a YAML file, the name of a shipped config, or a config that was read before.
+        overrides: `section.key=value`, the value parsed as YAML, or a mapping; later ones win.
         checks: Find combinations that cannot work in sections of which this package knows only the keys.
 
     Raises:
         ConfigError: One line for each problem: file and line, key, what was found, what is allowed.
     """
-    return _validate(_load(name, overrides), new=True, checks=checks)
+    return _validate(_load(config, overrides), new=True, checks=checks)
+
+
+def with_search_options(options: DecodeSection, given: Mapping[str, Any]) -> DecodeSection:
+    """Search options of which some are replaced.
+
+    Args:
+        options: What a model's config says.
+        given: Values by key; None leaves the config's.
+
+    Raises:
+        ConfigError: One line for each value that is not allowed.
+    """
+    values = {key: value for key, value in given.items() if value is not None}
+    try:
+        return DecodeSection.model_validate({**options.model_dump(), **values})
+    except ValidationError as error:
+        problems, _ = _spoilt(error)
+        raise ConfigError("\n".join(f"decode.{dotted(path)}: {message}" for path, message in problems)) from None
 
 
 def parse_config(text: str, origin: str, checks: Sequence[Check] = ()) -> Config:
@@ -363,7 +428,7 @@ def dump_config(config: Config) -> str:
     return yaml.dump(config.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 
-def show_config(name: str, overrides: Sequence[str] = (), checks: Sequence[Check] = ()) -> str:
+def show_config(name: str, overrides: Overrides = (), checks: Sequence[Check] = ()) -> str:
     """The whole config as YAML that can be loaded again, each value with a comment that says where it comes from.
 
     Args:

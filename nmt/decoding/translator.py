@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import overload
 
 import torch
 from torch import Tensor
@@ -14,9 +15,8 @@ from nmt.batching import pad
 from nmt.config import DecodeSection
 from nmt.decoding.search import Hypothesis, beam_search, greedy_search
 from nmt.decoding.stepper import Seq2SeqStepper
-from nmt.errors import CheckpointError
+from nmt.errors import CheckpointError, ConfigError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.model.storage import load_model
 from nmt.text.processor import TextProcessor
 
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
@@ -49,10 +49,10 @@ class Translation:
 
 
 class Translator:
-    """A model with its text processor.
+    """A model with its text processor; several threads may translate with one at once.
 
     Args:
-        model: Any mode; it is put into evaluation mode for each call and back after it.
+        model: In evaluation mode, in which it stays.
         processor: Text to ids and back.
         options: Search settings.
     """
@@ -61,59 +61,91 @@ class Translator:
         self.model = model
         self.processor = processor
         self.options = options
+        self._tokenizing = threading.Lock()  # spaCy fills caches as it goes
 
-    @classmethod
-    def load(cls, directory: Path, device: torch.device | None = None) -> Translator:
-        """Read a model directory.
-
-        Raises:
-            CheckpointError: The directory is missing, incomplete or damaged.
-        """
-        saved = load_model(directory, device)
-        return cls(saved.model, saved.load_processor(), saved.config.decode)
-
+    @overload
+    def translate(  # type: ignore[overload-overlap]  # a text is a sequence of texts too, but never meant as one
+        self, texts: str, n_best: None = None, with_alignment: bool = False, *, advance: Callable[[int], object] = ...
+    ) -> Translation: ...
+    @overload
+    def translate(  # type: ignore[overload-overlap]
+        self, texts: str, n_best: int, with_alignment: bool = False, *, advance: Callable[[int], object] = ...
+    ) -> list[Translation]: ...
+    @overload
     def translate(
         self,
-        lines: Sequence[str],
-        *,
-        n_best: int = 1,
+        texts: Sequence[str],
+        n_best: None = None,
         with_alignment: bool = False,
+        *,
+        advance: Callable[[int], object] = ...,
+    ) -> list[Translation]: ...
+    @overload
+    def translate(
+        self, texts: Sequence[str], n_best: int, with_alignment: bool = False, *, advance: Callable[[int], object] = ...
+    ) -> list[list[Translation]]: ...
+    def translate(
+        self,
+        texts: str | Sequence[str],
+        n_best: int | None = None,
+        with_alignment: bool = False,
+        *,
         advance: Callable[[int], object] = lambda count: None,
-    ) -> list[list[Translation]]:
-        """Translate raw lines.
+    ) -> Translation | list[Translation] | list[list[Translation]]:
+        """Translate raw text.
 
         Args:
-            lines: Raw text; a line without any token gives an empty translation.
-            n_best: Translations a line, at most the beam size.
+            texts: One sentence, or several; one without any token gives an empty translation.
+            n_best: How many translations of each to give, at most the beam size; None gives the best one by itself.
             with_alignment: Keep alignments.
-            advance: Called with the number of lines done, for a progress bar.
+            advance: Called with the number of sentences done, for a progress bar.
 
         Returns:
-            For each line, in order, its translations, best first.
+            The translation of one sentence; the translations of several, in order. With `n_best` a list for each
+            sentence, best first.
 
         Raises:
+            ConfigError: `n_best` is more than the beam size.
             CheckpointError: The model's probabilities are not numbers.
         """
-        sources = self.processor.tokenize_source(lines)
+        self.check_n_best(n_best)
+        found = self._translate([texts] if isinstance(texts, str) else texts, n_best or 1, with_alignment, advance)
+        if n_best is None:
+            best = [translations[0] for translations in found]
+            return best[0] if isinstance(texts, str) else best
+        return found[0] if isinstance(texts, str) else found
+
+    def check_n_best(self, n_best: int | None) -> None:
+        """Refuse to give more translations than the beam holds, or none.
+
+        Raises:
+            ConfigError: As it says.
+        """
+        if n_best is not None and n_best > self.options.beam_size:
+            raise ConfigError(f"--n-best {n_best} is more than the beam size {self.options.beam_size}")
+        if n_best is not None and n_best < 1:
+            raise ConfigError(f"--n-best {n_best}: there is no such number of translations")
+
+    def _translate(
+        self, lines: Sequence[str], n_best: int, with_alignment: bool, advance: Callable[[int], object]
+    ) -> list[list[Translation]]:
+        """For each line, in order, its translations, best first."""
+        with self._tokenizing:
+            sources = self.processor.tokenize_source(lines)
         results = [[Translation("")] for _ in lines]
         order = sorted((n for n, tokens in enumerate(sources) if tokens), key=lambda n: len(sources[n]))
         advance(len(lines) - len(order))
-        training = self.model.training
-        self.model.eval()
-        try:
-            for start in range(0, len(order), self.options.batch_size):
-                batch = order[start : start + self.options.batch_size]
-                found = self._search([sources[n][:MAX_SOURCE_LENGTH] for n in batch], n_best, with_alignment)
-                if not all(found):
-                    raise CheckpointError(
-                        "the model gives no word a probability, as its weights are not finite or too large: its "
-                        "training diverged; train it again with a lower train.optimizer.learning_rate"
-                    )
-                for n, hypotheses in zip(batch, found, strict=True):
-                    results[n] = [self._render(h, sources[n]) for h in hypotheses]
-                advance(len(batch))
-        finally:
-            self.model.train(training)
+        for start in range(0, len(order), self.options.batch_size):
+            batch = order[start : start + self.options.batch_size]
+            found = self._search([sources[n][:MAX_SOURCE_LENGTH] for n in batch], n_best, with_alignment)
+            if not all(found):
+                raise CheckpointError(
+                    "the model gives no word a probability, as its weights are not finite or too large: its "
+                    "training diverged; train it again with a lower train.optimizer.learning_rate"
+                )
+            for n, hypotheses in zip(batch, found, strict=True):
+                results[n] = [self._render(h, sources[n]) for h in hypotheses]
+            advance(len(batch))
         return results
 
     def _search(self, sources: Sequence[list[str]], n_best: int, with_alignment: bool) -> list[list[Hypothesis]]:

@@ -13,6 +13,7 @@ from nmt.batching import iterate_batches, plan_batches
 from nmt.corpus import Pair
 from nmt.dataset import EncodedPairs, Sequences
 from nmt.errors import ConfigError, DataError
+from nmt.evaluation.loss import evaluating
 from nmt.model.attention import FixedContext
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.processor import TextProcessor
@@ -110,17 +111,13 @@ def forced_alignments(
     )
     plan = plan_batches(encoded.src.lengths, encoded.tgt.lengths, size=batch_size, unit="sentences")
     alignments: list[Links] = [set() for _ in pairs]
-    training = model.training
-    model.eval()
-    try:
+    with evaluating(model):
         for batch in iterate_batches(encoded, plan):
             batch = batch.to(model.device)
             output = model.decoder(batch.tgt_in, model.encode(batch.src, batch.src_lengths))
             weights = output.alignments.mean(dim=2).cpu()  # [B, T, heads, S] -> [B, T, S]
             for row, pair in zip(weights, batch.indices.tolist(), strict=True):
                 alignments[pair] = _strongest(row[: len(targets[pair]), : len(sources[pair])])
-    finally:
-        model.train(training)
     return alignments
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from nmt.corpus.splitting import Example
 from nmt.dataset import EncodedPairs
 from nmt.decoding.translator import Translator
+from nmt.evaluation.loss import evaluating, mean_loss
 from nmt.evaluation.metrics import Score, ScoringRules, score_corpus
 from nmt.model.seq2seq import Seq2Seq
-from nmt.training.loop import mean_loss
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def evaluate(
         advance: Called with the number of sentences done, for a progress bar.
     """
     found = translator.translate([example.src for example in examples], advance=advance)
-    hypotheses = [translations[0].text for translations in found]
+    hypotheses = [translation.text for translation in found]
     return Evaluation(hypotheses, score_corpus(hypotheses, [example.references for example in examples], rules))
 
 
@@ -71,7 +71,11 @@ class Validator:
         """Source, translation and first reference of one sentence of the last validation."""
 
     def validate(self, model: Seq2Seq) -> dict[str, float]:
-        """Loss in nats a token and perplexity, and BLEU and chrF."""
+        """Loss in nats a token and perplexity, and BLEU and chrF; the model stays in the mode that it is in."""
+        with evaluating(model):
+            return self._score(model)
+
+    def _score(self, model: Seq2Seq) -> dict[str, float]:
         loss = mean_loss(model, self.pairs)
         result = {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
         if self.translator is not None and self.examples:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+import logging
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from torch import Tensor
 from nmt.errors import CheckpointError, DataError, shorten
 from nmt.files import check_file, flush, grant_usual_access, naming, read_bytes, sha256
 from nmt.limits import MAX_CONFIG
+
+log = logging.getLogger(__name__)
 
 FOLDER = "checkpoints"
 FORMAT_VERSION = 1
@@ -84,12 +87,11 @@ def without_checksum(run: Path) -> list[Path]:
     return [folder / f"update-{update:09d}{_TENSORS}" for update in sorted(unfinished)]
 
 
-def newest_checkpoint(run: Path, say: Callable[[str], None]) -> Checkpoint | None:
-    """The newest good checkpoint of a run; None where none was ever finished.
+def newest_checkpoint(run: Path) -> Checkpoint | None:
+    """The newest good checkpoint of a run; None where none was ever finished. Damaged ones are passed over.
 
     Args:
         run: Run directory.
-        say: Is told of damaged ones that are passed over.
 
     Raises:
         CheckpointError: There are checkpoints, but all of them are damaged or of another format.
@@ -97,13 +99,13 @@ def newest_checkpoint(run: Path, say: Callable[[str], None]) -> Checkpoint | Non
     folder = run / FOLDER
     updates = _updates(folder)
     for path in without_checksum(run):
-        say(f"{path}: has no checksum, so it was never finished; passing over it")
+        log.warning(f"{path}: has no checksum, so it was never finished; passing over it")
     for update in updates:
         path = folder / f"update-{update:09d}{_TENSORS}"
         try:
             return _read(path)
         except (OSError, ValueError, TypeError, KeyError, RecursionError, DataError, SafetensorError) as error:
-            say(f"{path}: damaged ({error}); passing over it to the one before")
+            log.warning(f"{path}: damaged ({error}); passing over it to the one before")
     if updates:
         raise CheckpointError(f"{folder}: no checkpoint is whole; start anew with --overwrite")
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -134,7 +135,7 @@ ALONE = Workers()
 
 @contextlib.contextmanager
 def join_workers(device: torch.device) -> Iterator[Workers]:
-    """Join the processes that torchrun started: gloo between CPUs, NCCL between GPUs.
+    """Join the processes that torchrun started: gloo between CPUs, NCCL between GPUs. Only the first sends messages.
 
     Args:
         device: The device of the config; of several processes on CUDA each takes the one of its local rank.
@@ -155,9 +156,14 @@ def join_workers(device: torch.device) -> Iterator[Workers]:
         world_size=size,
         timeout=PATIENCE,
     )
+    logger = logging.getLogger("nmt")
+    level = logger.level
+    if rank:
+        logger.setLevel(logging.CRITICAL)
     try:
         yield Workers(dist.get_rank(), size, device)
     finally:
+        logger.setLevel(level)
         dist.destroy_process_group()
 
 

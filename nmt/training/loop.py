@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nmt.batching import Batch, epoch_generator, iterate_batches, make_batch, plan_batches
+from nmt.batching import Batch, epoch_generator, make_batch, plan_batches
 from nmt.config import Config, TrainSection
 from nmt.dataset import EncodedPairs
 from nmt.errors import TrainingError, when_out_of_memory
@@ -151,21 +151,6 @@ def train_step(
     return Step(total, norm, tokens, skipped)
 
 
-@torch.no_grad()
-def mean_loss(model: Seq2Seq, pairs: EncodedPairs, batch_size: int = 64) -> float:
-    """Cross-entropy of encoded pairs in nats a token, with the reference always fed; NaN without pairs."""
-    plan = plan_batches(pairs.src.lengths, pairs.tgt.lengths, size=batch_size, unit="sentences")
-    total, tokens = torch.zeros((), dtype=torch.float64), 0
-    training = model.training
-    model.eval()
-    for batch in iterate_batches(pairs, plan):
-        readouts, targets, _ = model.readouts(batch.to(model.device))
-        total += model.decoder.loss(readouts, targets).cpu()
-        tokens += batch.num_tokens
-    model.train(training)
-    return float(total) / tokens if tokens else math.nan
-
-
 def start(model: Seq2Seq, pairs: EncodedPairs, options: TrainSection, workers: Workers = ALONE) -> TrainState:
     """The state in which a run begins.
 
@@ -196,7 +181,7 @@ def train(
         state: Where the run stands, kept up to date; its model is left in training mode.
         pairs: Training pairs.
         config: The whole config; `train` is what counts here.
-        validate: Scores the model as it is; None where there is nothing to validate on.
+        validate: Scores the model and leaves it in training mode; None where there is nothing to validate on.
         noise: What is done to each training pair.
 
     Yields:
@@ -228,7 +213,6 @@ def train(
             yield from _report(state, learning_rate, pairs, options)
         if validating and validate is not None:
             scores = validate()
-            state.model.train()
             progress.learnt = progress.learnt or scores["loss"] < state.model.guessing_loss
             improved = _improve(progress, scores, options.validation.metric)
             state.rate.validated(improved)

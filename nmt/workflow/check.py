@@ -25,12 +25,15 @@ from nmt.decoding.search import greedy_search
 from nmt.decoding.stepper import Seq2SeqStepper
 from nmt.errors import DataError, OutOfMemory, when_out_of_memory
 from nmt.evaluation.evaluate import Validator
+from nmt.evaluation.loss import evaluating, mean_loss
 from nmt.evaluation.metrics import score_corpus
 from nmt.files import read_json
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.noise import Noise, make_noise
+from nmt.progress import progress_bar
 from nmt.text.vocabulary import UNK_ID
-from nmt.training.loop import mean_loss, plan_epoch, train_step
+from nmt.training.device import resolve_device
+from nmt.training.loop import plan_epoch, train_step
 from nmt.training.schedules import LearningRate
 from nmt.training.state import make_optimizer
 from nmt.visualize.curves import draw_learning_curve
@@ -111,7 +114,8 @@ def check(config: Config, data_directory: Path) -> Iterator[Finding]:
     data = open_data(data_directory)
     data.check_ids()
     config = with_text_of(config, data)
-    device = prepare(config)
+    device = resolve_device(config.train.device)
+    prepare(config)
     noise = make_noise(config.train, data)
     available = available_memory(device)
 
@@ -387,7 +391,7 @@ class Epoch:
 
 def set_up_validation(config: Config, data: DataDirectory) -> Validator | None:
     """Load and use once what scores text and draws the learning curve, so that it is in memory as in a run."""
-    _, validator = make_validator(config, data, outline(config, data), lambda line: None)
+    _, validator = make_validator(config, data, outline(config, data))
     if validator is not None and validator.translator is not None:
         example = validator.examples[0]
         processor = validator.translator.processor
@@ -554,8 +558,8 @@ def try_validation(config: Config, valid: EncodedPairs, model: Seq2Seq, room: in
         sources = [valid.src[index] for index in order[:number]]
         lengths = torch.tensor([len(ids) + 1 for ids in sources])
         src = pad(sources, suffix=True).to(model.device)
-        greedy_search(Seq2SeqStepper(model.eval()), src, lengths, max_length=min(VALID_STEPS, config.decode.max_length))
-        model.train()
+        with evaluating(model):
+            greedy_search(Seq2SeqStepper(model), src, lengths, max_length=min(VALID_STEPS, config.decode.max_length))
 
     if not len(valid):
         return Trials([Trial(1, 0, 0.0)], 1, True)
@@ -592,4 +596,4 @@ def describe_host_memory(checkpoint: int, available: int) -> Finding:
 
 
 def _progress(total: int, what: str) -> tqdm[NoReturn]:
-    return tqdm(total=total, desc=what, unit=" updates", leave=False, disable=None)
+    return progress_bar(total=total, desc=what, unit=" updates", leave=False)

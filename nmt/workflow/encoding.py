@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from nmt.config import Config, TextSection
 from nmt.corpus.identity import save_seen
@@ -19,6 +18,7 @@ from nmt.corpus.splitting import Example, Splits
 from nmt.corpus.store import PairStore, Rows, TextColumn, in_chunks
 from nmt.dataset import TEXT, EncodedPairs, Ids, Sequences, write_sequences
 from nmt.errors import DataError
+from nmt.progress import progress_bar
 from nmt.text.indexing import TokenIndex, index_block
 from nmt.text.processor import SEEN, TextProcessor
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer
@@ -127,7 +127,7 @@ class _EncodedSide:
         lengths = []
         blocks = (column.raw(piece) for piece in in_chunks(rows))
         work = partial(index_block, text, side)
-        bar = tqdm(desc=f"tokenising {side}", total=len(rows), unit=" lines", leave=False, disable=None)
+        bar = progress_bar(desc=f"tokenising {side}", total=len(rows), unit=" lines", leave=False)
         with self._path.open("wb") as file, bar:
             for lines in map_chunks(work, blocks, config.data.workers):
                 file.write(self.index.renumber(lines).tobytes())

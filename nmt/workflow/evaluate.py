@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from tqdm import tqdm
 
 from nmt.corpus.identity import count_seen, load_seen
 from nmt.corpus.normalization import Normalizer
@@ -20,8 +19,11 @@ from nmt.evaluation.evaluate import Evaluation, evaluate
 from nmt.evaluation.metrics import ScoringRules, as_json
 from nmt.files import as_json_text, open_text
 from nmt.model.storage import SavedModel
+from nmt.progress import progress_bar
 from nmt.text.processor import SEEN
-from nmt.workflow.translate import open_input, read_lines
+from nmt.workflow.translate import open_input, read_lines, within_memory
+
+log = logging.getLogger(__name__)
 
 SEEN_LIMIT = 0.01
 """Share of test sources in training from which on a score is marked."""
@@ -98,13 +100,41 @@ def count_training_sources(saved: SavedModel, normalizer: Normalizer, examples: 
     return Seen(found, len(examples))
 
 
-def describe_other_data(saved: SavedModel, data: Path) -> str | None:
-    """A line for the user where a data directory is not the one that a model was trained on; None where it is."""
+def warn_of_other_data(saved: SavedModel, data: Path) -> None:
+    """Warn where a data directory is not the one that a model was trained on."""
     trained_on = saved.facts.get("data")
     identity = trained_on.get("identity") if isinstance(trained_on, dict) else None
-    if identity is None or identity == read_name(data):
-        return None
-    return f"{data}: is other data than the model was trained on"
+    if identity is not None and identity != read_name(data):
+        log.warning(f"{data}: is other data than the model was trained on")
+
+
+@dataclass(frozen=True)
+class ModelEvaluation(Evaluation):
+    """What a model makes of a test set.
+
+    Attributes:
+        hypotheses: One translation a source, in order.
+        scores: `bleu` and `chrf`, each with its signature.
+        model: The model directory.
+        what: Name of the test set.
+        beam_size: Hypotheses kept at each step.
+        seen: How much of the test set the model was trained on.
+    """
+
+    model: Path
+    what: str
+    beam_size: int
+    seen: Seen
+
+    @property
+    def bleu(self) -> float:
+        """BLEU, from 0 to 100."""
+        return self.scores["bleu"].value
+
+    @property
+    def chrf(self) -> float:
+        """chrF, from 0 to 100."""
+        return self.scores["chrf"].value
 
 
 def evaluate_model(
@@ -115,7 +145,7 @@ def evaluate_model(
     what: str,
     json_path: Path | None = None,
     hypotheses_path: Path | None = None,
-) -> tuple[Evaluation, Seen]:
+) -> ModelEvaluation:
     """Translate and score, with a progress bar, and write the results where asked to.
 
     Whether they can be written is known before the work begins.
@@ -124,25 +154,25 @@ def evaluate_model(
         saved: The model.
         translator: Search settings.
         examples: Sources with references.
-        what: Name of the test set, for the JSON file.
+        what: Name of the test set.
         json_path: Where scores go.
         hypotheses_path: Where translations go, one a line.
-
-    Returns:
-        Translations with their scores, and how much of the test set the model was trained on.
     """
     seen = count_training_sources(saved, translator.processor.normalizer, examples)
     rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
+    options = translator.options
     with contextlib.ExitStack() as outputs:
         scores_file, hypotheses_file = (
             outputs.enter_context(open_text(path)) if path else None for path in (json_path, hypotheses_path)
         )
-        with tqdm(total=len(examples), unit=" sentences", desc=f"translating {what}", disable=None, leave=False) as bar:
+        with (
+            progress_bar(total=len(examples), unit=" sentences", desc=f"translating {what}", leave=False) as bar,
+            within_memory(options, len(examples)),
+        ):
             found = evaluate(translator, examples, rules, bar.update)
         if hypotheses_file:
             hypotheses_file.writelines(f"{line}\n" for line in found.hypotheses)
         if scores_file:
-            options = translator.options
             result: dict[str, Any] = {
                 "model": str(saved.path),
                 "what": what,
@@ -154,4 +184,6 @@ def evaluate_model(
                 "scores": as_json(found.scores),
             }
             scores_file.write(as_json_text(result))
-    return found, seen
+    log.info(f"{saved.path} on {what}: {len(examples):,} sentences, beam {options.beam_size}")
+    log.info(str(seen))
+    return ModelEvaluation(found.hypotheses, found.scores, saved.path, what, options.beam_size, seen)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from nmt.config import CleaningSection, Config, differing_keys, dump_config, read_config
 from nmt.corpus import Pair
@@ -37,26 +37,26 @@ from nmt.corpus.store import PairStore, PairWriter, Rows, most_frequent
 from nmt.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, take_identity, write_examples
 from nmt.errors import ConfigError, DataError, when_out_of_memory
 from nmt.files import check_file, shipped, write_json, write_text
+from nmt.progress import progress_bar
 from nmt.replacement import check_output, check_unread, locked, whole_directory
 from nmt.text.processor import TextProcessor, load_processor
 from nmt.workflow.encoding import encode
-from nmt.workflow.report import describe, write_report
+from nmt.workflow.report import describe, warn_of_unknown, write_report
+
+log = logging.getLogger(__name__)
 
 RAW_DIRECTORY = Path("data/raw")
 FREQUENT = 10
 """How many of the most frequent sentences the report names."""
 
-Say = Callable[[str], None]
 
-
-def preprocess(config: Config, output: Path, *, overwrite: bool = False, say: Say = print) -> dict[str, Any]:
+def preprocess(config: Config, output: Path, *, overwrite: bool = False) -> dict[str, Any]:
     """Read, clean, split, tokenise and encode a corpus.
 
     Args:
         config: `data` and `text` are what counts.
         output: The data directory to write, whole or not at all.
         overwrite: Replace an earlier data directory there.
-        say: Receives lines for the user.
 
     Returns:
         The report that is also written to `report.json`.
@@ -68,19 +68,21 @@ def preprocess(config: Config, output: Path, *, overwrite: bool = False, say: Sa
     fewer = " or lower data.workers" if config.data.workers != 1 else ""
     with locked(output), when_out_of_memory(f"set data.first_lines to read less{fewer}"):
         check_unread(output)
-        report = _write_data(config, output, overwrite, say)
+        report = _write_data(config, output, overwrite)
     for line in describe(report):
-        say(line)
+        log.info(line)
+    for line in warn_of_unknown(report):
+        log.warning(line)
     return report
 
 
-def _write_data(config: Config, output: Path, overwrite: bool, say: Say) -> dict[str, Any]:
+def _write_data(config: Config, output: Path, overwrite: bool) -> dict[str, Any]:
     """Make the data directory; see `preprocess`."""
     begin = time.perf_counter()
     check_output(output, MARKER, overwrite=overwrite)
     if not config.data.source:
         raise ConfigError("data.source: is empty; name files in the config or give them with --source")
-    paths = resolve_sources([_bundled(source) for source in config.data.source], RAW_DIRECTORY, say)
+    paths = resolve_sources([_bundled(source) for source in config.data.source], RAW_DIRECTORY, log.info)
     corpus = open_corpus(
         paths, columns=config.data.columns, first_lines=config.data.first_lines, reverse=config.data.reverse
     )
@@ -159,7 +161,7 @@ def _clean(config: Config, source: Source, work: Path) -> tuple[PairStore, Rows,
     cleaning, seed = config.data.cleaning, config.data.split.seed
     lines, cleaned = LineReport(), CleaningReport()
     chunks, clean_chunk = source.chunks(lines), partial(_clean_chunk, cleaning, seed)
-    bar = tqdm(desc="cleaning", unit=" lines", leave=False, disable=None)
+    bar = progress_bar(desc="cleaning", unit=" lines", leave=False)
     with bar, contextlib.closing(PairWriter(work)) as writer:
         for sides, fingerprints, found, judged in map_chunks(clean_chunk, chunks, config.data.workers):
             writer.write(sides, fingerprints)

@@ -1,10 +1,9 @@
-"""What preprocessing found, for people: a few lines, all of it as text, and the same as Markdown with a picture."""
+"""What preprocessing found, for people: a few lines, all of it in sections, and the same as Markdown with a picture."""
 
 from __future__ import annotations
 
 import html
 import re
-import textwrap
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from nmt.corpus.sources import KINDS
 from nmt.dataset import MARKER
 from nmt.errors import DataError, printable
 from nmt.files import read_json, write_json, write_text
+from nmt.table import Table
 from nmt.text.vocabulary import LARGER
 from nmt.visualize.lengths import draw_lengths
 
@@ -25,31 +25,12 @@ MARKDOWN = "report.md"
 PICTURE = "lengths.png"
 SPLITS = ("train", "valid", "test")
 SIDES = {"src": "source", "tgt": "target"}
-LINE = 96
-"""Most columns of a line of running text."""
 EXCERPT = 72
 """Most characters of a sentence that are shown."""
 MANY_UNKNOWN = 0.2
 """Share of unknown tokens in training above which a warning is due."""
 OVERLOOKED = re.compile(r"^ |(?<= ) | \Z")
 """Blanks that nobody would see."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of cells.
-
-    Attributes:
-        header: Title of each column; all may be empty.
-        rows: Cells of each row.
-        alignment: A letter for each column: l or r.
-        caption: What the table shows.
-    """
-
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    alignment: str
-    caption: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,7 +54,7 @@ def describe(report: dict[str, Any]) -> list[str]:
     malformed = sum(report["lines"]["malformed"].values())
     lines = [
         f"{printable(report['corpus'])}: {report['lines']['read']:,} lines"
-        + f", {malformed:,} malformed" * bool(malformed),
+        + (f", {malformed:,} malformed" if malformed else ""),
         f"cleaning: {cleaning['read']:,} pairs read, {cleaning['kept']:,} kept"
         + _counts("; dropped", cleaning["dropped"])
         + _counts("; mended", cleaning["changed"]),
@@ -109,7 +90,7 @@ def describe(report: dict[str, Any]) -> list[str]:
     ]
     if report["too_many_tokens"]:
         lines.append(f"{report['too_many_tokens']:,} training pairs left out: longer than text.max_length tokens")
-    return lines + warn_of_unknown(report)
+    return lines
 
 
 def warn_of_unknown(report: dict[str, Any]) -> list[str]:
@@ -127,8 +108,8 @@ def _counts(what: str, findings: dict[str, Any]) -> str:
     return f"{what} {counts}" if counts else ""
 
 
-def show_report(directory: Path) -> str:
-    """The whole report of a data directory as text.
+def read_report(directory: Path) -> list[Section]:
+    """The whole report of a data directory.
 
     Raises:
         DataError: It is no data directory, or its report is missing, damaged or of another version.
@@ -138,7 +119,7 @@ def show_report(directory: Path) -> str:
         raise DataError(f"{directory}: {what} (no {MARKER}); give the folder that nmt preprocess wrote")
     report = read_json(directory / REPORT)
     try:
-        return format_text(make_sections(report))
+        return make_sections(report)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
         raise DataError(f"{directory / REPORT}: damaged, or of another version; preprocess again") from None
 
@@ -347,7 +328,7 @@ def show_change(before: str, after: str) -> tuple[str, str]:
         for character in old[begin:end]
     )
     old, new = (
-        f"{'…' * (start > 0)}{shown}{'…' * (start + EXCERPT < len(whole))}"
+        ("…" if start else "") + shown + ("…" if start + EXCERPT < len(whole) else "")
         for shown, whole in ((old, before), (new[:EXCERPT], after))
     )
     return make_visible(old) or "(nothing)", make_visible(new) or "(nothing)"
@@ -356,32 +337,6 @@ def show_change(before: str, after: str) -> tuple[str, str]:
 def _escape(character: str) -> str:
     code = ord(character)
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-def format_text(sections: Sequence[Section]) -> str:
-    """Sections as plain text, tables aligned."""
-    lines: list[str] = []
-    for section in sections:
-        lines += ["", section.title]
-        for block in section.blocks:
-            lines.append("")
-            if isinstance(block, str):
-                lines += textwrap.wrap(block, LINE, initial_indent="  ", subsequent_indent="  ")
-            else:
-                lines += [f"  {block.caption}"] * bool(block.caption)
-                lines += _align(block)
-    return "\n".join(lines[1:]) + "\n"
-
-
-def _align(table: Table) -> Iterator[str]:
-    rows = [table.header, *table.rows] if any(table.header) else table.rows
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [
-            cell.rjust(width) if side == "r" else cell.ljust(width)
-            for cell, width, side in zip(row, widths, table.alignment, strict=True)
-        ]
-        yield f"  {'  '.join(cells)}".rstrip()
 
 
 def format_markdown(sections: Sequence[Section], directory: Path) -> str:
@@ -393,7 +348,8 @@ def format_markdown(sections: Sequence[Section], directory: Path) -> str:
             if isinstance(block, str):
                 blocks.append(escape_markdown(block))
                 continue
-            blocks += [escape_markdown(f"{block.caption}:")] * bool(block.caption)
+            if block.caption:
+                blocks.append(escape_markdown(f"{block.caption}:"))
             lines = [[escape_markdown(cell) for cell in row] for row in (block.header, *block.rows)]
             lines.insert(1, ["--:" if side == "r" else ":--" for side in block.alignment])
             blocks.append("\n".join(f"| {' | '.join(line)} |" for line in lines))

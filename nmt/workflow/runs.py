@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from nmt.files import check_file, read_json, write_json
 from nmt.model.storage import MARKER as MODEL_MARKER
 from nmt.model.storage import SavedModel
 from nmt.replacement import Verdict, is_locked
+from nmt.table import Table
 from nmt.training.checkpoint import has_checkpoint
 
 MARKER = "run.json"
@@ -21,6 +23,34 @@ BEST = "best"
 MODELS = "models"
 RUNS = Path("runs")
 TIME = "%Y-%m-%dT%H:%M:%S%z"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has come to its end.
+
+    Attributes:
+        path: The run directory.
+        updates: Updates that were made.
+        epochs: Epochs that were begun.
+        metric: What the best model was chosen by: bleu, chrf or loss.
+        best: Its value, as the run measured it; None where there was nothing to validate on.
+        best_update: The update after which it was reached; 0 where there is none.
+        seconds: Seconds of training, validation not counted.
+    """
+
+    path: Path
+    updates: int
+    epochs: int
+    metric: str
+    best: float | None
+    best_update: int
+    seconds: float
+
+    @property
+    def model(self) -> Path:
+        """The model directory: the best model, or the last one where there was nothing to validate on."""
+        return self.path / BEST
 
 
 def write_state(run: Path, state: str, **facts: Any) -> None:
@@ -107,8 +137,8 @@ def _read_fact(run: Path, name: str) -> Any:
         return None
 
 
-def describe_runs(directory: Path) -> str:
-    """A table of the runs in a folder, the latest last.
+def list_runs(directory: Path) -> Table:
+    """The runs in a folder, the latest last.
 
     Raises:
         DataError: There are none.
@@ -117,11 +147,8 @@ def describe_runs(directory: Path) -> str:
     if not found:
         what = "holds no runs" if directory.is_dir() else "does not exist"
         raise DataError(f"{directory}: {what}; train first, or name the folder that holds them")
-    rows: list[tuple[str, ...]] = [("run", "state", "updates", "epoch", "best", "at", "training", "last change")]
-    rows += [_describe_run(run) for run in found]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
-    return "".join(f"{line}\n" for line in lines)
+    header = ("run", "state", "updates", "epoch", "best", "at", "training", "last change")
+    return Table(header, [_describe_run(run) for run in found], "llllllll")
 
 
 def _last_change(run: Path) -> tuple[float, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +18,8 @@ from nmt.evaluation.evaluate import Validator
 from nmt.evaluation.metrics import ScoringRules
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.model.storage import load_model
-from nmt.training.device import resolve_device, use_fast_products
+from nmt.training.device import use_fast_products
 from nmt.workflow.runs import find_model
-
-Say = Callable[[str], None]
 
 
 def with_text_of(config: Config, data: DataDirectory) -> Config:
@@ -40,16 +37,14 @@ def with_text_of(config: Config, data: DataDirectory) -> Config:
     return config
 
 
-def prepare(config: Config) -> torch.device:
-    """Threads, random seeds, kernels and device."""
-    device = resolve_device(config.train.device)
+def prepare(config: Config) -> None:
+    """Threads, random seeds and kernels."""
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
     use_fast_products()
     random.seed(config.train.seed)
     np.random.seed(config.train.seed)
     torch.manual_seed(config.train.seed)
-    return device
 
 
 def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) -> Seq2Seq:
@@ -71,19 +66,24 @@ def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) ->
     return model
 
 
-def make_validator(config: Config, data: DataDirectory, model: Seq2Seq, say: Say) -> tuple[Config, Validator | None]:
+def describe_lack(config: Config, data: DataDirectory) -> str | None:
+    """What validation has to do without, in a line for the user; None where it lacks nothing."""
+    if len(data.valid) == 0:
+        return "no validation split: the last model is kept"
+    metric, missing = config.train.validation.metric, _missing_libraries(config)
+    if missing and metric != "loss":
+        return f"{' and '.join(missing)} not installed: the best model is chosen by loss, not {metric}"
+    return None
+
+
+def make_validator(config: Config, data: DataDirectory, model: Seq2Seq) -> tuple[Config, Validator | None]:
     """What scores the model during training, and the config with a metric that it can give."""
     rules = ScoringRules.for_text(config.text, config.data.languages[1])
     if len(data.valid) == 0:
-        say("no validation split: the last model is kept")
         return config, None
-    metric = config.train.validation.metric
-    missing = [name for name in _libraries(config) if importlib.util.find_spec(name) is None]
-    if missing:
-        if metric != "loss":
-            say(f"{' and '.join(missing)} not installed: the best model is chosen by loss, not {metric}")
-            validation = config.train.validation.model_copy(update={"metric": "loss"})
-            config = config.model_copy(update={"train": config.train.model_copy(update={"validation": validation})})
+    if _missing_libraries(config):
+        validation = config.train.validation.model_copy(update={"metric": "loss"})
+        config = config.model_copy(update={"train": config.train.model_copy(update={"validation": validation})})
         return config, Validator(data.valid, [], rules, None)
     examples: list[Example] = read_examples(data.path / "valid.jsonl")
     if sum(len(example.references) for example in examples) != len(data.valid):
@@ -92,7 +92,7 @@ def make_validator(config: Config, data: DataDirectory, model: Seq2Seq, say: Say
     return config, Validator(data.valid, examples, rules, Translator(model, data.load_processor(), greedy))
 
 
-def _libraries(config: Config) -> list[str]:
-    """Libraries without which translations cannot be scored as text."""
+def _missing_libraries(config: Config) -> list[str]:
+    """Libraries that are not installed and without which translations cannot be scored as text."""
     tokenizer = {"spacy": ["spacy"], "subword": ["sentencepiece"], "whitespace": []}[config.text.tokenizer]
-    return [*tokenizer, "sacrebleu"]
+    return [name for name in (*tokenizer, "sacrebleu") if importlib.util.find_spec(name) is None]

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import math
 import os
 import shutil
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from nmt.config import Config, dump_config
 from nmt.dataset import TEXT, DataDirectory, open_data
@@ -33,6 +32,7 @@ from nmt.files import append_text, check_file, naming, read_json, write_json, wr
 from nmt.model.storage import MARKER as MODEL_MARKER
 from nmt.model.storage import save_model
 from nmt.noise import Noise, make_noise
+from nmt.progress import progress_bar
 from nmt.replacement import Verdict, check_output, earlier_of, locked, reading, set_aside, settle, tidy
 from nmt.training.checkpoint import FOLDER as CHECKPOINTS
 from nmt.training.checkpoint import (
@@ -47,15 +47,15 @@ from nmt.training.device import describe_environment, resolve_device
 from nmt.training.distributed import Workers, join_workers, launch, restarted
 from nmt.training.loop import Reported, Skipped, Started, Stopped, Updated, Validated, start, train
 from nmt.training.ranking import rank
-from nmt.training.state import Progress, TrainState, capture, restore
+from nmt.training.state import TrainState, capture, restore
 from nmt.visualize.curves import draw_learning_curve
 from nmt.workflow.requests import STOP, Requests, listening
 from nmt.workflow.resume import check_facts, command_to_resume, describe_changes
 from nmt.workflow.run_text import check_text, check_written, take_text
-from nmt.workflow.runs import BEST, MARKER, MODELS, judge, path_from, read_launch, read_state, write_state
-from nmt.workflow.setup import make_model, make_validator, prepare, with_text_of
+from nmt.workflow.runs import BEST, MARKER, MODELS, Run, judge, path_from, read_launch, read_state, write_state
+from nmt.workflow.setup import describe_lack, make_model, make_validator, prepare, with_text_of
 
-Say = Callable[[str], None]
+log = logging.getLogger(__name__)
 
 METRICS = "metrics.jsonl"
 
@@ -67,8 +67,7 @@ def train_run(
     *,
     overwrite: bool = False,
     resume: bool = False,
-    say: Say = print,
-) -> Progress:
+) -> Run:
     """Train a model and leave a run directory that explains itself.
 
     The run directory holds `run.json` (state and outcome), `config.yaml`, `environment.json`, `metrics.jsonl`,
@@ -82,10 +81,9 @@ def train_run(
         overwrite: Replace an earlier run. It is kept until the new one has learnt something, and comes back if the
             new one ends without that.
         resume: Go on from the newest good checkpoint in `output`, as if the run had never stopped.
-        say: Receives lines for the user.
 
     Returns:
-        Where the run ended.
+        How the run ended.
 
     Raises:
         RunInterrupted: The run was asked to stop and can be resumed.
@@ -95,37 +93,31 @@ def train_run(
     if overwrite and resume:
         raise ConfigError("--overwrite begins a new run and --resume goes on with an earlier one: give one of them")
     with join_workers(resolve_device(config.train.device)) as workers, contextlib.ExitStack() as held:
-        if not workers.is_first:
-            say = _say_nothing
 
         def decide() -> bool:
-            _say_verdict(held.enter_context(locked(output, judge)), output, say)
-            return _check_run(output, data_directory, overwrite, resume, say)
+            _say_verdict(held.enter_context(locked(output, judge)), output)
+            return _check_run(output, data_directory, overwrite, resume)
 
         if workers.is_first:
             held.enter_context(reading(data_directory, output))
         resuming = workers.ask_first(decide)
-        run = _prepare_run(config, data_directory, output, resuming, workers, say)
+        run = _prepare_run(config, data_directory, output, resuming, workers)
         try:
             return run.resume() if resuming else run.begin()
         finally:
             if workers.is_first:
-                _say_verdict(settle(output, judge), output, say)
+                _say_verdict(settle(output, judge), output)
 
 
-def _say_verdict(verdict: Verdict | None, output: Path, say: Say) -> None:
+def _say_verdict(verdict: Verdict | None, output: Path) -> None:
     """Say what became of an earlier run that is not gone."""
     if verdict is Verdict.EARLIER:
-        say(f"{output}: the earlier run is back, as the one in its place has learnt nothing")
+        log.info(f"{output}: the earlier run is back, as the one in its place has learnt nothing")
     if verdict is Verdict.BOTH:
-        say(f"{output}: the earlier run stays as {earlier_of(output).name} until this one has learnt something")
+        log.info(f"{output}: the earlier run stays as {earlier_of(output).name} until this one has learnt something")
 
 
-def _say_nothing(line: str) -> None:
-    pass
-
-
-def _check_run(output: Path, data: Path, overwrite: bool, resume: bool, say: Say) -> bool:
+def _check_run(output: Path, data: Path, overwrite: bool, resume: bool) -> bool:
     """Whether there is something to resume; refuse what must not be replaced, or cannot be resumed.
 
     Raises:
@@ -146,7 +138,7 @@ def _check_run(output: Path, data: Path, overwrite: bool, resume: bool, say: Say
                     f"{output}: its checkpoints, or their checksums (.sha256), are gone; put them back, or begin anew "
                     "with --overwrite"
                 )
-            say(f"{output}: there is no checkpoint yet; beginning at the beginning")
+            log.info(f"{output}: there is no checkpoint yet; beginning at the beginning")
             check_output(output, MARKER, overwrite=True)
         return resumable
     if (resumable if state is None else state != "finished") and not overwrite:
@@ -156,7 +148,7 @@ def _check_run(output: Path, data: Path, overwrite: bool, resume: bool, say: Say
     return False
 
 
-def _prepare_run(config: Config, data_directory: Path, output: Path, resume: bool, workers: Workers, say: Say) -> _Run:
+def _prepare_run(config: Config, data_directory: Path, output: Path, resume: bool, workers: Workers) -> _Run:
     data = open_data(data_directory)
     check_written(data, data.text)
     data.check_ids()
@@ -167,8 +159,10 @@ def _prepare_run(config: Config, data_directory: Path, output: Path, resume: boo
         model = make_model(config, data, resumed=resume).to(workers.device)
     if workers.rank:  # the same weights everywhere, but other random numbers
         torch.manual_seed(int(np.random.SeedSequence((config.train.seed, workers.rank)).generate_state(1)[0]))
-    config, validator = make_validator(config, data, model, say)
-    return _Run(config, data, noise, validator, start(model, data.train, config.train, workers), output, say)
+    if lack := describe_lack(config, data):
+        log.warning(lack)
+    config, validator = make_validator(config, data, model)
+    return _Run(config, data, noise, validator, start(model, data.train, config.train, workers), output)
 
 
 @dataclass
@@ -181,7 +175,6 @@ class _Run:
     validator: Validator | None
     state: TrainState
     output: Path
-    say: Say
 
     def __post_init__(self) -> None:
         self._writes = self.state.workers.is_first
@@ -189,7 +182,7 @@ class _Run:
         self._last_checkpoint = -1
         self._learnt: bool | None = None  # whether a model that is saved has learnt something; None while that is open
 
-    def begin(self) -> Progress:
+    def begin(self) -> Run:
         """A new run, in place of what is there."""
         if self._writes:
             set_aside(self.output)
@@ -199,9 +192,9 @@ class _Run:
             append_text(self.output / METRICS, "")  # the learning curve reads it even if nothing is reported
         return self._go()
 
-    def resume(self) -> Progress:
+    def resume(self) -> Run:
         """The rest of the run that is there."""
-        checkpoint = newest_checkpoint(self.output, self.say)
+        checkpoint = newest_checkpoint(self.output)
         assert checkpoint is not None
         environment = describe_environment(self.state.workers.device)
         try:
@@ -211,17 +204,17 @@ class _Run:
             raise type(error)(f"{self.output}: {error}") from None
         update = checkpoint.facts["progress"]["update"]
         for line in changes:
-            self.say(f"{self.output}: {line}")
+            log.info(f"{self.output}: {line}")
         later = _saved_number(self.output / BEST, "update")
         if changes and later is not None and later > update:
-            self.say(f"{self.output / BEST}: is of update {later:,.0f}, before the change, until a better one comes")
+            log.info(f"{self.output / BEST}: is of update {later:,.0f}, before the change, until a better one comes")
         try:
             as_before = restore(self.state, checkpoint)
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             reason = shorten(f"{type(error).__name__}: {error}")
             raise CheckpointError(f"{self.output}: its checkpoint does not fit the config ({reason})") from None
         if not as_before:
-            self.say(
+            log.info(
                 f"{self.output}: resumed by other processes or devices: the rest will differ in its random numbers"
             )
         self._begin -= checkpoint.facts["run_seconds"]
@@ -234,7 +227,7 @@ class _Run:
             self._cut_metrics(checkpoint.facts["metrics_size"])
             self._describe()
         progress = self.state.progress
-        self.say(f"{self.output}: resumed at update {update:,}, epoch {progress.epoch}")
+        log.info(f"{self.output}: resumed at update {update:,}, epoch {progress.epoch}")
         return self._go()
 
     def _tidy_models(self, update: int) -> None:
@@ -255,7 +248,7 @@ class _Run:
         path = self.output / METRICS
         with naming(path), path.open("ab") as file:
             if file.tell() < size:
-                self.say(f"{path}: is shorter than it was at the checkpoint; some lines are lost")
+                log.info(f"{path}: is shorter than it was at the checkpoint; some lines are lost")
             file.truncate(min(size, file.tell()))
 
     def _write_state(self, state: str, **facts: Any) -> None:
@@ -275,12 +268,12 @@ class _Run:
         }
         write_state(self.output, state, **facts, **summary)
 
-    def _go(self) -> Progress:
+    def _go(self) -> Run:
         """Train to the end, or until asked to stop, and leave word of how it ended."""
         parameters = sum(parameter.numel() for parameter in self.state.model.parameters())
         workers = self.state.workers
         where = f"{workers.size} times {workers.device.type}" if workers.size > 1 else str(workers.device)
-        self.say(f"{parameters:,} parameters, {len(self.data.train):,} training pairs, on {where}, into {self.output}")
+        log.info(f"{parameters:,} parameters, {len(self.data.train):,} training pairs, on {where}, into {self.output}")
         try:
             finished = self._follow()
         except BaseException as error:
@@ -308,8 +301,16 @@ class _Run:
             "" if progress.best is None else f", best {metric} {progress.best:.2f} at update {progress.best_update:,}"
         )
         done = f"{progress.update:,} updates in {progress.seconds:.0f} s of training"
-        self.say(f"run directory: {self.output} ({done}{best})")
-        return progress
+        log.info(f"run directory: {self.output} ({done}{best})")
+        return Run(
+            self.output,
+            updates=progress.update,
+            epochs=progress.epoch,
+            metric=metric,
+            best=progress.best,
+            best_update=progress.best_update,
+            seconds=progress.seconds,
+        )
 
     def _follow(self) -> bool:
         """Run the loop; log, save and show what it tells. Returns whether it came to its end."""
@@ -325,7 +326,7 @@ class _Run:
 
         with (
             listening(requests),
-            tqdm(unit=" updates", disable=None if self._writes else True, dynamic_ncols=True) as bar,
+            progress_bar(unit=" updates", shown=self._writes, dynamic_ncols=True) as bar,
         ):
             for event in train(self.state, self.data.train, self.config, validate if validator else None, self.noise):
                 match event:
@@ -340,12 +341,10 @@ class _Run:
                         )
                     case Skipped():
                         self._log("skipped", vars(event))
-                        with bar.external_write_mode():
-                            self.say(f"update {event.update}: left out, its loss or gradient was not finite")
+                        log.warning(f"update {event.update}: left out, its loss or gradient was not finite")
                     case Validated():
                         self._log("valid", {**vars(event), "scores": None, **event.scores})
-                        with bar.external_write_mode():
-                            self._show(event)
+                        self._show(event)
                         if self._writes:
                             self._keep(event)
                             self._draw()
@@ -360,11 +359,8 @@ class _Run:
                             return False
                     case Stopped():
                         more = "; to go on, raise train.epochs, train.max_updates or train.validation.patience"
-                        with bar.external_write_mode():
-                            self.say(
-                                f"stopped at update {event.update:,}: {event.reason}"
-                                f"{more * (event.update == bar.initial)}"
-                            )
+                        advice = more if event.update == bar.initial else ""
+                        log.info(f"stopped at update {event.update:,}: {event.reason}{advice}")
         if not self.state.left_out:  # lest the checkpoints from before the trouble are rotated away
             self._checkpoint()
         self._check_outcome()
@@ -385,7 +381,7 @@ class _Run:
         progress, model = self.state.progress, self.state.model
         advice = "lower train.optimizer.learning_rate"
         if progress.skipped_in_row:
-            updates = f"{progress.skipped_in_row:,} update{'s' * (progress.skipped_in_row > 1)}"
+            updates = f"{progress.skipped_in_row:,} update{'s' if progress.skipped_in_row > 1 else ''}"
             what = f"ended with {updates} left out, whose loss or gradient was not finite"
             advice += " or set train.optimizer.clip_norm"
         elif self.validator and not progress.learnt:
@@ -402,11 +398,11 @@ class _Run:
         values = ", ".join(
             f"{name} {value:{'.2f' if abs(value) < 1e6 else '.3g'}}" for name, value in event.scores.items()
         )
-        self.say(f"epoch {event.epoch}, update {event.update}: {values}{' (best)' * event.improved}")
+        log.info(f"epoch {event.epoch}, update {event.update}: {values}{' (best)' if event.improved else ''}")
         if self.validator and self.validator.sample:
             source, translation, reference = self.validator.sample
             for line in (source, f"-> {translation}", f"== {reference}"):
-                self.say(f"    {line}")
+                log.info(f"    {line}")
 
     def _keep(self, event: Validated) -> None:
         """Save the model if it is the best so far, or among those that are to be kept."""

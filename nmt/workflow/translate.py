@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterator
+import contextlib
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from nmt.config import DecodeSection, with_search_options
 from nmt.corpus.lines import MAX_LINE, OVERLONG
 from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translation, Translator
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, when_out_of_memory
+from nmt.files import naming
+from nmt.model.storage import SavedModel, load_model
+from nmt.text.processor import load_processor
+from nmt.training.device import resolve_device, use_fast_products
+from nmt.workflow.runs import find_model
+
+log = logging.getLogger(__name__)
 
 CHUNK = 1 << 16
 
@@ -119,13 +129,37 @@ def open_input(path: Path) -> BufferedReader:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
 
 
+def open_translator(
+    path: Path | None, device: str, options: Mapping[str, Any], allowed_classes: Collection[str]
+) -> tuple[SavedModel, Translator]:
+    """The model that a user means, and the same ready to translate.
+
+    Args:
+        path: As for `find_model`.
+        device: As in a config.
+        options: Search options that are not those of the model's config; None leaves the config's.
+        allowed_classes: As for `load_model`.
+    """
+    directory = find_model(path)
+    use_fast_products()
+    saved = load_model(directory, resolve_device(device), allowed_classes)
+    settings = with_search_options(saved.config.decode, options)
+    return saved, Translator(saved.model, load_processor(saved.text), settings)
+
+
+def within_memory(options: DecodeSection, lines: int) -> contextlib.AbstractContextManager[None]:
+    """Let the block, should memory run out in it, say which options make the search for so many lines smaller."""
+    sizes = {"--batch-size": min(lines, options.batch_size), "--beam-size": options.beam_size}
+    lower = " or ".join(name for name, size in sizes.items() if size > 1)
+    return when_out_of_memory(f"lower {lower}" if lower else "")
+
+
 def translate_stream(
     translator: Translator,
     batches: Iterator[list[str]],
     write: Callable[[str], object],
     *,
     n_best: int = 1,
-    warn: Callable[[str], object],
     advance: Callable[[int], object] = lambda count: None,
 ) -> None:
     """Translate line by line in order.
@@ -135,15 +169,20 @@ def translate_stream(
         batches: Lines, several at a time.
         write: Receives one line for each line; with `n_best` above 1 that many, each `number ||| text ||| score`.
         n_best: Translations a line.
-        warn: Receives a sentence about a line that was cut off.
         advance: Called with the number of lines done.
+
+    Raises:
+        ConfigError: `n_best` is more than the beam size.
     """
+    translator.check_n_best(n_best)
     number = 0
     for lines in batches:
-        for translations in translator.translate(lines, n_best=n_best, advance=advance):
+        with within_memory(translator.options, len(lines)):
+            found = translator.translate(lines, n_best, advance=advance)
+        for translations in found:
             number += 1
             if translations[0].truncated:
-                warn(f"line {number}: longer than {MAX_SOURCE_LENGTH} tokens, the rest of it was not read")
+                log.warning(f"line {number}: longer than {MAX_SOURCE_LENGTH} tokens, the rest of it was not read")
             if n_best == 1:
                 write(translations[0].text + "\n")
             else:
@@ -151,16 +190,22 @@ def translate_stream(
                     write(f"{number} ||| {translation.text} ||| {translation.score:.4f}\n")
 
 
-def translate_with_alignment(translator: Translator, sentence: str) -> Translation:
-    """Translate one sentence and keep its alignment.
+def draw_attention(translator: Translator, sentence: str, picture: Path) -> Translation:
+    """Translate one sentence and draw where the model looked.
 
     Raises:
         ConfigError: The model has no attention to show.
         DataError: The sentence has no words.
     """
-    best = translator.translate([sentence], with_alignment=True)[0][0]
+    from nmt.visualize.heatmap import EOS_LABEL, draw_heatmap
+
+    with within_memory(translator.options, 1):
+        best = translator.translate(sentence, with_alignment=True)
     if best.alignment is None:
         raise DataError("the sentence has no words: there is no attention to draw")
     if not bool(best.alignment.any()):
         raise ConfigError("this model has no attention (model.attention.score: none): nothing to draw")
+    rows = [*best.tokens, EOS_LABEL][: len(best.alignment)]
+    with naming(picture, picture.parent):
+        draw_heatmap(best.alignment.double().numpy(), [*best.src_tokens, EOS_LABEL], rows, picture)
     return best

@@ -1,9 +1,13 @@
+import itertools
 import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
 
+import nmt
 from nmt.config import (
     AttentionSection,
     Config,
@@ -13,8 +17,8 @@ from nmt.config import (
     ModelSection,
     TextSection,
 )
-from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translator
-from nmt.errors import CheckpointError
+from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translation, Translator
+from nmt.errors import CheckpointError, ConfigError
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.model.storage import save_model
 from nmt.text.processor import TextProcessor
@@ -23,6 +27,7 @@ from nmt.text.vocabulary import EOS_ID, UNK_ID, Vocabulary
 
 SRC_WORDS = ("the", "a", "cat", "dog", "sat", "ran")
 TGT_WORDS = ("die", "eine", "Katze", "Hund", "saß", "lief", ".")
+THREADS = 8
 SIZES = (len(SRC_WORDS) + 4, len(TGT_WORDS) + 4)
 
 LINES = [
@@ -69,21 +74,21 @@ def translator(model: Seq2Seq | None = None, **options: object) -> Translator:
 @pytest.mark.parametrize("beam_size", [1, 4])
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 7, 64])
 def test_one_translation_a_line_in_order_whatever_the_batch(beam_size: int, batch_size: int) -> None:
-    expected = [translator(beam_size=beam_size).translate([line])[0] for line in LINES]
+    expected = [translator(beam_size=beam_size).translate(line) for line in LINES]
     found = translator(beam_size=beam_size, batch_size=batch_size).translate(LINES)
     assert len(found) == len(LINES)
-    for (one,), (other,) in zip(found, expected, strict=True):
+    for one, other in zip(found, expected, strict=True):
         assert (one.text, one.tokens, one.src_tokens) == (other.text, other.tokens, other.src_tokens)
         assert one.log_prob == pytest.approx(other.log_prob, abs=1e-9)
         assert one.score == pytest.approx(other.score, abs=1e-9)
-    assert len({one.text for (one,) in found}) > 3
-    for (one,), line in zip(found, LINES, strict=True):
+    assert len({one.text for one in found}) > 3
+    for one, line in zip(found, LINES, strict=True):
         assert one.src_tokens == line.split()
 
 
 def test_lines_backwards_are_translations_backwards() -> None:
-    forward = [found[0].text for found in translator(batch_size=2).translate(LINES)]
-    backward = [found[0].text for found in translator(batch_size=2).translate(LINES[::-1])]
+    forward = [found.text for found in translator(batch_size=2).translate(LINES)]
+    backward = [found.text for found in translator(batch_size=2).translate(LINES[::-1])]
     assert backward == forward[::-1]
 
 
@@ -120,31 +125,31 @@ def test_a_single_line_comes_out_of_any_line(line: str, unknown: bool) -> None:
             model.decoder.output.bias[UNK_ID] = 50.0
     found = translator(model).translate(["the cat", line, "a dog"])
     assert len(found) == 3
-    text = found[1][0].text
+    text = found[1].text
     assert len(text.splitlines()) <= 1
     assert text == " ".join(text.split())
     plain = translator(model).translate(["the cat", "a dog"])
-    assert [found[0][0].text, found[2][0].text] == [plain[0][0].text, plain[1][0].text]
+    assert [found[0].text, found[2].text] == [plain[0].text, plain[1].text]
 
 
 @pytest.mark.parametrize("beam_size", [1, 2])
 @pytest.mark.parametrize("number", [MAX_SOURCE_LENGTH - 1, MAX_SOURCE_LENGTH, MAX_SOURCE_LENGTH + 1, 5000])
 def test_a_long_line_is_cut_and_says_so(number: int, beam_size: int) -> None:
     words = [SRC_WORDS[place % 5] for place in range(number)]
-    (found,) = translator(beam_size=beam_size).translate([" ".join(words)], with_alignment=True)
-    assert found[0].truncated == (number > MAX_SOURCE_LENGTH)
-    assert found[0].src_tokens == words[:MAX_SOURCE_LENGTH]
-    assert len(found[0].tokens) <= 12
-    assert found[0].alignment is not None
-    assert found[0].alignment.size(1) == min(number, MAX_SOURCE_LENGTH) + 1
-    assert len(found[0].text.splitlines()) <= 1
+    found = translator(beam_size=beam_size).translate(" ".join(words), with_alignment=True)
+    assert found.truncated == (number > MAX_SOURCE_LENGTH)
+    assert found.src_tokens == words[:MAX_SOURCE_LENGTH]
+    assert len(found.tokens) <= 12
+    assert found.alignment is not None
+    assert found.alignment.size(1) == min(number, MAX_SOURCE_LENGTH) + 1
+    assert len(found.text.splitlines()) <= 1
 
 
 def test_only_what_is_read_of_a_long_line_counts() -> None:
     words = ["the", "cat", "sat", "ran"] * (MAX_SOURCE_LENGTH // 4)
     whole, cut = translator().translate([" ".join([*words, "a", "dog"]), " ".join(words)])
-    assert whole[0].text == cut[0].text
-    assert (whole[0].truncated, cut[0].truncated) == (True, False)
+    assert whole.text == cut.text
+    assert (whole.truncated, cut.truncated) == (True, False)
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
@@ -155,14 +160,14 @@ def test_an_unknown_word_becomes_the_source_word_attended_most(beam_size: int) -
         model.decoder.output.bias[EOS_ID] = -60.0
     lines = ["zebra the gnu cat", "okapi", "the cat"]
     copied = 0
-    for (found,) in translator(model, beam_size=beam_size).translate(lines, with_alignment=True):
+    for found in translator(model, beam_size=beam_size).translate(lines, with_alignment=True):
         assert found.alignment is not None
         positions = found.alignment.argmax(dim=1).tolist()[: len(found.tokens)]
         expected = [[*found.src_tokens, "<unk>"][position] for position in positions]  # the last is EOS
         assert found.tokens == expected
         copied += sum(token != "<unk>" for token in expected)
     assert copied > 5
-    for (found,) in translator(model, beam_size=beam_size, replace_unknown=False).translate(lines):
+    for found in translator(model, beam_size=beam_size, replace_unknown=False).translate(lines):
         assert found.tokens
         assert set(found.tokens) == {"<unk>"}
 
@@ -171,32 +176,8 @@ def test_without_attention_an_unknown_word_stays_unknown() -> None:
     model = random_model(model_section(score="none"))
     with torch.no_grad():
         model.decoder.output.bias[UNK_ID] = 60.0
-    for (found,) in translator(model).translate(["zebra", "the cat sat", "the gnu cat sat ran"]):
+    for found in translator(model).translate(["zebra", "the cat sat", "the gnu cat sat ran"]):
         assert set(found.tokens) == {"<unk>"}
-
-
-@pytest.mark.parametrize("beam_size", [1, 3])
-@pytest.mark.parametrize("training", [False, True])
-def test_the_mode_of_the_model_is_restored(training: bool, beam_size: int) -> None:
-    model = random_model()
-    expected = translator(model, beam_size=beam_size).translate(LINES)
-    model.train(training)
-    found = translator(model, beam_size=beam_size).translate(LINES)
-    assert [t.text for (t,) in found] == [t.text for (t,) in expected]  # dropout is off all the same
-    assert model.training == training
-    assert all(module.training == training for module in model.modules())
-
-
-def test_the_mode_is_restored_after_an_error_too() -> None:
-    model = random_model().train()
-
-    def fail(count: int) -> None:
-        if count:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        translator(model).translate(["the cat"], advance=fail)
-    assert model.training
 
 
 def test_a_model_that_diverged_is_said_to_have_diverged() -> None:
@@ -208,20 +189,54 @@ def test_a_model_that_diverged_is_said_to_have_diverged() -> None:
 
 
 def test_translating_draws_no_random_numbers_and_leaves_no_gradient() -> None:
-    model = random_model().train()
+    model = random_model()
     before = torch.get_rng_state()
     translator(model).translate(LINES)
     assert torch.equal(torch.get_rng_state(), before)
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-@pytest.mark.parametrize("n_best", [1, 2, 3, 9])
+@pytest.mark.parametrize("n_best", [1, 2, 3])
 def test_n_best(n_best: int) -> None:
-    found = translator(beam_size=3).translate(LINES, n_best=n_best)
+    found = translator(beam_size=3).translate(LINES, n_best)
     for line, translations in zip(LINES, found, strict=True):
-        assert 1 <= len(translations) <= (min(n_best, 3) if line.split() else 1)
-    best = translator(beam_size=3).translate(LINES)
-    assert [translations[0].text for translations in found] == [t.text for (t,) in best]
+        assert 1 <= len(translations) <= (n_best if line.split() else 1)
+    assert [translations[0] for translations in found] == translator(beam_size=3).translate(LINES)
+
+
+def test_one_text_has_one_answer_and_a_list_has_a_list() -> None:
+    ours = translator(beam_size=3)
+    (one,) = ours.translate(["the cat sat"])
+    assert ours.translate("the cat sat") == one
+    assert ours.translate("the cat sat", 2) == ours.translate(["the cat sat"], n_best=2)[0]
+    assert ours.translate("the cat sat", 2)[0] == one
+    assert ours.translate("", 2)[0].text == ours.translate("").text == ""
+
+
+@pytest.mark.parametrize("n_best", [-1, 0, 4])
+def test_no_more_than_the_beam_holds(n_best: int) -> None:
+    with pytest.raises(ConfigError, match=f"n-best {n_best}"):
+        translator(beam_size=3).translate("a", n_best)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_threads_that_share_a_translator_get_what_one_alone_gets(beam_size: int) -> None:
+    ours = translator(beam_size=beam_size, batch_size=2)
+    lines = [" ".join(words) for length in (1, 2, 3) for words in itertools.product(SRC_WORDS[:4], repeat=length)]
+    parts = [lines[start::THREADS] for start in range(THREADS)]
+    expected = [ours.translate(part, with_alignment=True) for part in parts]
+    begin = threading.Barrier(THREADS)
+
+    def work(part: list[str]) -> list[Translation]:
+        begin.wait()
+        return ours.translate(part, with_alignment=True)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = list(pool.map(work, parts))
+    assert not ours.model.training
+    for one, other in zip(itertools.chain(*found), itertools.chain(*expected), strict=True):
+        assert (one.text, one.score) == (other.text, other.score)
+        assert torch.equal(one.alignment, other.alignment)
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 64])
@@ -233,16 +248,16 @@ def test_progress_adds_up_to_all_lines(batch_size: int) -> None:
 
 def test_alignments_come_only_when_asked_for() -> None:
     with_words = [line for line in LINES if line.split()]
-    for (found,) in translator().translate(with_words):
+    for found in translator().translate(with_words):
         assert found.alignment is None
-    for (found,) in translator().translate(with_words, with_alignment=True):
+    for found in translator().translate(with_words, with_alignment=True):
         assert found.alignment is not None
         assert found.alignment.size(1) == len(found.src_tokens) + 1
         assert len(found.tokens) <= len(found.alignment) <= len(found.tokens) + 1
 
 
 def test_tokens_are_words_and_the_score_is_normalised() -> None:
-    for (found,) in translator(length_penalty=1.0).translate(["the cat sat", "a dog"], with_alignment=True):
+    for found in translator(length_penalty=1.0).translate(["the cat sat", "a dog"], with_alignment=True):
         assert found.alignment is not None
         assert set(found.tokens) <= {*TGT_WORDS, "<unk>", *SRC_WORDS}
         assert found.text == " ".join(found.tokens)
@@ -260,12 +275,12 @@ def test_a_loaded_translator_gives_the_same_words(tmp_path: Path) -> None:
     (tmp_path / "text").mkdir()
     processor().save(tmp_path / "text")
     save_model(tmp_path / "model", config, model, tmp_path / "text", {})
-    loaded = Translator.load(tmp_path / "model")
+    loaded = nmt.load(tmp_path / "model", device="cpu")
     assert loaded.options == config.decode
     expected = Translator(model, processor(), config.decode).translate(LINES)
     assert loaded.translate(LINES) == expected
     with pytest.raises(CheckpointError):
-        Translator.load(tmp_path / "nowhere")
+        nmt.load(tmp_path / "nowhere")
 
 
 def test_an_answer_of_nothing_is_an_empty_line() -> None:
@@ -273,4 +288,4 @@ def test_an_answer_of_nothing_is_an_empty_line() -> None:
     with torch.no_grad():
         model.decoder.output.bias[EOS_ID] = 60.0
     found = translator(model).translate(LINES)
-    assert [translation.text for (translation,) in found] == [""] * len(LINES)
+    assert [translation.text for translation in found] == [""] * len(LINES)

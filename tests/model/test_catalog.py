@@ -7,7 +7,7 @@ from torch import Tensor
 from nmt.config import AttentionSection
 from nmt.config.sections import NormalizerSection, PastSection, Section, WindowSection
 from nmt.model.attention import Score, facts, register_score, registry, score_names
-from nmt.model.attention.catalog import Mechanism, describe_mechanisms, list_mechanisms
+from nmt.model.attention.catalog import Mechanism, list_mechanisms, tabulate_mechanisms
 from nmt.model.attention.normalizer import PAPERS, SUMMARIES
 
 
@@ -105,19 +105,17 @@ def test_a_newly_registered_score_appears_by_itself(monkeypatch: pytest.MonkeyPa
     several = "additive, concat, constant, dot, even, general or scaled_dot"
     assert mechanism("heads", "2").limits == (f"score {several}",)
     assert mechanism("past.name", "coverage").limits[0] == "score additive, concat, constant or even"
-    assert "constant, even" in describe_mechanisms()
+    assert ("score", "constant, even") in [row[:2] for row in tabulate_mechanisms().rows]
 
 
-def test_the_command_prints_aligned_lines_and_explains_the_letters(cli: Cli) -> None:
+def test_the_command_prints_a_row_each_and_explains_the_letters(cli: Cli) -> None:
     found = cli("attentions")
-    assert found.code == 0
-    assert found.err == ""
-    assert found.out == describe_mechanisms()
-    rows = [line for line in found.out.splitlines() if line.startswith("  ")]
-    assert len(rows) == len(list_mechanisms())
-    assert len({min(line.index(f"({letter})") for letter in "ab" if f"({letter})" in line) for line in rows}) == 1
-    for each in list_mechanisms():
-        assert sum(each.summary in line and each.paper in line for line in rows) == 1
-    assert found.out.count("\nmodel.attention.") == 4
+    assert (found.code, found.err) == (0, "")
+    table, _, explanation = found.out.partition("\n\n")
+    rows = [tuple(line.split("\t")) for line in table.splitlines()]
+    assert rows == [tabulate_mechanisms().header, *tabulate_mechanisms().rows]
+    assert [(row[0], row[3], row[5]) for row in rows[1:]] == [
+        (each.key, each.summary, each.paper) for each in list_mechanisms()
+    ]
     for letter in "abc":
-        assert f"({letter})" in found.out.rpartition("\n\n")[2]
+        assert f"({letter})" in explanation

@@ -20,13 +20,14 @@ from nmt.config import (
     TrainSection,
 )
 from nmt.dataset import EncodedPairs, Sequences
+from nmt.evaluation.loss import mean_loss
 from nmt.model import reference
 from nmt.model.attention import Attention, build_attention, find_score, score_names
 from nmt.model.attention.attention import AttentionState
 from nmt.model.attention.checks import attention_check
 from nmt.model.attention.normalizer import make_normalizer
 from nmt.model.seq2seq import Seq2Seq, build_model
-from nmt.training.loop import mean_loss, train_step
+from nmt.training.loop import train_step
 from nmt.training.state import make_optimizer
 
 LENGTHS = torch.tensor([5, 3, 1])

@@ -18,6 +18,7 @@ from nmt.config import (
     OptimizerSection,
     ScheduleSection,
     TeacherForcingSection,
+    TextSection,
     TrainSection,
     ValidationSection,
 )
@@ -25,6 +26,9 @@ from nmt.dataset import EncodedPairs, Ids, Sequences
 from nmt.decoding.search import greedy_search
 from nmt.decoding.stepper import Seq2SeqStepper
 from nmt.errors import NmtError
+from nmt.evaluation.evaluate import Validator
+from nmt.evaluation.loss import evaluating, mean_loss
+from nmt.evaluation.metrics import ScoringRules
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.training.loop import (
     Event,
@@ -35,7 +39,6 @@ from nmt.training.loop import (
     Stopped,
     Updated,
     Validated,
-    mean_loss,
     plan_epoch,
     start,
     train,
@@ -197,11 +200,8 @@ class Script:
         self.metric = metric
         self.values: Iterator[float] = iter(values)
         self.losses: Iterator[float] = itertools.chain(losses, itertools.repeat(7.0))
-        self.model: Seq2Seq | None = None
 
     def __call__(self) -> Scores:
-        if self.model is not None:
-            self.model.eval()  # as a translator that forgets to go back would
         return {"loss": next(self.losses), "bleu": 7.0, self.metric: next(self.values)}
 
 
@@ -368,14 +368,27 @@ def test_a_loss_has_no_floor() -> None:
     assert (progress.best_update, progress.waited) == (1, 2)
 
 
-def test_validation_leaves_the_model_in_training_mode() -> None:
-    config = make_config(epochs=3, validation=ValidationSection(metric="loss"))
-    model, script = make_model(config), Script("loss", [3, 2, 1])
-    script.model = model
-    pairs = random_pairs(5)
-    for event in train(start(model, pairs, config.train), pairs, config, script):
-        if isinstance(event, Updated):
-            assert model.training
+@pytest.mark.parametrize("training", [False, True])
+def test_validation_is_without_dropout_and_restores_the_mode(training: bool) -> None:
+    model, pairs = make_model(make_config(dropout=0.5)).train(training), random_pairs(5)
+    validator = Validator(pairs, [], ScoringRules.for_text(TextSection(), "de"), None)
+    losses = {validator.validate(model)["loss"] for _ in range(3)}
+    assert len(losses) == 1
+    assert all(module.training == training for module in model.modules())
+
+
+def test_the_mode_is_restored_after_an_error_too() -> None:
+    model = make_model(make_config()).train()
+    modes: list[bool] = []
+
+    def interrupt() -> None:
+        with evaluating(model):
+            modes.append(model.training)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
+    assert [*modes, model.training] == [False, True]
 
 
 def test_a_plateau_lowers_the_learning_rate_and_reports_tell_it() -> None:

@@ -52,7 +52,7 @@ def make_config(**sections: dict[str, Any]) -> Config:
 
 
 def run(config: Config, output: str = "out", *, overwrite: bool = False) -> dict[str, Any]:
-    return preprocess(config, Path(output), overwrite=overwrite, say=lambda line: None)
+    return preprocess(config, Path(output), overwrite=overwrite)
 
 
 def decoded(data: DataDirectory, pairs: EncodedPairs) -> Pairs:
@@ -186,11 +186,10 @@ def test_the_report_counts_tokens_and_unknown_words() -> None:
     assert report["longest_training_pair"] == [3, 3]
 
 
-def test_many_unknown_tokens_are_told(cli: Cli) -> None:
+def test_many_unknown_tokens_are_told(cli: Cli, caplog: pytest.LogCaptureFixture) -> None:
     write_table(PAIRS)
-    said: list[str] = []
-    preprocess(make_config(text={"vocabulary": {"max_size": 2}}), Path("out"), say=said.append)
-    warnings = [line for line in said if line.startswith("WARNING: 50.0% of the ")]
+    preprocess(make_config(text={"vocabulary": {"max_size": 2}}), Path("out"))
+    warnings = [line for line in caplog.messages if line.startswith("WARNING: 50.0% of the ")]
     assert ["source" in line for line in warnings] == [True, False]
     assert "WARNING: 50.0% of the target tokens in training" in cli("data", "out").out
 
@@ -203,10 +202,11 @@ def test_a_reused_vocabulary_that_knows_no_word() -> None:
     assert not Path("second").exists()
 
 
-def test_the_report_is_told_in_words() -> None:
+def test_the_report_is_told_in_words(caplog: pytest.LogCaptureFixture) -> None:
     write_table([*PAIRS, PAIRS[0]])
-    said: list[str] = []
-    preprocess(make_config(), Path("out"), say=said.append)
+    with caplog.at_level("INFO", "nmt"):
+        preprocess(make_config(), Path("out"))
+    said = caplog.messages
     assert said[0] == "corpus.tsv: source in column 1, target in column 2: 13 lines"
     assert said[1] == "cleaning: 13 pairs read, 12 kept; dropped 1 duplicate"
     assert said[2] == ("splits: 7 training pairs, 2 valid sources with 2 references, 3 test sources with 3 references")

@@ -1,5 +1,6 @@
 import copy
 import html
+import io
 import json
 import re
 import statistics
@@ -10,20 +11,21 @@ import pytest
 from conftest import Cli
 
 from nmt.files import read_json
+from nmt.table import Table
+from nmt.terminal import write_sections
 from nmt.workflow.report import (
     EXCERPT,
     SPLITS,
     Section,
-    Table,
     describe,
     escape_markdown,
     excerpt,
     format_markdown,
-    format_text,
     make_sections,
     make_visible,
     mean_and_median,
     show_change,
+    warn_of_unknown,
     write_report,
 )
 
@@ -167,12 +169,28 @@ Most frequent training sentences
 """
 
 
+class Terminal(io.StringIO):
+    """Keeps what is written to a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal of 200 columns."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+
 def changed(**parts: Any) -> dict[str, Any]:
     return {**copy.deepcopy(REPORT), **parts}
 
 
 def text_of(report: dict[str, Any]) -> str:
-    return format_text(make_sections(report))
+    """The report as a wide terminal shows it, without blanks at the ends of lines."""
+    file = Terminal()
+    write_sections(make_sections(report), file)
+    return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
 
 
 def test_a_report_as_text() -> None:
@@ -245,7 +263,7 @@ def test_many_unknown_tokens_are_warned_of(shares: list[float], reused: bool | N
     report = changed(unknown_share={**REPORT["unknown_share"], "train": shares, "valid": [0.9, 0.9]})
     if reused is not None:
         report["reused"] = reused
-    assert [line for line in describe(report) if "WARNING" in line] == warnings
+    assert warn_of_unknown(report) == warnings
     text = " ".join(text_of(report).split())
     assert text.count("WARNING") == len(warnings)
     assert all(warning in text for warning in warnings)
@@ -373,9 +391,9 @@ def test_the_data_command_shows_the_report(prepared: Path, cli: Cli) -> None:
         "20 groups, at most 2 pairs in one.",
     ):
         assert words in outcome.out
-    assert re.search(r"^  empty +dropped +1$", outcome.out, re.MULTILINE)
-    assert re.search(r"^  duplicate +dropped +1$", outcome.out, re.MULTILINE)
-    assert re.search(r"^  train +source +\d+ +2\.0 +2 +2 +0\.00%$", outcome.out, re.MULTILINE)
+    assert re.search(r"^empty\tdropped\t1$", outcome.out, re.MULTILINE)
+    assert re.search(r"^duplicate\tdropped\t1$", outcome.out, re.MULTILINE)
+    assert re.search(r"^train\tsource\t\d+\t2\.0\t2\t2\t0\.00%$", outcome.out, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

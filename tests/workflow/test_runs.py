@@ -9,7 +9,7 @@ from conftest import Cli, Project
 from nmt.errors import DataError
 from nmt.files import read_json, write_json
 from nmt.replacement import locked
-from nmt.workflow.runs import describe_runs, find_model, read_state, write_state
+from nmt.workflow.runs import find_model, list_runs, read_state, write_state
 
 FACTS = {
     "updates": 1234,
@@ -34,9 +34,9 @@ def write(folder: Path, name: str, state: str, age: float, **facts: object) -> P
     return run
 
 
-def rows(text: str) -> list[list[str]]:
-    """Cells of a table whose columns lie two blanks apart or more."""
-    return [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in text.splitlines()]
+def rows(folder: Path) -> list[list[str]]:
+    """Cells of the list of the runs in a folder."""
+    return [list(row) for row in list_runs(folder).rows]
 
 
 def test_runs_in_all_states(tmp_path: Path) -> None:
@@ -51,8 +51,17 @@ def test_runs_in_all_states(tmp_path: Path) -> None:
     (tmp_path / ".hidden").mkdir()
     write_state(tmp_path / ".hidden", "finished", **FACTS)
     with locked(tmp_path / "alive"):
-        header, *found = rows(describe_runs(tmp_path))
-    assert header == ["run", "state", "updates", "epoch", "best", "at", "training", "last change"]
+        found = rows(tmp_path)
+    assert list(list_runs(tmp_path).header) == [
+        "run",
+        "state",
+        "updates",
+        "epoch",
+        "best",
+        "at",
+        "training",
+        "last change",
+    ]
     counted = ["1,234 of 5,678", "3"]
     best = ["bleu 26.71", "1,000", "1:02:03"]
     assert [row[:-1] for row in found[:-1]] == [
@@ -78,14 +87,7 @@ ENDLESS = b"""{"state": "finished", "updates": 3, "total_updates": 3, "epochs": 
 def test_a_damaged_state_is_one_row(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run/run.json").write_bytes(content)
-    assert rows(describe_runs(tmp_path))[1] == ["run", "broken", *["-"] * 6]
-
-
-def test_columns_are_aligned(tmp_path: Path) -> None:
-    write(tmp_path, "a", "finished", 1)
-    write(tmp_path, "a much longer name", "stopped", 0, updates=9)
-    lines = describe_runs(tmp_path).splitlines()
-    assert len({line.index(word) for line, word in zip(lines, ("state", "finished", "stopped"), strict=True)}) == 1
+    assert rows(tmp_path)[0] == ["run", "broken", *["-"] * 6]
 
 
 def test_runs_that_were_copied_keep_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +98,7 @@ def test_runs_that_were_copied_keep_their_order(tmp_path: Path, monkeypatch: pyt
         run = write(Path("runs"), name, "finished", 100 * age)
         write_json(folder(run / "best") / "model.json", {})
         os.utime(run / "run.json", (time.time() + age, time.time() + age))
-    assert [row[0] for row in rows(describe_runs(Path("runs")))[1:]] == ["old", "middle", "new"]
+    assert [row[0] for row in rows(Path("runs"))] == ["old", "middle", "new"]
     assert find_model(None) == Path("runs/new/best")
 
 
@@ -108,7 +110,7 @@ def test_runs_of_the_same_second_and_of_no_known_time(tmp_path: Path) -> None:
         write_json(run / "run.json", read_json(run / "run.json") | {"time": told})
         then = 1767225600 + 0.5 - age / 10  # half a second after what the first two tell
         os.utime(run / "run.json", (then, then))
-    assert [row[0] for row in rows(describe_runs(tmp_path))[1:]] == ["b", "c", "a"]
+    assert [row[0] for row in rows(tmp_path)] == ["b", "c", "a"]
 
 
 def folder(path: Path) -> Path:
@@ -118,7 +120,7 @@ def folder(path: Path) -> Path:
 
 def test_no_runs(tmp_path: Path, cli: Cli) -> None:
     with pytest.raises(DataError, match="holds no runs"):
-        describe_runs(tmp_path)
+        list_runs(tmp_path)
     found = cli("runs", tmp_path / "nowhere")
     assert found.code == 1
     assert (
@@ -132,9 +134,9 @@ def test_listing_leaves_no_trace_and_takes_no_lock(tmp_path: Path) -> None:
     with locked(tmp_path / "alive"):
         before = sorted(tmp_path.rglob("*"))
         for _ in range(3):
-            assert "running" in describe_runs(tmp_path)
+            assert rows(tmp_path)[0][1] == "running"
         assert sorted(tmp_path.rglob("*")) == before
-    assert "broken" in describe_runs(tmp_path)
+    assert rows(tmp_path)[0][1] == "broken"
     with locked(tmp_path / "alive"):
         pass
 
@@ -142,7 +144,7 @@ def test_listing_leaves_no_trace_and_takes_no_lock(tmp_path: Path) -> None:
 def test_the_command_lists_a_real_run(random_project: Project, cli: Cli) -> None:
     found = cli("runs", random_project.root)
     assert (found.code, found.err) == (0, "")
-    (row,) = rows(found.out)[1:]
+    _, row = (line.split("\t") for line in found.out.splitlines())
     state = json.loads((random_project.run / "run.json").read_text(encoding="utf-8"))
     assert row[:4] == ["run", "finished", "30 of 30", "2"]
     assert row[4] == f"loss {state['best']:.2f}"

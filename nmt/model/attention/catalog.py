@@ -15,6 +15,7 @@ from nmt.model.attention.normalizer import PAPERS, SUMMARIES, HardChoice
 from nmt.model.attention.past import Coverage, LocationFeatures, NoPast, Past
 from nmt.model.attention.registry import Score, find_score, score_names
 from nmt.model.attention.window import GlobalWindow, MonotonicWindow, PredictiveWindow, Window
+from nmt.table import Table
 
 WINDOWS: dict[str, type[Window] | type[HardChoice]] = {
     "global": GlobalWindow,
@@ -58,29 +59,14 @@ def list_mechanisms() -> list[Mechanism]:
     return [*_scores(), *_heads(), *_windows(), *_normalizers(), *_pasts()]
 
 
-def describe_mechanisms() -> str:
-    """The list as aligned text, a line each, grouped by config key."""
-    mechanisms = list_mechanisms()
-    rows = {
-        mechanism: (
-            ", ".join(mechanism.names),
-            f"({mechanism.work})",
-            mechanism.summary,
-            "; ".join(mechanism.limits),
-            mechanism.paper,
-        )
-        for mechanism in mechanisms
-    }
-    widths = [max(map(len, column)) for column in zip(*rows.values(), strict=True)]
-    lines = []
-    for key in dict.fromkeys(mechanism.key for mechanism in mechanisms):
-        lines.append(f"model.attention.{key}")
-        for mechanism, row in rows.items():
-            if mechanism.key == key:
-                cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-                lines.append(f"  {'  '.join(cells)}".rstrip())
-        lines.append("")
-    return "\n".join(lines) + "\n" + WORK
+def tabulate_mechanisms() -> Table:
+    """The list as a table, a row each, grouped by config key."""
+    header = ("model.attention", "value", "work", "what it is", "limits", "paper")
+    rows = [
+        (each.key, ", ".join(each.names), f"({each.work})", each.summary, "; ".join(each.limits), each.paper)
+        for each in list_mechanisms()
+    ]
+    return Table(header, rows, "llllll")
 
 
 def _scores() -> Iterator[Mechanism]:

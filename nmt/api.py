@@ -1,0 +1,292 @@
+"""What the commands do, for Python: the arguments of a command in, an object with what came of it out.
+
+Nothing is printed. Messages go to the loggers below `nmt`; there are progress bars where those are to show INFO.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nmt.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from nmt.config import Config, Overrides
+    from nmt.corpus.splitting import Example
+    from nmt.decoding.translator import Translator
+    from nmt.model.storage import SavedModel
+    from nmt.workflow.check import Finding
+    from nmt.workflow.evaluate import ModelEvaluation
+    from nmt.workflow.runs import Run
+
+AnyPath = str | PathLike[str]
+
+
+@dataclass(frozen=True)
+class PreparedData:
+    """A data directory that was made.
+
+    Attributes:
+        path: The folder.
+        report: What is in it, as in `report.json`: pairs, overlap, vocabularies, what cleaning did.
+    """
+
+    path: Path
+    report: Mapping[str, Any]
+
+
+def preprocess(
+    config: str | Path | Config = "tatoeba",
+    *,
+    source: AnyPath | Sequence[AnyPath] = (),
+    output: AnyPath | None = None,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+) -> PreparedData:
+    """Clean, split, tokenise and encode a corpus.
+
+    Args:
+        config: Name of a shipped config, path of a YAML file, or a config.
+        source: Files or URLs instead of the config's: one tab-separated file, 2, 4 or 6 parallel files, or 3 of a
+            Tatoeba export.
+        output: Data directory to write, whole or not at all; None is the config's.
+        overrides: Values in place of the config's: `{"train.epochs": 3}` or `["train.epochs=3"]`.
+        overwrite: Replace an earlier data directory.
+
+    Raises:
+        ConfigError: The config is wrong, or names no source.
+        DataError: The corpus or the output folder cannot be used.
+        OutOfMemory: Memory ran out.
+    """
+    from nmt.workflow.configs import load_config
+    from nmt.workflow.preprocess import preprocess, with_sources
+
+    settings = load_config(config, overrides)
+    sources = _as_list(source)
+    if sources:
+        settings = with_sources(settings, [str(each) for each in sources])
+    directory = settings.data_directory if output is None else Path(output)
+    return PreparedData(directory, preprocess(settings, directory, overwrite=overwrite))
+
+
+def train(
+    config: str | Path | Config,
+    *,
+    data: AnyPath | None = None,
+    output: AnyPath | None = None,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    resume: bool = False,
+) -> Run:
+    """Train a model; the best one lies in RUN/best.
+
+    The random number generators of Python, numpy and torch are seeded. SIGINT, SIGTERM and SIGUSR1 are listened to
+    while it lasts, if this is the main thread.
+
+    Args:
+        config: Name of a shipped config, path of a YAML file, or a config.
+        data: What `preprocess` wrote; None is where it writes for this config.
+        output: Run directory to write; None is runs/NAME.
+        overrides: Values in place of the config's: `{"train.epochs": 3}` or `["train.epochs=3"]`.
+        overwrite: Replace an earlier run.
+        resume: Go on with the run in `output` as if it had never stopped; where there is none, begin it.
+
+    Raises:
+        RunInterrupted: The run was asked to stop and can be resumed.
+        TrainingError: The run diverged, or learnt nothing.
+        NmtError: The config, the data, the device or the output folder cannot be used.
+    """
+    settings, directory = _with_data(config, overrides, data)
+    from nmt.workflow.train import train_run
+
+    run = settings.run_directory if output is None else Path(output)
+    return train_run(settings, directory, run, overwrite=overwrite, resume=resume)
+
+
+def check(config: str | Path | Config, *, data: AnyPath | None = None, overrides: Overrides = ()) -> Iterator[Finding]:
+    """Look at data, model, memory and speed before a long run; nothing is written.
+
+    Args:
+        config: Name of a shipped config, path of a YAML file, or a config.
+        data: What `preprocess` wrote; None is where it writes for this config.
+        overrides: Values in place of the config's.
+
+    Yields:
+        Findings, each as soon as it is known.
+
+    Raises:
+        NmtError: The config, the data or the device cannot be used.
+    """
+    settings, directory = _with_data(config, overrides, data)
+    from nmt.workflow.check import check
+
+    yield from check(settings, directory)
+
+
+def load(
+    model: AnyPath | None = None,
+    *,
+    device: str = "auto",
+    beam_size: int | None = None,
+    batch_size: int | None = None,
+    length_penalty: float | None = None,
+    max_length: int | None = None,
+    replace_unknown: bool | None = None,
+    allowed_classes: Collection[str] = (),
+) -> Translator:
+    """Read a model, which may be anybody's: none of its code is run.
+
+    Args:
+        model: Run or model directory; None is the newest finished run under `runs`.
+        device: auto, cpu, cuda, cuda:N or mps.
+        beam_size: Hypotheses kept at each step; 1 is greedy. None, here and below, is what the model's config says.
+        batch_size: Sentences translated at once.
+        length_penalty: Alpha of Wu et al. (2016).
+        max_length: Longest translation in tokens.
+        replace_unknown: Whether an unknown word becomes the source word attended most.
+        allowed_classes: Dotted paths of classes that the model's config may name; their code runs.
+
+    Raises:
+        CheckpointError: There is no such model, it is damaged, or it names a class that is not allowed.
+        ConfigError: A search option is not allowed, or the device is not there.
+    """
+    from nmt.workflow.translate import open_translator
+
+    options = {
+        "beam_size": beam_size,
+        "batch_size": batch_size,
+        "length_penalty": length_penalty,
+        "max_length": max_length,
+        "replace_unknown": replace_unknown,
+    }
+    return open_translator(_as_path(model), device, options, allowed_classes)[1]
+
+
+def evaluate(
+    model: AnyPath | None = None,
+    *,
+    split: str | None = None,
+    data: AnyPath | None = None,
+    src: AnyPath | None = None,
+    ref: AnyPath | Sequence[AnyPath] = (),
+    json_path: AnyPath | None = None,
+    hypotheses_path: AnyPath | None = None,
+    beam_size: int | None = None,
+    batch_size: int | None = None,
+    device: str = "auto",
+    allowed_classes: Collection[str] = (),
+) -> ModelEvaluation:
+    """Score a model with sacreBLEU's BLEU and chrF on detokenised text.
+
+    Args:
+        model: Run or model directory; None is the newest finished run under `runs`.
+        split: test or valid, of the data directory; None is test.
+        data: Data directory; None is the one that the model was trained on.
+        src: Source sentences, a line each, instead of a split.
+        ref: References of `src`, line by line: one file or several.
+        json_path: Where to write the scores.
+        hypotheses_path: Where to write the translations, one a line.
+        beam_size: Hypotheses kept at each step; None is what the model's config says.
+        batch_size: Sentences translated at once; None is what the model's config says.
+        device: auto, cpu, cuda, cuda:N or mps.
+        allowed_classes: Dotted paths of classes that the model's config may name; their code runs.
+
+    Raises:
+        NmtError: The model, the test set or the device cannot be used, or arguments do not go together.
+        OutOfMemory: Memory ran out.
+    """
+    references = _as_list(ref)
+    if (src is not None) != bool(references):
+        raise ConfigError("--src and --ref belong together: give both or neither")
+    if src is not None and (split or data):
+        raise ConfigError("give --src and --ref, or --split and --data, not both")
+    if split not in (None, "test", "valid"):
+        raise ConfigError(f"--split {split}: there are test and valid")
+    from nmt.workflow.evaluate import evaluate_model, read_files
+    from nmt.workflow.translate import open_translator
+
+    examples = None if src is None else read_files(Path(src), [Path(each) for each in references])
+    options = {"beam_size": beam_size, "batch_size": batch_size}
+    saved, translator = open_translator(_as_path(model), device, options, allowed_classes)
+    if examples is None:
+        examples = _split_of(saved, _as_path(data), split or "test")
+    return evaluate_model(
+        saved,
+        translator,
+        examples,
+        what=split or "test" if src is None else str(src),
+        json_path=_as_path(json_path),
+        hypotheses_path=_as_path(hypotheses_path),
+    )
+
+
+def _split_of(saved: SavedModel, data: Path | None, split: str) -> list[Example]:
+    """A split of a data directory, by default the one that the model was trained on."""
+    from nmt.workflow.evaluate import read_split, warn_of_other_data
+    from nmt.workflow.runs import find_data
+
+    directory = data or find_data(saved)
+    examples = read_split(directory, split)
+    warn_of_other_data(saved, directory)
+    return examples
+
+
+def _with_data(config: str | Path | Config, overrides: Overrides, data: AnyPath | None) -> tuple[Config, Path]:
+    """The config, and the data directory to take as it is.
+
+    Raises:
+        ConfigError: The config is wrong, or overrides ask for other data.
+        DataError: The data was never made.
+    """
+    from nmt.config import overridden, read_config
+    from nmt.dataset import CONFIG, MARKER
+    from nmt.workflow.configs import load_config
+
+    settings = load_config(config, overrides)
+    directory = settings.data_directory if data is None else Path(data)
+    if not (directory / MARKER).is_file():
+        what = "is not a data directory" if directory.exists() else "does not exist"
+        output = None if directory == settings.data_directory else directory
+        command = _command_to_prepare(config, overrides, settings, output)
+        raise DataError(f"{directory}: {what} (no {MARKER}); make it with: {command}")
+    asked = [key for key in overridden(overrides) if key.startswith(("data.", "text.")) and key != "data.directory"]
+    made = read_config(directory / CONFIG) if asked else settings
+    values = {key: [reduce(getattr, key.split("."), each) for each in (made, settings)] for key in asked}
+    other = [f"{key} ({there!r} there, {here!r} here)" for key, (there, here) in values.items() if there != here]
+    if other:
+        command = _command_to_prepare(config, overrides, settings, Path("DIR"))
+        raise ConfigError(
+            f"{directory}: was preprocessed with other settings: {', '.join(other)}; data is taken as it was made: "
+            f"make other data with: {command}, and give it with --data DIR"
+        )
+    return settings, directory
+
+
+def _command_to_prepare(
+    config: str | Path | Config, overrides: Overrides, settings: Config, output: Path | None
+) -> str:
+    """What to type to make the data of a config."""
+    from nmt.config import as_settings
+
+    name = str(config) if isinstance(config, str | Path) else f"{config.name}.yaml"
+    words = ["nmt", "preprocess", "--config", name]
+    for setting in as_settings(overrides):
+        if re.match(r"\s*(name|data|text)\b", setting):
+            words += ["--set", setting]
+    if not settings.data.source:
+        words += ["--source", "FILE"]
+    return shlex.join([*words, *(["--output", str(output)] if output else [])])
+
+
+def _as_path(path: AnyPath | None) -> Path | None:
+    return None if path is None else Path(path)
+
+
+def _as_list(paths: AnyPath | Sequence[AnyPath]) -> list[AnyPath]:
+    return [paths] if isinstance(paths, str | PathLike) else list(paths)

@@ -1,0 +1,38 @@
+"""What a model loses on reference translations."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from nmt.batching import iterate_batches, plan_batches
+from nmt.dataset import EncodedPairs
+from nmt.model.seq2seq import Seq2Seq
+
+
+@contextlib.contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Put a model into evaluation mode, and back into the mode that it was in."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)
+
+
+@torch.no_grad()
+def mean_loss(model: Seq2Seq, pairs: EncodedPairs, batch_size: int = 64) -> float:
+    """Cross-entropy of encoded pairs in nats a token, with the reference always fed; NaN without pairs."""
+    plan = plan_batches(pairs.src.lengths, pairs.tgt.lengths, size=batch_size, unit="sentences")
+    total, tokens = torch.zeros((), dtype=torch.float64), 0
+    with evaluating(model):
+        for batch in iterate_batches(pairs, plan):
+            readouts, targets, _ = model.readouts(batch.to(model.device))
+            total += model.decoder.loss(readouts, targets).cpu()
+            tokens += batch.num_tokens
+    return float(total) / tokens if tokens else math.nan

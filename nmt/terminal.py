@@ -1,0 +1,109 @@
+"""What the commands show: messages on standard error, text and tables on standard output.
+
+Whatever is in them, they do not control the terminal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from nmt.errors import printable
+
+if TYPE_CHECKING:
+    from nmt.table import Table
+    from nmt.workflow.report import Section
+
+LINE = 96
+"""Most columns of a line of running text."""
+
+
+def write_message(line: str) -> None:
+    """Write a line to standard error, above the progress bar if there is one."""
+    text = printable(line)
+    if "tqdm" not in sys.modules:  # then there is no bar either
+        print(text, file=sys.stderr, flush=True)
+        return
+    from tqdm import tqdm
+
+    tqdm.write(text, file=sys.stderr)
+    sys.stderr.flush()
+
+
+class _Messages(logging.Handler):
+    """Shows each message as a plain line. An error in writing it is the command's to deal with."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the message."""
+        write_message(record.getMessage())
+
+
+@contextlib.contextmanager
+def showing_messages() -> Iterator[None]:
+    """Show what the library tells, for the time of the block."""
+    logger, handler = logging.getLogger("nmt"), _Messages()
+    level, propagate = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False  # nobody else is to show them again
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagate
+
+
+def write_text(text: str, file: TextIO) -> None:
+    """Write lines for a person to read."""
+    file.writelines(f"{printable(line)}\n" for line in text.removesuffix("\n").split("\n"))
+
+
+def write_sections(sections: Sequence[Section], file: TextIO) -> None:
+    """Write a report: paragraphs and tables under their titles."""
+    for number, section in enumerate(sections):
+        write_text(f"\n{section.title}" if number else section.title, file)
+        for block in section.blocks:
+            write_text("", file)
+            if isinstance(block, str):
+                write_text(textwrap.fill(block, LINE, initial_indent="  ", subsequent_indent="  "), file)
+                continue
+            if block.caption:
+                write_text(f"  {block.caption}", file)
+            write_table(block, file, indent=2)
+
+
+def write_table(table: Table, file: TextIO, indent: int = 0) -> None:
+    """Write a table: on a terminal in columns that fit it, else a line a row with tabs between the cells.
+
+    Args:
+        table: Its caption is left to the caller.
+        file: Where to.
+        indent: Blanks before each line on a terminal.
+    """
+    header, rows = ([[printable(cell) for cell in row] for row in part] for part in ([table.header], table.rows))
+    shown = any(header[0])
+    if not file.isatty():
+        file.writelines("\t".join(row) + "\n" for row in (*(header if shown else ()), *rows))
+        return
+    _write_columns(header[0], rows, table.alignment, file, indent)
+
+
+def _write_columns(
+    header: Sequence[str], rows: Sequence[Sequence[str]], alignment: str, file: TextIO, indent: int
+) -> None:
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    grid = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=any(header), header_style="")
+    for title, side in zip(header, alignment, strict=True):
+        grid.add_column(Text(title), justify="right" if side == "r" else "left", overflow="fold")
+    for row in rows:
+        grid.add_row(*map(Text, row))
+    Console(file=file, highlight=False).print(Padding(grid, (0, 0, 0, indent), expand=False))

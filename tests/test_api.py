@@ -1,0 +1,163 @@
+"""The commands called from Python."""
+
+import json
+import logging
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Cli, Project
+
+import nmt
+from nmt.files import PACKAGE, shipped
+
+GOLDEN_MODEL = Path(__file__).parent / "golden/model"
+README = PACKAGE.parent / "README.md"
+
+
+def python(program: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """What a program of its own prints."""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=cwd, check=False)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_importing_it_imports_nothing_heavy(tmp_path: Path) -> None:
+    heavy = ("torch", "numpy", "pydantic", "yaml", "spacy", "sacrebleu", "tqdm", "typer", "rich", "matplotlib")
+    program = f"import sys, nmt; dir(nmt); print([name for name in {heavy} if name in sys.modules])"
+    assert python(program, tmp_path).stdout == "[]\n"
+
+
+def test_every_name_is_there_and_no_other() -> None:
+    assert [getattr(nmt, name).__name__ for name in nmt.__all__] == nmt.__all__
+    assert set(nmt.__all__) <= set(dir(nmt))
+    with pytest.raises(AttributeError, match="trains"):
+        nmt.trains  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_the_script_of_the_readme_runs(here: Project) -> None:
+    text = README.read_text("utf-8")
+    (script,) = re.findall(r"^## From Python\n.*?^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    program = script.replace("runs/sample", str(here.run)).replace('"sample"', repr(str(here.config)))
+    done = python(program.replace("beam_size=4", "beam_size=3"), here.root)
+    first, *texts = done.stdout.splitlines()
+    assert first.endswith("])")
+    assert len(texts) == 2 + 3 + 1
+    metric, best, bleu = texts[-1].split()
+    facts = json.loads((here.root / "runs/short/run.json").read_text("utf-8"))
+    assert (metric, facts["epochs"]) == ("bleu", 2)
+    assert float(best) == facts["best"]
+    assert 0 <= float(bleu) <= 100
+    assert done.stderr == ""
+
+
+def test_nothing_is_printed_and_messages_are_logged(here: Project, caplog: pytest.LogCaptureFixture) -> None:
+    arguments = f"{str(here.config)!r}, output='run', overrides={{'train.max_updates': 2}}"
+    done = python(f"import nmt; nmt.train({arguments}); nmt.evaluate('run')", here.root)
+    assert (done.stdout, done.stderr) == ("", "")
+    with caplog.at_level(logging.INFO, "nmt"):
+        nmt.evaluate("run", split="valid")
+    assert [record.name for record in caplog.records] == ["nmt.workflow.evaluate"] * 2
+    assert "run/best on valid: 50 sentences, beam 3" in caplog.messages
+
+
+def test_evaluate_gives_what_the_command_writes(here: Project, cli: Cli) -> None:
+    found = nmt.evaluate(json_path="scores.json", device="cpu")
+    written = json.loads(Path("scores.json").read_text("utf-8"))
+    assert cli("evaluate", "--json", "command.json", "--device", "cpu").code == 0
+    assert json.loads(Path("command.json").read_text("utf-8")) == written
+    assert found.model == here.run / "best"
+    assert (found.bleu, found.chrf) == tuple(written["scores"][name]["value"] for name in ("bleu", "chrf"))
+    assert (len(found.hypotheses), found.beam_size, found.seen.sentences) == (50, 3, 0)
+
+
+def test_files_are_evaluated(here: Project) -> None:
+    Path("src").write_text("a b\nc\n", "utf-8")
+    Path("ref").write_text("B A\nC\n", "utf-8")
+    found = nmt.evaluate(here.run, src="src", ref="ref", hypotheses_path="hypotheses")
+    assert found.hypotheses == Path("hypotheses").read_text("utf-8").splitlines() == ["B A", "C"]
+    assert nmt.evaluate(here.run, src=Path("src"), ref=["ref", Path("ref")]).bleu == found.bleu
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"src": "a"}, "--ref"),
+        ({"ref": ["a"]}, "--src"),
+        ({"src": "a", "ref": "b", "split": "test"}, "not both"),
+        ({"split": "train"}, "--split train"),
+        ({"src": "nowhere", "ref": "nowhere"}, "nowhere"),
+    ],
+)
+def test_arguments_that_do_not_go_together(here: Project, arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(nmt.NmtError, match=words):
+        nmt.evaluate(here.run, **arguments)
+
+
+def test_a_run_tells_how_it_ended(here: Project) -> None:
+    run = nmt.train(here.config, output="new", overrides={"train.max_updates": 40, "train.validation.every": 20})
+    facts = json.loads(Path("new/run.json").read_text("utf-8"))
+    assert (run.path, run.model, run.metric) == (Path("new"), Path("new/best"), "bleu")
+    assert (run.updates, run.epochs, run.best, run.best_update) == (40, 1, facts["best"], facts["best_update"])
+
+
+def test_data_is_made_from_a_config_or_a_config_object(here: Project) -> None:
+    small = {"data.first_lines": 300, "data.split": {"valid_size": 5, "test_size": 7}}
+    made = nmt.preprocess(here.config, output="small", overrides=small)
+    assert made.path == Path("small")
+    assert made.report["sources"]["test"] == 7
+    config = nmt.load_config(here.config, small)
+    again = nmt.preprocess(config, source=[config.data.source[0]], output="again")
+    assert again.report["pairs"] == made.report["pairs"]
+    assert (Path("again/train.src.ids.npy")).read_bytes() == Path("small/train.src.ids.npy").read_bytes()
+    with pytest.raises(nmt.DataError, match="again: holds an earlier result"):
+        nmt.preprocess(config, output="again")
+
+
+def test_overrides_are_a_mapping_or_settings(here: Project) -> None:
+    settings = ["data.source=[a b.en, '#.de']", "train.epochs=3", "model.dropout=0.5", "train.max_updates=null"]
+    mapping = {"data.source": (Path("a b.en"), "#.de"), "train": {"epochs": 3}, "model.dropout": 0.5}
+    expected = nmt.load_config(here.config, settings)
+    assert nmt.load_config(here.config, mapping) == expected
+    assert nmt.load_config(nmt.load_config(here.config), mapping) == expected
+    with pytest.raises(nmt.ConfigError, match=r"train\.epochs: should be a valid integer, found 'ten'"):
+        nmt.load_config(here.config, {"train.epochs": "ten"})
+    with pytest.raises(nmt.ConfigError, match=r"^train\.epochs: .*object.* is no value"):
+        nmt.load_config(here.config, {"train.epochs": object()})
+
+
+@pytest.mark.parametrize("options", [{"beam_size": 0}, {"beam_size": 10**6}, {"max_length": "x"}, {"batch_size": 1.5}])
+def test_search_options_are_checked(options: dict[str, Any]) -> None:
+    with pytest.raises(nmt.ConfigError, match=rf"^decode\.{next(iter(options))}: "):
+        nmt.load(GOLDEN_MODEL, **options)
+
+
+def test_search_options_are_used() -> None:
+    options = {"beam_size": 2, "batch_size": 3, "length_penalty": 0.5, "max_length": 4, "replace_unknown": False}
+    translator = nmt.load(GOLDEN_MODEL, **options)
+    assert {key: getattr(translator.options, key) for key in options} == options
+    assert len(translator.translate("Do you know where the old woman lives?").tokens) <= 4
+
+
+def test_threads_share_a_translator(here: Project) -> None:
+    """With SentencePiece, and with spaCy, whose tokenizers fill caches."""
+    tiny = {
+        "data.first_lines": 400,
+        "data.split": {"valid_size": 10, "test_size": 10},
+        "model.encoder.hidden_size": 8,
+        "model.decoder.hidden_size": 8,
+        "train.max_updates": 5,
+    }
+    nmt.preprocess("sample", overrides=tiny)
+    spacy = nmt.train("sample", overrides=tiny).path
+    sources = [line.split("\t")[0] for line in shipped("data/sample/unseen.txt").read_text("utf-8").splitlines()]
+    lines = [f"{source} {number}" for number in range(10) for source in sources]
+    for model in (GOLDEN_MODEL, spacy):
+        expected = [found.text for found in nmt.load(model, beam_size=2).translate(lines)]
+        translator = nmt.load(model, beam_size=2)
+        with ThreadPoolExecutor(8) as pool:
+            assert [found.text for found in pool.map(translator.translate, lines)] == expected
