@@ -64,7 +64,7 @@ def preprocess(
         DataError: The corpus or the output folder cannot be used.
         OutOfMemory: Memory ran out.
     """
-    from nmt.config import load_config
+    from nmt.workflow.configs import load_config
     from nmt.workflow.preprocess import preprocess, with_sources
 
     settings = load_config(config, overrides)
@@ -244,8 +244,9 @@ def _with_data(config: str | Path | Config, overrides: Overrides, data: AnyPath 
         ConfigError: The config is wrong, or overrides ask for other data.
         DataError: The data was never made.
     """
-    from nmt.config import load_config, overridden, read_config
+    from nmt.config import overridden, read_config
     from nmt.dataset import CONFIG, MARKER
+    from nmt.workflow.configs import load_config
 
     settings = load_config(config, overrides)
     directory = settings.data_directory if data is None else Path(data)

@@ -403,7 +403,7 @@ def config_show(config: ConfigArgument, set_: SetOption = None) -> None:
 
     Example: nmt config show tatoeba_small --set train.epochs=3
     """
-    from nmt.config import show_config
+    from nmt.workflow.configs import show_config
 
     _show(show_config(config, set_ or ()))
 
@@ -414,7 +414,7 @@ def config_check(config: ConfigArgument, set_: SetOption = None) -> None:
 
     Example: nmt config check mine.yaml
     """
-    from nmt.config import load_config
+    from nmt.workflow.configs import load_config
 
     load_config(config, set_ or ())
     _show(f"{config}: no problems\n")

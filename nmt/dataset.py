@@ -19,7 +19,7 @@ from nmt.corpus.splitting import Example
 from nmt.errors import DataError, shorten
 from nmt.files import check_file, map_array, read_json, sha256, write_text
 from nmt.limits import MAX_EXAMPLES
-from nmt.text.processor import load_vocabularies
+from nmt.text.processor import TextProcessor, load_processor, load_vocabularies
 from nmt.text.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
@@ -150,6 +150,14 @@ class DataDirectory:
         """Folder with vocabularies and tokenizers."""
         return self.path / TEXT
 
+    def load_processor(self) -> TextProcessor:
+        """Tokenizers and vocabularies, of which only the tokenizers are still to be read.
+
+        Raises:
+            DataError: Files are missing or damaged.
+        """
+        return load_processor(self.text, (self.src_vocabulary, self.tgt_vocabulary))
+
     def check_ids(self) -> None:
         """Make sure that training and validation pairs are of the vocabularies; reads all of them once.
 
@@ -177,14 +185,7 @@ def open_data(path: Path) -> DataDirectory:
     Raises:
         DataError: It is missing, incomplete, damaged, or of another format version.
     """
-    if not (path / MARKER).is_file():
-        what = "is not a data directory" if path.exists() else "does not exist"
-        raise DataError(f"{path}: {what} (no {MARKER}); run nmt preprocess first, or give one with --data")
-    facts = read_json(path / MARKER)
-    version = facts.get("format_version") if isinstance(facts, dict) else None
-    if version != FORMAT_VERSION:
-        found = shorten(repr(version))
-        raise DataError(f"{path}: data format {found}, this version reads {FORMAT_VERSION}; preprocess again")
+    facts = read_facts(path)
     return DataDirectory(
         path,
         read_config(path / CONFIG),
@@ -193,6 +194,33 @@ def open_data(path: Path) -> DataDirectory:
         EncodedPairs.load(path, "valid"),
         _identity(path, facts),
     )
+
+
+def read_name(path: Path) -> str | None:
+    """What `DataDirectory.name` is, from the marker alone.
+
+    Raises:
+        DataError: It is no data directory, is damaged, or of another format version.
+    """
+    identity = _identity(path, read_facts(path))
+    return name_identity(identity) if identity else None
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """What the marker of a data directory says.
+
+    Raises:
+        DataError: It is no data directory, is damaged, or of another format version.
+    """
+    if not (path / MARKER).is_file():
+        what = "is not a data directory" if path.exists() else "does not exist"
+        raise DataError(f"{path}: {what} (no {MARKER}); run nmt preprocess first, or give one with --data")
+    facts = read_json(path / MARKER)
+    version = facts.get("format_version") if isinstance(facts, dict) else None
+    if not isinstance(facts, dict) or version != FORMAT_VERSION:
+        found = shorten(repr(version))
+        raise DataError(f"{path}: data format {found}, this version reads {FORMAT_VERSION}; preprocess again")
+    return facts
 
 
 def _identity(path: Path, facts: Mapping[str, Any]) -> dict[str, str]:

@@ -154,8 +154,9 @@ class ScoreTests:
                 encoded = model.encode(src, LENGTHS)
                 output = model.decoder(tgt, encoded)
                 memory, state = model.decoder.start(encoded)
+                weights = model.decoder.prepare()
                 for position, words in enumerate(tgt.unbind(1)):
-                    logits, alignment, state = model.decoder.step(words, memory, state)
+                    logits, alignment, state = model.decoder.step(words, memory, state, weights)
                     broken = f"all target positions at once should be the steps one by one ({order}) {_given(choices)}"
                     _assert_equal(output.alignments[:, position], alignment, broken)
                     _assert_equal(model.decoder.logits(output.readouts[:, position]), logits, broken)
@@ -180,20 +181,21 @@ class ScoreTests:
     def _attention(self, seed: int = 0, **choices: Any) -> ScoreAttention:
         torch.manual_seed(seed)
         options = {**self.score.example, **self.options}
-        attention = build_attention(self.score, self._query_size(), KEY_SIZE, options, **choices)
+        section = AttentionSection(options=options, **choices)
+        attention = build_attention(section, self._query_size(), KEY_SIZE, self.score)
         assert isinstance(attention, ScoreAttention)
         _randomize(attention)
         return attention
 
     def _choices(self) -> Iterator[dict[str, Any]]:
-        """Arguments of `build_attention` that the class says it goes with."""
+        """Keys of `model.attention` that the class says it goes with."""
         yield {}
         if self.score.multi_head:
             yield {"heads": 2}
         if self.score.local:
-            yield {"window": "local_p", "radius": 2}
+            yield {"window": {"name": "local_p", "radius": 2}}
         if self.score.takes_features:
-            yield {"past": "coverage"}
+            yield {"past": {"name": "coverage"}}
 
     def _model(self, order: Any, input_feeding: bool, choices: Mapping[str, Any]) -> Seq2Seq:
         config = ModelSection(

@@ -15,8 +15,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from nmt.config import load_config
 from nmt.evaluation.metrics import ScoringRules, compare_systems
+from nmt.workflow.configs import load_config
 from nmt.workflow.evaluate import read_split
 
 BAHDANAU = ("model.decoder.order=bahdanau", "model.decoder.initial_state=backward")

@@ -18,12 +18,13 @@ from typing import Any
 import torch
 
 import nmt
-from nmt.config import load_config
 from nmt.dataset import open_data, read_examples
 from nmt.evaluation.evaluate import evaluate
 from nmt.evaluation.metrics import ScoringRules
-from nmt.files import read_json, shipped, whole_directory, write_json
+from nmt.files import read_json, shipped, write_json
 from nmt.model.storage import MARKER
+from nmt.replacement import whole_directory
+from nmt.workflow.configs import load_config
 from nmt.workflow.preprocess import preprocess
 from nmt.workflow.train import train_run
 

@@ -21,7 +21,7 @@ import torch
 from tqdm import tqdm
 
 from nmt.batching import make_batch
-from nmt.config import Config, load_config, parse_config
+from nmt.config import Config, parse_config
 from nmt.corpus import Pair
 from nmt.corpus.sources import open_corpus, read_pairs
 from nmt.corpus.splitting import Example
@@ -33,9 +33,9 @@ from nmt.evaluation.alignment import Links, alignment_error_rate, check_links, f
 from nmt.files import read_json, shipped
 from nmt.model.seq2seq import build_model
 from nmt.model.storage import load_model
-from nmt.text.processor import load_processor
 from nmt.training.loop import plan_epoch, train_step
 from nmt.training.state import make_optimizer
+from nmt.workflow.configs import load_config
 from nmt.workflow.evaluate import evaluate_model, read_split
 from nmt.workflow.runs import MARKER, find_data, find_model
 
@@ -166,7 +166,7 @@ def measure(
         Its row of the table, and the signature of its BLEU.
     """
     saved = load_model(find_model(run))
-    processor = load_processor(saved.text)
+    processor = saved.load_processor()
     greedy, beam = (
         Translator(saved.model, processor, saved.config.decode.model_copy(update={"beam_size": size}))
         for size in (1, BEAM_SIZE)

@@ -14,7 +14,6 @@ from tqdm import tqdm
 from nmt.dataset import open_data
 from nmt.decoding.translator import Translator
 from nmt.model.storage import load_model
-from nmt.text.processor import load_processor
 from nmt.workflow.runs import find_model
 
 
@@ -26,7 +25,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=256)
     arguments = parser.parse_args()
     saved = load_model(find_model(arguments.model))
-    processor = load_processor(saved.text)
+    processor = saved.load_processor()
     data = open_data(Path(saved.facts["data"]))
     references: dict[str, set[str]] = defaultdict(set)
     for index in range(len(data.train)):

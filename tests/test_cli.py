@@ -355,7 +355,8 @@ def test_fixed_context_has_no_attention_to_draw(here: Project, tmp_path: Path, c
 
 
 def test_help_imports_nothing_heavy() -> None:
-    heavy = ("torch", "spacy", "numpy", "pydantic", "yaml", "sacrebleu", "matplotlib", "rich", "tqdm")
+    heavy = ("torch", "spacy", "numpy", "pydantic", "yaml", "sacrebleu", "matplotlib", "pooch", "requests", "psutil")
+    heavy += ("rich", "tqdm")
     program = f"import sys, nmt.cli; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

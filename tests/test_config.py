@@ -6,9 +6,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config import Config, differing_keys, dump_config, find_config, load_config, parse_config
+from nmt.config import Config, differing_keys, dump_config, find_config, parse_config
 from nmt.errors import ConfigError
 from nmt.files import shipped
+from nmt.workflow.configs import load_config
 
 SHIPPED = sorted(path.stem for path in shipped("configs").glob("*.yaml"))
 

@@ -182,6 +182,13 @@ def test_training_needs_no_tokenizer_files(directory: Path) -> None:
     assert len(open_data(directory).train) == 3
 
 
+def test_vocabularies_are_read_once(directory: Path) -> None:
+    data = open_data(directory)
+    for path in (directory / "text").glob("*.vocabulary.json"):
+        path.unlink()
+    assert data.load_processor().tgt_vocabulary == Vocabulary(["x", "y"])
+
+
 def test_a_folder_that_is_not_there_is_a_data_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nowhere: does not exist .* run nmt preprocess first"):
         open_data(tmp_path / "nowhere")

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 from conftest import Cli, Outcome, Project
 
-from nmt.config import dump_config, load_config, parse_config
+from nmt.config import dump_config, parse_config
 from nmt.config.description import describe_keys
 from nmt.dataset import open_data
 from nmt.errors import ConfigError
 from nmt.files import read_json, shipped
+from nmt.workflow.configs import load_config
 
 GOLDEN_MODEL = Path(__file__).parent / "golden/model"
 FEW, MANY = 500, 10_000

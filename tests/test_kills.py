@@ -136,8 +136,8 @@ PLACES = {
     "nmt.model.storage.save_weights": 1,
     "nmt.model.storage.write_json": 1,
     "nmt.evaluation.evaluate.mean_loss": 2,
-    "nmt.files.set_aside": 1,
-    "nmt.files.settle": 6,
+    "nmt.replacement.set_aside": 1,
+    "nmt.replacement.settle": 6,
     "shutil.rmtree": 2,
 }
 """Functions at whose calls a run may be killed, and how many calls a short life sees."""

@@ -23,18 +23,18 @@ PLACES = {
     "nmt.workflow.preprocess.parse_chunk": 1,  # cleaning
     "nmt.workflow.preprocess.split_pairs": 1,
     "nmt.workflow.encoding.index_block": 2,  # tokenising
-    "nmt.workflow.encoding.write_sequences": 6,  # writing
+    "nmt.workflow.encoding.write_sequences": 2,  # writing
     "nmt.workflow.preprocess.write_report": 1,
     "nmt.workflow.preprocess.write_json": 1,  # the marker
     "os.replace": 10,
     "os.rename": 2,  # the earlier folder makes way, the new one takes its place
-    "nmt.files.settle": 3,
+    "nmt.replacement.settle": 3,
     "shutil.rmtree": 4,
 }
 FEW = [
     ("nmt.workflow.preprocess.parse_chunk", 1, True),
     ("nmt.workflow.encoding.index_block", 2, False),
-    ("nmt.workflow.encoding.write_sequences", 4, True),
+    ("nmt.workflow.encoding.write_sequences", 2, True),
     ("os.rename", 2, True),
 ]
 """Of these it is known that they come, with or without an earlier folder."""

@@ -11,7 +11,7 @@ import torch
 from conftest import Cli, write_reversal_corpus
 from torch import Tensor, nn
 
-from nmt.model.attention import Score, check_score, score_names
+from nmt.model.attention import Score, find_score, score_names
 from nmt.testing import ScoreTests
 
 README = Path(__file__).resolve().parents[1] / "README.md"
@@ -20,7 +20,7 @@ README = Path(__file__).resolve().parents[1] / "README.md"
 class TestRegisteredScores(ScoreTests):
     @pytest.fixture(autouse=True, params=score_names())
     def _choose(self, request: pytest.FixtureRequest) -> None:
-        self.score = check_score(request.param, 1, 1)
+        self.score = find_score(request.param)
 
 
 class Bilinear(Score):

@@ -4,7 +4,7 @@ The one package that knows YAML and pydantic. `sections` holds every key, `readi
 `Config`, `checks` refuses combinations that cannot work, `description` explains the keys to people and editors.
 """
 
-from nmt.config.checks import check_options, names_class, suggest
+from nmt.config.checks import Check, Conflict, Option, Place, check_options, names_class, places, suggest
 from nmt.config.reading import (
     Overrides,
     as_settings,
@@ -53,9 +53,11 @@ from nmt.config.sections import (
 __all__ = [
     "AttentionSection",
     "BatchSection",
+    "Check",
     "CheckpointSection",
     "CleaningSection",
     "Config",
+    "Conflict",
     "Count",
     "DataSection",
     "DecodeSection",
@@ -68,7 +70,9 @@ __all__ = [
     "NonNegative",
     "Number",
     "OptimizerSection",
+    "Option",
     "Overrides",
+    "Place",
     "Positive",
     "Probability",
     "ScheduleSection",
@@ -90,6 +94,7 @@ __all__ = [
     "names_class",
     "overridden",
     "parse_config",
+    "places",
     "read_config",
     "show_config",
     "suggest",

@@ -8,13 +8,13 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
 from nmt.config.sections import Config, Section
-from nmt.errors import ConfigError, shorten
+from nmt.errors import shorten
 
 Place = tuple[str, ...]
 Problem = tuple[Place, str]
@@ -74,7 +74,8 @@ def describe(error: Mapping[str, Any], path: Place) -> str:
     return f"{_in_words(error)}, found {shorten(repr(found))}{suggest(str(found)[:100], choices)}"
 
 
-def _at(*keys: str) -> tuple[Place, ...]:
+def places(*keys: str) -> tuple[Place, ...]:
+    """Places in a config from dotted keys."""
     return tuple(tuple(key.split(".")) for key in keys)
 
 
@@ -83,58 +84,53 @@ def names_class(score: str) -> bool:
     return "." in score
 
 
-def conflicts(config: Config, allowed_classes: Collection[str] | None = None) -> Iterator[Conflict]:
-    """Combinations that cannot work.
+Check = Callable[[Config], Iterable[Conflict]]
+"""Finds combinations that cannot work; given by those who know the parts that a section describes."""
 
-    Args:
-        config: The config.
-        allowed_classes: Dotted paths of classes that may be imported to be looked at; None allows all. What belongs
-            to any other class is not checked.
-    """
+
+def conflicts(config: Config) -> Iterator[Conflict]:
+    """Combinations that cannot work."""
     data, model, text, train = config.data, config.model, config.text, config.train
-    score = model.attention.score
-    if not names_class(score) or allowed_classes is None or score in allowed_classes:
-        yield from _attention_conflicts(config)
     yield from _depth_conflicts(config)
     if model.decoder.order == "bahdanau" and model.decoder.input_feeding:
         yield (
-            _at("model.decoder.input_feeding", "model.decoder.order"),
+            places("model.decoder.input_feeding", "model.decoder.order"),
             "belongs to Luong order; Bahdanau order feeds the context anyway",
         )
     if model.decoder.initial_state == "backward" and not model.encoder.bidirectional:
         yield (
-            _at("model.decoder.initial_state", "model.encoder.bidirectional"),
+            places("model.decoder.initial_state", "model.encoder.bidirectional"),
             "backward needs model.encoder.bidirectional: true",
         )
     if model.tying == "all" and not text.vocabulary.joint:
-        yield _at("model.tying", "text.vocabulary.joint"), "all needs text.vocabulary.joint: true"
+        yield places("model.tying", "text.vocabulary.joint"), "all needs text.vocabulary.joint: true"
     if text.vocabulary.joint and text.tokenizer == "subword" and not text.subword.joint:
         yield (
-            _at("text.vocabulary.joint", "text.tokenizer", "text.subword.joint"),
+            places("text.vocabulary.joint", "text.tokenizer", "text.subword.joint"),
             "with subwords needs text.subword.joint: true",
         )
     if train.schedule.name == "inverse_sqrt" and train.schedule.warmup == 0:
         yield (
-            _at("train.schedule.warmup", "train.schedule.name"),
+            places("train.schedule.warmup", "train.schedule.name"),
             "inverse_sqrt needs a number of warm-up updates",
         )
     forcing = train.teacher_forcing
     if forcing.schedule != "constant" and forcing.updates is None:
         yield (
-            _at("train.teacher_forcing.updates", "train.teacher_forcing.schedule"),
+            places("train.teacher_forcing.updates", "train.teacher_forcing.schedule"),
             f"{forcing.schedule} needs a number of updates",
         )
     if forcing.schedule != "constant" and forcing.minimum > forcing.ratio:
         yield (
-            _at("train.teacher_forcing.minimum", "train.teacher_forcing.ratio", "train.teacher_forcing.schedule"),
+            places("train.teacher_forcing.minimum", "train.teacher_forcing.ratio", "train.teacher_forcing.schedule"),
             f"is above the ratio {forcing.ratio}",
         )
     if data.cleaning.min_length > data.cleaning.max_length:
-        yield _at("data.cleaning.min_length", "data.cleaning.max_length"), "is above max_length"
+        yield places("data.cleaning.min_length", "data.cleaning.max_length"), "is above max_length"
     if data.columns[0] == data.columns[1]:
-        yield _at("data.columns"), f"takes two different columns, found {data.columns[0]} twice"
+        yield places("data.columns"), f"takes two different columns, found {data.columns[0]} twice"
     if data.source and len(data.source) not in (1, 2, 3, 4, 6):
-        yield _at("data.source"), f"takes 1, 2, 3, 4 or 6 files, found {len(data.source)}"
+        yield places("data.source"), f"takes 1, 2, 3, 4 or 6 files, found {len(data.source)}"
     algorithm = text.subword.algorithm if text.tokenizer == "subword" else None
     for name, given, needed in [
         ("bpe_dropout", train.noise.bpe_dropout != 0, "bpe"),
@@ -142,47 +138,9 @@ def conflicts(config: Config, allowed_classes: Collection[str] | None = None) ->
     ]:
         if given and algorithm != needed:
             yield (
-                _at(f"train.noise.{name}", "text.tokenizer", "text.subword.algorithm"),
+                places(f"train.noise.{name}", "text.tokenizer", "text.subword.algorithm"),
                 f"needs text.tokenizer: subword and algorithm: {needed}",
             )
-
-
-def _attention_conflicts(config: Config) -> Iterator[Conflict]:
-    from nmt.model.attention import check_attention, check_score  # which know what each mechanism can take
-
-    encoder, decoder, attention = config.model.encoder, config.model.decoder, config.model.attention
-    score, options, *sizes = _at(
-        "model.attention.score",
-        "model.attention.options",
-        "model.decoder.hidden_size",
-        "model.encoder.hidden_size",
-        "model.encoder.bidirectional",
-    )
-    key_size = encoder.hidden_size * (2 if encoder.bidirectional else 1)
-    head_size = attention.head_size or max(1, key_size // attention.heads)
-    try:
-        found = check_score(
-            attention.score, *((head_size, head_size) if attention.heads > 1 else (decoder.hidden_size, key_size))
-        )
-    except ConfigError as error:
-        yield (score, *sizes), str(error)
-    else:
-        for place, message in check_options(found, attention.options, options):
-            yield (place, score, *sizes), message
-        for keys, message in check_attention(
-            found,
-            attention.score,
-            key_size=key_size,
-            heads=attention.heads,
-            head_size=attention.head_size,
-            window=attention.window.name,
-            normalizer=attention.normalizer.name,
-            temperature=attention.normalizer.temperature,
-            past=attention.past.name,
-            loss_weight=attention.past.loss_weight,
-            dropout=attention.dropout,
-        ):
-            yield (("model", "attention", *keys), score, *sizes), message
 
 
 _OF_MORE_LAYERS: tuple[tuple[str, str | bool], ...] = (
@@ -199,17 +157,17 @@ def _depth_conflicts(config: Config) -> Iterator[Conflict]:
     decoder = config.model.decoder
     for key, value in _OF_MORE_LAYERS:
         layers = f"{key.rpartition('.')[0]}.num_layers"
-        places = _at(key, layers)
-        if value_at(config, places[0]) == value and value_at(config, places[1]) == 1:
-            yield places, f"{str(value).lower()} needs {layers}: 2 or more"
+        both = places(key, layers)
+        if value_at(config, both[0]) == value and value_at(config, both[1]) == 1:
+            yield both, f"{str(value).lower()} needs {layers}: 2 or more"
     if decoder.order == "luong" and decoder.context_to == "all" and not decoder.input_feeding:
         yield (
-            _at("model.decoder.context_to", "model.decoder.input_feeding", "model.decoder.order"),
+            places("model.decoder.context_to", "model.decoder.input_feeding", "model.decoder.order"),
             "Luong order feeds nothing back without model.decoder.input_feeding: true; set that, or order: bahdanau",
         )
     if decoder.order == "luong" and decoder.readout == "maxout":
         yield (
-            _at("model.decoder.readout", "model.decoder.order"),
+            places("model.decoder.readout", "model.decoder.order"),
             "maxout belongs to Bahdanau order; Luong order makes an attentional vector",
         )
 
@@ -222,19 +180,19 @@ def futile(config: Config) -> Iterator[Conflict]:
     data, schedule, patience = config.data, config.train.schedule, config.train.validation.patience
     if schedule.name == "plateau" and patience is not None and schedule.patience + 1 >= patience:
         yield (
-            _at("train.schedule.patience", "train.schedule.name", "train.validation.patience"),
+            places("train.schedule.patience", "train.schedule.name", "train.validation.patience"),
             f"{schedule.patience} never lowers the learning rate, as train.validation.patience: {patience} stops the "
             f"run first; take less, or {schedule.patience + 2} or more there",
         )
     if schedule.name == "plateau" and len(data.source) in (1, 2, 3) and data.split.valid_size == 0:
         yield (
-            _at("train.schedule.name", "data.split.valid_size", "data.source"),
+            places("train.schedule.name", "data.split.valid_size", "data.source"),
             "plateau follows validation, and data.split.valid_size is 0",
         )
     wanted = data.split.valid_size + data.split.test_size + (data.split.train_size or 1)
     if len(data.source) in (1, 2) and data.first_lines is not None and data.first_lines < wanted:
         yield (
-            _at(
+            places(
                 "data.first_lines",
                 "data.source",
                 "data.split.train_size",
@@ -277,7 +235,7 @@ def unused(config: Config, layers: Mapping[Place, int]) -> Iterator[Conflict]:
     if config.text.vocabulary.min_count == 0:
         rules["text.vocabulary.min_count"] = ("text.tokenizer", ("subword",))
     for key, (selector, users) in rules.items():
-        place, selecting = _at(key, selector)
+        place, selecting = places(key, selector)
         chosen = value_at(config, selecting)
         section = value_at(config, place[:-1])
         field = type(section).model_fields[place[-1]]
@@ -300,32 +258,41 @@ def value_at(section: Section, place: Place) -> Any:
     return value
 
 
-def check_options(part: Callable[..., Any] | None, options: Mapping[str, Any], path: Place) -> list[Problem]:
-    """Hold `options` against the keyword-only arguments of a pluggable part's constructor.
+class Option(NamedTuple):
+    """An argument that a pluggable part takes from a config's `options`.
+
+    Attributes:
+        name: Its name.
+        annotation: Its type; `inspect.Parameter.empty` where it has none.
+        required: Whether it has no default.
+    """
+
+    name: str
+    annotation: Any
+    required: bool
+
+
+def check_options(accepted: Sequence[Option], given: Mapping[str, Any], path: Place) -> Iterator[Problem]:
+    """Find what is wrong with the `options` of a pluggable part.
 
     Args:
-        part: Class whose constructor takes the options, or None for a part without any.
-        options: What the config gives.
+        accepted: What the part takes.
+        given: What the config gives.
         path: Place of `options` in the config.
 
-    Returns:
+    Yields:
         A (place, message) for each unknown, missing or mistyped option.
     """
-    signature = inspect.signature(part, eval_str=True).parameters.values() if part else []
-    accepted = {p.name: p for p in signature if p.kind is inspect.Parameter.KEYWORD_ONLY}
-    problems: list[Problem] = []
-    for name, value in options.items():
-        if name not in accepted:
-            known = f"; known here: {', '.join(accepted)}" if accepted else "; it takes no options"
-            problems.append(((*path, name), f"unknown option{suggest(name, list(accepted)) or known}"))
-        elif accepted[name].annotation is not inspect.Parameter.empty:
+    options = {option.name: option for option in accepted}
+    for name, value in given.items():
+        if name not in options:
+            known = f"; known here: {', '.join(options)}" if options else "; it takes no options"
+            yield (*path, name), f"unknown option{suggest(name, list(options)) or known}"
+        elif options[name].annotation is not inspect.Parameter.empty:
             try:
-                TypeAdapter(accepted[name].annotation).validate_python(value, strict=True)
+                TypeAdapter(options[name].annotation).validate_python(value, strict=True)
             except ValidationError as error:
-                problems.append(((*path, name), f"{_in_words(error.errors()[0])}, found {shorten(repr(value))}"))
-    problems += [
-        ((*path, name), "is required")
-        for name, parameter in accepted.items()
-        if parameter.default is inspect.Parameter.empty and name not in options
-    ]
-    return problems
+                yield (*path, name), f"{_in_words(error.errors()[0])}, found {shorten(repr(value))}"
+    for option in accepted:
+        if option.required and option.name not in given:
+            yield (*path, option.name), "is required"

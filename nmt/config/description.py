@@ -51,6 +51,8 @@ def _values_in_words(schema: Mapping[str, Any]) -> str:
     """What a key takes, from its JSON Schema."""
     if "anyOf" in schema:
         return " or ".join(_values_in_words(choice) for choice in schema["anyOf"])
+    if "const" in schema:
+        return str(schema["const"])
     if "enum" in schema:
         return ", ".join(schema["enum"])
     if "prefixItems" in schema:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import yaml
 from pydantic import ValidationError
 
-from nmt.config.checks import Place, Problem, closest_key, conflicts, describe, dotted, futile, suggest, unused
+from nmt.config.checks import Check, Place, Problem, closest_key, conflicts, describe, dotted, futile, suggest, unused
 from nmt.config.sections import Config, DecodeSection, Section
 from nmt.errors import ConfigError, DataError, printable, shorten
 from nmt.files import check_file, read_bytes, shipped
@@ -256,7 +256,7 @@ def _without(values: Mapping[str, Any], places: Collection[Place], above: Place 
     return kept
 
 
-def _validate(source: _Source, *, new: bool, allowed_classes: Collection[str] | None = None) -> Config:
+def _validate(source: _Source, *, new: bool, checks: Sequence[Check]) -> Config:
     """Check values and combinations.
 
     Combinations are checked even where single values are wrong, as long as those are no part of them.
@@ -264,7 +264,7 @@ def _validate(source: _Source, *, new: bool, allowed_classes: Collection[str] | 
     Args:
         source: What was written.
         new: Whether this is a config to work with, not that of finished work: it must make sense too.
-        allowed_classes: Dotted paths of classes that may be imported; None allows all.
+        checks: Find combinations that cannot work, beside those that this package knows of.
 
     Raises:
         ConfigError: One line for each problem.
@@ -276,7 +276,7 @@ def _validate(source: _Source, *, new: bool, allowed_classes: Collection[str] | 
     except ValidationError as error:
         problems, unknown = _spoilt(error)
         config = Config.model_validate(_without(source.values, unknown))
-    found = conflicts(config, allowed_classes)
+    found = chain(*(check(config) for check in (conflicts, *checks)))
     if new:
         layers = {path: written.layer for path, written in source.places.items()}
         found = chain(found, futile(config), unused(config, layers))
@@ -361,17 +361,18 @@ def _load(config: str | Path | Config, overrides: Overrides) -> _Source:
     return source
 
 
-def load_config(config: str | Path | Config, overrides: Overrides = ()) -> Config:
+def load_config(config: str | Path | Config, overrides: Overrides = (), checks: Sequence[Check] = ()) -> Config:
     """Read a config file or a shipped config, with overrides.
 
     Args:
         config: Path of a YAML file, the name of a shipped config, or a config that was read before.
         overrides: `section.key=value`, the value parsed as YAML, or a mapping; later ones win.
+        checks: Find combinations that cannot work in sections of which this package knows only the keys.
 
     Raises:
         ConfigError: One line for each problem: file and line, key, what was found, what is allowed.
     """
-    return _validate(_load(config, overrides), new=True)
+    return _validate(_load(config, overrides), new=True, checks=checks)
 
 
 def with_search_options(options: DecodeSection, given: Mapping[str, Any]) -> DecodeSection:
@@ -392,23 +393,21 @@ def with_search_options(options: DecodeSection, given: Mapping[str, Any]) -> Dec
         raise ConfigError("\n".join(f"decode.{dotted(path)}: {message}" for path, message in problems)) from None
 
 
-def parse_config(text: str, origin: str, allowed_classes: Collection[str] = ()) -> Config:
+def parse_config(text: str, origin: str, checks: Sequence[Check] = ()) -> Config:
     """Read a resolved config, as `dump_config` wrote it into a data or model directory.
-
-    Whoever made the directory wrote it, so a class that it names is imported only where it is allowed.
 
     Args:
         text: YAML.
         origin: Where it comes from, for errors.
-        allowed_classes: Dotted paths of classes that may be imported.
+        checks: As in `load_config`.
 
     Raises:
         ConfigError: One line for each problem.
     """
-    return _validate(_load_yaml(text, origin), new=False, allowed_classes=allowed_classes)
+    return _validate(_load_yaml(text, origin), new=False, checks=checks)
 
 
-def read_config(path: Path, allowed_classes: Collection[str] = ()) -> Config:
+def read_config(path: Path, checks: Sequence[Check] = ()) -> Config:
     """Read the resolved config in a data or model directory; see `parse_config`.
 
     Raises:
@@ -421,7 +420,7 @@ def read_config(path: Path, allowed_classes: Collection[str] = ()) -> Config:
         raise DataError(f"{path}: not UTF-8 text; the directory is damaged") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); the directory is incomplete") from None
-    return parse_config(text, str(path), allowed_classes)
+    return parse_config(text, str(path), checks)
 
 
 def dump_config(config: Config) -> str:
@@ -429,18 +428,19 @@ def dump_config(config: Config) -> str:
     return yaml.dump(config.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 
-def show_config(name: str, overrides: Sequence[str] = ()) -> str:
+def show_config(name: str, overrides: Sequence[str] = (), checks: Sequence[Check] = ()) -> str:
     """The whole config as YAML that can be loaded again, each value with a comment that says where it comes from.
 
     Args:
         name: As in `load_config`.
         overrides: As in `load_config`.
+        checks: As in `load_config`.
 
     Raises:
         ConfigError: As in `load_config`.
     """
     source = _load(name, overrides)
-    rows = list(_rows(_validate(source, new=True), source.places))
+    rows = list(_rows(_validate(source, new=True, checks=checks), source.places))
     width = max(len(line) for line, origin in rows if origin and len(line) <= _WIDEST)
     return "".join(f"{line:{width}}  # {origin}\n" if origin else f"{line}\n" for line, origin in rows)
 

@@ -205,8 +205,9 @@ class TextSection(Section):
 
 
 class EncoderSection(Section):
-    """Recurrent encoder."""
+    """What reads the source."""
 
+    kind: Literal["recurrent"] = key("recurrent", "GRU or LSTM layers")
     cell: Literal["gru", "lstm"] = key("lstm", "recurrent cell")
     hidden_size: Units = key(256, "size of a state, in each direction", unit="units")
     num_layers: Layers = key(1, "recurrent layers, one on top of the other", unit="layers")
@@ -215,6 +216,11 @@ class EncoderSection(Section):
     layer_norm: Literal["none", "layers", "cell"] = key(
         "none", "layers: on what layers above the first read; cell: inside each cell, slower (Ba et al., 2016)"
     )
+
+    @property
+    def output_size(self) -> int:
+        """Size of an encoder state."""
+        return self.hidden_size * (2 if self.bidirectional else 1)
 
 
 class DecoderSection(Section):

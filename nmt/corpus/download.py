@@ -5,39 +5,44 @@ from __future__ import annotations
 import bz2
 import contextlib
 import gzip
-import http.client
 import io
+import logging
 import lzma
-import os
 import re
+import ssl
 import struct
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from email.message import Message
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path, PurePosixPath
-from typing import cast
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
-from tqdm import tqdm
 
 from nmt import __version__
 from nmt.errors import DataError, printable, shorten
-from nmt.files import read_json, write_json
+from nmt.files import flush
+from nmt.progress import progress_bar
 
-USER_AGENT = f"nmt/{__version__} (neural machine translation trainer; python-urllib)"
+if TYPE_CHECKING:
+    from requests import Response
+
+log = logging.getLogger(__name__)
+
+HEADERS = {
+    "User-Agent": f"nmt/{__version__} (neural machine translation trainer)",
+    "Accept-Encoding": "identity",  # else some servers pack what they send
+}
 TIMEOUT = 30.0  # seconds without a byte
 BLOCK = 1 << 16  # bytes
 ATTEMPTS = 4  # for one file, in one command
 PAUSE = 2.0  # seconds before the second attempt; twice that before the third, and so on
 BUSY = (429, 500, 502, 503, 504)  # HTTP status codes that may be gone a moment later
 BY_HAND = "download it yourself and give the file with --source PATH"
+LATER = f"run the command again later, or {BY_HAND}"
 MOVED = f"the file may have moved: look for it with a browser, {BY_HAND}"
 REFUSED = "the server refuses automatic downloads: fetch it with a browser and give the file with --source PATH"
 ADVICE = {403: REFUSED, 404: MOVED, 406: REFUSED, 410: MOVED}  # by HTTP status code
@@ -49,41 +54,19 @@ UNPACKERS: dict[str, Callable[[Path], io.BufferedIOBase]] = {
 UNREADABLE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, RuntimeError, ValueError)
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Where the bytes of an unfinished download come from; kept beside them as JSON.
-
-    Attributes:
-        url: The URL.
-        validator: ETag or Last-Modified by which the server knows this version of the file; None where it sent none.
-        total: Size of the whole file in bytes; None where the server did not say.
-    """
-
-    url: str
-    validator: str | None
-    total: int | None
-
-
 class _BrokenTransferError(Exception):
     """A transfer failed in a way that may not happen again."""
 
 
-class _RangeError(_BrokenTransferError):
-    """The server does not have the part of the file that was asked for."""
-
-
-def resolve_sources(sources: Sequence[str], raw_directory: Path, say: Callable[[str], None]) -> list[Path]:
+def resolve_sources(sources: Sequence[str], raw_directory: Path) -> list[Path]:
     """Turn file names and URLs into files on disk, downloading what is not there yet.
 
-    A download that breaks off is tried again a few times, and goes on where it stopped if the server allows,
-    in a later call as well: what arrived is kept as NAME.part with NAME.part.json. Of several processes that want one
-    file, one downloads it and the others wait.
+    A download that breaks off is tried again a few times. Until it is complete and known to be sound it is NAME.part.
+    Of several processes that want one file, one downloads it and the others wait.
 
     Args:
         sources: Local paths and http or https URLs.
         raw_directory: Where downloads are kept, each under the last part of its URL; made when needed.
-        say: Receives a line for each URL (that it is downloaded, or that an earlier download is used) and for each
-            time that something goes wrong and is tried again.
 
     Returns:
         One path for each source, in order. Local paths are not checked here.
@@ -104,7 +87,7 @@ def resolve_sources(sources: Sequence[str], raw_directory: Path, say: Callable[[
                 f"{source}: would be stored as {path}, like {urls[path]}; "
                 "download them yourself under different names and give the files with --source PATH"
             )
-        _fetch(source, path, say)
+        _fetch(source, path)
         paths.append(path)
     return paths
 
@@ -120,27 +103,27 @@ def _file_name(url: str) -> str:
     return name
 
 
-def _fetch(url: str, path: Path, say: Callable[[str], None]) -> None:
+def _fetch(url: str, path: Path) -> None:
     """Download `url` to `path` unless it is there, or another process is just bringing it there."""
     if not path.exists():
         with _writing(path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(path, say):
+        with _alone(path):
             if not path.exists():
-                _download(url, path, say)
+                _download(url, path)
                 return
-    say(f"Using {path}, downloaded before (delete it to download it again)")
+    log.info(f"Using {path}, downloaded before (delete it to download it again)")
 
 
 @contextlib.contextmanager
-def _alone(path: Path, say: Callable[[str], None]) -> Iterator[None]:
+def _alone(path: Path) -> Iterator[None]:
     """Keep other processes from downloading `path`; waits for one that does."""
     lock_path = path.with_name(f"{path.name}.lock")
     lock = FileLock(lock_path)
     with _writing(lock_path), contextlib.suppress(Timeout):
         lock.acquire(blocking=False)
     if not lock.is_locked:
-        say(f"Waiting for another process, which downloads {path}")
+        log.info(f"Waiting for another process, which downloads {path}")
         with _writing(lock_path):
             lock.acquire()
     try:
@@ -152,96 +135,84 @@ def _alone(path: Path, say: Callable[[str], None]) -> Iterator[None]:
         lock.release()
 
 
-def _download(url: str, path: Path, say: Callable[[str], None]) -> None:
+def _download(url: str, path: Path) -> None:
     """Download `url` to `path`, whole or not at all, in a few attempts.
 
     Raises:
         DataError: No attempt succeeded, what arrived is no good, or it cannot be stored.
     """
     part = path.with_name(f"{path.name}.part")
+    try:
+        _try_to_transfer(url, path, part)
+        with _writing(part):
+            problem = _find_problem(part, path.suffix.lower())
+            if problem is not None:
+                raise _failure(url, problem, LATER)
+            part.replace(path)
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _try_to_transfer(url: str, path: Path, part: Path) -> None:
+    """Bring the content of `url` to `part`, in a few attempts."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            _transfer(url, path, part, say)
-            break
+            _transfer(url, path, part)
+            return
         except _BrokenTransferError as error:
             if attempt == ATTEMPTS:
-                advice = f"run the command again later, or {BY_HAND}"
-                raise _failure(url, f"{error}, at attempt {attempt} of {ATTEMPTS}", advice) from None
+                raise _failure(url, f"{error}, at attempt {attempt} of {ATTEMPTS}", LATER) from None
             pause = PAUSE * attempt
-            say(f"{url}: {error}; attempt {attempt + 1} of {ATTEMPTS} follows in {pause:g} s")
+            log.warning(f"{url}: {error}; attempt {attempt + 1} of {ATTEMPTS} follows in {pause:g} s")
             time.sleep(pause)
-    with _writing(part):
-        problem = _find_problem(part, path.suffix.lower())
-        if problem is None:
-            part.replace(path)
-        else:
-            part.unlink()
-        _origin_path(part).unlink()
-    if problem is not None:
-        raise _failure(url, problem, f"run the command again later, or {BY_HAND}")
 
 
-def _transfer(url: str, path: Path, part: Path, say: Callable[[str], None]) -> None:
-    """Bring `part` to its full size, in one attempt; what arrived stays there in any case.
+def _transfer(url: str, path: Path, part: Path) -> None:
+    """Bring the content of `url` to `part`, in one attempt.
 
     Raises:
         _BrokenTransferError: Another attempt may succeed.
         DataError: Another attempt will not.
     """
-    with _writing(part):
-        left_behind = part.stat().st_size if part.exists() else 0
-        origin = _resumable(url, part, left_behind)
-    if origin is not None and left_behind == origin.total:
-        say(f"Using {part}, which is complete: {_readable_size(left_behind)} of {url}")
-        return
-    response, start = _open(url, origin, left_behind)
-    with response:
-        if origin is None or start == 0:
-            origin = Origin(url, _validator(response.headers), _length(url, response.headers))
-        size = "size unknown" if origin.total is None else _readable_size(origin.total)
-        line = f"Downloading {url} ({size}) to {path}"
-        if start:
-            line += f", resuming at {_readable_size(start)} of {size}"
-        elif left_behind:
-            line += f", from its start: the {_readable_size(left_behind)} that came before cannot be resumed"
-        say(line)
-        with _writing(part):
-            if start == 0:  # emptied first: bytes never stand beside the origin of others
-                part.write_bytes(b"")
-                write_json(_origin_path(part), asdict(origin))
-            received = start + _receive(url, response, part, start, origin.total)
-    if origin.total is not None and received != origin.total:
-        raise _BrokenTransferError(f"{received:,} of {origin.total:,} bytes arrived")
+    from pooch import HTTPDownloader
+    from tqdm.utils import CallbackIOWrapper
+
+    def announce(response: Response, **_: Any) -> None:
+        responses.enter_context(response)
+        if response.is_redirect:
+            return
+        _check_status(url, response)
+        response.raw.headers.pop("Content-Encoding", None)  # a file is stored as it came, packed or not
+        response.raw.enforce_content_length = False  # it is compared below
+        bar.total = _length(url, response.headers)
+        size = "size unknown" if bar.total is None else _readable_size(bar.total)
+        log.info(f"Downloading {url} ({size}) to {path}")
+
+    with (
+        contextlib.ExitStack() as responses,
+        progress_bar(unit="B", unit_scale=True, desc=path.name, leave=False) as bar,
+        _writing(part),
+    ):
+        with part.open("wb") as file, _network(url):
+            download = HTTPDownloader(chunk_size=BLOCK, timeout=TIMEOUT, headers=HEADERS, hooks={"response": announce})
+            download(url, CallbackIOWrapper(bar.update, file, "write"), None)
+        flush(part)
+        received = part.stat().st_size
+    if bar.total not in (None, received):
+        raise _BrokenTransferError(f"{received:,} of {bar.total:,} bytes arrived")
 
 
-def _origin_path(part: Path) -> Path:
-    """Where the origin of an unfinished download is kept."""
-    return part.with_name(f"{part.name}.json")
+def _check_status(url: str, response: Response) -> None:
+    """Raise what a transfer raises unless the server sends what it was asked for."""
+    reason = shorten(f"HTTP {response.status_code} {response.reason}")
+    if response.status_code in BUSY:
+        raise _BrokenTransferError(reason)
+    if response.status_code != HTTPStatus.OK:
+        raise _failure(url, reason, ADVICE.get(response.status_code, BY_HAND))
 
 
-def _resumable(url: str, part: Path, size: int) -> Origin | None:
-    """Origin of an unfinished download of `size` bytes; None where it cannot be told that more would fit."""
-    if size == 0:
-        return None
-    try:
-        origin = Origin(**read_json(_origin_path(part)))
-    except (DataError, TypeError):
-        return None
-    if origin.url != url or not isinstance(origin.validator, str) or not isinstance(origin.total, int):
-        return None
-    return origin if size <= origin.total else None
-
-
-def _validator(headers: Message) -> str | None:
-    """Value for If-Range: the ETag, or the time of the last change where that is weak or missing.
-
-    A weak ETag stays the same while bytes change, so it cannot join two halves of a file (RFC 9110, section 13.1.5).
-    """
-    etag = headers.get("ETag")
-    return etag if etag and not etag.startswith("W/") else headers.get("Last-Modified")
-
-
-def _length(url: str, headers: Message) -> int | None:
+def _length(url: str, headers: Mapping[str, str]) -> int | None:
     """Content-Length in bytes; None if there is none."""
     text = headers.get("Content-Length")
     if text is not None and not re.fullmatch("[0-9]+", text):
@@ -249,79 +220,21 @@ def _length(url: str, headers: Message) -> int | None:
     return None if text is None else int(text)
 
 
-def _open(url: str, origin: Origin | None, size: int) -> tuple[http.client.HTTPResponse, int]:
-    """Ask for what is missing of a file of which `size` bytes are there, or else for all of it.
-
-    Returns:
-        The response, and the position in the file of its first byte.
-    """
-    if origin is not None and origin.validator is not None:
-        with contextlib.suppress(_RangeError):
-            response = _request(url, {"Range": f"bytes={size}-", "If-Range": origin.validator})
-            if response.status != HTTPStatus.PARTIAL_CONTENT:
-                return response, 0
-            if _continues(response.headers, origin, size):
-                return response, size
-            response.close()
-    return _request(url, {}), 0
-
-
-def _continues(headers: Message, origin: Origin, size: int) -> bool:
-    """Whether a response goes on where the first `size` bytes of `origin` end."""
-    found = re.fullmatch("bytes ([0-9]+)-[0-9]+/([0-9]+)", headers.get("Content-Range", ""))
-    same = _validator(headers) in (None, origin.validator)
-    return same and found is not None and (int(found[1]), int(found[2])) == (size, origin.total)
-
-
-def _request(url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
-    """Send a GET request and return the response, not yet read."""
-    with _network(url):
-        request = urllib.request.Request(url, headers={"User-Agent": USER_AGENT} | headers)
-        return cast(http.client.HTTPResponse, urllib.request.urlopen(request, timeout=TIMEOUT))
-
-
-def _receive(url: str, response: http.client.HTTPResponse, part: Path, start: int, total: int | None) -> int:
-    """Append a response to `part` behind a progress bar and sync it to disk; return the number of bytes received."""
-    received = 0
-    with (
-        part.open("ab") as file,
-        tqdm(
-            initial=start, total=total, unit="B", unit_scale=True, desc=part.stem, leave=False, disable=None
-        ) as progress,
-    ):
-        while block := _next_block(url, response):
-            file.write(block)
-            received += len(block)
-            progress.update(len(block))
-        file.flush()
-        os.fsync(file.fileno())
-    return received
-
-
-def _next_block(url: str, response: http.client.HTTPResponse) -> bytes:
-    """Bytes as they arrive, none at the end: nothing is held back that a breakdown would lose."""
-    with _network(url):
-        return response.read1(BLOCK)
-
-
 @contextlib.contextmanager
 def _network(url: str) -> Iterator[None]:
     """Sort the errors of a request into those that may pass and those that will not."""
+    from requests.exceptions import RequestException
+
     try:
         yield
-    except urllib.error.HTTPError as error:
-        error.close()
-        reason = shorten(f"HTTP {error.code} {error.reason}")
-        if error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-            raise _RangeError(reason) from None
-        if error.code in BUSY:
-            raise _BrokenTransferError(reason) from None
-        raise _failure(url, reason, ADVICE.get(error.code, BY_HAND)) from None
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        cause = error.reason if isinstance(error, urllib.error.URLError) else error
-        reason = shorten(str(cause) or type(cause).__name__)
-        # A malformed URL, an unknown scheme, or a certificate that is not valid (a ValueError too).
-        if isinstance(cause, (str, ValueError, http.client.InvalidURL)):
+    except RequestException as error:
+        if isinstance(error, ValueError):  # a malformed URL, or an unknown scheme
+            raise _failure(url, shorten(str(error))) from None
+        cause: BaseException = error
+        while earlier := cause.__cause__ or cause.__context__:  # libraries wrap the errors of one another
+            cause = earlier
+        reason = shorten(getattr(cause, "strerror", None) or str(cause) or type(cause).__name__)
+        if isinstance(cause, ssl.SSLCertVerificationError):
             raise _failure(url, reason) from None
         raise _BrokenTransferError(reason) from None
 

@@ -1,14 +1,17 @@
-"""Greedy and beam search over batches; a finished sentence leaves the batch."""
+"""Search for translations: one loop, in which greedy and beam search are strategies."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
-from nmt.model.seq2seq import Seq2Seq
-from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
+from nmt.decoding.stepper import Stepper
+from nmt.text.vocabulary import BOS_ID, EOS_ID
+
+State = TypeVar("State")
 
 
 @dataclass(frozen=True)
@@ -17,15 +20,16 @@ class Hypothesis:
 
     Attributes:
         ids: Target ids without EOS.
+        complete: Whether EOS was reached.
         log_prob: Natural logarithm of the probability of `ids` and, if it was reached, EOS.
         score: `log_prob` after length normalisation; what hypotheses are ranked by.
         attended: For each target token (EOS last, if reached) the source position attended most; a position past
             the end where nothing was attended to.
-        alignment: Attention averaged over heads, [target tokens with EOS, source tokens with EOS]; None unless
-            asked for.
+        alignment: Attention, [target tokens with EOS, heads, source tokens with EOS]; None unless asked for.
     """
 
     ids: list[int]
+    complete: bool
     log_prob: float
     score: float
     attended: list[int]
@@ -42,27 +46,95 @@ def length_limits(src_lengths: Tensor, max_length: int) -> Tensor:
     return (3 * src_lengths + 10).clamp(max=max_length)
 
 
-def _log_probs(logits: Tensor) -> Tensor:
-    """Log-probabilities of words; PAD and BOS can never be a translation."""
-    log_probs = logits.float().log_softmax(dim=-1) if logits.dtype != torch.float64 else logits.log_softmax(dim=-1)
-    log_probs[..., [PAD_ID, BOS_ID]] = -torch.inf
-    return log_probs
+class Choice(NamedTuple):
+    """The words that continue the hypotheses of B sentences.
+
+    Attributes:
+        totals: Log-probability of each hypothesis with its new word, -inf where there is none, [B, N].
+        words: The new words, [B, N].
+        parents: Which of its sentence's hypotheses each continues, [B, N]; None where each continues itself.
+    """
+
+    totals: Tensor
+    words: Tensor
+    parents: Tensor | None = None
 
 
-def _attended(alignment: Tensor) -> Tensor:
-    """Source position attended most, or S where nothing is attended to: [R, S] -> [R]."""
-    weight, position = alignment.max(dim=-1)
-    return position.masked_fill(weight == 0, alignment.size(-1))
+class Strategy(Protocol):
+    """What makes one search different from another."""
+
+    num_hypotheses: int
+    """Hypotheses of a sentence at a time, N."""
+    length_penalty: float
+    """Exponent of `length_norm`; 0 scores by log-probability."""
+
+    def choose(self, totals: Tensor, log_probs: Tensor, num_complete: Tensor) -> Choice:
+        """Choose the next words.
+
+        Args:
+            totals: Log-probability of each hypothesis, -inf where there is none, [B, N].
+            log_probs: Those of its next word, [B, N, V].
+            num_complete: Hypotheses of each sentence that have reached EOS, [B].
+        """
+        ...
+
+    def bar(self, finished: list[Hypothesis]) -> float:
+        """The score that a sentence's unfinished hypotheses must be able to exceed for its search to go on."""
+        ...
 
 
-@torch.inference_mode()
+class GreedyStrategy:
+    """Take the most probable word at each step."""
+
+    num_hypotheses = 1
+    length_penalty = 0.0
+
+    def choose(self, totals: Tensor, log_probs: Tensor, num_complete: Tensor) -> Choice:
+        """The best word of each hypothesis."""
+        best, words = log_probs.max(dim=-1)
+        return Choice(totals + best, words)
+
+    def bar(self, finished: list[Hypothesis]) -> float:
+        """What has not ended goes on."""
+        return -torch.inf
+
+
+class BeamStrategy:
+    """Keep the most probable prefixes of each sentence; a hypothesis that ends takes its place out of the beam.
+
+    Args:
+        beam_size: Prefixes kept, K.
+        length_penalty: Exponent alpha of `length_norm`.
+        n_best: Hypotheses wanted, at most K.
+    """
+
+    def __init__(self, beam_size: int, length_penalty: float, n_best: int) -> None:
+        self.num_hypotheses = beam_size
+        self.length_penalty = length_penalty
+        self.n_best = n_best
+
+    def choose(self, totals: Tensor, log_probs: Tensor, num_complete: Tensor) -> Choice:
+        """The best continuations of all prefixes of a sentence, as many as there are places left."""
+        number, vocabulary = self.num_hypotheses, log_probs.size(2)
+        candidates = (totals.unsqueeze(2) + log_probs).flatten(1)  # [B, K, V] -> [B, K * V]
+        best, chosen = candidates.topk(number, dim=1)
+        places = torch.arange(number, device=totals.device)
+        outside = places >= number - num_complete.unsqueeze(1)
+        return Choice(best.masked_fill(outside, -torch.inf), chosen % vocabulary, chosen // vocabulary)
+
+    def bar(self, finished: list[Hypothesis]) -> float:
+        """The score of the last of the `n_best` complete hypotheses, once there are so many."""
+        scores = sorted((hypothesis.score for hypothesis in finished if hypothesis.complete), reverse=True)
+        return scores[self.n_best - 1] if len(scores) >= self.n_best else -torch.inf
+
+
 def greedy_search(
-    model: Seq2Seq, src: Tensor, src_lengths: Tensor, *, max_length: int, with_alignment: bool = False
+    stepper: Stepper[State], src: Tensor, src_lengths: Tensor, *, max_length: int, with_alignment: bool = False
 ) -> list[Hypothesis]:
     """Take the most probable word at each step.
 
     Args:
-        model: In evaluation mode.
+        stepper: The model.
         src: Padded source ids that end in EOS, [B, S].
         src_lengths: Their true lengths, [B].
         max_length: Most target tokens, EOS included; see `length_limits`.
@@ -71,50 +143,12 @@ def greedy_search(
     Returns:
         B hypotheses; their score is their log-probability.
     """
-    number, device = src.size(0), src.device
-    limits = length_limits(src_lengths, max_length).to(device)
-    memory, state = model.decoder.start(model.encode(src, src_lengths))
-    rows = torch.arange(number, device=device)
-    words = torch.full((number,), BOS_ID, device=device)
-    log_prob = torch.zeros(number, dtype=torch.float64, device=device)
-    steps: list[tuple[Tensor, Tensor, Tensor]] = []  # rows, words and attended positions of each step
-    alignments: list[Tensor] = []
-    while len(rows):
-        logits, alignment, state = model.decoder.step(words, memory, state)
-        best, words = _log_probs(logits).max(dim=-1)
-        log_prob[rows] += best.double()
-        mean = alignment.mean(dim=1)  # [R, heads, S] -> [R, S]
-        steps.append((rows, words, _attended(mean)))
-        if with_alignment:
-            alignments.append(mean)
-        going = ((words != EOS_ID) & (limits[rows] > len(steps))).nonzero().squeeze(1)
-        if len(going) < len(rows):
-            rows, words = rows[going], words[going]
-            memory, state = memory.select(going), state.select(going, len(going))
-    ids: list[list[int]] = [[] for _ in range(number)]
-    attended: list[list[int]] = [[] for _ in range(number)]
-    weights: list[list[Tensor]] = [[] for _ in range(number)]
-    for step, (owners, chosen, positions) in enumerate(steps):
-        for place, row in enumerate(owners.tolist()):
-            ids[row].append(int(chosen[place]))
-            attended[row].append(min(int(positions[place]), int(src_lengths[row])))
-            if with_alignment:
-                weights[row].append(alignments[step][place, : int(src_lengths[row])].cpu())
-    return [
-        Hypothesis(
-            ids[row][:-1] if ids[row][-1] == EOS_ID else ids[row],
-            float(log_prob[row]),
-            float(log_prob[row]),
-            attended[row],
-            torch.stack(weights[row]) if with_alignment else None,
-        )
-        for row in range(number)
-    ]
+    found = search(stepper, src, src_lengths, GreedyStrategy(), max_length=max_length, with_alignment=with_alignment)
+    return [hypothesis for (hypothesis,) in found]
 
 
-@torch.inference_mode()
 def beam_search(
-    model: Seq2Seq,
+    stepper: Stepper[State],
     src: Tensor,
     src_lengths: Tensor,
     *,
@@ -124,108 +158,175 @@ def beam_search(
     n_best: int = 1,
     with_alignment: bool = False,
 ) -> list[list[Hypothesis]]:
-    """Keep the most probable beginnings of each sentence.
+    """Keep the most probable prefixes of each sentence; see `BeamStrategy`.
 
-    A finished hypothesis takes its place out of the beam. A sentence is done when its beam is used up, or when no
-    beginning left can still score above its `n_best` best finished hypotheses; then it leaves the batch.
+    A sentence is done when its beam is used up, or when no prefix left can still score above its `n_best` best
+    complete hypotheses.
 
     Args:
-        model: In evaluation mode.
+        stepper: The model.
         src: Padded source ids that end in EOS, [B, S].
         src_lengths: Their true lengths, [B].
-        beam_size: Beginnings kept, K.
+        beam_size: Prefixes kept, K.
         length_penalty: Exponent alpha of `length_norm`; 0 ranks by log-probability.
         max_length: Most target tokens, EOS included; see `length_limits`.
         n_best: Hypotheses to return, at most K.
         with_alignment: Keep alignments.
 
     Returns:
-        For each source its hypotheses, best first; at least one.
+        For each source its hypotheses, best first, those that reached EOS before the others; at least one.
     """
-    number, device = src.size(0), src.device
-    limits = length_limits(src_lengths, max_length)
-    memory, state = model.decoder.start(model.encode(src, src_lengths))
-    finished: list[list[Hypothesis]] = [[] for _ in range(number)]
-    if number == 0:
+    strategy = BeamStrategy(beam_size, length_penalty, n_best)
+    found = search(stepper, src, src_lengths, strategy, max_length=max_length, with_alignment=with_alignment)
+    return [
+        sorted(each, key=lambda hypothesis: (not hypothesis.complete, -hypothesis.score))[:n_best] for each in found
+    ]
+
+
+class _Prefixes(NamedTuple):
+    """The unfinished hypotheses of B sentences, N each, at length T.
+
+    Attributes:
+        totals: Log-probabilities, -inf where there is none, [B, N].
+        history: Words and the source positions attended most, [B, N, T, 2].
+        weights: Alignments, [B, N, T, heads, S]; T is 0 where they are not kept.
+        num_complete: Hypotheses that have reached EOS, [B].
+        limits: Most target tokens, [B].
+    """
+
+    totals: Tensor
+    history: Tensor
+    weights: Tensor | None
+    num_complete: Tensor
+    limits: Tensor
+
+    def select(self, sentences: Tensor) -> _Prefixes:
+        """Those of some sentences."""
+        weights = self.weights if self.weights is None else self.weights[sentences]
+        totals, history, num_complete, limits = self.totals, self.history, self.num_complete, self.limits
+        return _Prefixes(totals[sentences], history[sentences], weights, num_complete[sentences], limits[sentences])
+
+
+@torch.inference_mode()
+def search(
+    stepper: Stepper[State],
+    src: Tensor,
+    src_lengths: Tensor,
+    strategy: Strategy,
+    *,
+    max_length: int,
+    with_alignment: bool = False,
+) -> list[list[Hypothesis]]:
+    """Continue the hypotheses of each sentence word by word; a sentence that is done leaves the batch.
+
+    Args:
+        stepper: The model.
+        src: Padded source ids that end in EOS, [B, S].
+        src_lengths: Their true lengths, [B].
+        strategy: Which words continue which hypotheses, and when a sentence is done.
+        max_length: Most target tokens, EOS included; see `length_limits`.
+        with_alignment: Keep alignments.
+
+    Returns:
+        For each source what ended or met its limit, in that order; at least one hypothesis.
+    """
+    finished: list[list[Hypothesis]] = [[] for _ in src]
+    if not len(src):
         return finished
-    spread = torch.arange(number, device=device).repeat_interleave(beam_size)
-    state = state.select(spread, number)
-    owners = list(range(number))  # which source each sentence of the shrinking batch is
-    free = torch.full((number,), beam_size, device=device)  # places left in each beam
-    words = torch.full((number * beam_size,), BOS_ID, device=device)
-    totals = torch.full((number, beam_size), -torch.inf, dtype=torch.float64, device=device)
-    totals[:, 0] = 0.0  # all hypotheses are equal at first: begin with one
-    history = torch.empty(number, beam_size, 0, 2, dtype=torch.long, device=device)  # words, attended positions
-    weights = src.new_empty(number, beam_size, 0, src.size(1), dtype=memory.values.dtype)
-    length = 0
+    number, device, lengths = strategy.num_hypotheses, src.device, src_lengths.tolist()
+    state = stepper.start(src, src_lengths, number)
+    totals = torch.full((len(src), number), -torch.inf, dtype=torch.float64, device=device)
+    totals[:, 0] = 0.0  # all hypotheses are equal at first: start with one
+    history = torch.empty(len(src), number, 0, 2, dtype=torch.long, device=device)
+    limits = length_limits(src_lengths, max_length).to(device)
+    prefixes = _Prefixes(totals, history, None, torch.zeros_like(limits), limits)
+    words = torch.full((len(src) * number,), BOS_ID, device=device)
+    owners = list(range(len(src)))  # which source each sentence of the shrinking batch is
     while owners:
-        length += 1
-        logits, alignment, state = model.decoder.step(words, memory, state)
-        log_probs = _log_probs(logits).view(len(owners), beam_size, -1)  # [R, V] -> [B, K, V]
-        candidates = (totals.unsqueeze(2) + log_probs).flatten(1)
-        totals, chosen = candidates.topk(min(beam_size, candidates.size(1)), dim=1)
-        parents, next_words = chosen // log_probs.size(2), chosen % log_probs.size(2)
-        rows = (parents + torch.arange(len(owners), device=device).unsqueeze(1) * beam_size).flatten()
-        mean = alignment.mean(dim=1).index_select(0, rows)  # [R, heads, S] -> [R, S]
-        new = torch.stack([next_words.flatten(), _attended(mean)], dim=1)
-        history = _extend(history, rows, new)
-        if with_alignment:
-            weights = _extend(weights, rows, mean)
-        state = state.select(rows, len(owners))
-        inside = torch.arange(beam_size, device=device) < free.unsqueeze(1)
-        alive = inside & totals.isfinite()
-        ended = alive & (next_words == EOS_ID)
-        at_limit = torch.tensor([int(limits[owner]) <= length for owner in owners], device=device)
-        closing = ended | (alive & at_limit.unsqueeze(1))
-        for sentence, place in closing.nonzero().tolist():
-            source = owners[sentence]
-            log_prob = float(totals[sentence, place])
-            ids, positions = history[sentence, place].T.tolist()
-            attended = [min(position, int(src_lengths[source])) for position in positions]
-            complete = ids[-1] == EOS_ID
-            kept = weights[sentence, place, :, : int(src_lengths[source])].cpu() if with_alignment else None
-            finished[source].append(
-                Hypothesis(
-                    ids[:-1] if complete else ids,
-                    log_prob,
-                    log_prob / float(length_norm(length, length_penalty)),
-                    attended,
-                    kept,
-                )
-            )
-        free = free - ended.sum(dim=1)
-        totals = totals.masked_fill(~alive | closing, -torch.inf)
-        hopes = (totals.amax(dim=1).cpu() / length_norm(limits[owners], length_penalty)).tolist()
-        going = [
-            sentence
-            for sentence, source in enumerate(owners)
-            if hopes[sentence] > _bar(finished[source], n_best) and int(free[sentence]) > 0
-        ]
-        words = next_words.flatten()
+        log_probs, alignment, state = stepper.step(words, state)
+        choice = strategy.choose(prefixes.totals, log_probs.view(len(owners), number, -1), prefixes.num_complete)
+        if choice.parents is not None:
+            rows = (choice.parents + number * torch.arange(len(owners), device=device).unsqueeze(1)).flatten()
+            state, alignment = stepper.select(state, rows), alignment.index_select(0, rows)
+        prefixes = _extend(prefixes, choice, alignment if with_alignment else None, _attended(alignment))
+        prefixes, closing, hopes = _close(prefixes, choice.words, strategy.length_penalty)
+        for place, hypothesis in closing:
+            source = owners[place]
+            finished[source].append(_trim(hypothesis, lengths[source]))
+        going = [place for place, hope in enumerate(hopes) if hope > strategy.bar(finished[owners[place]])]
+        words = choice.words.flatten()
         if len(going) < len(owners):
-            index = torch.tensor(going, dtype=torch.long, device=device)
-            grid = torch.arange(len(owners) * beam_size, device=device).view(len(owners), beam_size)
-            rows = grid[index].flatten()
-            memory, state = memory.select(index), state.select(rows, len(going))
-            words, totals, free = words[rows], totals[index], free[index]
-            history, weights = history[index], weights[index]
-            owners = [owners[sentence] for sentence in going]
-    return [sorted(hypotheses, key=lambda h: (-_complete(h), -h.score))[:n_best] for hypotheses in finished]
+            sentences = torch.tensor(going, dtype=torch.long, device=device)
+            rows = (number * sentences.unsqueeze(1) + torch.arange(number, device=device)).flatten()
+            state, words = stepper.select(state, rows, sentences), words[rows]
+            prefixes = prefixes.select(sentences)
+            owners = [owners[place] for place in going]
+    return finished
 
 
-def _complete(hypothesis: Hypothesis) -> bool:
-    """Whether EOS was reached: its attended position is there but its id is not."""
-    return len(hypothesis.attended) > len(hypothesis.ids)
+def _attended(alignment: Tensor) -> Tensor:
+    """Source position attended most by the mean of the heads, S where there is none: [R, heads, S] -> [R]."""
+    weight, position = alignment.mean(dim=1).max(dim=-1)
+    return position.masked_fill(weight == 0, alignment.size(-1))
 
 
-def _bar(finished: list[Hypothesis], n_best: int) -> float:
-    """Score that a hypothesis must exceed to enter the `n_best` complete ones."""
-    scores = sorted((h.score for h in finished if _complete(h)), reverse=True)
-    return scores[n_best - 1] if len(scores) >= n_best else -torch.inf
+def _extend(prefixes: _Prefixes, choice: Choice, alignment: Tensor | None, attended: Tensor) -> _Prefixes:
+    """Prefixes with their new words, given the alignments [R, heads, S] and attended positions [R] of the step."""
+    shape = choice.words.shape
+    new = torch.stack([choice.words, attended.view(shape)], dim=2).unsqueeze(2)  # [B, N, 1, 2]
+    history = torch.cat([_of_parents(prefixes.history, choice.parents), new], dim=2)
+    weights = None
+    if alignment is not None:
+        weights = alignment.view(*shape, 1, *alignment.shape[1:])
+        if prefixes.weights is not None:
+            weights = torch.cat([_of_parents(prefixes.weights, choice.parents), weights], dim=2)
+    return prefixes._replace(totals=choice.totals, history=history, weights=weights)
 
 
-def _extend(history: Tensor, rows: Tensor, new: Tensor) -> Tensor:
-    """Reorder hypotheses and append a step: [B, K, T, X], [B * K, X] -> [B, K, T + 1, X]."""
-    picked = history.flatten(0, 1).index_select(0, rows)
-    extended = torch.cat([picked, new.unsqueeze(1)], dim=1)  # [R, T + 1, X]
-    return extended.view(*history.shape[:2], *extended.shape[1:])
+def _of_parents(tensor: Tensor, parents: Tensor | None) -> Tensor:
+    """The rows [B, N, ...] of the hypotheses that were continued."""
+    if parents is None:
+        return tensor
+    return tensor.take_along_dim(parents.view(*parents.shape, *[1] * (tensor.dim() - 2)), dim=1)
+
+
+def _close(
+    prefixes: _Prefixes, words: Tensor, length_penalty: float
+) -> tuple[_Prefixes, list[tuple[int, Hypothesis]], list[float]]:
+    """Take out what has ended or met its limit.
+
+    Waits for the device once, and once more where something is taken out.
+
+    Returns:
+        The rest; what was taken out, with the place of its sentence in the batch; and for each sentence the best score
+        that the rest could still reach, -inf where nothing is left.
+    """
+    length = prefixes.history.size(2)
+    alive = prefixes.totals.isfinite()
+    ended = alive & (words == EOS_ID)
+    closing = ended | (alive & (prefixes.limits <= length).unsqueeze(1))
+    rest = prefixes.totals.masked_fill(~alive | closing, -torch.inf)
+    hopes = rest.amax(dim=1) / length_norm(prefixes.limits, length_penalty)
+    on_host = torch.cat([closing.to(hopes.dtype), hopes.unsqueeze(1)], dim=1).cpu()
+    found = []
+    places = on_host[:, :-1].nonzero()
+    if len(places):
+        sentence, row = places.to(words.device).unbind(1)
+        histories = prefixes.history[sentence, row].tolist()
+        log_probs = prefixes.totals[sentence, row].tolist()
+        weights = [None] * len(places) if prefixes.weights is None else prefixes.weights[sentence, row].cpu().unbind()
+        norm = float(length_norm(length, length_penalty))
+        for place, history, log_prob, kept in zip(places[:, 0].tolist(), histories, log_probs, weights, strict=True):
+            ids, attended = map(list, zip(*history, strict=True))
+            complete = ids[-1] == EOS_ID
+            ids = ids[:-1] if complete else ids
+            found.append((place, Hypothesis(ids, complete, log_prob, log_prob / norm, attended, kept)))
+    rest_of = prefixes._replace(totals=rest, num_complete=prefixes.num_complete + ended.sum(dim=1))
+    return rest_of, found, on_host[:, -1].tolist()
+
+
+def _trim(hypothesis: Hypothesis, src_length: int) -> Hypothesis:
+    """A hypothesis without the padding of its source."""
+    attended = [min(position, src_length) for position in hypothesis.attended]
+    kept = hypothesis.alignment if hypothesis.alignment is None else hypothesis.alignment[..., :src_length]
+    return replace(hypothesis, attended=attended, alignment=kept)

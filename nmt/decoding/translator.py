@@ -14,6 +14,7 @@ from torch import Tensor
 from nmt.batching import pad
 from nmt.config import DecodeSection
 from nmt.decoding.search import Hypothesis, beam_search, greedy_search
+from nmt.decoding.stepper import Seq2SeqStepper
 from nmt.errors import CheckpointError, ConfigError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.processor import TextProcessor
@@ -151,14 +152,12 @@ class Translator:
         ids = [self.processor.src_vocabulary.encode(tokens) for tokens in sources]
         lengths = torch.tensor([len(sequence) + 1 for sequence in ids])
         src = pad(ids, suffix=True).to(self.model.device)
-        options = self.options
+        options, stepper = self.options, Seq2SeqStepper(self.model)
         if options.beam_size == 1:
-            found = greedy_search(
-                self.model, src, lengths, max_length=options.max_length, with_alignment=with_alignment
-            )
+            found = greedy_search(stepper, src, lengths, max_length=options.max_length, with_alignment=with_alignment)
             return [[hypothesis] for hypothesis in found]
         return beam_search(
-            self.model,
+            stepper,
             src,
             lengths,
             beam_size=options.beam_size,
@@ -178,6 +177,6 @@ class Translator:
             read,
             hypothesis.log_prob,
             hypothesis.score,
-            hypothesis.alignment,
+            None if hypothesis.alignment is None else hypothesis.alignment.mean(dim=1),
             len(src_tokens) > len(read),
         )

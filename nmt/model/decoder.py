@@ -9,16 +9,17 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model.attention import Attention, AttentionState, Memory
-from nmt.model.encoder import EncoderOutput
+from nmt.model.encoder import Encoder, EncoderOutput
 from nmt.model.kernels.activation import Tanh, tanh
 from nmt.model.kernels.cross_entropy import output_cross_entropy
 from nmt.model.kernels.dropout import Dropout
-from nmt.model.kernels.stepwise import Linear, loop
-from nmt.model.recurrent import RecurrentStack, RecurrentState
+from nmt.model.kernels.stepwise import StepLinear, StepWeight, WeightFormat, prepare
+from nmt.model.recurrent import RecurrentStack, RecurrentState, RecurrentSteps
 from nmt.text.vocabulary import BOS_ID
 
 QueryLayer = Literal["top", "first"]
 ReadoutName = Literal["plain", "maxout"]
+InitialStateName = Literal["backward", "final", "zeros"]
 
 QUERY_LAYERS = {"top": -1, "first": 0}
 """Index of a layer."""
@@ -53,6 +54,22 @@ class DecoderState(NamedTuple):
         )
 
 
+class DecoderWeights(NamedTuple):
+    """A decoder's weights for the steps of one loop: made before it by `Decoder.prepare`, dropped after it.
+
+    Attributes:
+        recurrent: The recurrent layers.
+        attention: The attention mechanism.
+        readout: The layer that makes the readout.
+        output: The output layer.
+    """
+
+    recurrent: RecurrentSteps
+    attention: Attention
+    readout: nn.Module
+    output: nn.Module
+
+
 class StepOutput(NamedTuple):
     """What one target position gives.
 
@@ -72,6 +89,8 @@ class DecoderCell(nn.Module, ABC):
 
     recurrent: RecurrentStack
     attention: Attention
+    output: nn.Module
+    """The layer that makes the readout."""
     fed_size: int = 0
 
     @property
@@ -80,13 +99,14 @@ class DecoderCell(nn.Module, ABC):
         return False
 
     @abstractmethod
-    def step(self, projected: Tensor, memory: Memory, state: DecoderState) -> StepOutput:
+    def step(self, projected: Tensor, memory: Memory, state: DecoderState, weights: DecoderWeights) -> StepOutput:
         """Advance by one token.
 
         Args:
-            projected: The last word's share of the gates, from `recurrent.project`, [R, gates].
+            projected: What the last word adds to the gates, from `weights.recurrent.project`, [R, gates].
             memory: Memory of B sentences; each owns R / B rows.
             state: State before the step.
+            weights: What `Decoder.prepare` returned before the loop.
         """
 
     def sequence(self, embedded: Tensor, memory: Memory, state: DecoderState) -> tuple[Tensor, Tensor]:
@@ -103,22 +123,26 @@ class DecoderCell(nn.Module, ABC):
         raise TypeError(f"{type(self).__name__} needs a loop over target positions")
 
     @abstractmethod
-    def readout(self, features: Tensor, embedded: Tensor) -> Tensor:
+    def readout(self, features: Tensor, embedded: Tensor, weights: DecoderWeights | None = None) -> Tensor:
         """The vector before the output layer, for any number of positions at once.
 
         Args:
             features: [..., F].
             embedded: Embedded words that the steps were fed, [..., E].
+            weights: Those of a loop, where it is called at every step of one.
 
         Returns:
             [..., readout size].
         """
 
-    def attend(self, query: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor, AttentionState]:
-        """Let the rows of each sentence attend to it: [R, H] -> context [R, V], alignment [R, heads, S], state."""
-        queries = query.view(memory.mask.size(0), -1, query.size(1))  # [R, H] -> [B, N, H]
-        context, alignment, state = self.attention.attend(queries, memory, state)
-        return context.flatten(0, 1), alignment.flatten(0, 1), state
+
+def attend_by_row(
+    attention: Attention, query: Tensor, memory: Memory, state: AttentionState
+) -> tuple[Tensor, Tensor, AttentionState]:
+    """Let the rows of each sentence attend to it: [R, H] -> context [R, V], alignment [R, heads, S], state."""
+    queries = query.view(memory.mask.size(0), -1, query.size(1))  # [R, H] -> [B, N, H]
+    context, alignment, state = attention.attend(queries, memory, state)
+    return context.flatten(0, 1), alignment.flatten(0, 1), state
 
 
 class Maxout(nn.Module):
@@ -159,20 +183,21 @@ class BahdanauCell(DecoderCell):
         self.attention = attention
         self.query_layer = QUERY_LAYERS[attend_from]
         size = recurrent.hidden_size + attention.context_size + embedding_size
-        self.output = Linear(size, 2 * readout_size if readout == "maxout" else readout_size)
+        self.output = StepLinear(size, 2 * readout_size if readout == "maxout" else readout_size)
         self.activation = Maxout() if readout == "maxout" else Tanh()
 
-    def step(self, projected: Tensor, memory: Memory, state: DecoderState) -> StepOutput:
+    def step(self, projected: Tensor, memory: Memory, state: DecoderState, weights: DecoderWeights) -> StepOutput:
         """Attend, then update."""
         query = state.recurrent[0].unbind()[self.query_layer]  # s_{i-1}
-        context, alignment, attention_state = self.attend(query, memory, state.attention)
-        outputs, recurrent = self.recurrent.step(projected, context, state.recurrent)
+        context, alignment, attention_state = attend_by_row(weights.attention, query, memory, state.attention)
+        outputs, recurrent = weights.recurrent.step(projected, context, state.recurrent)
         features = torch.cat([outputs[-1], context], dim=-1)
         return StepOutput(features, alignment, DecoderState(recurrent, state.fed, attention_state))
 
-    def readout(self, features: Tensor, embedded: Tensor) -> Tensor:
+    def readout(self, features: Tensor, embedded: Tensor, weights: DecoderWeights | None = None) -> Tensor:
         """tanh(W [s; c; y] + b), or maxout(W [s; c; y] + b)."""
-        readout: Tensor = self.activation(self.output(torch.cat([features, embedded], dim=-1)))
+        layer = self.output if weights is None else weights.readout
+        readout: Tensor = self.activation(layer(torch.cat([features, embedded], dim=-1)))
         return readout
 
 
@@ -206,21 +231,22 @@ class LuongCell(DecoderCell):
         self.query_layer = QUERY_LAYERS[attend_from]
         self.input_feeding = input_feeding
         self.fed_size = readout_size if input_feeding else 0
-        self.output = Linear(recurrent.hidden_size + attention.context_size, readout_size, bias=False)
+        self.output = StepLinear(recurrent.hidden_size + attention.context_size, readout_size, bias=False)
 
     @property
     def parallel(self) -> bool:
         """Without feedback the recurrence and the readout are one call each; so is an attention without a past."""
         return not self.input_feeding
 
-    def step(self, projected: Tensor, memory: Memory, state: DecoderState) -> StepOutput:
+    def step(self, projected: Tensor, memory: Memory, state: DecoderState, weights: DecoderWeights) -> StepOutput:
         """Update, then attend."""
         fed = state.fed if self.input_feeding else None
-        outputs, recurrent = self.recurrent.step(projected, fed, state.recurrent)
-        context, alignment, attention_state = self.attend(outputs[self.query_layer], memory, state.attention)
+        outputs, recurrent = weights.recurrent.step(projected, fed, state.recurrent)
+        query = outputs[self.query_layer]
+        context, alignment, attention_state = attend_by_row(weights.attention, query, memory, state.attention)
         features = torch.cat([context, outputs[-1]], dim=-1)
         if self.input_feeding:
-            features = tanh(self.output(features))
+            features = tanh(weights.readout(features))
         new_fed = features if self.input_feeding else state.fed
         return StepOutput(features, alignment, DecoderState(recurrent, new_fed, attention_state))
 
@@ -230,9 +256,12 @@ class LuongCell(DecoderCell):
         context, alignment = self.attention.attend_all(outputs[self.query_layer], memory, state.attention)
         return torch.cat([context, outputs[-1]], dim=-1), alignment
 
-    def readout(self, features: Tensor, embedded: Tensor) -> Tensor:
+    def readout(self, features: Tensor, embedded: Tensor, weights: DecoderWeights | None = None) -> Tensor:
         """tanh(W_c [c; h]); with input feeding the step has computed it already."""
-        return features if self.input_feeding else tanh(self.output(features))
+        if self.input_feeding:
+            return features
+        layer = self.output if weights is None else weights.readout
+        return tanh(layer(features))
 
 
 class InitialState(nn.Module):
@@ -243,24 +272,25 @@ class InitialState(nn.Module):
 
     Args:
         source: `backward`, `final` or `zeros`.
-        encoder_size: Size of the encoder's final state.
+        encoder: The encoder.
         recurrent: The decoder's layers.
     """
 
-    def __init__(self, source: str, encoder_size: int, recurrent: RecurrentStack) -> None:
+    def __init__(self, source: InitialStateName, encoder: Encoder, recurrent: RecurrentStack) -> None:
         super().__init__()
         self.parts = recurrent.num_states * recurrent.num_layers
         self.shape = (recurrent.num_states, recurrent.num_layers, recurrent.hidden_size)
-        self.first = encoder_size // 2 if source == "backward" else 0
-        size = recurrent.hidden_size * self.parts
-        self.projection = None if source == "zeros" else nn.Linear(encoder_size - self.first, size)
+        self.source = source
+        read = encoder.backward_size if source == "backward" else encoder.output_size
+        self.projection = None if source == "zeros" else nn.Linear(read, recurrent.hidden_size * self.parts)
 
-    def forward(self, final_state: Tensor) -> RecurrentState:
-        """[B, encoder_size] -> states [L, B, H]."""
+    def forward(self, encoded: EncoderOutput) -> RecurrentState:
+        """States [L, B, H]."""
         if self.projection is None:
-            states = final_state.new_zeros(final_state.size(0), self.parts * self.shape[2])
+            states = encoded.states.new_zeros(encoded.states.size(0), self.parts * self.shape[2])
         else:
-            states = tanh(self.projection(final_state[:, self.first :]))
+            read = encoded.backward_state if self.source == "backward" else encoded.final_state
+            states = tanh(self.projection(read))
         split = states.view(-1, *self.shape).permute(1, 2, 0, 3).contiguous()  # [B, P*L*H] -> [P, L, B, H]
         return tuple(split)
 
@@ -315,24 +345,49 @@ class Decoder(nn.Module):
     def start(self, encoded: EncoderOutput) -> tuple[Memory, DecoderState]:
         """Memory of the sources and the state before the first word, one row a sentence."""
         memory = self.cell.attention.memorize(encoded.states, encoded.final_state, encoded.mask, encoded.lengths)
-        recurrent = self.initial_state(encoded.final_state)
+        recurrent = self.initial_state(encoded)
         fed = encoded.states.new_zeros(encoded.states.size(0), self.cell.fed_size)
         return memory, DecoderState(recurrent, fed, self.cell.attention.initial_state(memory))
 
-    def step(self, words: Tensor, memory: Memory, state: DecoderState) -> tuple[Tensor, Tensor, DecoderState]:
+    def prepare(self, weight_format: WeightFormat = StepWeight) -> DecoderWeights:
+        """The weights for the steps of one loop.
+
+        Args:
+            weight_format: Makes the form in which the loop uses a weight.
+        """
+        cell = self.cell
+        return DecoderWeights(
+            cell.recurrent.prepare(weight_format),
+            prepare(cell.attention, weight_format),
+            prepare(cell.output, weight_format),
+            prepare(self.output, weight_format),
+        )
+
+    def step(
+        self, words: Tensor, memory: Memory, state: DecoderState, weights: DecoderWeights
+    ) -> tuple[Tensor, Tensor, DecoderState]:
         """Advance every row by one word.
 
         Args:
             words: Ids of the last words, [R].
             memory: Memory of B sentences; each owns R / B rows.
             state: State before the step.
+            weights: What `prepare` returned before the loop.
 
         Returns:
             Logits [R, V], alignment [R, heads, S], new state.
         """
+        readout, alignment, state = self._readout_step(words, memory, state, weights)
+        return self.logits(readout, weights), alignment, state
+
+    def _readout_step(
+        self, words: Tensor, memory: Memory, state: DecoderState, weights: DecoderWeights
+    ) -> tuple[Tensor, Tensor, DecoderState]:
+        """`step` without the output layer: readouts [R, R'], alignment and new state."""
         embedded = self.dropout(self.embedding(words))
-        features, alignment, state = self.cell.step(self.cell.recurrent.project(embedded), memory, state)
-        return self.logits(self.cell.readout(features, embedded)), alignment, state
+        projected = weights.recurrent.project(embedded)
+        features, alignment, state = self.cell.step(projected, memory, state, weights)
+        return self.cell.readout(features, embedded, weights), alignment, state
 
     def forward(self, tgt_in: Tensor, encoded: EncoderOutput, choose: WordChooser | None = None) -> DecoderOutput:
         """Decode all positions of known targets.
@@ -346,38 +401,38 @@ class Decoder(nn.Module):
         """
         memory, state = self.start(encoded)
         if choose is not None:
-            return self._choosing(tgt_in, memory, state, choose)
+            return self._choosing(tgt_in, memory.gathered(), state, choose)
         embedded = self.dropout(self.embedding(tgt_in))
         if self.cell.parallel:
             features, alignments = self.cell.sequence(embedded, memory, state)
             return DecoderOutput(self.cell.readout(features, embedded), alignments)
+        weights, memory = self.prepare(), memory.gathered()
         steps: list[StepOutput] = []
-        with loop():
-            for projected in self.cell.recurrent.project(embedded).unbind(1):
-                steps.append(self.cell.step(projected, memory, state))
-                state = steps[-1].state
+        for projected in weights.recurrent.project(embedded).unbind(1):
+            steps.append(self.cell.step(projected, memory, state, weights))
+            state = steps[-1].state
         features = torch.stack([step.features for step in steps], dim=1)
         alignments = torch.stack([step.alignment for step in steps], dim=1)
         return DecoderOutput(self.cell.readout(features, embedded), alignments)
 
     def _choosing(self, tgt_in: Tensor, memory: Memory, state: DecoderState, choose: WordChooser) -> DecoderOutput:
         words = torch.full_like(tgt_in[:, 0], BOS_ID)
+        weights = self.prepare()
         readouts: list[Tensor] = []
         alignments: list[Tensor] = []
-        with loop():
-            for position in range(tgt_in.size(1)):
-                if position:
-                    with torch.no_grad():
-                        words = choose(position, self.logits(readouts[-1]))
-                embedded = self.dropout(self.embedding(words))
-                features, alignment, state = self.cell.step(self.cell.recurrent.project(embedded), memory, state)
-                readouts.append(self.cell.readout(features, embedded))
-                alignments.append(alignment)
+        for position in range(tgt_in.size(1)):
+            if position:
+                with torch.no_grad():
+                    words = choose(position, self.logits(readouts[-1], weights))
+            readout, alignment, state = self._readout_step(words, memory, state, weights)
+            readouts.append(readout)
+            alignments.append(alignment)
         return DecoderOutput(torch.stack(readouts, dim=1), torch.stack(alignments, dim=1))
 
-    def logits(self, readouts: Tensor) -> Tensor:
-        """Output layer: [..., R] -> [..., V]."""
-        logits: Tensor = self.output(self.dropout(readouts))
+    def logits(self, readouts: Tensor, weights: DecoderWeights | None = None) -> Tensor:
+        """Output layer: [..., R] -> [..., V]; with the weights of a loop, where it is called at every step of one."""
+        layer = self.output if weights is None else weights.output
+        logits: Tensor = layer(self.dropout(readouts))
         return logits
 
     def loss(self, readouts: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:

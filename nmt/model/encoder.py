@@ -1,76 +1,43 @@
-"""Recurrent encoder."""
+"""What every encoder is, and from a config to one."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
-import torch
 from torch import Tensor, nn
 
-from nmt.model.kernels.reversal import reorder
-from nmt.model.recurrent import CellName, Connection, LayerNormPlace, RecurrentStack, single_layer
+from nmt.config import EncoderSection
 
 
 class EncoderOutput(NamedTuple):
     """What the decoder sees of a source.
 
     Attributes:
-        states: States of the top layer, [B, S, D * H], 0 on padding; D directions.
-        final_state: Last state of the forward direction and, if there is one, the backward direction's state at
-            the first word, [B, D * H].
+        states: Encoder states, [B, S, D], 0 on padding.
+        final_state: A summary of the source: of a recurrent encoder the last state of the forward direction and, if
+            there is one, the backward direction's state at the first word, [B, D].
+        backward_state: The last, [B, backward_size].
         mask: True at real tokens, [B, S].
         lengths: True lengths, [B].
     """
 
     states: Tensor
     final_state: Tensor
+    backward_state: Tensor
     mask: Tensor
     lengths: Tensor
 
 
-class Encoder(nn.Module):
-    """GRU or LSTM layers over embedded source tokens, in one or both directions (Bahdanau et al., 2015, A.2.1).
+class Encoder(nn.Module, ABC):
+    """Reads sources. Padding never changes a state."""
 
-    Padding never changes a state: the backward direction reads each sentence reversed within its own length, so
-    that padding comes last in both directions.
+    output_size: int
+    """Size of an encoder state, and of the final state, D."""
+    backward_size: int = 0
+    """Size of the backward direction's state at the first word; 0 where there is no such direction."""
 
-    Args:
-        embedding: Source embedding, shared or not.
-        cell: `gru` or `lstm`.
-        hidden_size: Units a direction.
-        num_layers: Layers; each reads both directions of the one below.
-        bidirectional: Read from both ends.
-        dropout: On embeddings and between layers.
-        residual: Add to the output of each layer above the first, both directions side by side, what it read.
-        layer_norm: Normalise what each layer above the first reads (`layers`), or inside the cells (`cell`).
-    """
-
-    def __init__(
-        self,
-        embedding: nn.Embedding,
-        *,
-        cell: CellName,
-        hidden_size: int,
-        num_layers: int = 1,
-        bidirectional: bool = True,
-        dropout: float = 0.0,
-        residual: bool = False,
-        layer_norm: LayerNormPlace = "none",
-    ) -> None:
-        super().__init__()
-        self.embedding = embedding
-        directions = 2 if bidirectional else 1
-        self.output_size = directions * hidden_size
-        sizes = [embedding.embedding_dim] + [self.output_size] * (num_layers - 1)
-        self.layers = nn.ModuleList(
-            nn.ModuleList(single_layer(cell, size, hidden_size, layer_norm) for _ in range(directions))
-            for size in sizes
-        )
-        self.connections = nn.ModuleList(
-            Connection(size, residual=residual and above, layer_norm=layer_norm == "layers" and above, dropout=dropout)
-            for size, above in zip(sizes, [False] + [True] * (num_layers - 1), strict=True)
-        )
-
+    @abstractmethod
     def forward(self, src: Tensor, lengths: Tensor) -> EncoderOutput:
         """Encode padded sources.
 
@@ -78,35 +45,27 @@ class Encoder(nn.Module):
             src: Ids that end in EOS, padded on the right, [B, S].
             lengths: True lengths with EOS, at least 1, [B].
         """
-        lengths = lengths.to(src.device, non_blocking=True)
-        positions = torch.arange(src.size(1), device=src.device)
-        mask = positions < lengths.unsqueeze(1)  # [B, S]
-        # Place of each token when the sentence, not its padding, is reversed; its own inverse.
-        reverse = torch.where(mask, lengths.unsqueeze(1) - 1 - positions, positions)
-        order = (reverse + src.size(1) * torch.arange(len(src), device=src.device).unsqueeze(1)).flatten()
-        outputs = self.embedding(src)
-        for layer, connection in zip(self.layers, self.connections, strict=True):
-            inputs = connection.enter(outputs)  # type: ignore[operator]
-            directions = [_run(layer[0], inputs)]  # type: ignore[index]
-            if len(layer) == 2:  # type: ignore[arg-type]
-                backward = _run(layer[1], _reorder(inputs, order))  # type: ignore[index]
-                directions.append(_reorder(backward, order))
-            outputs = connection.leave(outputs, torch.cat(directions, dim=-1)) * mask.unsqueeze(2)  # type: ignore[operator]
-        last = (lengths - 1).view(-1, 1, 1)
-        hidden_size = directions[0].size(-1)
-        final = [outputs[..., :hidden_size].take_along_dim(last, dim=1).squeeze(1)]
-        if len(directions) == 2:
-            final.append(outputs[:, 0, hidden_size:])
-        return EncoderOutput(outputs, torch.cat(final, dim=-1), mask, lengths)
 
 
-def _reorder(sequences: Tensor, order: Tensor) -> Tensor:
-    """[B, S, D] with its rows in the order [B * S]."""
-    return reorder(sequences.flatten(0, 1), order).view_as(sequences)
+def build_encoder(section: EncoderSection, embedding: nn.Embedding, dropout: float) -> Encoder:
+    """Make the encoder that a config describes.
 
+    Args:
+        section: The choices.
+        embedding: Source embedding.
+        dropout: On embeddings and between layers.
+    """
+    match section.kind:
+        case "recurrent":
+            from nmt.model.recurrent_encoder import RecurrentEncoder
 
-def _run(stack: nn.Module, inputs: Tensor) -> Tensor:
-    assert isinstance(stack, RecurrentStack)
-    (outputs,), _ = stack(inputs, stack.zero_state(inputs.size(0), inputs))
-    assert isinstance(outputs, Tensor)
-    return outputs
+            return RecurrentEncoder(
+                embedding,
+                cell=section.cell,
+                hidden_size=section.hidden_size,
+                num_layers=section.num_layers,
+                bidirectional=section.bidirectional,
+                dropout=dropout,
+                residual=section.residual,
+                layer_norm=section.layer_norm,
+            )

@@ -1,9 +1,12 @@
-"""Stacks of GRU or LSTM layers: all steps in one call, or one step at a time, with the same weights."""
+"""Stacks of GRU or LSTM layers: all steps in one call, or one step at a time, with the same weights.
+
+The fast forms of `lstm_step`, `gru_step` and their layer-normalised variants in `nmt.model.reference`.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -11,7 +14,7 @@ from torch import Tensor, nn
 
 from nmt.model.kernels.cells import gru_sequence, gru_step, lstm_step
 from nmt.model.kernels.dropout import Dropout
-from nmt.model.kernels.stepwise import loop, once, product, step_weight
+from nmt.model.kernels.stepwise import StepWeight, WeightFormat
 
 CellName = Literal["gru", "lstm"]
 LayerNormPlace = Literal["none", "layers", "cell"]
@@ -50,14 +53,6 @@ class RecurrentStack(nn.Module, ABC):
         """A state of zeros for `rows` sequences, [L, rows, H] each."""
         return tuple(like.new_zeros(self.num_layers, rows, self.hidden_size) for _ in range(self.num_states))
 
-    def _split_input(self, weight: Tensor) -> tuple[Tensor, ...]:
-        """The first layer's input weight [gates, K] for what is known before the loop, and for the extra input.
-
-        One split a loop: each slice of its own would fill a gradient of full size with zeros.
-        """
-        sizes = [self.input_size, weight.size(1) - self.input_size]
-        return once((self, "input weights"), lambda: weight.split_with_sizes(sizes, dim=1))
-
     @abstractmethod
     def forward(self, inputs: Tensor, state: RecurrentState) -> tuple[tuple[Tensor, ...], RecurrentState]:
         """All steps.
@@ -72,14 +67,26 @@ class RecurrentStack(nn.Module, ABC):
         """
 
     @abstractmethod
+    def prepare(self, weight_format: WeightFormat = StepWeight) -> RecurrentSteps:
+        """These layers for the steps of one loop.
+
+        Args:
+            weight_format: Makes the form in which the loop uses a weight.
+        """
+
+
+class RecurrentSteps(ABC):
+    """The layers of a stack, one step at a time: made before a loop by `RecurrentStack.prepare`, dropped after it."""
+
+    @abstractmethod
     def project(self, inputs: Tensor) -> Tensor:
-        """The input's share of the first layer's gates, which needs no loop: [..., input_size] -> [..., gates]."""
+        """What the input adds to the first layer's gates, which needs no loop: [..., input_size] -> [..., gates]."""
 
     @abstractmethod
     def step(
         self, projected: Tensor, extra: Tensor | None, state: RecurrentState
     ) -> tuple[tuple[Tensor, ...], RecurrentState]:
-        """One step; equal to `forward` on [input; extra].
+        """One step; equal to the stack's `forward` on [input; extra].
 
         Args:
             projected: What `project` returned for this step, [B, gates].
@@ -136,57 +143,95 @@ class PlainStack(RecurrentStack):
         for layer in range(self.num_layers):
             if layer:
                 outputs = self.dropout(outputs)
-            outputs, hidden = gru_sequence(outputs, state[0][layer], *self._weights(layer))
+            outputs, hidden = gru_sequence(outputs, state[0][layer], *self.weights(layer))
             lasts.append(hidden)
         return (outputs,), (torch.stack(lasts),)
 
-    def _weights(self, layer: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def weights(self, layer: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Weights of a layer for what it reads [gates, K] and for its hidden state [gates, H], and their biases."""
         names = (f"weight_ih_l{layer}", f"weight_hh_l{layer}", f"bias_ih_l{layer}", f"bias_hh_l{layer}")
         w_input, w_hidden, b_input, b_hidden = (getattr(self.rnn, name) for name in names)
         return w_input, w_hidden, b_input, b_hidden
 
+    def prepare(self, weight_format: WeightFormat = StepWeight) -> PlainSteps:
+        """The weights of each layer as its steps use them."""
+        return PlainSteps(self, weight_format)
+
+
+class PlainSteps(RecurrentSteps):
+    """The steps of a `PlainStack`.
+
+    It holds the first layer's input weight, split in what `project` and what a step multiplies by, and for each layer
+    its weights in the form that its cell uses.
+
+    Args:
+        stack: The layers.
+        weight_format: Makes the form of each weight.
+    """
+
+    def __init__(self, stack: PlainStack, weight_format: WeightFormat) -> None:
+        (first, *rest), *above = [stack.weights(layer) for layer in range(stack.num_layers)]
+        known, extra = _split_input(first, stack.input_size)
+        self.input_weight = weight_format(known)
+        make = _LSTMSteps if stack.cell == "lstm" else _GRUSteps
+        self.layers = [make(weights, weight_format) for weights in ((extra, *rest), *above)]
+        self.dropout = stack.dropout
+
     def project(self, inputs: Tensor) -> Tensor:
         """W x + b, where b is the sum of an LSTM's two biases, and the first of a GRU's."""
-        return product(inputs, (self, "input"), lambda: self._split_input(self._weights(0)[0])[0]) + self._bias(0)
-
-    def _bias(self, layer: int) -> Tensor:
-        _, _, of_input, of_hidden = self._weights(layer)
-        return of_input + of_hidden if self.cell == "lstm" else of_input
+        return self.input_weight(inputs) + self.layers[0].bias
 
     def step(
         self, projected: Tensor, extra: Tensor | None, state: RecurrentState
     ) -> tuple[tuple[Tensor, ...], RecurrentState]:
         """One step of all layers."""
         befores = list(zip(*(part.unbind() for part in state), strict=True))
-        layers = [self._layer_step(0, projected, extra, befores[0])]
-        for layer, before in enumerate(befores[1:], 1):
-            known = self._bias(layer).expand_as(projected)
-            below = self.dropout(layers[-1][0])
-            layers.append(self._layer_step(layer, known, below, before))
-        return (layers[-1][0],), tuple(torch.stack(parts) for parts in zip(*layers, strict=True))
+        states = [self.layers[0].step(projected, extra, befores[0])]
+        for layer, before in zip(self.layers[1:], befores[1:], strict=True):
+            below = self.dropout(states[-1][0])
+            states.append(layer.step(layer.bias.expand_as(projected), below, before))
+        return (states[-1][0],), tuple(torch.stack(parts) for parts in zip(*states, strict=True))
 
-    def _layer_step(self, layer: int, known: Tensor, read: Tensor | None, state: RecurrentState) -> RecurrentState:
-        """One step of a layer.
+
+class _LSTMSteps:
+    """The steps of one LSTM layer: input and hidden weight side by side, and the sum of both biases.
+
+    Args:
+        weights: For what `step` reads [4 * H, K] and for the hidden state [4 * H, H], and their biases.
+        weight_format: Makes the form of the joint weight.
+    """
+
+    def __init__(self, weights: Sequence[Tensor], weight_format: WeightFormat) -> None:
+        w_input, w_hidden, b_input, b_hidden = weights
+        self.weight = weight_format(torch.cat([w_input, w_hidden], dim=1))
+        self.bias = b_input + b_hidden
+
+    def step(self, gates: Tensor, read: Tensor | None, state: RecurrentState) -> RecurrentState:
+        """One step.
 
         Args:
-            layer: Its number.
-            known: Shares of the gates that were known before, [B, gates].
-            read: What else enters the gates, [B, K].
-            state: Parts [B, H].
+            gates: What is known of the gates before the step, the bias included, [B, 4 * H].
+            read: What else they read, [B, K], or None for nothing.
+            state: h and c, [B, H].
         """
-        w_input, w_hidden, _, b_hidden = self._weights(layer)
-        if not layer:
-            w_input = self._split_input(w_input)[1]
-        if self.cell == "lstm":
-            weight = step_weight((self, layer), lambda: torch.cat([w_input, w_hidden], dim=1))
-            if weight is not None:
-                inputs = state[0] if read is None else torch.cat([read, state[0]], dim=1)
-                return lstm_step(known, inputs, state[1], weight)
-        gates = known if read is None else known + product(read, (self, layer, "read"), lambda: w_input)
-        from_hidden = product(state[0], (self, layer, "hidden"), lambda: w_hidden)
-        if self.cell == "lstm":
-            return _lstm(gates, from_hidden, state)
-        return (gru_step(gates, from_hidden + b_hidden, state[0]),)
+        hidden, cell = state
+        inputs = hidden if read is None else torch.cat([read, hidden], dim=1)
+        return lstm_step(gates, inputs, cell, self.weight)
+
+
+class _GRUSteps:
+    """The steps of one GRU layer; the arguments are those of `_LSTMSteps`."""
+
+    def __init__(self, weights: Sequence[Tensor], weight_format: WeightFormat) -> None:
+        w_input, w_hidden, self.bias, self.hidden_bias = weights
+        self.input_weight = weight_format(w_input)
+        self.hidden_weight = weight_format(w_hidden)
+
+    def step(self, gates: Tensor, read: Tensor | None, state: RecurrentState) -> RecurrentState:
+        """One step; see `_LSTMSteps.step`."""
+        [hidden] = state
+        gates = gates if read is None else gates + self.input_weight(read)
+        return (gru_step(gates, self.hidden_weight(hidden) + self.hidden_bias, hidden),)
 
 
 class NormalizedLayer(RecurrentStack):
@@ -218,39 +263,60 @@ class NormalizedLayer(RecurrentStack):
         self.hidden_norms = _norms(self.groups)
         self.cell_norm = _norms([hidden_size] if cell == "lstm" else [])
 
-    def _normalize(self, gates: Tensor, norms: Sequence[nn.LayerNorm]) -> Tensor:
+    def normalize(self, gates: Tensor, norms: Sequence[nn.LayerNorm]) -> Tensor:
+        """Normalise each group of gates, [..., gates]."""
         parts = gates.split_with_sizes(self.groups, dim=-1)
         return torch.cat([norm(part) for norm, part in zip(norms, parts, strict=True)], dim=-1)
 
-    def _update(self, gates: Tensor, state: RecurrentState) -> RecurrentState:
-        """[B, gates] and parts [B, H] -> parts [B, H]."""
-        from_hidden = product(state[0], (self, "hidden"), lambda: self.weight_hidden)
-        from_hidden = self._normalize(from_hidden, self.hidden_norms)
-        return _CELLS[self.cell](gates, from_hidden, state, *self.cell_norm)
+    def update(self, gates: Tensor, from_hidden: Tensor, state: RecurrentState) -> RecurrentState:
+        """One step of the cell, given what enters its gates, normalised: [B, gates] each, parts [B, H]."""
+        if self.cell == "gru":
+            return (gru_step(gates, from_hidden, state[0]),)
+        input_gate, forget_gate, candidate, output_gate = (gates + from_hidden).chunk(4, dim=-1)
+        cell = forget_gate.sigmoid() * state[1] + input_gate.sigmoid() * candidate.tanh()
+        return output_gate.sigmoid() * self.cell_norm[0](cell).tanh(), cell
 
     def forward(self, inputs: Tensor, state: RecurrentState) -> tuple[tuple[Tensor, ...], RecurrentState]:
-        """One step after another; only W x is made for all of them at once."""
-        gates = self._normalize(nn.functional.linear(inputs, self.weight_input), self.input_norms)
+        """One step after another; only W x is computed for all of them at once."""
+        gates = self.normalize(nn.functional.linear(inputs, self.weight_input), self.input_norms)
+        hidden_weight = StepWeight(self.weight_hidden)
         parts = tuple(part.squeeze(0) for part in state)
         outputs: list[Tensor] = []
-        with loop():
-            for now in gates.unbind(1):
-                parts = self._update(now, parts)
-                outputs.append(parts[0])
+        for now in gates.unbind(1):
+            parts = self.update(now, self.normalize(hidden_weight(parts[0]), self.hidden_norms), parts)
+            outputs.append(parts[0])
         return (torch.stack(outputs, dim=1),), tuple(part.unsqueeze(0) for part in parts)
+
+    def prepare(self, weight_format: WeightFormat = StepWeight) -> NormalizedSteps:
+        """The weights as the steps use them."""
+        return NormalizedSteps(self, weight_format)
+
+
+class NormalizedSteps(RecurrentSteps):
+    """The steps of a `NormalizedLayer`: its input weight split as in `PlainSteps`, and its hidden weight.
+
+    Args:
+        layer: The layer.
+        weight_format: Makes the form of each weight.
+    """
+
+    def __init__(self, layer: NormalizedLayer, weight_format: WeightFormat) -> None:
+        self.layer = layer
+        self.input_weight, self.extra_weight = map(weight_format, _split_input(layer.weight_input, layer.input_size))
+        self.hidden_weight = weight_format(layer.weight_hidden)
 
     def project(self, inputs: Tensor) -> Tensor:
         """W x, which is normalised when the extra input has been added."""
-        return product(inputs, (self, "input"), lambda: self._split_input(self.weight_input)[0])
+        return self.input_weight(inputs)
 
     def step(
         self, projected: Tensor, extra: Tensor | None, state: RecurrentState
     ) -> tuple[tuple[Tensor, ...], RecurrentState]:
         """One step."""
-        gates = projected
-        if extra is not None:
-            gates = gates + product(extra, (self, "extra"), lambda: self._split_input(self.weight_input)[1])
-        parts = self._update(self._normalize(gates, self.input_norms), tuple(part.squeeze(0) for part in state))
+        layer, before = self.layer, tuple(part.squeeze(0) for part in state)
+        gates = projected if extra is None else projected + self.extra_weight(extra)
+        from_hidden = layer.normalize(self.hidden_weight(before[0]), layer.hidden_norms)
+        parts = layer.update(layer.normalize(gates, layer.input_norms), from_hidden, before)
         return (parts[0],), tuple(part.unsqueeze(0) for part in parts)
 
 
@@ -339,6 +405,24 @@ class LayeredStack(RecurrentStack):
             states.append(last)
         return outputs, tuple(torch.cat(parts) for parts in zip(*states, strict=True))
 
+    def prepare(self, weight_format: WeightFormat = StepWeight) -> LayeredSteps:
+        """The weights of each layer as its steps use them."""
+        return LayeredSteps(self, weight_format)
+
+
+class LayeredSteps(RecurrentSteps):
+    """The steps of a `LayeredStack`, which holds those of its layers.
+
+    Args:
+        stack: The layers.
+        weight_format: Makes the form of each weight.
+    """
+
+    def __init__(self, stack: LayeredStack, weight_format: WeightFormat) -> None:
+        self.layers = [layer.prepare(weight_format) for layer in stack.layers]
+        self.connections = stack.connections
+        self.extra_to_all = stack.extra_to_all
+
     def project(self, inputs: Tensor) -> Tensor:
         """That of the first layer."""
         return self.layers[0].project(inputs)
@@ -351,9 +435,9 @@ class LayeredStack(RecurrentStack):
         outputs, last = self.layers[0].step(projected, extra, befores[0])
         states = [last]
         extra_above = extra if self.extra_to_all else None
-        for number, connection in enumerate(self.connections, 1):
-            below, layer = outputs[-1], self.layers[number]
-            (output,), last = layer.step(layer.project(connection.enter(below)), extra_above, befores[number])
+        for layer, connection, before in zip(self.layers[1:], self.connections, befores[1:], strict=True):
+            below = outputs[-1]
+            (output,), last = layer.step(layer.project(connection.enter(below)), extra_above, before)
             outputs += (connection.leave(below, output),)
             states.append(last)
         return outputs, tuple(torch.cat(parts) for parts in zip(*states, strict=True))
@@ -418,20 +502,10 @@ def _by_layer(state: RecurrentState) -> list[RecurrentState]:
     return list(zip(*(part.split_with_sizes([1] * len(part)) for part in state), strict=True))
 
 
-def _lstm(
-    gates: Tensor,
-    from_hidden: Tensor,
-    state: RecurrentState,
-    cell_norm: Callable[[Tensor], Tensor] | None = None,
-) -> RecurrentState:
-    input_gate, forget_gate, candidate, output_gate = (gates + from_hidden).chunk(4, dim=-1)
-    cell = forget_gate.sigmoid() * state[1] + input_gate.sigmoid() * candidate.tanh()
-    shown = cell if cell_norm is None else cell_norm(cell)
-    return output_gate.sigmoid() * shown.tanh(), cell
+def _split_input(weight: Tensor, input_size: int) -> tuple[Tensor, Tensor]:
+    """An input weight [gates, K] split in that of what is known before the loop and that of the extra input.
 
-
-def _gru(gates: Tensor, from_hidden: Tensor, state: RecurrentState) -> RecurrentState:
-    return (gru_step(gates, from_hidden, state[0]),)
-
-
-_CELLS: dict[str, Callable[..., RecurrentState]] = {"lstm": _lstm, "gru": _gru}
+    One split, as each slice of its own would fill a gradient of full size with zeros.
+    """
+    known, extra = weight.split_with_sizes([input_size, weight.size(1) - input_size], dim=1)
+    return known, extra

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nmt.batching import Batch
 from nmt.config import InitializationSection, ModelSection
-from nmt.model.attention import Score, build_attention
+from nmt.model.attention import Attention, Score, build_attention
 from nmt.model.decoder import (
     BahdanauCell,
     Decoder,
@@ -19,7 +19,8 @@ from nmt.model.decoder import (
     LuongCell,
     WordChooser,
 )
-from nmt.model.encoder import Encoder, EncoderOutput
+from nmt.model.encoder import Encoder, EncoderOutput, build_encoder
+from nmt.model.kernels.stepwise import StepLinear
 from nmt.model.recurrent import GATES, NormalizedLayer, build_stack
 from nmt.text.vocabulary import PAD_ID
 
@@ -82,79 +83,61 @@ def build_model(config: ModelSection, src_size: int, tgt_size: int) -> Seq2Seq:
         src_size: Size of the source vocabulary.
         tgt_size: Size of the target vocabulary.
     """
-    embedding_size, dropout = config.embedding_size, config.dropout
-    tgt_embedding = nn.Embedding(tgt_size, embedding_size, padding_idx=PAD_ID)
-    shared = config.tying == "all"
-    src_embedding = tgt_embedding if shared else nn.Embedding(src_size, embedding_size, padding_idx=PAD_ID)
-    encoder = Encoder(
-        src_embedding,
-        cell=config.encoder.cell,
-        hidden_size=config.encoder.hidden_size,
-        num_layers=config.encoder.num_layers,
-        bidirectional=config.encoder.bidirectional,
-        dropout=dropout,
-        residual=config.encoder.residual,
-        layer_norm=config.encoder.layer_norm,
-    )
-    part = config.decoder
-    chosen = config.attention
-    attention = build_attention(
-        chosen.score,
-        part.hidden_size,
-        encoder.output_size,
-        chosen.options,
-        heads=chosen.heads,
-        head_size=chosen.head_size,
-        window=chosen.window.name,
-        radius=chosen.window.radius,
-        normalizer=chosen.normalizer.name,
-        temperature=chosen.normalizer.temperature,
-        past=chosen.past.name,
-        loss_weight=chosen.past.loss_weight,
-        filters=chosen.past.filters,
-        past_radius=chosen.past.radius,
-        dropout=chosen.dropout,
-    )
-    # With tied weights the output layer is the embedding, so the readout has the embedding's size.
-    readout_size = part.hidden_size if config.tying == "none" else embedding_size
-    fed = {"bahdanau": attention.context_size, "luong": readout_size if part.input_feeding else 0}[part.order]
-    recurrent = build_stack(
-        part.cell,
-        embedding_size,
-        part.hidden_size,
-        part.num_layers,
-        extra_size=fed,
-        dropout=dropout,
-        residual=part.residual,
-        layer_norm=part.layer_norm,
-        extra_to_all=part.context_to == "all",
-        every_output=part.attend_from == "first",
-    )
-    cell: DecoderCell
-    if part.order == "bahdanau":
-        cell = BahdanauCell(
-            recurrent,
-            attention,
-            embedding_size=embedding_size,
-            readout_size=readout_size,
-            readout=part.readout,
-            attend_from=part.attend_from,
-        )
+    tgt_embedding = nn.Embedding(tgt_size, config.embedding_size, padding_idx=PAD_ID)
+    if config.tying == "all":
+        src_embedding = tgt_embedding
     else:
-        cell = LuongCell(
-            recurrent,
-            attention,
-            readout_size=readout_size,
-            input_feeding=part.input_feeding,
-            attend_from=part.attend_from,
-        )
-    output = nn.Linear(readout_size, tgt_size)
-    if config.tying != "none":
-        output.weight = tgt_embedding.weight
-    initial_state = InitialState(part.initial_state, encoder.output_size, recurrent)
-    model = Seq2Seq(encoder, Decoder(tgt_embedding, cell, initial_state, output, dropout=dropout))
+        src_embedding = nn.Embedding(src_size, config.embedding_size, padding_idx=PAD_ID)
+    encoder = build_encoder(config.encoder, src_embedding, config.dropout)
+    model = Seq2Seq(encoder, _build_decoder(config, encoder, tgt_embedding))
     initialize(model, config.initialization)
     return model
+
+
+def _build_decoder(config: ModelSection, encoder: Encoder, embedding: nn.Embedding) -> Decoder:
+    section, tied = config.decoder, config.tying != "none"
+    # With tied weights the output layer is the embedding, so the readout has the embedding's size.
+    readout_size = config.embedding_size if tied else section.hidden_size
+    attention = build_attention(config.attention, section.hidden_size, encoder.output_size)
+    cell = _build_cell(config, attention, readout_size)
+    output = StepLinear(readout_size, embedding.num_embeddings)
+    if tied:
+        output.weight = embedding.weight
+    initial_state = InitialState(section.initial_state, encoder, cell.recurrent)
+    return Decoder(embedding, cell, initial_state, output, dropout=config.dropout)
+
+
+def _build_cell(config: ModelSection, attention: Attention, readout_size: int) -> DecoderCell:
+    section = config.decoder
+    fed = {"bahdanau": attention.context_size, "luong": readout_size if section.input_feeding else 0}
+    recurrent = build_stack(
+        section.cell,
+        config.embedding_size,
+        section.hidden_size,
+        section.num_layers,
+        extra_size=fed[section.order],
+        dropout=config.dropout,
+        residual=section.residual,
+        layer_norm=section.layer_norm,
+        extra_to_all=section.context_to == "all",
+        every_output=section.attend_from == "first",
+    )
+    if section.order == "bahdanau":
+        return BahdanauCell(
+            recurrent,
+            attention,
+            embedding_size=config.embedding_size,
+            readout_size=readout_size,
+            readout=section.readout,
+            attend_from=section.attend_from,
+        )
+    return LuongCell(
+        recurrent,
+        attention,
+        readout_size=readout_size,
+        input_feeding=section.input_feeding,
+        attend_from=section.attend_from,
+    )
 
 
 @torch.no_grad()
@@ -166,25 +149,29 @@ def initialize(model: nn.Module, config: InitializationSection) -> None:
     gate, gains of layer normalisation are 1, and the embedding of PAD is 0.
     """
     for module in model.modules():
-        if isinstance(module, Score):
-            continue  # its layers are modules too, and come by themselves; what else it has it made on purpose
-        for name, parameter in module.named_parameters(recurse=False):
-            if "bias" in name:
-                parameter.zero_()
-                if isinstance(module, nn.LSTM) and name.startswith("bias_ih"):
-                    parameter[module.hidden_size : 2 * module.hidden_size] = config.forget_bias
-            elif isinstance(module, nn.LayerNorm):
-                parameter.fill_(1)
-            elif config.scheme == "xavier" and parameter.dim() == 2 and not isinstance(module, nn.Embedding):
-                for gate in parameter.chunk(_num_gates(module)):
-                    nn.init.xavier_uniform_(gate)
-            else:
-                parameter.uniform_(-config.scale, config.scale)
+        if not isinstance(module, Score):  # what a score made itself it made on purpose
+            for name, parameter in module.named_parameters(recurse=False):
+                _draw(module, name, parameter, config)
     for module in model.modules():
         if isinstance(module, nn.Embedding) and module.padding_idx is not None:
             module.weight[module.padding_idx] = 0
         if isinstance(module, NormalizedLayer) and module.cell == "lstm":
             module.input_norms[0].bias[module.hidden_size : 2 * module.hidden_size] = config.forget_bias
+
+
+def _draw(module: nn.Module, name: str, parameter: Tensor, config: InitializationSection) -> None:
+    """Fill one parameter of a module."""
+    if "bias" in name:
+        parameter.zero_()
+        if isinstance(module, nn.LSTM) and name.startswith("bias_ih"):
+            parameter[module.hidden_size : 2 * module.hidden_size] = config.forget_bias
+    elif isinstance(module, nn.LayerNorm):
+        parameter.fill_(1)
+    elif config.scheme == "xavier" and parameter.dim() == 2 and not isinstance(module, nn.Embedding):
+        for gate in parameter.chunk(_num_gates(module)):
+            nn.init.xavier_uniform_(gate)
+    else:
+        parameter.uniform_(-config.scale, config.scale)
 
 
 def _num_gates(module: nn.Module) -> int:

@@ -22,10 +22,12 @@ from torch.overrides import TorchFunctionMode
 from nmt import __version__
 from nmt.config import Config, dump_config, names_class, read_config
 from nmt.errors import CheckpointError, DataError, shorten
-from nmt.files import check_file, flush, grant_usual_access, read_json, whole_directory, write_json, write_text
+from nmt.files import check_file, flush, grant_usual_access, read_json, write_json, write_text
 from nmt.limits import MAX_HEADER, MIB
+from nmt.model.attention.checks import attention_check
 from nmt.model.seq2seq import Seq2Seq, build_model
-from nmt.text.processor import SEEN, TEXT_FILES, copy_text_files, load_vocabularies
+from nmt.replacement import whole_directory
+from nmt.text.processor import SEEN, TEXT_FILES, TextProcessor, copy_text_files, load_processor, load_vocabularies
 from nmt.text.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
@@ -59,6 +61,14 @@ class SavedModel:
     def text(self) -> Path:
         """Folder with vocabularies and tokenizers."""
         return self.path / TEXT
+
+    def load_processor(self) -> TextProcessor:
+        """Tokenizers and vocabularies, of which only the tokenizers are still to be read.
+
+        Raises:
+            DataError: Files are missing or damaged.
+        """
+        return load_processor(self.text, (self.src_vocabulary, self.tgt_vocabulary))
 
 
 def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, facts: Mapping[str, Any]) -> None:
@@ -141,7 +151,7 @@ def load_model(
         if version != FORMAT_VERSION:
             found = shorten(repr(version))
             raise CheckpointError(f"{directory}: model format {found}, this version reads {FORMAT_VERSION}")
-        config = read_config(directory / CONFIG, allowed_classes)
+        config = read_config(directory / CONFIG, [attention_check(allowed_classes)])
         _check_class(config.model.attention.score, directory / CONFIG, allowed_classes)
         weights = check_file(directory / WEIGHTS, directory)
         _check_text(check_file(directory / TEXT, directory), weights)

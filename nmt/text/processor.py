@@ -77,13 +77,21 @@ class TextProcessor:
         """Write everything into `directory`, which exists."""
         self.src_tokenizer.save(directory, "src")
         self.tgt_tokenizer.save(directory, "tgt")
+        self.save_vocabularies(directory)
+
+    def save_vocabularies(self, directory: Path) -> None:
+        """Write vocabularies and normalisation beside tokenizers that were saved before."""
         self.src_vocabulary.save(directory / VOCABULARIES[0])
         self.tgt_vocabulary.save(directory / VOCABULARIES[1])
         write_json(directory / NORMALIZATION, self.normalizer.settings)
 
 
-def load_processor(directory: Path) -> TextProcessor:
+def load_processor(directory: Path, vocabularies: tuple[Vocabulary, Vocabulary] | None = None) -> TextProcessor:
     """Make again what `TextProcessor.save` wrote.
+
+    Args:
+        directory: Where it was written.
+        vocabularies: What `load_vocabularies` found there, where it was called before; None reads them.
 
     Raises:
         DataError: Files are missing or damaged.
@@ -91,7 +99,7 @@ def load_processor(directory: Path) -> TextProcessor:
     return TextProcessor(
         load_tokenizer(directory, "src"),
         load_tokenizer(directory, "tgt"),
-        *load_vocabularies(directory),
+        *(vocabularies or load_vocabularies(directory)),
         load_normalizer(directory),
     )
 

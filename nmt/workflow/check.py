@@ -21,6 +21,7 @@ from nmt.batching import make_batch, pad, plan_batches
 from nmt.config import Config, OptimizerSection, TeacherForcingSection, TrainSection
 from nmt.dataset import DataDirectory, EncodedPairs, Sequences, open_data
 from nmt.decoding.search import greedy_search
+from nmt.decoding.stepper import Seq2SeqStepper
 from nmt.errors import DataError, OutOfMemory, when_out_of_memory
 from nmt.evaluation.evaluate import Validator
 from nmt.evaluation.loss import evaluating, mean_loss
@@ -207,13 +208,13 @@ def outline(config: Config, data: DataDirectory) -> Seq2Seq:
         return build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
 
 
-def describe_parameters(config: Config, model: Seq2Seq, available: int | None) -> Finding:
+def describe_parameters(config: Config, model: Seq2Seq, available: int) -> Finding:
     """Number of weights, by part, and whether they could be trained at all.
 
     Args:
         config: The whole config.
         model: May be without its weights.
-        available: Bytes of memory; None if unknown.
+        available: Bytes of memory.
     """
     counts = count_parameters(model)
     parts = [
@@ -224,7 +225,7 @@ def describe_parameters(config: Config, model: Seq2Seq, available: int | None) -
     optimizer = config.train.optimizer
     copies = 2 + (bool(optimizer.momentum) if optimizer.name == "sgd" else 2)  # weights, gradients, optimiser
     size = copies * sum(parameter.nbytes for parameter in model.parameters())
-    if available is None or size <= available:
+    if size <= available:
         return Finding("parameters", None, text)
     problem = f"with gradients and optimiser they take {as_text(size)}, {as_text(available)} are available"
     return Finding("parameters", False, f"{text}; {problem}; {SMALLER_MODEL}")
@@ -273,9 +274,8 @@ def check_overfitting(config: Config, data: DataDirectory, fresh: Callable[[Conf
     advice = f", above {OVERFIT_LOSS}: the model cannot learn them by heart; see the sizes and parts under model"
     yield Finding("one batch overfits", ok, text if ok else text + advice)
 
-    found = greedy_search(
-        model.eval(), batch.src.to(model.device), batch.src_lengths, max_length=config.decode.max_length
-    )
+    stepper = Seq2SeqStepper(model.eval())
+    found = greedy_search(stepper, batch.src.to(model.device), batch.src_lengths, max_length=config.decode.max_length)
     same = [hypothesis.ids == pairs.tgt[index].tolist() for index, hypothesis in enumerate(found)]
     text = f"{sum(same)} of these {len(pairs)} sources come out as their references"
     yield Finding("decoding", sum(same) >= len(pairs) / 2, text)
@@ -310,7 +310,7 @@ def check_updates(
     noise: Noise,
     fresh: Callable[[Config], Seq2Seq],
     device: torch.device,
-    available: int | None,
+    available: int,
 ) -> Iterator[Finding]:
     """Do once what training does, the longest batch, ordinary updates and a validation; tell what a run will take.
 
@@ -320,13 +320,13 @@ def check_updates(
         noise: What is done to each training pair.
         fresh: Makes the model.
         device: Where it is trained.
-        available: Bytes of memory there; None if unknown.
+        available: Bytes of memory there.
     """
     options, pairs, on_host = config.train, data.train, device.type != "cuda"
     validator = set_up_validation(config, data)  # kept, as a run keeps it
     libraries = settled() if on_host else 0
     epoch = Epoch(pairs, options)
-    room = None if available is None else available - libraries
+    room = available - libraries
 
     model = fresh(config)
     trials, weights, state = try_longest_batch(options, pairs, noise, epoch.longest, model, room)
@@ -342,7 +342,7 @@ def check_updates(
         yield from describe_updates(pairs, epoch, timing)
         of_shape = max(0, settled() - before) / epoch.count_shapes(timing.updates)
 
-    validation = try_validation(config, data.valid, model, None if room is None else room - weights - state)
+    validation = try_validation(config, data.valid, model, room - weights - state)
     # As translations end one after another, steps are made on nearly every number of rows up to a batch.
     kernels = of_shape * epoch.count_shapes(epoch.total_updates)
     kernels += KERNELS_PER_STEP * KERNEL_SIZE * validation.whole * (len(data.valid) > 0)
@@ -417,7 +417,7 @@ def try_longest_batch(
     noise: Noise,
     longest: NDArray[np.int64],
     model: Seq2Seq,
-    room: int | None,
+    room: int,
 ) -> tuple[Trials, int, int]:
     """Make updates on more and more of the batch with the most padded tokens.
 
@@ -427,7 +427,7 @@ def try_longest_batch(
         noise: What is done to each training pair.
         longest: The batch.
         model: Its weights are changed.
-        room: Bytes that weights and all that belongs to them may take; None if unknown.
+        room: Bytes that weights and all that belongs to them may take.
 
     Returns:
         What the updates took beyond weights and optimiser, and the bytes of these two.
@@ -441,12 +441,11 @@ def try_longest_batch(
 
     update(1)  # makes the optimiser's state
     weights, state = sum(parameter.nbytes for parameter in model.parameters()), state_size(optimizer)
-    left = None if room is None else room - weights - state
-    return try_sizes(update, len(longest), model.device, left, BATCH_SECONDS), weights, state
+    return try_sizes(update, len(longest), model.device, room - weights - state, BATCH_SECONDS), weights, state
 
 
 def describe_longest_batch(
-    pairs: EncodedPairs, longest: NDArray[np.int64], trials: Trials, fixed: int, room: int | None
+    pairs: EncodedPairs, longest: NDArray[np.int64], trials: Trials, fixed: int, room: int
 ) -> Finding:
     """Whether the longest batch went through; if it was not tried whole, why.
 
@@ -455,7 +454,7 @@ def describe_longest_batch(
         longest: The batch.
         trials: What was tried.
         fixed: Bytes that the updates need beside what they took.
-        room: Bytes that there are for both; None if unknown.
+        room: Bytes that there are for both.
     """
     name = "longest batch"
     what = (
@@ -548,7 +547,7 @@ def describe_updates(pairs: EncodedPairs, epoch: Epoch, timing: Timing) -> Itera
     )
 
 
-def try_validation(config: Config, valid: EncodedPairs, model: Seq2Seq, room: int | None) -> Trials:
+def try_validation(config: Config, valid: EncodedPairs, model: Seq2Seq, room: int) -> Trials:
     """Score and begin to translate more and more of the longest sentences to validate on, up to a batch of them."""
     size = config.decode.batch_size
     order = np.argsort(-valid.src.lengths, kind="stable")
@@ -559,14 +558,14 @@ def try_validation(config: Config, valid: EncodedPairs, model: Seq2Seq, room: in
         lengths = torch.tensor([len(ids) + 1 for ids in sources])
         src = pad(sources, suffix=True).to(model.device)
         with evaluating(model):
-            greedy_search(model, src, lengths, max_length=min(VALID_STEPS, config.decode.max_length))
+            greedy_search(Seq2SeqStepper(model), src, lengths, max_length=min(VALID_STEPS, config.decode.max_length))
 
     if not len(valid):
         return Trials([Trial(1, 0, 0.0)], 1, True)
     return try_sizes(validate, min(size, len(valid)), model.device, room, VALID_SECONDS)
 
 
-def describe_memory(footprint: Footprint, available: int | None) -> Finding:
+def describe_memory(footprint: Footprint, available: int) -> Finding:
     """What a run will hold at its peak, and whether there is as much."""
     parts = {
         "libraries": footprint.libraries,
@@ -581,18 +580,18 @@ def describe_memory(footprint: Footprint, available: int | None) -> Finding:
     }
     listed = ", ".join(f"{name} {as_text(size)}" for name, size in parts.items() if size)
     text = f"an estimated {as_text(footprint.total)} of {as_text(available)} available: {listed}"
-    if available is None or footprint.needed <= available:
+    if footprint.needed <= available:
         return Finding("memory", True, text)
     too_much = footprint.validation > footprint.weights + footprint.activations
     advice = "lower decode.batch_size or the sizes under model" if too_much else SMALLER_BATCH
     return Finding("memory", False, f"{text}; {advice}")
 
 
-def describe_host_memory(checkpoint: int, available: int | None) -> Finding:
+def describe_host_memory(checkpoint: int, available: int) -> Finding:
     """What the process of a run on a device will hold beside it: what this one held, and a checkpoint's copy."""
     needed = peak_resident() + checkpoint
     text = f"an estimated {as_text(needed)} of {as_text(available)} available"
-    return Finding("host memory", available is None or needed <= available, text)
+    return Finding("host memory", needed <= available, text)
 
 
 def _progress(total: int, what: str) -> Bar:

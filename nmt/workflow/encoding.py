@@ -14,9 +14,9 @@ from nmt.config import Config, TextSection
 from nmt.corpus.identity import save_seen
 from nmt.corpus.normalization import Normalizer
 from nmt.corpus.parallel import map_chunks
-from nmt.corpus.splitting import Splits
+from nmt.corpus.splitting import Example, Splits
 from nmt.corpus.store import PairStore, Rows, TextColumn, in_chunks
-from nmt.dataset import TEXT, Ids, write_sequences
+from nmt.dataset import TEXT, EncodedPairs, Ids, Sequences, write_sequences
 from nmt.errors import DataError
 from nmt.progress import progress_bar
 from nmt.text.indexing import TokenIndex, index_block
@@ -24,6 +24,7 @@ from nmt.text.processor import SEEN, TextProcessor
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer
 from nmt.text.vocabulary import LARGER, UNK_ID, Vocabulary
 
+SIDES = ("src", "tgt")
 SPACING_SAMPLE = 200_000
 """Sentences from which the blanks between words are learnt."""
 COVERAGE = (100, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
@@ -46,53 +47,66 @@ def encode(
         DataError: The training pairs are all too long, or one side of them has no known token.
     """
     text = config.text
-    if reused:
-        tokenizers: tuple[Tokenizer, ...] = (reused.src_tokenizer, reused.tgt_tokenizer)
-    else:
-        tokenizers = _learn_tokenizers(config, store, splits.train)
-    for tokenizer, side in zip(tokenizers, ("src", "tgt"), strict=True):
-        tokenizer.save(output / TEXT, side)
-    sides = []
-    for column, side in ((store.src, "src"), (store.tgt, "tgt")):
-        encoded = _EncodedSide(output / "work" / f"{side}.numbers")
-        encoded.tokenize(column, splits.train, config, output / TEXT, side)
-        sides.append(encoded)
-    if reused:
-        vocabularies = [reused.src_vocabulary, reused.tgt_vocabulary]
-    else:
-        vocabularies = _make_vocabularies(text, sides, tokenizers)
-    TextProcessor(tokenizers[0], tokenizers[1], vocabularies[0], vocabularies[1], normalizer).save(output / TEXT)
+    processor, sides = _learn(config, store, splits.train, normalizer, reused, output)
+    vocabularies = processor.src_vocabulary, processor.tgt_vocabulary
     fits = np.logical_and.reduce([(side.lengths > 0) & (side.lengths <= text.max_length) for side in sides])
     if not fits.any():
         raise DataError(f"no training pair has at most text.max_length = {text.max_length} tokens")
     save_seen(output / TEXT / SEEN, store.prints("src_identity")[splits.train][fits])
-    written = {name: _Written() for name in ("train", "valid", "test")}
-    for side, encoded, vocabulary in zip(("src", "tgt"), sides, vocabularies, strict=True):
-        written["train"].write(output, f"train.{side}", encoded.lengths[fits], encoded.encode(vocabulary, fits))
-    for name, unknown in zip(("source", "target"), written["train"].unknown_share, strict=True):
+    counts = {"train": _write_training(output, sides, vocabularies, fits)}
+    for name, unknown in zip(("source", "target"), counts["train"].unknown_share, strict=True):
         if unknown == 1:
             advice = "do without text.reuse" if reused else LARGER
             raise DataError(f"every {name} token in training is unknown, and nothing could be learnt; {advice}")
-    for name in ("valid", "test"):
-        pairs = [(example.src, ref) for example in getattr(splits, name) for ref in example.references]
-        for place, side in enumerate(("src", "tgt")):
-            lines = [pair[place] for pair in pairs]
-            if side == "src":
-                lines = [normalizer(line) for line in lines]
-            ids = [vocabularies[place].encode(tokens) for tokens in tokenizers[place].tokenize(lines)]
-            lengths = np.array([len(line) for line in ids], dtype=np.int64)
-            written[name].write(output, f"{name}.{side}", lengths, (np.array(line, dtype=np.int32) for line in ids))
+    valid, test = (encode_examples(processor, examples) for examples in (splits.valid, splits.test))
+    valid.save(output, "valid")  # the test split is only counted: it is scored as text
+    counts |= {"valid": _Counts.of(valid), "test": _Counts.of(test)}
     return {
         "reused": reused is not None,
         "too_many_tokens": int(np.sum(~fits)),
-        "vocabulary": {"src": len(vocabularies[0]), "tgt": len(vocabularies[1])},
-        "distinct_tokens": {side: len(found.index) for side, found in zip(("src", "tgt"), sides, strict=True)},
-        "coverage": {side: found.index.coverage(COVERAGE) for side, found in zip(("src", "tgt"), sides, strict=True)},
-        "lengths": {name: found.lengths for name, found in written.items()},
-        "tokens": {name: found.tokens for name, found in written.items()},
-        "unknown_share": {name: found.unknown_share for name, found in written.items()},
-        "longest_training_pair": [len(counts) - 1 for counts in written["train"].lengths],
+        "vocabulary": {side: len(vocabulary) for side, vocabulary in zip(SIDES, vocabularies, strict=True)},
+        "distinct_tokens": {side: len(found.index) for side, found in zip(SIDES, sides, strict=True)},
+        "coverage": {side: found.index.coverage(COVERAGE) for side, found in zip(SIDES, sides, strict=True)},
+        "lengths": {name: found.lengths for name, found in counts.items()},
+        "tokens": {name: found.tokens for name, found in counts.items()},
+        "unknown_share": {name: found.unknown_share for name, found in counts.items()},
+        "longest_training_pair": [len(numbers) - 1 for numbers in counts["train"].lengths],
     }
+
+
+def _learn(
+    config: Config, store: PairStore, rows: Rows, normalizer: Normalizer, reused: TextProcessor | None, output: Path
+) -> tuple[TextProcessor, list[_EncodedSide]]:
+    """Learn and save tokenizers and vocabularies, unless they are reused; and the training pairs, tokenised."""
+    if reused:
+        tokenizers: tuple[Tokenizer, Tokenizer] = (reused.src_tokenizer, reused.tgt_tokenizer)
+    else:
+        tokenizers = _learn_tokenizers(config, store, rows)
+    sides = []
+    for tokenizer, column, side in zip(tokenizers, (store.src, store.tgt), SIDES, strict=True):
+        tokenizer.save(output / TEXT, side)
+        encoded = _EncodedSide(output / "work" / f"{side}.numbers")
+        encoded.tokenize(column, rows, config, output / TEXT, side)
+        sides.append(encoded)
+    if reused:
+        vocabularies = reused.src_vocabulary, reused.tgt_vocabulary
+    else:
+        vocabularies = _make_vocabularies(config.text, sides, tokenizers)
+    processor = TextProcessor(*tokenizers, *vocabularies, normalizer)
+    processor.save_vocabularies(output / TEXT)
+    return processor, sides
+
+
+def encode_examples(processor: TextProcessor, examples: Sequence[Example]) -> EncodedPairs:
+    """Ids of raw sentences, one pair for each reference, both sides cleaned the way training text was."""
+    pairs = [(example.src, reference) for example in examples for reference in example.references]
+    tokenizers = processor.src_tokenizer, processor.tgt_tokenizer
+    vocabularies = processor.src_vocabulary, processor.tgt_vocabulary
+    src, tgt = (
+        Sequences.pack(map(vocabulary.encode, tokenizer.tokenize([processor.normalizer(pair[side]) for pair in pairs])))
+        for side, (tokenizer, vocabulary) in enumerate(zip(tokenizers, vocabularies, strict=True))
+    )
+    return EncodedPairs(src, tgt)
 
 
 class _EncodedSide:
@@ -131,8 +145,8 @@ class _EncodedSide:
                 yield table[numbers[np.repeat(keep[piece], lengths)]]
 
 
-class _Written:
-    """Writes both sides of a split and counts on the way.
+class _Counts:
+    """What is counted of both sides of a split.
 
     Attributes:
         tokens: Tokens of each side.
@@ -145,20 +159,39 @@ class _Written:
         self.unknown_share: list[float] = []
         self.lengths: list[list[int]] = []
 
-    def write(self, directory: Path, name: str, lengths: Lengths, pieces: Iterator[Ids]) -> None:
+    @classmethod
+    def of(cls, pairs: EncodedPairs) -> _Counts:
+        """Count pairs that are in memory."""
+        counts = cls()
+        for side in (pairs.src, pairs.tgt):
+            counts.add(side.lengths, int(np.sum(side.ids == UNK_ID)))
+        return counts
+
+    def add(self, lengths: Lengths, unknown: int) -> None:
+        """Count a side: tokens of each sentence, and how many of them are unknown."""
+        tokens = int(lengths.sum())
+        self.tokens.append(tokens)
+        self.unknown_share.append(round(unknown / tokens, 6) if tokens else 0.0)
+        self.lengths.append(np.bincount(lengths).tolist())
+
+
+def _write_training(
+    output: Path, sides: Sequence[_EncodedSide], vocabularies: Sequence[Vocabulary], keep: NDArray[np.bool_]
+) -> _Counts:
+    """Write the training pairs to keep, and count on the way."""
+    counts = _Counts()
+    for name, side, vocabulary in zip(SIDES, sides, vocabularies, strict=True):
         unknown = 0
 
-        def counted() -> Iterator[Ids]:
+        def counted(pieces: Iterator[Ids]) -> Iterator[Ids]:
             nonlocal unknown
             for piece in pieces:
                 unknown += int(np.sum(piece == UNK_ID))
                 yield piece
 
-        write_sequences(directory, name, lengths, counted())
-        tokens = int(lengths.sum())
-        self.tokens.append(tokens)
-        self.unknown_share.append(round(unknown / tokens, 6) if tokens else 0.0)
-        self.lengths.append(np.bincount(lengths).tolist())
+        write_sequences(output, f"train.{name}", side.lengths[keep], counted(side.encode(vocabulary, keep)))
+        counts.add(side.lengths[keep], unknown)
+    return counts
 
 
 def _sample(column: TextColumn, rows: Rows, size: int) -> Iterator[str]:
@@ -196,7 +229,7 @@ def _learn_tokenizers(config: Config, store: PairStore, rows: Rows) -> tuple[Tok
 
 def _make_vocabularies(
     text: TextSection, sides: Sequence[_EncodedSide], tokenizers: Sequence[Tokenizer]
-) -> list[Vocabulary]:
+) -> tuple[Vocabulary, Vocabulary]:
     options = text.vocabulary
     counts = [side.index.counter() for side in sides]
     if options.min_count == 0:
@@ -205,4 +238,5 @@ def _make_vocabularies(
     if options.joint:
         counts[0].update(counts[1])  # not a sum, which would lose what never occurs
         counts = [counts[0]] * 2
-    return [Vocabulary.from_counts(c, min_count=options.min_count, max_size=options.max_size) for c in counts]
+    src, tgt = (Vocabulary.from_counts(c, min_count=options.min_count, max_size=options.max_size) for c in counts)
+    return src, tgt

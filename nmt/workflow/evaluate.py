@@ -12,7 +12,7 @@ from typing import Any
 from nmt.corpus.identity import count_seen, load_seen
 from nmt.corpus.normalization import Normalizer
 from nmt.corpus.splitting import Example
-from nmt.dataset import open_data, read_examples
+from nmt.dataset import read_examples, read_facts, read_name
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.evaluation.evaluate import Evaluation, evaluate
@@ -50,12 +50,12 @@ def _read(path: Path) -> list[str]:
 
 
 def read_split(data: Path, split: str) -> list[Example]:
-    """The raw sentences of a split of a data directory.
+    """The raw sentences of a split of a data directory, of which nothing else is read.
 
     Raises:
         DataError: There is no such split.
     """
-    open_data(data)
+    read_facts(data)
     if not (data / f"{split}.jsonl").is_file():
         raise DataError(f"{data}: has no {split} split; give files with --src and --ref")
     return read_examples(data / f"{split}.jsonl")
@@ -104,7 +104,7 @@ def warn_of_other_data(saved: SavedModel, data: Path) -> None:
     """Warn where a data directory is not the one that a model was trained on."""
     trained_on = saved.facts.get("data")
     identity = trained_on.get("identity") if isinstance(trained_on, dict) else None
-    if identity is not None and identity != open_data(data).name:
+    if identity is not None and identity != read_name(data):
         log.warning(f"{data}: is other data than the model was trained on")
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import psutil
 import torch
 
 KERNEL_SIZE, KERNELS_KEPT = round(0.53 * 2**20), 1024
@@ -31,12 +32,8 @@ after 1,500 and 1,066 after 2,083. Where all kernels are kept, the heap stays as
 
 
 def resident() -> int:
-    """Bytes of this process that are in memory, or were at its peak where the system tells no more; 0 if unknown."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    except OSError:
-        return peak_resident()
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    """Bytes of this process that are in memory."""
+    return psutil.Process().memory_info().rss
 
 
 def peak_resident() -> int:
@@ -61,17 +58,11 @@ def settled() -> int:
     return resident()
 
 
-def available_memory(device: torch.device) -> int | None:
-    """Bytes that a run could have on a device if this process ended, or None where the system does not tell."""
+def available_memory(device: torch.device) -> int:
+    """Bytes that a run could have on a device if this process ended."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):
-        names = getattr(os, "sysconf_names", {})
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if "SC_PHYS_PAGES" in names else None
-    return free + resident()
+    return psutil.virtual_memory().available + resident()
 
 
 def state_size(optimizer: torch.optim.Optimizer) -> int:
@@ -141,9 +132,7 @@ class Trials:
         )
 
 
-def try_sizes(
-    run: Callable[[int], object], whole: int, device: torch.device, room: int | None, seconds: float
-) -> Trials:
+def try_sizes(run: Callable[[int], object], whole: int, device: torch.device, room: float, seconds: float) -> Trials:
     """Do some work with 1, 2, 8, 32, ... sentences up to the whole, as long as what comes next promises to fit.
 
     A processor's memory is often promised and then refused by ending the process, so what will not fit is not tried.
@@ -152,7 +141,7 @@ def try_sizes(
         run: Does the work with so many sentences.
         whole: Sentences of the whole, at least 1.
         device: Where it is done.
-        room: Bytes that it may take; None if unknown.
+        room: Bytes that it may take.
         seconds: Most that all steps together may take, the first two aside.
     """
     begin = time.perf_counter()
@@ -161,14 +150,14 @@ def try_sizes(
         if trials.done:
             # One sentence, or two, do not tell what comes with each of them and what once and for all.
             farthest = whole if len(trials.done) > 2 else size
-            if room is not None and trials.expect(farthest).memory > room:
+            if trials.expect(farthest).memory > room:
                 return replace(trials, fits=False)
             if len(trials.done) > 1 and time.perf_counter() - begin + trials.expect(size).seconds > seconds:
                 return trials
         start = time.perf_counter()
         memory = peak_growth(partial(run, size), device)
         trials = replace(trials, done=[*trials.done, Trial(size, memory, time.perf_counter() - start)])
-    return replace(trials, fits=room is None or trials.done[-1].memory <= room)
+    return replace(trials, fits=trials.done[-1].memory <= room)
 
 
 def _growing(whole: int) -> Iterator[int]:
@@ -214,8 +203,6 @@ class Footprint:
         return self.total - self.data
 
 
-def as_text(size: int | None) -> str:
+def as_text(size: int) -> str:
     """Bytes as MiB or GiB."""
-    if size is None:
-        return "an unknown amount"
     return f"{size / 2**20:,.1f} MiB" if size < 2**30 else f"{size / 2**30:,.1f} GiB"

@@ -36,9 +36,9 @@ from nmt.corpus.splitting import (
 from nmt.corpus.store import PairStore, PairWriter, Rows, most_frequent
 from nmt.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, take_identity, write_examples
 from nmt.errors import ConfigError, DataError, when_out_of_memory
-from nmt.files import check_file, check_output, locked, shipped, whole_directory, write_json, write_text
-from nmt.locking import check_unread
+from nmt.files import check_file, shipped, write_json, write_text
 from nmt.progress import progress_bar
+from nmt.replacement import check_output, check_unread, locked, whole_directory
 from nmt.text.processor import TextProcessor, load_processor
 from nmt.workflow.encoding import encode
 from nmt.workflow.report import describe, warn_of_unknown, write_report
@@ -82,7 +82,7 @@ def _write_data(config: Config, output: Path, overwrite: bool) -> dict[str, Any]
     check_output(output, MARKER, overwrite=overwrite)
     if not config.data.source:
         raise ConfigError("data.source: is empty; name files in the config or give them with --source")
-    paths = resolve_sources([_bundled(source) for source in config.data.source], RAW_DIRECTORY, log.info)
+    paths = resolve_sources([_bundled(source) for source in config.data.source], RAW_DIRECTORY)
     corpus = open_corpus(
         paths, columns=config.data.columns, first_lines=config.data.first_lines, reverse=config.data.reverse
     )

@@ -11,8 +11,9 @@ from nmt.config import Config
 from nmt.corpus.identity import load_seen, save_seen
 from nmt.dataset import TEXT, DataDirectory
 from nmt.errors import CheckpointError, DataError
-from nmt.files import check_file, read_bytes, sha256, whole_directory, write_text
+from nmt.files import check_file, read_bytes, sha256, write_text
 from nmt.limits import MAX_JSON
+from nmt.replacement import whole_directory
 from nmt.text.processor import SEEN, TEXT_FILES, copy_text_files
 from nmt.workflow.runs import find_model
 

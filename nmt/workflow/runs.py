@@ -11,9 +11,10 @@ from typing import Any
 
 from nmt.dataset import MARKER as DATA_MARKER
 from nmt.errors import CheckpointError, DataError, shorten
-from nmt.files import Verdict, check_file, is_locked, read_json, write_json
+from nmt.files import check_file, read_json, write_json
 from nmt.model.storage import MARKER as MODEL_MARKER
 from nmt.model.storage import SavedModel
+from nmt.replacement import Verdict, is_locked
 from nmt.table import Table
 from nmt.training.checkpoint import has_checkpoint
 

@@ -18,7 +18,6 @@ from nmt.evaluation.evaluate import Validator
 from nmt.evaluation.metrics import ScoringRules
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.model.storage import load_model
-from nmt.text.processor import load_processor
 from nmt.training.device import use_fast_products
 from nmt.workflow.runs import find_model
 
@@ -90,7 +89,7 @@ def make_validator(config: Config, data: DataDirectory, model: Seq2Seq) -> tuple
     if sum(len(example.references) for example in examples) != len(data.valid):
         raise DataError(f"{data.path / 'valid.jsonl'}: does not belong to the encoded valid split; preprocess again")
     greedy = config.decode.model_copy(update={"beam_size": 1})
-    return config, Validator(data.valid, examples, rules, Translator(model, load_processor(data.text), greedy))
+    return config, Validator(data.valid, examples, rules, Translator(model, data.load_processor(), greedy))
 
 
 def _missing_libraries(config: Config) -> list[str]:

@@ -28,26 +28,12 @@ from nmt.errors import (
     when_out_of_memory,
 )
 from nmt.evaluation.evaluate import Validator
-from nmt.files import (
-    Verdict,
-    append_text,
-    check_file,
-    check_output,
-    earlier_of,
-    locked,
-    naming,
-    read_json,
-    set_aside,
-    settle,
-    tidy,
-    write_json,
-    write_text,
-)
-from nmt.locking import reading
+from nmt.files import append_text, check_file, naming, read_json, write_json, write_text
 from nmt.model.storage import MARKER as MODEL_MARKER
 from nmt.model.storage import save_model
 from nmt.noise import Noise, make_noise
 from nmt.progress import progress_bar
+from nmt.replacement import Verdict, check_output, earlier_of, locked, reading, set_aside, settle, tidy
 from nmt.training.checkpoint import FOLDER as CHECKPOINTS
 from nmt.training.checkpoint import (
     Checkpoint,

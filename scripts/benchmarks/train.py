@@ -22,9 +22,9 @@ from benchmarks.measuring import MIB, RunError, environment, run
 from benchmarks.systems import UPDATES_A_REPORT, System, list_systems
 from benchmarks.tables import counts, markdown, ratio
 from benchmarks.workload import check_workload, target_tokens
-from nmt.config import load_config
 from nmt.dataset import open_data
 from nmt.errors import ConfigError
+from nmt.workflow.configs import load_config
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 PRODUCTS = {"default": "default", "fast": "medium"}

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import load_config
 from nmt.errors import ConfigError
+from nmt.workflow.configs import load_config
 
 NOTHING = "has nothing to act on: the score is none"
 LOCATION = "score: location, options: {max_length: 9}"
@@ -37,7 +37,7 @@ def problem(tmp_path: Path, attention: str) -> str:
         ("score: none, past: {name: coverage}", "past.name", NOTHING),
         ("score: none, past: {loss_weight: 1}", "past.loss_weight", NOTHING),
         ("score: none, dropout: 0.1", "dropout", NOTHING),
-        ("score: cosine, heads: 2", "heads", "the score cosine takes one head; additive, dot, general and scaled_dot"),
+        ("score: cosine, heads: 2", "heads", "the score cosine takes one head; several go with additive, concat, dot"),
         (f"{LOCATION}, heads: 2", "heads", "the score location takes one head"),
         ("heads: 3", "heads", "3 do not divide the encoder states' 8 units; change it or set head_size"),
         ("score: dot, heads: 16", "heads", "16 do not divide the encoder states' 8 units"),

@@ -8,9 +8,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config import Config, dump_config, load_config, parse_config
+from nmt.config import Config, dump_config, parse_config
 from nmt.config.description import describe_keys
 from nmt.errors import ConfigError
+from nmt.workflow.configs import load_config
 
 
 def write(folder: Path, name: str, text: str) -> str:

@@ -8,11 +8,12 @@ from conftest import Cli
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config import load_config, parse_config, show_config
+from nmt.config import parse_config
 from nmt.config.description import json_schema
 from nmt.config.reading import in_one_line
 from nmt.errors import ConfigError
 from nmt.files import shipped
+from nmt.workflow.configs import load_config, show_config
 
 SHIPPED = sorted(path.stem for path in shipped("configs").glob("*.yaml"))
 

@@ -91,6 +91,7 @@ def test_a_text_without_a_place_for_the_table_is_refused() -> None:
 # Keywords of JSON Schema that only tell, and those that `mistakes` holds values against.
 TELLING = {"$schema", "$defs", "title", "description", "default", "unit"}
 CHECKING = {
+    "const",
     "$ref",
     "additionalProperties",
     "anyOf",
@@ -136,7 +137,8 @@ def mistakes(value: Any, schema: dict[str, Any]) -> bool:
     if kind == "string":
         if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
             return True
-        return value not in schema.get("enum", [value]) or not re.search(schema.get("pattern", ""), value)
+        allowed = [schema["const"]] if "const" in schema else schema.get("enum", [value])
+        return value not in allowed or not re.search(schema.get("pattern", ""), value)
     return kind != "boolean" and not (
         value >= schema.get("minimum", value)
         and value <= schema.get("maximum", value)

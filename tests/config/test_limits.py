@@ -7,10 +7,11 @@ from typing import Any, get_args
 import pytest
 from conftest import Cli
 
-from nmt.config import Config, load_config
+from nmt.config import Config
 from nmt.config.description import describe_keys
 from nmt.config.sections import Section
 from nmt.errors import ConfigError
+from nmt.workflow.configs import load_config
 
 
 def integers(annotation: Any) -> bool:

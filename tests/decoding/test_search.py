@@ -1,6 +1,6 @@
 import itertools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from nmt.batching import Batch, pad, real_positions
 from nmt.config import AttentionSection, DecoderSection, EncoderSection, ModelSection
 from nmt.decoding.search import Hypothesis, beam_search, greedy_search, length_limits, length_norm
+from nmt.decoding.stepper import Seq2SeqStepper
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
@@ -43,6 +44,15 @@ VARIANTS = [
     Variant("luong", True, "local_m", "lstm", 1),
     Variant("luong", False, "location_features", "gru", 1),
 ]
+
+
+def greedy(model: Seq2Seq, src: Tensor, lengths: Tensor, **options: Any) -> list[Hypothesis]:
+    return greedy_search(Seq2SeqStepper(model), src, lengths, **options)
+
+
+def beam(model: Seq2Seq, src: Tensor, lengths: Tensor, **options: Any) -> list[list[Hypothesis]]:
+    return beam_search(Seq2SeqStepper(model), src, lengths, **options)
+
 
 EACH_VARIANT = pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: "-".join(map(str, variant)))
 
@@ -108,7 +118,8 @@ def prefix_log_probs(model: Seq2Seq, source: Tensor, prefixes: list[list[int]]) 
 
 
 def is_complete(hypothesis: Hypothesis) -> bool:
-    return len(hypothesis.attended) == len(hypothesis.ids) + 1
+    assert len(hypothesis.attended) == len(hypothesis.ids) + hypothesis.complete
+    return hypothesis.complete
 
 
 @pytest.mark.parametrize(
@@ -130,11 +141,18 @@ def test_length_limits() -> None:
 def test_a_beam_of_one_is_greedy(variant: Variant, seed: int) -> None:
     model = random_model(variant, seed, 12)
     src, lengths = random_sources(9, seed)
-    greedy = greedy_search(model, src, lengths, max_length=14, with_alignment=True)
-    beam = beam_search(
-        model, src, lengths, beam_size=1, length_penalty=0.7, max_length=14, n_best=1, with_alignment=True
+    greedily = greedy(model, src, lengths, max_length=14, with_alignment=True)
+    by_beam = beam(
+        model,
+        src,
+        lengths,
+        beam_size=1,
+        length_penalty=0.7,
+        max_length=14,
+        n_best=1,
+        with_alignment=True,
     )
-    for one, found in zip(greedy, beam, strict=True):
+    for one, found in zip(greedily, by_beam, strict=True):
         (other,) = found
         assert (other.ids, other.attended) == (one.ids, one.attended)
         assert other.log_prob == pytest.approx(one.log_prob, abs=1e-12)
@@ -154,8 +172,14 @@ COMPLETE = [list(ids) for length in range(LONGEST) for ids in itertools.product(
 def test_a_beam_as_wide_as_the_space_is_brute_force(variant: Variant, seed: int, length_penalty: float) -> None:
     model = random_model(variant, seed, 6)
     src, lengths = random_sources(3, seed)
-    found = beam_search(
-        model, src, lengths, beam_size=130, length_penalty=length_penalty, max_length=LONGEST, n_best=len(COMPLETE)
+    found = beam(
+        model,
+        src,
+        lengths,
+        beam_size=130,
+        length_penalty=length_penalty,
+        max_length=LONGEST,
+        n_best=len(COMPLETE),
     )
     for row, hypotheses in enumerate(found):
         log_probs = teacher_forced(model, src[row, : lengths[row]], COMPLETE)
@@ -169,7 +193,7 @@ def test_a_beam_as_wide_as_the_space_is_brute_force(variant: Variant, seed: int,
             assert is_complete(hypothesis)
             assert hypothesis.score == pytest.approx(score, abs=1e-10)
         for n_best in (1, 2, 7):
-            fewer = beam_search(
+            fewer = beam(
                 model,
                 src[row : row + 1, : lengths[row]],
                 lengths[row : row + 1],
@@ -208,7 +232,7 @@ def shrinking_beam(model: Seq2Seq, source: Tensor, beam_size: int, limit: int) -
 def test_a_finished_hypothesis_takes_its_place_out_of_the_beam(variant: Variant, seed: int, beam_size: int) -> None:
     model = random_model(variant, seed, 12, eos=1.0)
     src, lengths = random_sources(4, seed)
-    found = beam_search(model, src, lengths, beam_size=beam_size, length_penalty=0.0, max_length=8, n_best=beam_size)
+    found = beam(model, src, lengths, beam_size=beam_size, length_penalty=0.0, max_length=8, n_best=beam_size)
     for row, hypotheses in enumerate(found):
         expected = shrinking_beam(model, src[row, : lengths[row]], beam_size, 8)
         expected.sort(key=lambda pair: -pair[1])
@@ -220,7 +244,7 @@ def test_a_finished_hypothesis_takes_its_place_out_of_the_beam(variant: Variant,
 def test_what_did_not_end_in_time_comes_after_all_that_did() -> None:
     model = random_model(VARIANTS[0], 5, 6)
     src, lengths = random_sources(2, 5)
-    found = beam_search(model, src, lengths, beam_size=130, length_penalty=1.0, max_length=LONGEST, n_best=130)
+    found = beam(model, src, lengths, beam_size=130, length_penalty=1.0, max_length=LONGEST, n_best=130)
     for row, hypotheses in enumerate(found):
         assert len(hypotheses) == 1 + 3 + 9 + 27 + 81
         assert [is_complete(hypothesis) for hypothesis in hypotheses] == [True] * 40 + [False] * 81
@@ -250,10 +274,7 @@ def same(found: list[Hypothesis], expected: list[Hypothesis], src_length: int, a
 def test_the_models_here_end_their_sentences_at_different_lengths() -> None:
     src, lengths = random_sources(12, 11)
     ended = [
-        {
-            len(hypothesis.ids)
-            for hypothesis in greedy_search(random_model(variant, seed, 12), src, lengths, max_length=20)
-        }
+        {len(hypothesis.ids) for hypothesis in greedy(random_model(variant, seed, 12), src, lengths, max_length=20)}
         for variant in VARIANTS
         for seed in (11, 12)
     ]
@@ -269,8 +290,8 @@ def test_a_translation_depends_on_its_sentence_alone(variant: Variant, beam_size
 
     def search(src: Tensor, lengths: Tensor) -> list[list[Hypothesis]]:
         if beam_size == 0:
-            return [[h] for h in greedy_search(model, src, lengths, max_length=20, with_alignment=True)]
-        return beam_search(
+            return [[h] for h in greedy(model, src, lengths, max_length=20, with_alignment=True)]
+        return beam(
             model,
             src,
             lengths,
@@ -299,10 +320,10 @@ def test_a_translation_depends_on_its_sentence_alone(variant: Variant, beam_size
 def test_scores_are_teacher_forced_log_probabilities(variant: Variant, beam_size: int) -> None:
     model = random_model(variant, 2, 12, eos=0.5)
     src, lengths = random_sources(6, 2)
-    found = beam_search(model, src, lengths, beam_size=beam_size, length_penalty=0.8, max_length=12, n_best=beam_size)
-    greedy = greedy_search(model, src, lengths, max_length=12)
+    found = beam(model, src, lengths, beam_size=beam_size, length_penalty=0.8, max_length=12, n_best=beam_size)
+    greedily = greedy(model, src, lengths, max_length=12)
     for row in range(6):
-        for hypothesis in [*found[row], greedy[row]]:
+        for hypothesis in [*found[row], greedily[row]]:
             source = src[row, : lengths[row]]
             if is_complete(hypothesis):
                 (expected,) = teacher_forced(model, source, [hypothesis.ids])
@@ -320,14 +341,14 @@ def test_the_n_best_are_distinct_and_sorted(variant: Variant, beam_size: int) ->
     model = random_model(variant, 4, 12, eos=0.5)
     src, lengths = random_sources(8, 4)
     options = {"beam_size": beam_size, "length_penalty": 1.0, "max_length": 12}
-    found = beam_search(model, src, lengths, n_best=beam_size, **options)
+    found = beam(model, src, lengths, n_best=beam_size, **options)
     for hypotheses in found:
         assert 1 <= len(hypotheses) <= beam_size
         distinct = {(tuple(hypothesis.ids), is_complete(hypothesis)) for hypothesis in hypotheses}
         assert len(distinct) == len(hypotheses)
         keys = [(is_complete(hypothesis), hypothesis.score) for hypothesis in hypotheses]
         assert keys == sorted(keys, reverse=True)
-    best = beam_search(model, src, lengths, n_best=1, **options)
+    best = beam(model, src, lengths, n_best=1, **options)
     assert [(h.ids, h.log_prob) for (h,) in best] == [(hyps[0].ids, hyps[0].log_prob) for hyps in found]
 
 
@@ -339,9 +360,9 @@ def test_padding_and_beginning_are_never_produced(beam_size: int) -> None:
     src, lengths = random_sources(6, 0)
     if beam_size:
         options = {"beam_size": beam_size, "length_penalty": 1.0, "max_length": 12, "n_best": beam_size}
-        hypotheses = [h for found in beam_search(model, src, lengths, **options) for h in found]
+        hypotheses = [h for found in beam(model, src, lengths, **options) for h in found]
     else:
-        hypotheses = greedy_search(model, src, lengths, max_length=12)
+        hypotheses = greedy(model, src, lengths, max_length=12)
     for hypothesis in hypotheses:
         assert not {PAD_ID, BOS_ID, EOS_ID} & set(hypothesis.ids)
         assert math.isfinite(hypothesis.log_prob)
@@ -354,9 +375,9 @@ def test_limits_are_kept(beam_size: int, max_length: int) -> None:
     src, lengths = random_sources(6, 0)
     if beam_size:
         options = {"beam_size": beam_size, "length_penalty": 1.0, "max_length": max_length, "n_best": beam_size}
-        found = beam_search(model, src, lengths, **options)
+        found = beam(model, src, lengths, **options)
     else:
-        found = [[h] for h in greedy_search(model, src, lengths, max_length=max_length)]
+        found = [[h] for h in greedy(model, src, lengths, max_length=max_length)]
     for length, hypotheses in zip(lengths.tolist(), found, strict=True):
         for hypothesis in hypotheses:
             limit = min(3 * length + 10, max_length)
@@ -369,10 +390,10 @@ def test_limits_are_kept(beam_size: int, max_length: int) -> None:
 def test_a_model_that_only_ends_gives_nothing() -> None:
     model = random_model(VARIANTS[0], 0, 12, eos=60.0)
     src, lengths = random_sources(4, 0)
-    for hypothesis in greedy_search(model, src, lengths, max_length=20):
+    for hypothesis in greedy(model, src, lengths, max_length=20):
         assert (hypothesis.ids, len(hypothesis.attended)) == ([], 1)
         assert hypothesis.log_prob == pytest.approx(0.0, abs=1e-12)
-    for found in beam_search(model, src, lengths, beam_size=4, length_penalty=1.0, max_length=20):
+    for found in beam(model, src, lengths, beam_size=4, length_penalty=1.0, max_length=20):
         assert [hypothesis.ids for hypothesis in found] == [[]]
 
 
@@ -383,14 +404,15 @@ def test_alignments_have_a_row_a_token_and_a_column_a_source_token(variant: Vari
     src, lengths = random_sources(6, 3)
     if beam_size:
         options = {"beam_size": beam_size, "length_penalty": 1.0, "max_length": 12, "n_best": beam_size}
-        found = beam_search(model, src, lengths, with_alignment=True, **options)
+        found = beam(model, src, lengths, with_alignment=True, **options)
     else:
-        found = [[h] for h in greedy_search(model, src, lengths, max_length=12, with_alignment=True)]
+        found = [[h] for h in greedy(model, src, lengths, max_length=12, with_alignment=True)]
     for length, hypotheses in zip(lengths.tolist(), found, strict=True):
         for hypothesis in hypotheses:
             alignment = hypothesis.alignment
             assert alignment is not None
-            assert alignment.shape == (len(hypothesis.ids) + is_complete(hypothesis), length)
+            assert alignment.shape == (len(hypothesis.ids) + is_complete(hypothesis), 1, length)
+            alignment = alignment.squeeze(1)
             assert (alignment >= 0).all()
             if variant.attention == "none":
                 assert (alignment == 0).all()
@@ -404,8 +426,15 @@ def test_alignments_have_a_row_a_token_and_a_column_a_source_token(variant: Vari
 def test_alignments_follow_their_hypothesis_through_the_beam(variant: Variant) -> None:
     model = random_model(variant, 8, 12)
     src, lengths = random_sources(5, 8)
-    found = beam_search(
-        model, src, lengths, beam_size=6, length_penalty=1.0, max_length=10, n_best=6, with_alignment=True
+    found = beam(
+        model,
+        src,
+        lengths,
+        beam_size=6,
+        length_penalty=1.0,
+        max_length=10,
+        n_best=6,
+        with_alignment=True,
     )
     for row, hypotheses in enumerate(found):
         length = int(lengths[row])
@@ -415,7 +444,7 @@ def test_alignments_follow_their_hypothesis_through_the_beam(variant: Variant) -
             with torch.no_grad():
                 encoded = model.encode(src[row : row + 1, :length], lengths[row : row + 1])
                 expected = model.decoder(tgt_in, encoded).alignments[0, :, 0]
-            torch.testing.assert_close(hypothesis.alignment, expected, rtol=0, atol=1e-10)
+            torch.testing.assert_close(hypothesis.alignment[:, 0], expected, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("beam_size", [0, 3])
@@ -423,10 +452,10 @@ def test_alignments_are_kept_only_when_asked_for(beam_size: int) -> None:
     model = random_model(VARIANTS[0], 0, 12)
     src, lengths = random_sources(3, 0)
     if beam_size:
-        found = beam_search(model, src, lengths, beam_size=beam_size, length_penalty=1.0, max_length=9)
+        found = beam(model, src, lengths, beam_size=beam_size, length_penalty=1.0, max_length=9)
         assert all(hypothesis.alignment is None for hypotheses in found for hypothesis in hypotheses)
     else:
-        assert all(h.alignment is None for h in greedy_search(model, src, lengths, max_length=9))
+        assert all(h.alignment is None for h in greedy(model, src, lengths, max_length=9))
 
 
 def test_a_wider_beam_finds_what_greedy_search_misses() -> None:
@@ -434,8 +463,8 @@ def test_a_wider_beam_finds_what_greedy_search_misses() -> None:
     for seed in range(8):
         model = random_model(VARIANTS[0], seed, 12)
         src, lengths = random_sources(6, seed)
-        greedy = greedy_search(model, src, lengths, max_length=15)
-        beam = beam_search(model, src, lengths, beam_size=8, length_penalty=0.0, max_length=15)
-        for one, (other,) in zip(greedy, beam, strict=True):
+        greedily = greedy(model, src, lengths, max_length=15)
+        by_beam = beam(model, src, lengths, beam_size=8, length_penalty=0.0, max_length=15)
+        for one, (other,) in zip(greedily, by_beam, strict=True):
             better += is_complete(other) and other.log_prob > one.log_prob + 1e-6
     assert better > 10

@@ -151,12 +151,13 @@ def stepped(model: Seq2Seq, pair: Pair) -> Links:
     (src,), tgt = text.tokenize_source([pair.src]), text.tgt_vocabulary.encode(pair.tgt.split())
     ids = [*text.src_vocabulary.encode(src), EOS_ID]
     memory, state = model.decoder.start(model.encode(torch.tensor([ids]), torch.tensor([len(ids)])))
+    weights = model.decoder.prepare()
     links = set()
     for position, (fed, _) in enumerate(zip([BOS_ID, *tgt], tgt, strict=False)):
-        _, alignment, state = model.decoder.step(torch.tensor([fed]), memory, state)
-        weights = alignment[0].mean(dim=0)[:-1].tolist()
-        if weights:
-            links.add((weights.index(max(weights)), position))
+        _, alignment, state = model.decoder.step(torch.tensor([fed]), memory, state, weights)
+        row = alignment[0].mean(dim=0)[:-1].tolist()
+        if row:
+            links.add((row.index(max(row)), position))
     return links
 
 

@@ -1,11 +1,14 @@
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from nmt.config import AttentionSection
 from nmt.errors import ConfigError
 from nmt.model.attention import (
     Attention,
@@ -14,19 +17,26 @@ from nmt.model.attention import (
     Score,
     ScoreAttention,
     build_attention,
-    check_score,
+    find_score,
     register_score,
     score_names,
 )
+from nmt.model.attention.checks import check_sizes, find_facts
 
 LENGTHS = torch.tensor([5, 3, 1])
 SIZE = 4
 
 
+def build(name: str, query_size: int, key_size: int, options: Mapping[str, Any] | None = None) -> Attention:
+    """The attention of a score, with the options to try it with if none are given."""
+    if options is None:
+        options = {} if name == "none" else find_score(name).example
+    return build_attention(AttentionSection(score=name, options=dict(options)), query_size, key_size)
+
+
 def random_attention(name: str, query_size: int = SIZE, key_size: int = SIZE, seed: int = 0) -> Attention:
-    score = check_score(name, query_size, key_size)
     torch.manual_seed(seed)
-    attention = build_attention(name, query_size, key_size, score.example if score else None).double()
+    attention = build(name, query_size, key_size).double()
     with torch.no_grad():
         for parameter in attention.parameters():
             parameter.uniform_(-1, 1)
@@ -165,12 +175,12 @@ def test_no_attention_sees_the_summary_whatever_the_query() -> None:
 
 
 def test_concat_and_additive_are_one_implementation() -> None:
-    assert check_score("concat", 3, 4) is check_score("additive", 3, 4)
+    assert find_score("concat") is find_score("additive")
 
 
 def test_none_is_no_score() -> None:
     assert "none" not in score_names()
-    assert check_score("none", 3, 4) is None
+    assert find_facts("none") is None
 
 
 def test_names_are_sorted_and_hold_the_scores_of_the_papers() -> None:
@@ -189,7 +199,7 @@ def test_names_are_sorted_and_hold_the_scores_of_the_papers() -> None:
         ("no_such_module.Score", ["no_such_module.Score", "cannot be imported"]),
         ("nmt.model.attention.NoSuchScore", ["NoSuchScore", "cannot be imported"]),
         ("nmt.model.attention.Attention", ["not a subclass of nmt.model.attention.Score"]),
-        ("nmt.model.attention.check_score", ["not a subclass of nmt.model.attention.Score"]),
+        ("nmt.model.attention.find_score", ["not a subclass of nmt.model.attention.Score"]),
         ("nmt.model.attention.", ["cannot be imported"]),
         (".Score", [".Score"]),
         ("..attention.Score", ["..attention.Score"]),
@@ -197,7 +207,7 @@ def test_names_are_sorted_and_hold_the_scores_of_the_papers() -> None:
 )
 def test_what_cannot_be_used_is_named(name: str, parts: list[str]) -> None:
     with pytest.raises(ConfigError) as caught:
-        check_score(name, 3, 4)
+        check_sizes(find_facts(name), 3, 4)
     message = str(caught.value)
     assert "\n" not in message
     for part in parts:
@@ -206,7 +216,7 @@ def test_what_cannot_be_used_is_named(name: str, parts: list[str]) -> None:
 
 def test_an_unknown_name_far_from_all_others_gets_no_suggestion() -> None:
     with pytest.raises(ConfigError) as caught:
-        check_score("xyzzy", 3, 3)
+        find_facts("xyzzy")
     assert "did you mean" not in str(caught.value)
 
 
@@ -240,7 +250,7 @@ def user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_class_of_ones_own_comes_by_dotted_path(user_module: str) -> None:
-    attention = build_attention(f"{user_module}.Distance", 4, 4, {"factor": 3.0})
+    attention = build(f"{user_module}.Distance", 4, 4, {"factor": 3.0})
     states, summary, mask = sources()
     memory = attention.memorize(states, summary, mask, LENGTHS)
     _, alignment, _ = attention.attend(queries(1), memory, {})
@@ -249,25 +259,25 @@ def test_a_class_of_ones_own_comes_by_dotted_path(user_module: str) -> None:
         expected = numpy_softmax(-3.0 * distances)
         np.testing.assert_allclose(alignment[sentence, 0, 0, :length].numpy(), expected, rtol=1e-10)
     with pytest.raises(ConfigError, match="equal sizes"):
-        check_score(f"{user_module}.Distance", 3, 4)
+        build(f"{user_module}.Distance", 3, 4)
 
 
 def test_an_unfinished_class_of_ones_own_is_refused(user_module: str) -> None:
     with pytest.raises(ConfigError):
-        check_score(f"{user_module}.Unfinished", 4, 4)
+        build(f"{user_module}.Unfinished", 4, 4, {})
 
 
 def test_options_reach_the_score() -> None:
-    attention = build_attention("additive", 3, 4, {"size": 7})
+    attention = build("additive", 3, 4, {"size": 7})
     assert isinstance(attention, ScoreAttention)
     assert [tuple(p.shape) for p in attention.parameters()] == [(7, 3), (7, 4), (1, 7)]
-    default = build_attention("additive", 3, 4)
+    default = build("additive", 3, 4)
     assert [tuple(p.shape) for p in default.parameters()] == [(3, 3), (3, 4), (1, 3)]
 
 
 @pytest.mark.parametrize(("name", "count"), [("additive", 3 * 3 + 3 * 4 + 3), ("general", 12), ("none", 0)])
 def test_parameter_counts(name: str, count: int) -> None:
-    attention = build_attention(name, 3, 4)
+    attention = build(name, 3, 4)
     assert sum(parameter.numel() for parameter in attention.parameters()) == count
     assert attention.context_size == 4
 

@@ -6,9 +6,9 @@ from torch import Tensor
 
 from nmt.config import AttentionSection
 from nmt.config.sections import NormalizerSection, PastSection, Section, WindowSection
-from nmt.model.attention import Score, register_score, registry, score_names
+from nmt.model.attention import Score, facts, register_score, registry, score_names
 from nmt.model.attention.catalog import Mechanism, list_mechanisms, tabulate_mechanisms
-from nmt.model.attention.normalizer import PAPERS, SUMMARIES, NormalizerName
+from nmt.model.attention.normalizer import PAPERS, SUMMARIES
 
 
 def mechanism(key: str, name: str) -> Mechanism:
@@ -46,7 +46,7 @@ def test_every_mechanism_says_what_it_is_and_where_it_stands() -> None:
 
 
 def test_every_normaliser_has_its_lines() -> None:
-    assert list(PAPERS) == list(SUMMARIES) == list(get_args(NormalizerName))
+    assert list(PAPERS) == list(SUMMARIES) == list(get_args(NormalizerSection.model_fields["name"].annotation))
 
 
 @pytest.mark.parametrize(
@@ -79,6 +79,7 @@ def test_a_citation_is_left_to_its_column() -> None:
 
 def test_a_newly_registered_score_appears_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_SCORES", dict(registry._SCORES))
+    monkeypatch.setattr(facts, "_registered", dict(facts._registered))
 
     @register_score("constant", "even")
     class Constant(Score):

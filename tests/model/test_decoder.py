@@ -1,17 +1,20 @@
 import itertools
 from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
 import torch
+from oracle import decode
 from torch import Tensor, nn
 
 from nmt.batching import Batch, pad, real_positions
 from nmt.config import AttentionSection, DecoderSection, EncoderSection, ModelSection
-from nmt.model.attention import check_score, score_names
+from nmt.model import reference
+from nmt.model.attention import find_score, score_names
+from nmt.model.attention.normalizer import HardChoice, Normalizer
+from nmt.model.attention.past import Coverage
 from nmt.model.decoder import BahdanauCell, DecoderState, LuongCell, WordChooser
 from nmt.model.seq2seq import Seq2Seq, build_model
-from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
+from nmt.text.vocabulary import EOS_ID, PAD_ID
 
 SRC_SIZE, TGT_SIZE = 9, 8
 SOURCES = [[4, 5, 6], [7], [8, 4, 4, 5], []]
@@ -35,8 +38,7 @@ def attention_section(name: str) -> AttentionSection:
     """A mechanism of the table above, or a score by itself."""
     if name in MECHANISMS:
         return MECHANISMS[name]
-    score = check_score(name, 4, 4)
-    return AttentionSection(score=name, options=dict(score.example) if score else {})
+    return AttentionSection(score=name, options={} if name == "none" else dict(find_score(name).example))
 
 
 class Variant(NamedTuple):
@@ -58,17 +60,20 @@ VARIANTS = [
 VARIANTS += [Variant(*order, name, "lstm", 2, "final") for order, name in itertools.product(ORDERS, MECHANISMS)]
 
 
+EACH_VARIANT = pytest.mark.parametrize("choice", VARIANTS, ids=lambda choice: "-".join(map(str, choice)))
+
+
 def variant(order: str, input_feeding: bool = False, attention: str = "general", cell: str = "lstm") -> Variant:
     return Variant(order, input_feeding, attention, cell, 1, "backward")
 
 
-def random_model(choice: Variant, tying: str = "none", **depth: Any) -> Seq2Seq:
+def random_model(choice: Variant, tying: str = "none", encoder: dict[str, Any] | None = None, **depth: Any) -> Seq2Seq:
     """A float64 model whose every weight and bias is drawn from U(-1, 1)."""
     config = ModelSection(
         embedding_size=3,
         dropout=0.0,
         tying=tying,
-        encoder=EncoderSection(cell="gru", hidden_size=2),
+        encoder=EncoderSection(**{"cell": "gru", "hidden_size": 2, **(encoder or {})}),
         decoder=DecoderSection(
             cell=choice.cell,
             hidden_size=4,
@@ -110,33 +115,13 @@ def logits_of(model: Seq2Seq, batch: Batch, choose: WordChooser | None = None) -
 def by_steps(model: Seq2Seq, batch: Batch) -> tuple[Tensor, Tensor]:
     """Logits [B, T, V] and alignments [B, T, H, S] of one step after another."""
     memory, state = model.decoder.start(model.encode(batch.src, batch.src_lengths))
+    weights = model.decoder.prepare()
     logits, alignments = [], []
     for words in batch.tgt_in.unbind(1):
-        step_logits, alignment, state = model.decoder.step(words, memory, state)
+        step_logits, alignment, state = model.decoder.step(words, memory, state, weights)
         logits.append(step_logits)
         alignments.append(alignment)
     return torch.stack(logits, dim=1), torch.stack(alignments, dim=1)
-
-
-@pytest.mark.parametrize("choice", VARIANTS, ids=lambda choice: "-".join(map(str, choice)))
-def test_teacher_forcing_is_repeated_steps(choice: Variant) -> None:
-    model = random_model(choice)
-    batch = make_batch(SOURCES, TARGETS)
-    logits, alignments = by_steps(model, batch)
-    with torch.no_grad():
-        output = model.decoder(batch.tgt_in, model.encode(batch.src, batch.src_lengths))
-        torch.testing.assert_close(model.decoder.logits(output.readouts), logits, rtol=0, atol=1e-10)
-    torch.testing.assert_close(output.alignments, alignments, rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("choice", VARIANTS, ids=lambda choice: "-".join(map(str, choice)))
-def test_a_padded_batch_is_its_sentences_one_by_one(choice: Variant) -> None:
-    model = random_model(choice)
-    with torch.no_grad():
-        logits, words = logits_of(model, make_batch(SOURCES, TARGETS, src_padding=3, tgt_padding=2))
-    expected = [by_steps(model, make_batch([src], [tgt]))[0][0] for src, tgt in zip(SOURCES, TARGETS, strict=True)]
-    assert words.tolist() == [word for tgt in TARGETS for word in [*tgt, EOS_ID]]
-    torch.testing.assert_close(logits, torch.cat(expected), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize(("order", "input_feeding"), ORDERS)
@@ -236,91 +221,66 @@ def test_hypotheses_of_a_sentence_share_its_memory(
     batch = make_batch(SOURCES, TARGETS)
     with torch.no_grad():
         memory, state = model.decoder.start(model.encode(batch.src, batch.src_lengths))
+        weights = model.decoder.prepare()
         spread = torch.arange(4).repeat_interleave(3)
         words = torch.tensor([4, 5, 6] * 4)
-        logits, alignment, after = model.decoder.step(words, memory, state.select(spread, 4))
+        logits, alignment, after = model.decoder.step(words, memory, state.select(spread, 4), weights)
         for place, word in enumerate([4, 5, 6]):
-            single = model.decoder.step(torch.full((4,), word), memory, state)
+            single = model.decoder.step(torch.full((4,), word), memory, state, weights)
             torch.testing.assert_close(logits[place::3], single[0], rtol=0, atol=1e-12)
             torch.testing.assert_close(alignment[place::3], single[1], rtol=0, atol=1e-12)
             torch.testing.assert_close(after.recurrent[0][:, place::3], single[2].recurrent[0], rtol=0, atol=1e-12)
 
 
-def sigmoid(x: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-x))
+def normalizer_of(model: Seq2Seq) -> Normalizer | None:
+    """The model's own, where it is not the softmax."""
+    normalize = getattr(model.decoder.cell.attention, "normalize", None)
+    even = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    given = None if normalize is None or isinstance(normalize, HardChoice) else normalize
+    return None if given is None or torch.equal(given(even), even.softmax(dim=0)) else given
 
 
-def softmax(x: np.ndarray) -> np.ndarray:
-    return np.exp(x - x.max()) / np.exp(x - x.max()).sum()
+def loss_by_reference(model: Seq2Seq) -> Tensor:
+    """Summed loss of the pairs, one sentence, step and position at a time."""
+    output = model.decoder.output
+    total = torch.zeros((), dtype=torch.float64)
+    for src, tgt in zip(SOURCES, TARGETS, strict=True):
+        logits, _ = decode(model, src, tgt, normalizer_of(model))
+        for row, word in zip(logits, [*tgt, EOS_ID], strict=True):
+            identity = torch.eye(output.out_features, dtype=torch.float64)
+            total = total + reference.cross_entropy(row, word, identity, torch.zeros_like(row))
+    return total
 
 
-def numpy_gru(weights: dict[str, np.ndarray], x: np.ndarray, h: np.ndarray) -> np.ndarray:
-    w_r, w_z, w_n = np.split(weights["weight_ih_l0"] @ x + weights["bias_ih_l0"], 3)
-    u_r, u_z, u_n = np.split(weights["weight_hh_l0"] @ h + weights["bias_hh_l0"], 3)
-    update = sigmoid(w_z + u_z)
-    return (1 - update) * np.tanh(w_n + sigmoid(w_r + u_r) * u_n) + update * h
+def follows_the_equations(model: Seq2Seq) -> None:
+    """Steps, teacher forcing and all gradients are those of nmt.model.reference."""
+    batch = make_batch(SOURCES, TARGETS, src_padding=2, tgt_padding=1)
+    logits, alignments = by_steps(model, batch)
+    with torch.no_grad():
+        output = model.decoder(batch.tgt_in, model.encode(batch.src, batch.src_lengths))
+        torch.testing.assert_close(model.decoder.logits(output.readouts), logits, rtol=0, atol=1e-10)
+        torch.testing.assert_close(output.alignments, alignments, rtol=0, atol=1e-10)
+        for row, (src, tgt) in enumerate(zip(SOURCES, TARGETS, strict=True)):
+            expected, aligned = decode(model, src, tgt, normalizer_of(model))
+            length, src_length = len(tgt) + 1, len(src) + 1
+            torch.testing.assert_close(logits[row, :length], expected, rtol=0, atol=1e-10)
+            torch.testing.assert_close(alignments[row, :length, :, :src_length], aligned, rtol=0, atol=1e-10)
+    parameters = list(model.parameters())
+    hard = any(isinstance(module, HardChoice) for module in model.modules())
+    if hard or isinstance(getattr(model.decoder.cell.attention, "past", None), Coverage):
+        return  # what has no slope, and a loss of its own, are tested by themselves
+    losses = loss_by_reference(model), model(batch)
+    torch.testing.assert_close(*losses, rtol=1e-12, atol=0)
+    expected, found = (torch.autograd.grad(loss, parameters, allow_unused=True) for loss in losses)
+    for (name, parameter), one, other in zip(model.named_parameters(), found, expected, strict=True):
+        zeros = torch.zeros_like(parameter)
+        one, other = (zeros if gradient is None else gradient for gradient in (one, other))
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-11, msg=lambda text, name=name: f"{name}: {text}")
 
 
-def numpy_lstm(weights: dict[str, np.ndarray], x: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, ...]:
-    gates = weights["weight_ih_l0"] @ x + weights["bias_ih_l0"] + weights["weight_hh_l0"] @ h + weights["bias_hh_l0"]
-    i, f, g, o = np.split(gates, 4)
-    c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-    return sigmoid(o) * np.tanh(c), c
-
-
-def arrays(module: nn.Module) -> dict[str, np.ndarray]:
-    return {name: parameter.detach().numpy() for name, parameter in module.named_parameters()}
-
-
-def test_a_step_of_bahdanau() -> None:
-    """Bahdanau et al., 2015, section 3.1, eq. 4-6 and A.1.2: attend with s_{i-1}, then update."""
-    model = random_model(variant("bahdanau", attention="additive", cell="gru"))
-    batch = make_batch([SOURCES[0]], [[5]])
-    encoded = model.encode(batch.src, batch.src_lengths)
-    memory, state = model.decoder.start(encoded)
-    h, s = encoded.states[0].detach().numpy(), state.recurrent[0][0, 0].detach().numpy()
-    weights = arrays(model.decoder)
-    recurrent = arrays(model.decoder.cell.recurrent.rnn)
-    for word in (BOS_ID, 5):
-        logits, alignment, state = model.decoder.step(torch.tensor([word]), memory, state)
-        y = weights["embedding.weight"][word]
-        energies = [
-            weights["cell.attention.score.energy.weight"][0]
-            @ np.tanh(
-                weights["cell.attention.score.query.weight"] @ s + weights["cell.attention.score.key.weight"] @ hj
-            )
-            for hj in h
-        ]
-        alpha = softmax(np.array(energies))
-        c = alpha @ h
-        s = numpy_gru(recurrent, np.concatenate([y, c]), s)
-        t = np.tanh(weights["cell.output.weight"] @ np.concatenate([s, c, y]) + weights["cell.output.bias"])
-        np.testing.assert_allclose(alignment[0, 0].detach().numpy(), alpha, atol=1e-12)
-        expected = weights["output.weight"] @ t + weights["output.bias"]
-        np.testing.assert_allclose(logits[0].detach().numpy(), expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("input_feeding", [False, True])
-def test_a_step_of_luong(input_feeding: bool) -> None:
-    """Luong et al., 2015, section 3, eq. 5-8, and section 3.3: update, then attend with h_t."""
-    model = random_model(variant("luong", input_feeding))
-    batch = make_batch([SOURCES[0]], [[5]])
-    encoded = model.encode(batch.src, batch.src_lengths)
-    memory, state = model.decoder.start(encoded)
-    source = encoded.states[0].detach().numpy()
-    h, cell = (part[0, 0].detach().numpy() for part in state.recurrent)
-    attentional = np.zeros(4)
-    weights = arrays(model.decoder)
-    recurrent = arrays(model.decoder.cell.recurrent.rnn)
-    for word in (BOS_ID, 5, 4):
-        logits, alignment, state = model.decoder.step(torch.tensor([word]), memory, state)
-        y = weights["embedding.weight"][word]
-        h, cell = numpy_lstm(recurrent, np.concatenate([y, attentional]) if input_feeding else y, h, cell)
-        align = softmax(np.array([h @ weights["cell.attention.score.key.weight"] @ hs for hs in source]))
-        attentional = np.tanh(weights["cell.output.weight"] @ np.concatenate([align @ source, h]))  # eq. 5
-        np.testing.assert_allclose(alignment[0, 0].detach().numpy(), align, atol=1e-12)
-        expected = weights["output.weight"] @ attentional + weights["output.bias"]
-        np.testing.assert_allclose(logits[0].detach().numpy(), expected, atol=1e-12)
+@EACH_VARIANT
+def test_a_decoder_follows_the_equations(choice: Variant) -> None:
+    follows_the_equations(random_model(choice))
 
 
 @pytest.mark.parametrize("attention", [*score_names(), "none", *MECHANISMS])
@@ -365,27 +325,6 @@ DEEP = pytest.mark.parametrize(
 
 
 @DEEP
-def test_teacher_forcing_of_deep_decoders_is_repeated_steps(choice: Variant, depth: dict[str, Any]) -> None:
-    model = random_model(choice, **depth)
-    batch = make_batch(SOURCES, TARGETS)
-    logits, alignments = by_steps(model, batch)
-    with torch.no_grad():
-        output = model.decoder(batch.tgt_in, model.encode(batch.src, batch.src_lengths))
-        torch.testing.assert_close(model.decoder.logits(output.readouts), logits, rtol=0, atol=1e-10)
-    torch.testing.assert_close(output.alignments, alignments, rtol=0, atol=1e-10)
-    assert model.decoder.cell.parallel is (choice.order == "luong" and not choice.input_feeding)
-
-
-@DEEP
-def test_a_padded_batch_of_deep_decoders_is_its_sentences_one_by_one(choice: Variant, depth: dict[str, Any]) -> None:
-    model = random_model(choice, **depth)
-    with torch.no_grad():
-        logits, _ = logits_of(model, make_batch(SOURCES, TARGETS, src_padding=3, tgt_padding=2))
-    expected = [by_steps(model, make_batch([src], [tgt]))[0][0] for src, tgt in zip(SOURCES, TARGETS, strict=True)]
-    torch.testing.assert_close(logits, torch.cat(expected), rtol=0, atol=1e-10)
-
-
-@DEEP
 def test_every_weight_of_a_deep_decoder_gets_a_gradient(choice: Variant, depth: dict[str, Any]) -> None:
     model = random_model(choice, **depth)
     model(make_batch(SOURCES, TARGETS)).backward()
@@ -394,78 +333,19 @@ def test_every_weight_of_a_deep_decoder_gets_a_gradient(choice: Variant, depth: 
         assert (parameter.grad != 0).any(), name
 
 
-def test_a_step_of_a_deep_bahdanau_decoder() -> None:
-    """Wu et al., 2016, section 3: the first layer attends, every layer reads the context, outputs add up."""
-    choice = Variant("bahdanau", False, "general", "gru", 3, "backward")
-    model = random_model(choice, residual=True, attend_from="first", context_to="all")
-    batch = make_batch([SOURCES[0]], [[5]])
-    encoded = model.encode(batch.src, batch.src_lengths)
-    memory, state = model.decoder.start(encoded)
-    source = encoded.states[0].detach().numpy()
-    hidden = [layer[0].detach().numpy() for layer in state.recurrent[0]]
-    weights = arrays(model.decoder)
-    layers = [arrays(layer.rnn) for layer in model.decoder.cell.recurrent.layers]
-    for word in (BOS_ID, 5, 4):
-        logits, alignment, state = model.decoder.step(torch.tensor([word]), memory, state)
-        y = weights["embedding.weight"][word]
-        align = softmax(np.array([hidden[0] @ weights["cell.attention.score.key.weight"] @ hs for hs in source]))
-        context = align @ source
-        hidden[0] = output = numpy_gru(layers[0], np.concatenate([y, context]), hidden[0])
-        for number in (1, 2):
-            hidden[number] = numpy_gru(layers[number], np.concatenate([output, context]), hidden[number])
-            output = output + hidden[number]
-        np.testing.assert_allclose(alignment[0, 0].detach().numpy(), align, atol=1e-12)
-        features = np.concatenate([output, context, y])
-        readout = np.tanh(weights["cell.output.weight"] @ features + weights["cell.output.bias"])
-        expected = weights["output.weight"] @ readout + weights["output.bias"]
-        np.testing.assert_allclose(logits[0].detach().numpy(), expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("attend_from", ["top", "first"])
-@pytest.mark.parametrize("input_feeding", [False, True])
-def test_a_step_of_a_deep_luong_decoder(input_feeding: bool, attend_from: str) -> None:
-    """The query is one layer's new state; the attentional vector (Luong et al., 2015, eq. 5) has the top layer's."""
-    depth = {"attend_from": attend_from, "context_to": "all" if input_feeding else "first", "layer_norm": "layers"}
-    model = random_model(Variant("luong", input_feeding, "general", "lstm", 2, "final"), **depth)
-    batch = make_batch([SOURCES[0]], [[5]])
-    encoded = model.encode(batch.src, batch.src_lengths)
-    memory, state = model.decoder.start(encoded)
-    source = encoded.states[0].detach().numpy()
-    hidden, cells = ([layer[0].detach().numpy() for layer in part] for part in state.recurrent)
-    weights = arrays(model.decoder)
-    layers = [arrays(layer.rnn) for layer in model.decoder.cell.recurrent.layers]
-    norm = arrays(model.decoder.cell.recurrent.connections[0].norm)
-    fed = np.zeros(4 if input_feeding else 0)
-    for word in (BOS_ID, 5, 4):
-        logits, alignment, state = model.decoder.step(torch.tensor([word]), memory, state)
-        read = weights["embedding.weight"][word]
-        for number in (0, 1):
-            inputs = np.concatenate([read, fed])
-            hidden[number], cells[number] = numpy_lstm(layers[number], inputs, hidden[number], cells[number])
-            centred = hidden[number] - hidden[number].mean()
-            read = centred / np.sqrt((centred**2).mean() + 1e-5) * norm["weight"] + norm["bias"]
-        query = hidden[0 if attend_from == "first" else 1]
-        align = softmax(np.array([query @ weights["cell.attention.score.key.weight"] @ hs for hs in source]))
-        attentional = np.tanh(weights["cell.output.weight"] @ np.concatenate([align @ source, hidden[1]]))
-        fed = attentional if input_feeding else fed
-        np.testing.assert_allclose(alignment[0, 0].detach().numpy(), align, atol=1e-12)
-        expected = weights["output.weight"] @ attentional + weights["output.bias"]
-        np.testing.assert_allclose(logits[0].detach().numpy(), expected, atol=1e-12)
+@DEEP
+def test_a_deep_decoder_follows_the_equations(choice: Variant, depth: dict[str, Any]) -> None:
+    follows_the_equations(random_model(choice, **depth))
 
 
 @pytest.mark.parametrize("tying", ["none", "target"])
-def test_the_maxout_readout(tying: str) -> None:
-    """Bahdanau et al., 2015, A.2.2: t_ij = max(u_i,2j-1, u_i,2j), u_i = U s_i + V y_{i-1} + C c_i (s_i as in eq. 4)."""
-    cell = random_model(variant("bahdanau"), tying, readout="maxout").decoder.cell
-    size = 4 if tying == "none" else 3  # units of the decoder, or of the embedding to which the output is tied
-    generator = np.random.default_rng(0)
-    s, c, y = (generator.standard_normal((2, 5, width)) for width in (4, 4, 3))
-    features, embedded = torch.from_numpy(np.concatenate([s, c], axis=-1)), torch.from_numpy(y)
-    found = cell.readout(features, embedded).detach().numpy()
-    weight, bias = arrays(cell)["output.weight"], arrays(cell)["output.bias"]
-    of_s, of_c, of_y = weight[:, :4], weight[:, 4:8], weight[:, 8:]
-    assert found.shape == (2, 5, size)
-    for row, position in itertools.product(range(2), range(5)):
-        u = of_s @ s[row, position] + of_y @ y[row, position] + of_c @ c[row, position] + bias
-        expected = [max(u[2 * unit], u[2 * unit + 1]) for unit in range(size)]
-        np.testing.assert_allclose(found[row, position], expected, atol=1e-12)
+@pytest.mark.parametrize("order", ["bahdanau", "luong"])
+def test_a_tied_decoder_follows_the_equations(order: str, tying: str) -> None:
+    follows_the_equations(random_model(variant(order), tying))
+
+
+@pytest.mark.parametrize(("readout", "order"), [("plain", "luong"), ("maxout", "bahdanau")])
+def test_a_deep_encoder_follows_the_equations(order: str, readout: str) -> None:
+    for cell, residual, layer_norm in itertools.product(("gru", "lstm"), (False, True), ("layers", "cell")):
+        encoder = {"cell": cell, "num_layers": 2, "residual": residual, "layer_norm": layer_norm}
+        follows_the_equations(random_model(variant(order, attention="additive"), encoder=encoder, readout=readout))

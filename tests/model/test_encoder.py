@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from nmt.batching import pad
 from nmt.model.encoder import Encoder
+from nmt.model.recurrent_encoder import RecurrentEncoder
 from nmt.text.vocabulary import PAD_ID
 
 VOCABULARY, EMBEDDING, HIDDEN = 11, 3, 4
@@ -31,7 +32,7 @@ JOINED = pytest.mark.parametrize(
 def random_encoder(cell: str, bidirectional: bool, num_layers: int, dropout: float = 0.0, **options: Any) -> Encoder:
     torch.manual_seed(0)
     embedding = nn.Embedding(VOCABULARY, EMBEDDING, padding_idx=PAD_ID)
-    encoder = Encoder(
+    encoder = RecurrentEncoder(
         embedding,
         cell=cell,
         hidden_size=HIDDEN,

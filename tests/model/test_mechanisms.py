@@ -1,21 +1,30 @@
 """Every attention mechanism against its equation, in float64, one sentence, query and position at a time."""
 
 import itertools
-import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from oracle import ByEquation
 from torch import Tensor, nn
 
 from nmt.batching import make_batch
-from nmt.config import AttentionSection, DecoderSection, EncoderSection, ModelSection, OptimizerSection, TrainSection
+from nmt.config import (
+    AttentionSection,
+    Config,
+    DecoderSection,
+    EncoderSection,
+    ModelSection,
+    OptimizerSection,
+    TrainSection,
+)
 from nmt.dataset import EncodedPairs, Sequences
 from nmt.evaluation.loss import mean_loss
-from nmt.model.attention import Attention, build_attention, check_attention, check_score, score_names
+from nmt.model import reference
+from nmt.model.attention import Attention, build_attention, find_score, score_names
 from nmt.model.attention.attention import AttentionState
+from nmt.model.attention.checks import attention_check
 from nmt.model.attention.normalizer import make_normalizer
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.training.loop import train_step
@@ -31,14 +40,26 @@ Choices = dict[str, Any]
 
 def key_size(choices: Choices) -> int:
     """Another size than the query's, where the score can take that."""
-    score = check_score(choices["score"], QUERY_SIZE, QUERY_SIZE)
-    return QUERY_SIZE if score and score.needs_equal_sizes and choices["heads"] == 1 else 6
+    needs_equal_sizes = find_score(choices["score"]).needs_equal_sizes
+    return QUERY_SIZE if needs_equal_sizes and choices["heads"] == 1 else 6
+
+
+def section_of(choices: Choices) -> AttentionSection:
+    return AttentionSection(
+        score=choices["score"],
+        options=dict(find_score(choices["score"]).example),
+        heads=choices["heads"],
+        window={"name": choices["window"], "radius": RADIUS},
+        normalizer={"name": choices["normalizer"], "temperature": choices.get("temperature", 1.0)},
+        past={"name": choices["past"], "filters": 2, "radius": 1},
+        dropout=choices.get("dropout", 0.0),
+    )
 
 
 def goes_together(choices: Choices) -> bool:
-    score = check_score(choices["score"], QUERY_SIZE, QUERY_SIZE)
-    rest = {"key_size": 6, "head_size": None, "temperature": 1.0, "loss_weight": 0.0, "dropout": 0.0}
-    return not list(check_attention(score, choices["score"], **{k: choices[k] for k in KEYS[1:]}, **rest))
+    sizes = {"encoder": {"hidden_size": key_size(choices) // 2}, "decoder": {"hidden_size": QUERY_SIZE}}
+    config = Config(model=ModelSection(attention=section_of(choices), **sizes))
+    return not list(attention_check()(config))
 
 
 KEYS = ("score", "heads", "window", "normalizer", "past")
@@ -63,11 +84,7 @@ EVERY_MECHANISM = pytest.mark.parametrize("choices", ALL, ids=names)
 
 def build(choices: Choices) -> Attention:
     """A mechanism in evaluation mode whose every weight is drawn from U(-1, 1)."""
-    score = check_score(choices["score"], QUERY_SIZE, QUERY_SIZE)
-    assert score is not None
-    sizes = {"radius": RADIUS, "filters": 2, "past_radius": 1}
-    rest = {key: value for key, value in choices.items() if key != "score"}
-    attention = build_attention(choices["score"], QUERY_SIZE, key_size(choices), score.example, **sizes, **rest)
+    attention = build_attention(section_of(choices), QUERY_SIZE, key_size(choices))
     torch.manual_seed(0)
     with torch.no_grad():
         for parameter in attention.double().parameters():
@@ -119,100 +136,27 @@ def normalized(scores: np.ndarray, name: str) -> np.ndarray:
     return np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
 
 
-Weights = dict[str, np.ndarray]
-
-
-def additive(w: Weights, q: np.ndarray, h: np.ndarray, j: int, f: list[float]) -> float:
-    """Bahdanau et al., 2015, A.1.2; with V f also See et al., 2017, eq. 11, and Chorowski et al., 2015, eq. 9."""
-    hidden = w["score.query.weight"] @ q + w["score.key.weight"] @ h
-    if f:
-        hidden = hidden + w["score.feature.weight"] @ np.array(f)
-    return float(w["score.energy.weight"][0] @ np.tanh(hidden))
-
-
-def cosine(w: Weights, q: np.ndarray, h: np.ndarray, j: int, f: list[float]) -> float:
-    """Graves et al., 2014, eq. 5-6."""
-    return float(10 * np.exp(w["score.log_sharpness"][0]) * (q @ h) / math.sqrt((q @ q) * (h @ h)))
-
-
-def location(w: Weights, q: np.ndarray, h: np.ndarray, j: int, f: list[float]) -> float:
-    """Luong et al., 2015, eq. 8; a position without a row of W is never looked at."""
-    rows = w["score.position.weight"]
-    return float(rows[j] @ q) if j < len(rows) else -1e300
-
-
-SCORES: dict[str, Callable[[Weights, np.ndarray, np.ndarray, int, list[float]], float]] = {
-    "additive": additive,
-    "cosine": cosine,
-    "location": location,
-    "dot": lambda w, q, h, j, f: float(q @ h),  # Luong et al., 2015, section 3.1
-    "general": lambda w, q, h, j, f: float(q @ w["score.key.weight"] @ h),  # the same
-    "scaled_dot": lambda w, q, h, j, f: float(q @ h) / math.sqrt(len(q)),  # Vaswani et al., 2017, eq. 1
-}
-"""Score of a query q and a key h, which stands at position j and has features f of the past."""
-
-
-def by_hand(
-    attention: Attention, choices: Choices, states: np.ndarray, query: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Contexts [T, V], alignments [T, H, S] and coverage [S] of one sentence without padding."""
-    w = {name: parameter.detach().numpy() for name, parameter in attention.named_parameters()}
-    length, heads = len(states), choices["heads"]
-    coverage, last = np.zeros(length), np.zeros(length)
-    contexts, alignments = [], []
-    for t, q in enumerate(query):
-        centre = math.nan
-        inside = list(range(length))
-        if choices["window"] == "local_m":  # Luong et al., 2015, section 3.2
-            centre = min(t, length - 1)
-        if choices["window"] == "local_p":  # eq. 9
-            hidden = np.tanh(w["window.hidden.weight"] @ q)
-            centre = length / (1 + math.exp(-float(w["window.position.weight"][0] @ hidden)))
-        if choices["window"] in ("local_m", "local_p"):
-            inside = [j for j in inside if abs(j - centre) <= RADIUS]
-        features: list[list[float]] = [[] for _ in states]
-        if choices["past"] == "coverage":
-            features = [[c] for c in coverage]
-        if choices["past"] == "location":  # Chorowski et al., 2015, eq. 8
-            around = np.pad(last, 1)
-            features = [[float(f[0] @ around[j : j + 3]) for f in w["past.convolution.weight"]] for j in range(length)]
-        rows, parts = [], []
-        for head in range(heads):
-            keys, values, one = states, states, q
-            if heads > 1:  # Vaswani et al., 2017, section 3.2.2
-                part = slice(6 // heads * head, 6 // heads * (head + 1))
-                one = w["heads.query.weight"][part] @ q
-                keys, values = (states @ w[f"heads.{name}.weight"][part].T for name in ("key", "value"))
-            scores = [SCORES[choices["score"]](w, one, keys[j], j, features[j]) for j in inside]
-            row = np.zeros(length)
-            row[inside] = normalized(np.array(scores) / choices.get("temperature", 1.0), choices["normalizer"])
-            if choices["window"] == "hard":  # Xu et al., 2015, section 4.1, the likeliest position
-                row = np.eye(length)[row.argmax()]
-            if choices["window"] == "local_p":  # eq. 10, sigma = D / 2
-                row = row * np.exp(-((np.arange(length) - centre) ** 2) / (2 * (RADIUS / 2) ** 2))
-            rows.append(row)
-            parts.append(row @ values)
-        context = np.concatenate(parts)
-        contexts.append(w["heads.output.weight"] @ context if heads > 1 else context)
-        alignments.append(rows)
-        coverage, last = coverage + rows[0], rows[0]  # See et al., 2017, eq. 10
-    return np.array(contexts), np.array(alignments), coverage
-
-
 def follows_the_equations(choices: Choices) -> None:
     attention = build(choices)
     states, mask = sources(key_size(choices))
     contexts, alignments, state = attend(attention, states, mask, LENGTHS, queries())
+
+    def normalize(scores: Tensor) -> Tensor:
+        scores = scores.detach() / choices.get("temperature", 1.0)
+        return torch.from_numpy(normalized(scores.numpy(), choices["normalizer"]))
+
     for row, length in enumerate(LENGTHS.tolist()):
-        expected = by_hand(attention, choices, states[row, :length].numpy(), queries()[row].numpy())
-        np.testing.assert_allclose(contexts[row].detach().numpy(), expected[0], rtol=0, atol=1e-10)
-        np.testing.assert_allclose(alignments[row, ..., :length].detach().numpy(), expected[1], rtol=0, atol=1e-10)
-        if choices["past"] == "coverage":
-            coverage = state["coverage"][row, 0, :length].detach().numpy()
-            np.testing.assert_allclose(coverage, expected[2], rtol=0, atol=1e-10)
+        expected = ByEquation(attention, states[row, :length], states[row, 0], normalize)
+        for step, query in enumerate(queries()[row]):
+            context, alignment = expected(query)
+            torch.testing.assert_close(contexts[row, step], context, rtol=0, atol=1e-10)
+            torch.testing.assert_close(alignments[row, step, :, :length], alignment, rtol=0, atol=1e-10)
+        if choices["past"] == "coverage":  # See et al., 2017, eq. 10
+            coverage = sum(expected.alignments)
+            torch.testing.assert_close(state["coverage"][row, 0, :length], coverage, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("choices", [choices for choices in ALL if choices["score"] in SCORES], ids=names)
+@EVERY_MECHANISM
 def test_alignment_and_context_follow_the_equations(choices: Choices) -> None:
     follows_the_equations(choices)
 
@@ -373,13 +317,10 @@ def test_the_coverage_loss_is_trained_on_and_not_reported() -> None:
     batch = make_batch(pairs, np.arange(3))
     with torch.no_grad():
         model = coverage_model(0.0)
-        alignments = model.decoder(batch.tgt_in, model.encode(batch.src, batch.src_lengths)).alignments.numpy()
-    expected = 0.0
-    for row, target in enumerate(PAIRS[1]):
-        seen = np.zeros(alignments.shape[-1])
-        for t in range(len(target) + 1):
-            expected += float(np.minimum(alignments[row, t, 0], seen).sum())
-            seen = seen + alignments[row, t, 0]
+        alignments = model.decoder(batch.tgt_in, model.encode(batch.src, batch.src_lengths)).alignments
+    expected = sum(
+        float(reference.coverage_loss(alignments[row, : len(target) + 1, 0])) for row, target in enumerate(PAIRS[1])
+    )
     options = TrainSection(optimizer=OptimizerSection(name="sgd", learning_rate=0.5, clip_norm=None))
     losses, norms, reported = [], [], []
     for weight in (0.0, 1.0, 3.0):

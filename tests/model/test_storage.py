@@ -16,6 +16,7 @@ from nmt.config import (
     VocabularySection,
 )
 from nmt.decoding.search import beam_search
+from nmt.decoding.stepper import Seq2SeqStepper
 from nmt.errors import CheckpointError, NmtError
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.model.storage import load_model, read_weights, save_model
@@ -68,6 +69,14 @@ def logits_of(model: Seq2Seq) -> torch.Tensor:
     )
     with torch.no_grad():
         return model.decoder.logits(model.eval().readouts(batch)[0])
+
+
+def test_vocabularies_of_a_model_are_read_once(saved: Path) -> None:
+    found = load_model(saved)
+    for path in (saved / "text").glob("*.vocabulary.json"):
+        path.unlink()
+    processor = found.load_processor()
+    assert (processor.src_vocabulary, processor.tgt_vocabulary) == (Vocabulary(WORDS), Vocabulary(WORDS))
 
 
 @pytest.fixture
@@ -123,7 +132,9 @@ def test_a_loaded_mechanism_gives_identical_translations(tmp_path: Path, attenti
     assert loaded.config == config
     options = {"beam_size": 3, "length_penalty": 1.0, "max_length": 8, "n_best": 3}
     src, lengths = pad([[4, 5, 6, 7], [8]], suffix=True), torch.tensor([5, 2])
-    assert beam_search(loaded.model, src, lengths, **options) == beam_search(model, src, lengths, **options)
+    assert beam_search(Seq2SeqStepper(loaded.model), src, lengths, **options) == beam_search(
+        Seq2SeqStepper(model), src, lengths, **options
+    )
     assert torch.equal(logits_of(loaded.model), logits_of(model))
 
 

@@ -6,6 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from nmt.config import AttentionSection
 from nmt.model.attention import Attention, Memory, build_attention
 from nmt.model.attention.window import MonotonicWindow, PredictiveWindow
 
@@ -60,7 +61,7 @@ def test_a_predicted_window_is_never_empty(
 
 def long_source(window: str, **options: object) -> tuple[Attention, Memory, Tensor]:
     torch.manual_seed(0)
-    attention = build_attention("general", SIZE, SIZE, window=window, **options).double()
+    attention = build_attention(AttentionSection(window={"name": window, **options}), SIZE, SIZE).double()
     states = torch.randn(1, 5, SIZE, dtype=torch.float64)
     lengths = torch.tensor([5])
     memory = attention.memorize(states, states[:, 0], torch.ones(1, 5, dtype=torch.bool), lengths)
@@ -84,7 +85,7 @@ def test_where_to_look_is_learnt_by_gradient() -> None:
 
 def test_hard_attention_is_drawn_from_the_weights_in_training() -> None:
     attention, memory, query = long_source("hard")
-    soft = build_attention("general", SIZE, SIZE).double()
+    soft = build_attention(AttentionSection(), SIZE, SIZE).double()
     soft.load_state_dict(attention.state_dict())
     number = 4000
     repeated = query[:, :1].expand(-1, number, -1)
@@ -100,7 +101,7 @@ def test_hard_attention_is_drawn_from_the_weights_in_training() -> None:
 
 def test_hard_attention_takes_the_likeliest_position_in_decoding() -> None:
     attention, memory, query = long_source("hard")
-    soft = build_attention("general", SIZE, SIZE).double()
+    soft = build_attention(AttentionSection(), SIZE, SIZE).double()
     soft.load_state_dict(attention.state_dict())
     context, alignment, _ = attention.eval().attend(query, memory, {})
     likeliest = soft.attend(query, memory, {})[1][0, :, 0].argmax(dim=-1)
@@ -111,7 +112,7 @@ def test_hard_attention_takes_the_likeliest_position_in_decoding() -> None:
 def test_the_gradient_of_hard_attention_is_that_of_the_soft_weights() -> None:
     """Bengio et al., 2013, section 2.3: straight through."""
     attention, memory, query = long_source("hard")
-    soft = build_attention("general", SIZE, SIZE).double()
+    soft = build_attention(AttentionSection(), SIZE, SIZE).double()
     soft.load_state_dict(attention.state_dict())
     factors = torch.randn(1, 3, SIZE, dtype=torch.float64)
     gradients = []

@@ -24,6 +24,7 @@ from nmt.config import (
 )
 from nmt.dataset import EncodedPairs, Ids, Sequences
 from nmt.decoding.search import greedy_search
+from nmt.decoding.stepper import Seq2SeqStepper
 from nmt.errors import NmtError
 from nmt.evaluation.evaluate import Validator
 from nmt.evaluation.loss import evaluating, mean_loss
@@ -595,6 +596,6 @@ def test_a_tiny_model_learns_to_reverse(order: str, score: str, cell: str) -> No
     list(train(start(model, pairs, config.train), pairs, config, None))
     assert mean_loss(model, reversals(unseen)) < 0.05
     lengths = torch.tensor([len(ids) + 1 for ids in unseen])
-    found = greedy_search(model.eval(), pad(unseen, suffix=True), lengths, max_length=20)
+    found = greedy_search(Seq2SeqStepper(model.eval()), pad(unseen, suffix=True), lengths, max_length=20)
     right = sum(hypothesis.ids == ids[::-1] for hypothesis, ids in zip(found, unseen, strict=True))
     assert right >= 98

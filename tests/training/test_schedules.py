@@ -14,6 +14,7 @@ from nmt.config import (
     TeacherForcingSection,
 )
 from nmt.decoding.search import greedy_search
+from nmt.decoding.stepper import Seq2SeqStepper
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 from nmt.training.schedules import LearningRate, draw_choices, forcing_ratio
@@ -195,7 +196,7 @@ def test_without_forcing_the_model_is_fed_what_greedy_search_finds(order: str, i
     with torch.no_grad():
         logits = model.decoder.logits(model.readouts(batch, choose)[0])
     own = logits.view(5, 7, 9).argmax(dim=-1)
-    found = greedy_search(model, batch.src, batch.src_lengths, max_length=7)
+    found = greedy_search(Seq2SeqStepper(model), batch.src, batch.src_lengths, max_length=7)
     for row, hypothesis in enumerate(found):
         ids = [*hypothesis.ids, EOS_ID][:7]
         assert own[row, : len(ids)].tolist() == ids

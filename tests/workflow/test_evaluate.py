@@ -7,11 +7,28 @@ import torch
 from conftest import Cli
 
 from nmt.config import Config, DecoderSection, EncoderSection, ModelSection, TextSection
+from nmt.corpus.splitting import Example
+from nmt.dataset import write_examples
+from nmt.errors import DataError
+from nmt.files import write_json
 from nmt.model.seq2seq import build_model
 from nmt.model.storage import save_model
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
 from nmt.text.vocabulary import Vocabulary
+from nmt.workflow.evaluate import read_split
+
+
+def test_of_a_data_directory_only_the_split_is_read(tmp_path: Path) -> None:
+    examples = [Example("a", ("b", "c"))]
+    write_json(tmp_path / "data.json", {"format_version": 1})
+    write_examples(tmp_path / "test.jsonl", examples)
+    assert read_split(tmp_path, "test") == examples
+    with pytest.raises(DataError, match="has no valid split"):
+        read_split(tmp_path, "valid")
+    write_json(tmp_path / "data.json", {"format_version": 2})
+    with pytest.raises(DataError, match="data format 2"):
+        read_split(tmp_path, "test")
 
 
 def make_model(folder: Path, *, lowercase: bool) -> Path:

@@ -14,8 +14,7 @@ from conftest import Cli, Project, call, train_arguments
 
 from nmt.corpus.identity import count_seen, identities, load_seen, save_seen
 from nmt.errors import DataError
-from nmt.files import locked
-from nmt.locking import check_unread, reading
+from nmt.replacement import check_unread
 from nmt.text.processor import SEEN
 from nmt.workflow.runs import path_from
 
@@ -118,22 +117,6 @@ def test_preprocess_does_not_replace_data_that_a_run_reads(here: Project) -> Non
 def test_two_runs_share_their_data(here: Project) -> None:
     with training(here, "one"), training(here, "two"), pytest.raises(DataError, match="in use by the run"):
         check_unread(here.data)
-
-
-def test_data_that_is_being_written_is_not_read(tmp_path: Path) -> None:
-    written = pytest.raises(DataError, match="is being written by another command")
-    with locked(tmp_path / "data"), written, reading(tmp_path / "data", Path("run")):
-        pytest.fail("it was read")
-    with reading(tmp_path / "data", Path("run")), pytest.raises(DataError, match="in use by the run run"):
-        check_unread(tmp_path / "data")
-    check_unread(tmp_path / "data")
-    assert not list(tmp_path.glob(".*"))
-
-
-def test_data_beside_which_nothing_can_be_written_is_read_all_the_same(tmp_path: Path) -> None:
-    with reading(tmp_path / "gone/data", Path("run")):
-        pass
-    assert not (tmp_path / "gone").exists()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from test_faults import errors, tree
 from test_kills import run_killed
 
 from nmt.errors import CheckpointError
-from nmt.files import Verdict
+from nmt.replacement import Verdict
 from nmt.training.checkpoint import Checkpoint, write_checkpoint
 from nmt.workflow.runs import find_model, judge, write_state
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from conftest import Cli
 
-from nmt.config import Config, load_config
+from nmt.config import Config
 from nmt.corpus.lines import MAX_LINE
 from nmt.dataset import DataDirectory, EncodedPairs, open_data, read_examples, take_identity
 from nmt.errors import ConfigError, DataError
@@ -13,6 +13,7 @@ from nmt.files import read_json, shipped
 from nmt.text.processor import SEEN, load_processor
 from nmt.text.tokenizers import SubwordTokenizer, WordTokenizer
 from nmt.text.vocabulary import SPECIAL_TOKENS, UNK_ID, Vocabulary
+from nmt.workflow.configs import load_config
 from nmt.workflow.preprocess import preprocess, with_sources
 
 Pairs = list[tuple[str, str]]
@@ -83,7 +84,7 @@ def test_the_data_directory_holds_the_corpus_once() -> None:
     assert data.config == make_config()
     assert sorted(contents(Path("out"))) == sorted(
         ["config.yaml", "data.json", "lengths.png", "report.json", "report.md", "test.jsonl", "valid.jsonl"]
-        + [f"{split}.{side}.{kind}.npy" for split in ("train", "valid", "test") for side in ("src", "tgt")
+        + [f"{split}.{side}.{kind}.npy" for split in ("train", "valid") for side in ("src", "tgt")
            for kind in ("ids", "offsets")]
         + [f"text/{side}.{kind}.json" for side in ("src", "tgt") for kind in ("tokenizer", "vocabulary")]
         + ["text/normalization.json", "text/train.src.fingerprints.npy"]
@@ -365,6 +366,17 @@ def test_source_text_is_mended_as_training_text_was() -> None:
     run(make_config(data={"cleaning": {"quotes": True}}))
     assert open_data(Path("out")).src_vocabulary.encode(["&", '"so"']) != [UNK_ID, UNK_ID]
     assert load_processor(Path("out/text")).tokenize_source(["a &amp;amp;  \u201eso\u201c"]) == [["a", "&", '"so"']]
+
+
+def test_the_loss_of_given_splits_is_of_mended_text_and_their_score_of_raw_text() -> None:
+    """What training text became is what a model can learn to say; the user's references stay as they are."""
+    marked = "&amp; \u201cso\u201d"
+    splits = {name: [(f"{src} {marked}", f"{tgt} {marked}") for src, tgt in PAIRS[:3]] for name in ("train", "valid")}
+    run(make_config(data={"source": write_splits(**splits), "cleaning": {"quotes": True}}))
+    data = open_data(Path("out"))
+    assert decoded(data, data.valid) == [(f'{src} & "so"', f'{tgt} & "so"') for src, tgt in PAIRS[:3]]
+    assert decoded(data, data.valid) == decoded(data, data.train)
+    assert examples_of("valid") == splits["valid"]
 
 
 def test_parallel_files_give_what_a_table_gives() -> None:

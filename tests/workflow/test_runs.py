@@ -7,7 +7,8 @@ import pytest
 from conftest import Cli, Project
 
 from nmt.errors import DataError
-from nmt.files import locked, read_json, write_json
+from nmt.files import read_json, write_json
+from nmt.replacement import locked
 from nmt.workflow.runs import find_model, list_runs, read_state, write_state
 
 FACTS = {

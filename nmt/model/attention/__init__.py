@@ -1,8 +1,23 @@
-"""Attention: one file a score, one place for masking, normalisation and the context."""
+"""Attention: one file a score, one place for masking, normalisation and the context.
 
-from nmt.model.attention.attention import Attention, AttentionState, FixedContext, Memory, ScoreAttention
-from nmt.model.attention.build import build_attention, check_attention
-from nmt.model.attention.registry import Score, check_score, register_score, score_names
+What is named here is imported when it is first asked for, so that `checks` can be used without torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nmt.model.attention.attention import Attention, AttentionState, FixedContext, Memory, ScoreAttention
+    from nmt.model.attention.build import build_attention
+    from nmt.model.attention.registry import Score, find_score, register_score, score_names
+
+_MODULES = {
+    "attention": ("Attention", "AttentionState", "FixedContext", "Memory", "ScoreAttention"),
+    "build": ("build_attention",),
+    "registry": ("Score", "find_score", "register_score", "score_names"),
+}
 
 __all__ = [
     "Attention",
@@ -12,8 +27,14 @@ __all__ = [
     "Score",
     "ScoreAttention",
     "build_attention",
-    "check_attention",
-    "check_score",
+    "find_score",
     "register_score",
     "score_names",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

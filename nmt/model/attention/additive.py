@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from nmt.config import Count
 from nmt.model.attention.registry import Score, register_score
 from nmt.model.kernels.additive import additive_scores
-from nmt.model.kernels.stepwise import Linear
+from nmt.model.kernels.stepwise import StepLinear
 
 
 @register_score("additive", "concat")
@@ -31,7 +31,7 @@ class AdditiveScore(Score):
     def __init__(self, query_size: int, key_size: int, *, size: Count | None = None) -> None:
         super().__init__()
         size = query_size if size is None else size
-        self.query = Linear(query_size, size, bias=False)
+        self.query = StepLinear(query_size, size, bias=False)
         self.key = nn.Linear(key_size, size, bias=False)
         self.energy = nn.Linear(size, 1, bias=False)
 
@@ -42,7 +42,7 @@ class AdditiveScore(Score):
 
     def add_features(self, size: int) -> None:
         """A further term V f in the tanh for features f of each position."""
-        self.feature = Linear(size, self.query.out_features, bias=False)
+        self.feature = StepLinear(size, self.query.out_features, bias=False)
 
     def forward(self, query: Tensor, keys: Tensor, *features: Tensor) -> Tensor:
         """[B, N, query_size], [B, S, size] and features [B, N, S, F] or none -> [B, N, S]."""

@@ -8,13 +8,13 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.model.attention.heads import OneHead
+from nmt.model.attention.heads import Heads
 from nmt.model.attention.normalizer import Normalizer
 from nmt.model.attention.past import Past
 from nmt.model.attention.registry import Score
 from nmt.model.attention.window import Window
 from nmt.model.kernels.dropout import Dropout
-from nmt.model.kernels.stepwise import loop, product
+from nmt.model.kernels.stepwise import StepWeight, prepare
 
 AttentionState = dict[str, Tensor]
 """What a mechanism remembers of its own past, each tensor [B, N, ...]; empty for plain scores."""
@@ -28,16 +28,27 @@ class Memory(NamedTuple):
         values: What the context is a mean of, [B, H, S, V].
         mask: True at real tokens, [B, S].
         lengths: True source lengths in tokens, the end-of-sentence token included, [B].
+        step_values: The values for the steps of one loop, if it is one's memory.
     """
 
     keys: Tensor
     values: Tensor
     mask: Tensor
     lengths: Tensor
+    step_values: StepWeight | None = None
 
     def select(self, sentences: Tensor) -> Memory:
         """The memory of some sentences only, in the order of the index `sentences`."""
-        return Memory(*(part.index_select(0, sentences) for part in self))
+        keys, values, mask, lengths = (part.index_select(0, sentences) for part in self[:4])
+        return Memory(keys, values, mask, lengths)
+
+    def gathered(self) -> Memory:
+        """The same for the steps of one loop, after which the values get their gradient in one product."""
+        return self._replace(step_values=StepWeight(self.values.mT))
+
+    def average(self, weights: Tensor) -> Tensor:
+        """Means of the values: weights [B, H, N, S] -> [B, H, N, V]."""
+        return weights @ self.values if self.step_values is None else self.step_values(weights)
 
 
 class Attention(nn.Module, ABC):
@@ -95,12 +106,12 @@ class Attention(nn.Module, ABC):
         """
         if not self.reads_own_past:
             return self.attend(queries, memory, self.spread(state, queries.size(1)))[:2]
+        prepared, memory = prepare(self), memory.gathered()
         contexts, alignments = [], []
-        with loop():
-            for query in queries.unbind(1):
-                context, alignment, state = self.attend(query.unsqueeze(1), memory, state)
-                contexts.append(context)
-                alignments.append(alignment)
+        for query in queries.unbind(1):
+            context, alignment, state = prepared.attend(query.unsqueeze(1), memory, state)
+            contexts.append(context)
+            alignments.append(alignment)
         return torch.cat(contexts, dim=1), torch.cat(alignments, dim=1)
 
     def penalty(self, alignments: Tensor) -> Tensor:
@@ -126,7 +137,7 @@ class ScoreAttention(Attention):
         score: Score,
         context_size: int,
         *,
-        heads: OneHead,
+        heads: Heads,
         window: Window,
         normalize: Normalizer,
         past: Past,
@@ -172,7 +183,7 @@ class ScoreAttention(Attention):
         centres, inside = self.window.locate(query, memory, state)
         scores = scores.masked_fill(~inside.unsqueeze(1), torch.finfo(scores.dtype).min)
         weights = self.window.reweigh(self.normalize(scores), centres)
-        contexts = product(self.dropout(weights), (self, "values"), lambda: memory.values.mT)  # [B, H, N, V']
+        contexts = memory.average(self.dropout(weights))  # [B, H, N, V']
         state = self.window.advance(state) | self.past.advance(state, weights[:, 0])
         return self.heads.merge(contexts), weights.transpose(1, 2), state
 

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import get_args
 
 from nmt.model.attention.attention import FixedContext
-from nmt.model.attention.build import PASTS, WINDOWS
-from nmt.model.attention.heads import ManyHeads, OneHead
-from nmt.model.attention.normalizer import LIBRARY, PAPERS, SUMMARIES, NormalizerName
-from nmt.model.attention.registry import Score, check_score, score_names
+from nmt.model.attention.checks import LOCAL_WINDOWS, SPARSE_LIBRARY
+from nmt.model.attention.facts import names_of
+from nmt.model.attention.heads import MultiHead, SingleHead
+from nmt.model.attention.normalizer import PAPERS, SUMMARIES, HardChoice
+from nmt.model.attention.past import Coverage, LocationFeatures, NoPast, Past
+from nmt.model.attention.registry import Score, find_score, score_names
+from nmt.model.attention.window import GlobalWindow, MonotonicWindow, PredictiveWindow, Window
 from nmt.table import Table
+
+WINDOWS: dict[str, type[Window] | type[HardChoice]] = {
+    "global": GlobalWindow,
+    "local_m": MonotonicWindow,
+    "local_p": PredictiveWindow,
+    "hard": HardChoice,
+}
+PASTS: dict[str, type[Past]] = {"none": NoPast, "coverage": Coverage, "location": LocationFeatures}
 
 WORK = (
     "(a) in Luong order without input feeding all target positions are attended from in one call;\n"
@@ -62,7 +72,7 @@ def tabulate_mechanisms() -> Table:
 def _scores() -> Iterator[Mechanism]:
     names: dict[type[Score], list[str]] = {}
     for name in score_names():
-        names.setdefault(_score(name), []).append(name)
+        names.setdefault(find_score(name), []).append(name)
     for score, known in names.items():
         options = inspect.signature(score).parameters.values()
         needed = [each.name for each in options if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
@@ -78,41 +88,29 @@ def _scores() -> Iterator[Mechanism]:
 
 
 def _heads() -> Iterator[Mechanism]:
-    several = _names(lambda score: score.multi_head)
-    yield Mechanism("heads", ("1",), _summary(OneHead))
-    yield Mechanism("heads", ("2", "3", "..."), _summary(ManyHeads), ManyHeads.paper, (f"score {several}",))
+    several = names_of(lambda score: score.multi_head)
+    yield Mechanism("heads", ("1",), _summary(SingleHead))
+    yield Mechanism("heads", ("2", "3", "..."), _summary(MultiHead), MultiHead.paper, (f"score {several}",))
 
 
 def _windows() -> Iterator[Mechanism]:
-    out_of_reach = _names(lambda score: not score.local)
+    out_of_reach = names_of(lambda score: not score.local)
     for name, window in WINDOWS.items():
-        limits = (f"not with score {out_of_reach}",) if window.local else ()
+        limits = (f"not with score {out_of_reach}",) if name in LOCAL_WINDOWS else ()
         yield Mechanism("window.name", (name,), _summary(window), window.paper, limits)
 
 
 def _normalizers() -> Iterator[Mechanism]:
-    for name in get_args(NormalizerName):
-        limits = (f"package {LIBRARY}",) if name != "softmax" else ()
+    for name in SUMMARIES:
+        limits = (f"package {SPARSE_LIBRARY}",) if name != "softmax" else ()
         yield Mechanism("normalizer.name", (name,), SUMMARIES[name], PAPERS[name], limits)
 
 
 def _pasts() -> Iterator[Mechanism]:
-    takers = _names(lambda score: score.takes_features)
+    takers = names_of(lambda score: score.takes_features)
     for name, past in PASTS.items():
         limits = (f"score {takers}", "one head only") if past.kept else ()
         yield Mechanism("past.name", (name,), _summary(past), past.paper, limits, "b" if past.kept else "a")
-
-
-def _score(name: str) -> type[Score]:
-    score = check_score(name, 1, 1)
-    assert score is not None
-    return score
-
-
-def _names(wanted: Callable[[type[Score]], bool]) -> str:
-    """The scores that are wanted, as `a, b or c`."""
-    *first, last = [name for name in score_names() if wanted(_score(name))]
-    return f"{', '.join(first)} or {last}" if first else last
 
 
 def _summary(kind: type) -> str:

@@ -2,14 +2,47 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from torch import Tensor, nn
 
-from nmt.model.kernels.stepwise import Linear
+from nmt.model.kernels.stepwise import StepLinear
 
 
-class OneHead(nn.Module):
+class Heads(nn.Module, ABC):
+    """How the score sees queries and keys, and how the heads' contexts become one.
+
+    Args:
+        number: Heads, H.
+        query_size: Size of a query as the score sees it.
+        key_size: Size of a key as the score sees it.
+    """
+
+    def __init__(self, number: int, query_size: int, key_size: int) -> None:
+        super().__init__()
+        self.number = number
+        self.query_size = query_size
+        self.key_size = key_size
+
+    @abstractmethod
+    def split_query(self, query: Tensor) -> Tensor:
+        """[B, N, Q] -> [B, H, N, query_size]."""
+
+    @abstractmethod
+    def split_keys(self, encoder_states: Tensor) -> Tensor:
+        """[B, S, K] -> [B, H, S, key_size]."""
+
+    @abstractmethod
+    def split_values(self, encoder_states: Tensor) -> Tensor:
+        """[B, S, K] -> [B, H, S, V]."""
+
+    @abstractmethod
+    def merge(self, contexts: Tensor) -> Tensor:
+        """[B, H, N, V] -> [B, N, K]."""
+
+
+class SingleHead(Heads):
     """One head: the score sees decoder and encoder states as they are.
 
     The context is a mean of encoder states.
@@ -19,12 +52,8 @@ class OneHead(nn.Module):
         key_size: Size of an encoder state.
     """
 
-    number: int = 1
-
     def __init__(self, query_size: int, key_size: int) -> None:
-        super().__init__()
-        self.query_size = query_size
-        self.key_size = key_size
+        super().__init__(1, query_size, key_size)
 
     def split_query(self, query: Tensor) -> Tensor:
         """[B, N, Q] -> [B, 1, N, Q]."""
@@ -43,7 +72,7 @@ class OneHead(nn.Module):
         return contexts.squeeze(1)
 
 
-class ManyHeads(OneHead):
+class MultiHead(Heads):
     """Multi-head attention (Vaswani et al., 2017, section 3.2.2; with the additive score Chen et al., 2018).
 
     Queries, keys and values are projected for each head; the heads share the weights of the score itself, and their
@@ -60,12 +89,11 @@ class ManyHeads(OneHead):
 
     def __init__(self, query_size: int, key_size: int, *, number: int, head_size: int | None = None) -> None:
         size = head_size or key_size // number
-        super().__init__(size, size)
-        self.number = number
-        self.query = Linear(query_size, number * size, bias=False)
+        super().__init__(number, size, size)
+        self.query = StepLinear(query_size, number * size, bias=False)
         self.key = nn.Linear(key_size, number * size, bias=False)
         self.value = nn.Linear(key_size, number * size, bias=False)
-        self.output = Linear(number * size, key_size, bias=False)
+        self.output = StepLinear(number * size, key_size, bias=False)
 
     def split_query(self, query: Tensor) -> Tensor:
         """[B, N, Q] -> [B, H, N, head_size]."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from nmt.config import Count
 from nmt.model.attention.registry import Score, register_score
-from nmt.model.kernels.stepwise import Linear
+from nmt.model.kernels.stepwise import StepLinear
 
 
 @register_score("location")
@@ -29,7 +29,7 @@ class LocationScore(Score):
 
     def __init__(self, query_size: int, key_size: int, *, max_length: Count) -> None:
         super().__init__()
-        self.position = Linear(query_size, max_length, bias=False)
+        self.position = StepLinear(query_size, max_length, bias=False)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """[B, N, query_size] and [B, S, ...] -> [B, N, S]."""

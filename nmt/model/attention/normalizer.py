@@ -1,18 +1,16 @@
-"""Normalisers: from scores to weights that are not negative and sum to 1."""
+"""Normalisers: from scores to weights that are not negative and sum to 1, and hard attention, which picks one."""
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Callable
-from typing import Literal, cast
+from typing import ClassVar, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from nmt.errors import ConfigError
+from nmt.model.attention.checks import SPARSE_LIBRARY, check_normalizer
 
-NormalizerName = Literal["softmax", "sparsemax", "entmax15"]
 Normalizer = Callable[[Tensor], Tensor]
 
 PAPERS = {
@@ -25,20 +23,9 @@ SUMMARIES = {
     "sparsemax": "The distribution closest to the scores, with weights of exactly 0",
     "entmax15": "Between softmax and sparsemax, with weights of exactly 0",
 }
-LIBRARY = "entmax"
 
 
-def check_normalizer(name: NormalizerName) -> None:
-    """Refuse a normaliser whose library is absent.
-
-    Raises:
-        ConfigError: It is not installed.
-    """
-    if name != "softmax" and importlib.util.find_spec(LIBRARY) is None:
-        raise ConfigError(f"{name} needs the package {LIBRARY}, which is not installed: pip install {LIBRARY}")
-
-
-def make_normalizer(name: NormalizerName, temperature: float = 1.0) -> Normalizer:
+def make_normalizer(name: str, temperature: float = 1.0) -> Normalizer:
     """A function over the last dimension; scores are divided by the temperature first.
 
     Args:
@@ -48,10 +35,37 @@ def make_normalizer(name: NormalizerName, temperature: float = 1.0) -> Normalize
     check_normalizer(name)
     if name == "softmax":
         return lambda scores: (scores / temperature).softmax(dim=-1)
-    sparse = getattr(importlib.import_module(LIBRARY), name)
+    sparse = getattr(importlib.import_module(SPARSE_LIBRARY), name)
 
     def normalize(scores: Tensor) -> Tensor:
         exact = torch.promote_types(scores.dtype, torch.float32)  # half precision: entmax15 would be wrong by 1%
         return cast(Tensor, sparse(scores.to(exact) / temperature, dim=-1))
 
     return normalize
+
+
+class HardChoice(nn.Module):
+    """Hard attention (Xu et al., 2015, section 4.1): one position, drawn in training and the likeliest in decoding.
+
+    Its gradient is the straight-through estimate (Bengio et al., 2013): that of the weights it was drawn from.
+
+    Args:
+        normalize: From scores to the weights to draw from.
+    """
+
+    paper: ClassVar[str] = "Xu et al., 2015, section 4.1; Bengio et al., 2013"
+
+    def __init__(self, normalize: Normalizer) -> None:
+        super().__init__()
+        self.normalize = normalize
+
+    def forward(self, scores: Tensor) -> Tensor:
+        """[..., S] -> weight 1 at one position, 0 elsewhere."""
+        weights = self.normalize(scores)
+        if self.training:
+            flat = weights.detach().float().flatten(0, -2)
+            chosen = torch.multinomial(flat, 1).view(*weights.shape[:-1], 1)
+        else:
+            chosen = weights.argmax(dim=-1, keepdim=True)
+        hard = torch.zeros_like(weights).scatter(-1, chosen, 1.0)
+        return hard + (weights - weights.detach()) if self.training else hard

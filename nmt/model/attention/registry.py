@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from nmt.config import suggest
 from nmt.errors import ConfigError
+from nmt.model.attention.facts import facts_of, register_facts
 
 
 class Score(nn.Module, ABC):
@@ -67,6 +67,7 @@ def register_score(*names: str) -> Callable[[type[Score]], type[Score]]:
             if name in _SCORES and _SCORES[name] is not score:
                 raise ValueError(f"attention score {name!r} is registered twice")
             _SCORES[name] = score
+        register_facts(facts_of(score, *names))
         return score
 
     return register
@@ -85,46 +86,29 @@ def score_names() -> list[str]:
     return sorted(_SCORES)
 
 
-def _by_dotted_path(name: str) -> type[Score]:
-    module_name, _, class_name = name.rpartition(".")
+def import_score(path: str) -> type[Score]:
+    """The class with a dotted path.
+
+    Raises:
+        ConfigError: It cannot be imported, or is no score that can be used.
+    """
+    module_name, _, class_name = path.rpartition(".")
     try:
         found = getattr(importlib.import_module(module_name), class_name)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise ConfigError(f"{name} cannot be imported ({error})") from None
+        raise ConfigError(f"{path} cannot be imported ({error})") from None
     if not (isinstance(found, type) and issubclass(found, Score)):
-        raise ConfigError(f"{name} is not a subclass of nmt.model.attention.Score")
+        raise ConfigError(f"{path} is not a subclass of nmt.model.attention.Score")
     if inspect.isabstract(found):
-        raise ConfigError(f"{name} lacks {' and '.join(sorted(found.__abstractmethods__))}")
+        raise ConfigError(f"{path} lacks {' and '.join(sorted(found.__abstractmethods__))}")
     return found
 
 
-def check_score(name: str | type[Score], query_size: int, key_size: int) -> type[Score] | None:
-    """The class of a score, after checking that it can take these sizes; None for `none`.
-
-    Args:
-        name: A registered score, `none`, a dotted path, or the class itself.
-        query_size: Size of a decoder state.
-        key_size: Size of an encoder state.
+def find_score(name: str) -> type[Score]:
+    """The class of a score, by a name that is registered or by its dotted path.
 
     Raises:
-        ConfigError: No such score, or it cannot combine the two sizes.
+        ConfigError: There is no such score.
     """
-    if name == "none":
-        return None
-    score = _find(name) if isinstance(name, str) else name
-    if score.needs_equal_sizes and query_size != key_size:
-        raise ConfigError(
-            f"{name if isinstance(name, str) else name.__name__} needs equal sizes, found a decoder state of "
-            f"{query_size} and encoder states of {key_size}; "
-            "change model.decoder.hidden_size or model.encoder.hidden_size, or take general"
-        )
-    return score
-
-
-def _find(name: str) -> type[Score]:
-    known = score_names()
-    if name in _SCORES:
-        return _SCORES[name]
-    if "." not in name:
-        raise ConfigError(f"unknown score {name!r}; known: none, {', '.join(known)}{suggest(name, [*known, 'none'])}")
-    return _by_dotted_path(name)
+    _load_all()
+    return _SCORES[name] if name in _SCORES else import_score(name)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model.kernels.activation import tanh
-from nmt.model.kernels.stepwise import Linear
+from nmt.model.kernels.stepwise import StepLinear
 
 if TYPE_CHECKING:
     from nmt.model.attention.attention import AttentionState, Memory
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 class Window(nn.Module, ABC):
     """Source positions that count at a step, and what is done to their weights."""
 
-    local: ClassVar[bool] = False
-    """True where positions outside of a neighbourhood get no weight."""
     paper: ClassVar[str]
 
     def initial_state(self, memory: Memory) -> AttentionState:
@@ -72,7 +70,6 @@ class MonotonicWindow(Window):
         radius: D, the positions on each side.
     """
 
-    local = True
     paper = "Luong et al., 2015, section 3.2"
 
     def __init__(self, radius: int) -> None:
@@ -108,14 +105,13 @@ class PredictiveWindow(Window):
         radius: D, the positions on each side.
     """
 
-    local = True
     paper = "Luong et al., 2015, eq. 9-10"
 
     def __init__(self, query_size: int, radius: int) -> None:
         super().__init__()
         self.radius = radius
-        self.hidden = Linear(query_size, query_size, bias=False)
-        self.position = Linear(query_size, 1, bias=False)
+        self.hidden = StepLinear(query_size, query_size, bias=False)
+        self.position = StepLinear(query_size, 1, bias=False)
 
     def locate(self, query: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor]:
         """Positions at most D from p_t, which lies between 0 and S: one of them is always a real token."""
@@ -129,25 +125,6 @@ class PredictiveWindow(Window):
         positions = torch.arange(weights.size(-1), device=weights.device, dtype=weights.dtype)
         distance = positions - centres.unsqueeze(1)  # [B, 1, N, S]
         return weights * torch.exp(-2 * (distance / self.radius) ** 2)
-
-
-class HardWindow(GlobalWindow):
-    """Hard attention (Xu et al., 2015, section 4.1): one position, drawn in training and the likeliest in decoding.
-
-    Its gradient is the straight-through estimate (Bengio et al., 2013): that of the weights it was drawn from.
-    """
-
-    paper = "Xu et al., 2015, section 4.1; Bengio et al., 2013"
-
-    def reweigh(self, weights: Tensor, centres: Tensor) -> Tensor:
-        """Weight 1 at one position, 0 elsewhere."""
-        if self.training:
-            flat = weights.detach().float().flatten(0, -2)
-            chosen = torch.multinomial(flat, 1).view(*weights.shape[:-1], 1)
-        else:
-            chosen = weights.argmax(dim=-1, keepdim=True)
-        hard = torch.zeros_like(weights).scatter(-1, chosen, 1.0)
-        return hard + (weights - weights.detach()) if self.training else hard
 
 
 def _around(centres: Tensor, mask: Tensor, radius: int) -> Tensor:

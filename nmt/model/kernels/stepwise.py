@@ -1,31 +1,30 @@
-"""Matrices that a loop uses at every step: one product for their gradient after the loop, not one a step."""
+"""Weights that a loop uses at every step: prepared before it, with one product for their gradient after it."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
-from typing import Any, TypeVar
+import copy
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-Made = TypeVar("Made")
 Calls = dict[int, tuple[Tensor, Tensor]]
 """Inputs [..., N, K] and gradients of outputs [..., N, M] of the steps, by the number of the step."""
 
 
 class StepWeight:
-    """A weight W as the steps of one loop see it.
+    """A weight W for the steps of one loop: x -> x W^T.
 
     Each step multiplies by `matrix`, which autograd knows nothing of, and takes `anchor`, an empty tensor, as another
-    input. Backward, a step records its inputs x_t and the gradient d_t of its outputs; the anchor's turn comes when
-    all steps have had theirs, and makes dW = sum_t d_t^T x_t in one product.
+    input. In the backward pass a step records its inputs x_t and the gradient d_t of its outputs; the anchor's turn
+    comes when all steps have had theirs, and computes dW = sum_t d_t^T x_t in one product.
+
+    A subclass may hold its weight in another number format by overriding `__init__` and `multiply`.
 
     Args:
-        weight: W, [M, K], or one for each of a batch, [..., M, K]: a parameter, or whatever else stays the same from
-            step to step; under autocast it is cast here, once.
+        weight: W, [M, K], or one for each sentence of a batch, [..., M, K]; under autocast it is cast here, once.
     """
 
     def __init__(self, weight: Tensor) -> None:
@@ -39,17 +38,31 @@ class StepWeight:
             self.matrix = self.matrix.contiguous()
         self.anchor: Tensor = _Anchor.apply(weight, self.calls)  # type: ignore[no-untyped-call]
 
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """x W^T: [..., K] -> [..., M]; [..., N, K] -> [..., N, M] where there is one W for each sentence."""
+        rows = inputs.flatten(0, -2) if self.matrix.dim() == 2 else inputs
+        outputs: Tensor = _Product.apply(rows, self.anchor, self)  # type: ignore[no-untyped-call]
+        return outputs.view(*inputs.shape[:-1], outputs.size(-1))
+
+    def multiply(self, inputs: Tensor) -> Tensor:
+        """The product itself, without a gradient, for inputs in the precision of `matrix`."""
+        return inputs @ self.matrix.mT
+
     def count(self) -> int:
         """The number of a new step."""
         self.steps += 1
         return self.steps
 
-    def record(self, step: int, inputs: Tensor, of_outputs: Tensor) -> Tensor | None:
+    def record(self, step: int, inputs: Tensor, d_outputs: Tensor) -> Tensor | None:
         """Keep x_t [..., N, K] and d_t [..., N, M] of a step, and return the gradient that the anchor is due."""
         if not self.anchor.requires_grad:
             return None
-        self.calls[step] = inputs.detach(), of_outputs
+        self.calls[step] = inputs.detach(), d_outputs
         return torch.zeros_like(self.anchor)
+
+
+WeightFormat = Callable[[Tensor], StepWeight]
+"""Makes the form in which a loop uses a weight."""
 
 
 class _Anchor(torch.autograd.Function):
@@ -60,7 +73,7 @@ class _Anchor(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, of_anchor: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, d_anchor: Tensor) -> tuple[Tensor, None]:
         inputs, gradients = (torch.cat(parts, dim=-2) for parts in zip(*ctx.calls.values(), strict=True))
         ctx.calls.clear()
         return gradients.mT @ inputs, None
@@ -72,86 +85,54 @@ class _Product(torch.autograd.Function):
         ctx.weight, ctx.step, ctx.dtype = weight, weight.count(), inputs.dtype
         inputs = inputs.to(weight.matrix.dtype)
         ctx.save_for_backward(inputs, weight.matrix)
-        return inputs @ weight.matrix.mT
+        return weight.multiply(inputs)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, of_outputs: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, d_outputs: Tensor) -> tuple[Tensor | None, ...]:
         inputs, matrix = ctx.saved_tensors
-        of_inputs = (of_outputs @ matrix).to(ctx.dtype) if ctx.needs_input_grad[0] else None
-        return of_inputs, ctx.weight.record(ctx.step, inputs, of_outputs), None
+        d_inputs = (d_outputs @ matrix).to(ctx.dtype) if ctx.needs_input_grad[0] else None
+        return d_inputs, ctx.weight.record(ctx.step, inputs, d_outputs), None
 
 
-_shared: ContextVar[dict[object, Any] | None] = ContextVar("what the steps of the loop share", default=None)
+class StepLinear(nn.Linear):
+    """torch's own layer, for use at every step of a loop: `prepare` replaces it by a `PreparedLinear`."""
 
 
-@contextlib.contextmanager
-def loop() -> Iterator[None]:
-    """Within it, steps share what `once` and `step_weight` make; nothing outlives it but what autograd needs."""
-    outer = _shared.set({})
-    try:
-        yield
-    finally:
-        _shared.reset(outer)
-
-
-def in_loop() -> bool:
-    """Whether there is a current loop."""
-    return _shared.get() is not None
-
-
-def once(key: object, make: Callable[[], Made]) -> Made:
-    """What `make` returns, made once in the current loop, and each time outside of loops.
+class PreparedLinear(nn.Module):
+    """A `StepLinear` in the steps of one loop.
 
     Args:
-        key: Says which thing this is.
-        make: Makes it.
+        layer: The layer.
+        weight_format: Makes the form of its weight.
     """
-    shared = _shared.get()
-    if shared is None:
-        return make()
-    if key not in shared:
-        shared[key] = make()
-    made: Made = shared[key]
-    return made
 
-
-def step_weight(key: object, make: Callable[[], Tensor]) -> StepWeight | None:
-    """What a step of the current loop multiplies by; None outside of loops.
-
-    Args:
-        key: Says which weight this is.
-        make: Makes the weight, [..., M, K], when the first step asks for it; later steps get the same.
-    """
-    return once((StepWeight, key), lambda: StepWeight(make())) if in_loop() else None
-
-
-def product(inputs: Tensor, key: object, make: Callable[[], Tensor]) -> Tensor:
-    """x W^T, in the current loop or outside of any; see `step_weight`.
-
-    Args:
-        inputs: x, [..., K]; [..., N, K] where there is one W for each of a batch.
-        key: Says which weight this is.
-        make: Makes W, [M, K] or [..., M, K].
-
-    Returns:
-        [..., M].
-    """
-    weight = step_weight(key, make)
-    if weight is None:
-        matrix = make()
-        return nn.functional.linear(inputs, matrix) if matrix.dim() == 2 else inputs @ matrix.mT
-    rows = inputs.flatten(0, -2) if weight.matrix.dim() == 2 else inputs
-    outputs: Tensor = _Product.apply(rows, weight.anchor, weight)  # type: ignore[no-untyped-call]
-    return outputs.view(*inputs.shape[:-1], outputs.size(-1))
-
-
-class Linear(nn.Linear):
-    """torch's own layer, whose weight gets its gradient in one product where a loop uses it."""
+    def __init__(self, layer: nn.Linear, weight_format: WeightFormat) -> None:
+        super().__init__()
+        self.weight = weight_format(layer.weight)
+        self.bias = layer.bias
 
     def forward(self, inputs: Tensor) -> Tensor:
         """x W^T + b: [..., K] -> [..., M]."""
-        if not in_loop():
-            return super().forward(inputs)
-        outputs = product(inputs, self, lambda: self.weight)
+        outputs = self.weight(inputs)
         return outputs if self.bias is None else outputs + self.bias.to(outputs.dtype)
+
+
+Module = TypeVar("Module", bound=nn.Module)
+
+
+def prepare(module: Module, weight_format: WeightFormat = StepWeight) -> Module:
+    """A copy of a module for the steps of one loop, which shares its parameters.
+
+    Every `StepLinear` in it is a `PreparedLinear`. It is to be dropped after the loop: an update of the parameters
+    does not reach it.
+
+    Args:
+        module: The module.
+        weight_format: Makes the form of each weight.
+    """
+    if isinstance(module, StepLinear):
+        return cast(Module, PreparedLinear(module, weight_format))
+    prepared = copy.copy(module)
+    prepared._modules = {name: child and prepare(child, weight_format) for name, child in module._modules.items()}
+    return prepared

@@ -1,0 +1,90 @@
+"""Recurrent encoder: the fast form of `nmt.model.reference.encode`."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from nmt.model.encoder import Encoder, EncoderOutput
+from nmt.model.kernels.reversal import reorder
+from nmt.model.recurrent import CellName, Connection, LayerNormPlace, RecurrentStack, single_layer
+
+
+class RecurrentEncoder(Encoder):
+    """GRU or LSTM layers over embedded source tokens, in one or both directions (Bahdanau et al., 2015, A.2.1).
+
+    Padding never changes a state: the backward direction reads each sentence reversed within its own length, so
+    that padding comes last in both directions.
+
+    Args:
+        embedding: Source embedding, shared or not.
+        cell: `gru` or `lstm`.
+        hidden_size: Units a direction.
+        num_layers: Layers; each reads both directions of the one below.
+        bidirectional: Read from both ends.
+        dropout: On embeddings and between layers.
+        residual: Add to the output of each layer above the first, both directions side by side, what it read.
+        layer_norm: Normalise what each layer above the first reads (`layers`), or inside the cells (`cell`).
+    """
+
+    def __init__(
+        self,
+        embedding: nn.Embedding,
+        *,
+        cell: CellName,
+        hidden_size: int,
+        num_layers: int = 1,
+        bidirectional: bool = True,
+        dropout: float = 0.0,
+        residual: bool = False,
+        layer_norm: LayerNormPlace = "none",
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        directions = 2 if bidirectional else 1
+        self.output_size = directions * hidden_size
+        self.backward_size = hidden_size if bidirectional else 0
+        sizes = [embedding.embedding_dim] + [self.output_size] * (num_layers - 1)
+        self.layers = nn.ModuleList(
+            nn.ModuleList(single_layer(cell, size, hidden_size, layer_norm) for _ in range(directions))
+            for size in sizes
+        )
+        self.connections = nn.ModuleList(
+            Connection(size, residual=residual and above, layer_norm=layer_norm == "layers" and above, dropout=dropout)
+            for size, above in zip(sizes, [False] + [True] * (num_layers - 1), strict=True)
+        )
+
+    def forward(self, src: Tensor, lengths: Tensor) -> EncoderOutput:
+        """See `Encoder.forward`."""
+        lengths = lengths.to(src.device, non_blocking=True)
+        positions = torch.arange(src.size(1), device=src.device)
+        mask = positions < lengths.unsqueeze(1)  # [B, S]
+        # Place of each token when the sentence, not its padding, is reversed; its own inverse.
+        reverse = torch.where(mask, lengths.unsqueeze(1) - 1 - positions, positions)
+        order = (reverse + src.size(1) * torch.arange(len(src), device=src.device).unsqueeze(1)).flatten()
+        outputs = self.embedding(src)
+        for layer, connection in zip(self.layers, self.connections, strict=True):
+            inputs = connection.enter(outputs)  # type: ignore[operator]
+            directions = [_run(layer[0], inputs)]  # type: ignore[index]
+            if len(layer) == 2:  # type: ignore[arg-type]
+                backward = _run(layer[1], _reorder(inputs, order))  # type: ignore[index]
+                directions.append(_reorder(backward, order))
+            outputs = connection.leave(outputs, torch.cat(directions, dim=-1)) * mask.unsqueeze(2)  # type: ignore[operator]
+        last = (lengths - 1).view(-1, 1, 1)
+        forward_size = self.output_size - self.backward_size
+        forward_state = outputs[..., :forward_size].take_along_dim(last, dim=1).squeeze(1)
+        backward_state = outputs[:, 0, forward_size:]
+        final_state = torch.cat([forward_state, backward_state], dim=-1)
+        return EncoderOutput(outputs, final_state, backward_state, mask, lengths)
+
+
+def _reorder(sequences: Tensor, order: Tensor) -> Tensor:
+    """[B, S, D] with its rows in the order [B * S]."""
+    return reorder(sequences.flatten(0, 1), order).view_as(sequences)
+
+
+def _run(stack: nn.Module, inputs: Tensor) -> Tensor:
+    assert isinstance(stack, RecurrentStack)
+    (outputs,), _ = stack(inputs, stack.zero_state(inputs.size(0), inputs))
+    assert isinstance(outputs, Tensor)
+    return outputs
