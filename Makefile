@@ -3,7 +3,6 @@
 PYTHON ?= python3
 VENV ?= .venv
 TORCH ?= torch==2.13.0
-DEMO ?= runs/demo
 
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -19,7 +18,7 @@ $(INSTALLED): pyproject.toml .ci/constraints.txt
 	touch $@
 
 demo: setup
-	$(BIN)/python scripts/demo.py --output $(DEMO)
+	$(BIN)/python scripts/demo.py
 
 # One thread a process: the tests run side by side.
 test: setup

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nmt.api import PreparedData, check, evaluate, load, preprocess, train
-    from nmt.config import Config, load_config
+    from nmt.config import Config
     from nmt.decoding.translator import Translation, Translator
     from nmt.errors import (
         CheckpointError,
@@ -31,12 +31,13 @@ if TYPE_CHECKING:
         TrainingError,
     )
     from nmt.workflow.check import Finding
+    from nmt.workflow.configs import load_config
     from nmt.workflow.evaluate import ModelEvaluation
     from nmt.workflow.runs import Run
 else:
     _HOMES = {
         "nmt.api": ("PreparedData", "check", "evaluate", "load", "preprocess", "train"),
-        "nmt.config": ("Config", "load_config"),
+        "nmt.config": ("Config",),
         "nmt.decoding.translator": ("Translation", "Translator"),
         "nmt.errors": (
             "CheckpointError",
@@ -48,6 +49,7 @@ else:
             "TrainingError",
         ),
         "nmt.workflow.check": ("Finding",),
+        "nmt.workflow.configs": ("load_config",),
         "nmt.workflow.evaluate": ("ModelEvaluation",),
         "nmt.workflow.runs": ("Run",),
     }

@@ -20,7 +20,7 @@ import typer
 
 import nmt
 from nmt.errors import ConfigError, NmtError, RunInterrupted, is_out_of_memory, printable
-from nmt.files import naming, open_text
+from nmt.files import naming, open_text, shipped
 from nmt.interrupt import INTERRUPTED, raise_on_interrupt
 from nmt.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH
 from nmt.terminal import showing_messages, write_message, write_sections, write_table, write_text
@@ -39,16 +39,37 @@ app = typer.Typer(
     help="Recurrent neural machine translation with attention: from raw text to BLEU, driven by YAML.",
     epilog="In order: nmt preprocess, nmt train, nmt evaluate, nmt translate. Each --help shows an example.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
+
+def _complete_config(incomplete: str) -> list[str]:
+    """Shipped configs and YAML files that begin so."""
+    head, slash, _ = incomplete.rpartition("/")
+    names = [] if slash else sorted(path.stem for path in shipped("configs").glob("*.yaml"))
+    for path in sorted(Path(head + slash).glob("*")):
+        if path.is_dir() or path.suffix in (".yaml", ".yml"):
+            names.append(f"{head}{slash}{path.name}{'/' if path.is_dir() else ''}")
+    return [name for name in names if name.startswith(incomplete)]
+
+
 ConfigOption = Annotated[
     str,
-    typer.Option("--config", "-c", metavar="FILE|NAME", help="YAML file, or the name of a shipped config."),
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE|NAME",
+        help="YAML file, or the name of a shipped config.",
+        autocompletion=_complete_config,
+    ),
 ]
-ConfigArgument = Annotated[str, typer.Argument(metavar="CONFIG", help="YAML file, or the name of a shipped config.")]
+ConfigArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="CONFIG", help="YAML file, or the name of a shipped config.", autocompletion=_complete_config
+    ),
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a value: section.key=value. Can be repeated."),
@@ -159,7 +180,10 @@ def train(
     set_: SetOption = None,
     overwrite: OverwriteOption = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in --output, as if it had never stopped.")
+        bool,
+        typer.Option(
+            "--resume", help="Go on with the run in --output, as if it had never stopped; begin it if there is none."
+        ),
     ] = False,
 ) -> None:
     """Train a model; the best one lies in RUN/best.

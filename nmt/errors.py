@@ -89,7 +89,7 @@ def printable(text: str) -> str:
 def shorten(text: str) -> str:
     """The beginning of a text from outside, printable."""
     cut = len(text) > SHOWN_CHARACTERS
-    return printable(text[:SHOWN_CHARACTERS]) + "..." * cut
+    return printable(text[:SHOWN_CHARACTERS]) + ("..." if cut else "")
 
 
 def list_names(names: Sequence[str], most: int = SHOWN_NAMES) -> str:

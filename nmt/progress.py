@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from tqdm import tqdm
 
+Bar: TypeAlias = "tqdm[NoReturn]"
 
-def progress_bar(*, shown: bool = True, **options: Any) -> tqdm[NoReturn]:
+
+def progress_bar(*, shown: bool = True, **options: Any) -> Bar:
     """A bar on standard error where that is a terminal and messages of level INFO are wanted; else nothing.
 
     Args:

@@ -1,6 +1,8 @@
 """Run the whole way on the bundled sample: preprocess, train, evaluate, translate, draw attention.
 
-Usage: python scripts/demo.py --output runs/demo
+Usage: python scripts/demo.py
+
+The run goes where the commands look: afterwards plain `nmt translate "..."` finds its model.
 """
 
 from __future__ import annotations
@@ -28,14 +30,16 @@ def nmt(*arguments: str | Path) -> str:
 def main() -> None:
     """Run the demo."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--output", type=Path, default=Path("runs/demo"), help="folder for data and run")
-    output: Path = parser.parse_args().output
+    parser.add_argument("--data", type=Path, default=Path("data/prepared/demo"), help="data directory to write")
+    parser.add_argument("--output", type=Path, default=Path("runs/demo"), help="run directory to write")
+    arguments = parser.parse_args()
+    data: Path = arguments.data
+    run: Path = arguments.output
     begin = time.perf_counter()
-    data, run, heatmap = output / "data", output / "run", output / "attention.png"
-    output.mkdir(parents=True, exist_ok=True)
+    heatmap, test = run / "attention.png", run / "test.json"
     nmt("preprocess", "--config", "sample", "--output", data, "--overwrite")
     nmt("train", "--config", "sample", "--data", data, "--output", run, "--overwrite")
-    scores = nmt("evaluate", "--model", run, "--json", output / "test.json")
+    scores = nmt("evaluate", "--model", run, "--json", test)
     unseen = [line.split("\t") for line in (ROOT / "data/sample/unseen.txt").read_text("utf-8").splitlines()]
     for source, reference in unseen:
         nmt("translate", source, "--model", run)
@@ -48,7 +52,7 @@ def main() -> None:
         ("model", run / "best"),
         ("learning curve", run / "learning_curve.png"),
         ("attention heatmap", heatmap),
-        ("test scores", output / "test.json"),
+        ("test scores", test),
     ):
         print(f"{what + ':':19}{path}")
     print(" ".join(scores.splitlines()[0].split()[:2]))

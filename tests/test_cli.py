@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -272,6 +273,47 @@ def test_data_of_another_config(here: Project, tmp_path: Path, cli: Cli) -> None
     assert_error(found, "text.lowercase (False there, True here)")
 
 
+@pytest.mark.parametrize("command", ["train", "check"])
+def test_data_that_was_never_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli, command: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    make = "nmt preprocess --config sample"
+    settings = ["--set", "data.first_lines=900", "--set", "train.epochs=1"]
+    assert cli(command, "--config", "sample").err.endswith(
+        f"data/prepared/sample: does not exist (no data.json); make it with: {make}\n"
+    )
+    found = cli(command, "--config", "sample", "--data", "elsewhere", *settings)
+    assert_error(found, "elsewhere: does not exist", f"{make} --set data.first_lines=900 --output elsewhere")
+    (tmp_path / "mine.yaml").write_text("train: {epochs: 3}\n")
+    assert_error(cli(command, "--config", "mine.yaml"), "nmt preprocess --config mine.yaml --source FILE")
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize("command", ["train", "check"])
+def test_data_is_taken_as_it_was_made(here: Project, tmp_path: Path, cli: Cli, command: str) -> None:
+    for setting, key in (
+        ("data.reverse=true", "data.reverse (False there, True here)"),
+        ("data={split: {valid_size: 50, test_size: 9}}", "data.split.test_size (50 there, 9 here)"),
+        ("text.reuse=elsewhere", "text.reuse (None there, 'elsewhere' here)"),
+    ):
+        found = cli(command, "--config", here.config, "--set", setting, "--set", "data.split.seed=1")
+        make = ["nmt", "preprocess", "--config", str(here.config), "--set", setting, "--set", "data.split.seed=1"]
+        assert_error(found, key, shlex.join([*make, "--output", "DIR"]), "--data DIR")
+        assert "valid_size" not in found.err.partition("make other data")[0]
+        assert "data.split.seed (" not in found.err
+
+
+def test_what_data_was_made_with_may_be_said_again(here: Project, tmp_path: Path, cli: Cli) -> None:
+    same = [
+        "data.reverse=false",
+        "data.split={valid_size: 50}",
+        "text.tokenizer=whitespace",
+        f"data.directory={here.data}",
+    ]
+    settings = [part for setting in (*same, "train.max_updates=1") for part in ("--set", setting)]
+    found = cli("train", "--config", here.config, "--output", tmp_path / "run", *settings)
+    assert found.code == 0 or "learnt nothing" in found.err
+
+
 def test_training_goes_on_from_a_model(here: Project, tmp_path: Path, cli: Cli) -> None:
     common = ["--config", here.config, "--set", "train.max_updates=1", "--set", f"train.init_from={here.run}"]
     assert (
@@ -340,6 +382,24 @@ def test_an_interrupt_during_imports_is_one_line_whatever_a_library_makes_of_it(
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == "nmt: error: interrupted; what was finished before is still there\n"
+
+
+def test_the_shell_completes_configs(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for name in ("tab.yaml", "table.txt", "folder/inner.yml"):
+        (tmp_path / name).touch()
+    program = "import sys; sys.argv = ['nmt']; from nmt.__main__ import main; main()"
+    for words, expected in (
+        (["train", "--config", "ta"], ["tatoeba", "tatoeba_small", "tab.yaml"]),
+        (["config", "show", "folder/"], ["folder/inner.yml"]),
+        (["preprocess", "-c", "fo"], ["folder/"]),
+        (["pre"], ["preprocess"]),
+    ):
+        request = {"_NMT_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(["nmt", *words])}
+        environment = {**os.environ, **request, "COMP_CWORD": str(len(words))}
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=True)
+        assert done.stdout.split() == expected
 
 
 def test_training_needs_neither_spacy_nor_sacrebleu(here: Project, tmp_path: Path) -> None:

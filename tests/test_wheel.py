@@ -72,6 +72,7 @@ def test_the_wheel_runs_the_four_commands(commands: Path, tmp_path: Path, monkey
     settings = [part for setting in SMALL for part in ("--set", setting)]
     where = run(commands / "python", "-c", "import nmt; print(nmt.__file__)").stdout
     assert Path(where.strip()).is_relative_to(commands.parent)
+    assert (Path(where.strip()).parent / "py.typed").is_file()
     touch = subprocess.run([*without_privileges(), "touch", Path(where.strip()).parent / "new"], check=False)
     assert touch.returncode != 0 or os.geteuid() == 0
 

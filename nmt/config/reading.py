@@ -29,7 +29,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 _CORE = {
-    "null": (r"^(~|null|Null|NULL|)$", "~nN"),
+    "null": (r"^(~|null|Null|NULL|)$", ("~", "n", "N", "")),
     "bool": (r"^(true|True|TRUE|false|False|FALSE)$", "tTfF"),
     "int": (r"^([-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$", "-+0123456789"),
     "float": (r"^[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?$", "-+.0123456789"),
@@ -47,7 +47,7 @@ _MAX_VALUES = 2_000
 _Loader.yaml_implicit_resolvers = {}
 for _name, (_pattern, _first) in _CORE.items():
     for _reader in (_Loader, _Dumper):
-        _reader.add_implicit_resolver(_TAG + _name, re.compile(_pattern), [*_first, *[""] * (_name == "null")])
+        _reader.add_implicit_resolver(_TAG + _name, re.compile(_pattern), list(_first))
 
 
 def _construct_int(loader: _Loader, node: yaml.ScalarNode) -> int:
@@ -134,7 +134,8 @@ class _Builder:
         return f"{self.origin}:{node.start_mark.line + 1}" if self.origin else "--set"
 
     def _refusal(self, node: yaml.Node, path: Place, fault: str) -> ConfigError:
-        return ConfigError(f"{self._where(node)}: {dotted(path)}{': ' * bool(path)}{fault}")
+        key = f"{dotted(path)}: " if path else ""
+        return ConfigError(f"{self._where(node)}: {key}{fault}")
 
 
 def _load_yaml(text: str, origin: str, layer: int = 0) -> _Source:

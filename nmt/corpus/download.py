@@ -6,6 +6,7 @@ import bz2
 import contextlib
 import gzip
 import io
+import logging
 import lzma
 import re
 import ssl
@@ -20,14 +21,16 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
-from tqdm import tqdm
 
 from nmt import __version__
 from nmt.errors import DataError, printable, shorten
 from nmt.files import flush
+from nmt.progress import progress_bar
 
 if TYPE_CHECKING:
     from requests import Response
+
+log = logging.getLogger(__name__)
 
 HEADERS = {
     "User-Agent": f"nmt/{__version__} (neural machine translation trainer)",
@@ -55,7 +58,7 @@ class _BrokenTransferError(Exception):
     """A transfer failed in a way that may not happen again."""
 
 
-def resolve_sources(sources: Sequence[str], raw_directory: Path, say: Callable[[str], None]) -> list[Path]:
+def resolve_sources(sources: Sequence[str], raw_directory: Path) -> list[Path]:
     """Turn file names and URLs into files on disk, downloading what is not there yet.
 
     A download that breaks off is tried again a few times. Until it is complete and known to be sound it is NAME.part.
@@ -64,8 +67,6 @@ def resolve_sources(sources: Sequence[str], raw_directory: Path, say: Callable[[
     Args:
         sources: Local paths and http or https URLs.
         raw_directory: Where downloads are kept, each under the last part of its URL; made when needed.
-        say: Receives a line for each URL (that it is downloaded, or that an earlier download is used) and for each
-            time that something goes wrong and is tried again.
 
     Returns:
         One path for each source, in order. Local paths are not checked here.
@@ -86,7 +87,7 @@ def resolve_sources(sources: Sequence[str], raw_directory: Path, say: Callable[[
                 f"{source}: would be stored as {path}, like {urls[path]}; "
                 "download them yourself under different names and give the files with --source PATH"
             )
-        _fetch(source, path, say)
+        _fetch(source, path)
         paths.append(path)
     return paths
 
@@ -102,27 +103,27 @@ def _file_name(url: str) -> str:
     return name
 
 
-def _fetch(url: str, path: Path, say: Callable[[str], None]) -> None:
+def _fetch(url: str, path: Path) -> None:
     """Download `url` to `path` unless it is there, or another process is just bringing it there."""
     if not path.exists():
         with _writing(path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(path, say):
+        with _alone(path):
             if not path.exists():
-                _download(url, path, say)
+                _download(url, path)
                 return
-    say(f"Using {path}, downloaded before (delete it to download it again)")
+    log.info(f"Using {path}, downloaded before (delete it to download it again)")
 
 
 @contextlib.contextmanager
-def _alone(path: Path, say: Callable[[str], None]) -> Iterator[None]:
+def _alone(path: Path) -> Iterator[None]:
     """Keep other processes from downloading `path`; waits for one that does."""
     lock_path = path.with_name(f"{path.name}.lock")
     lock = FileLock(lock_path)
     with _writing(lock_path), contextlib.suppress(Timeout):
         lock.acquire(blocking=False)
     if not lock.is_locked:
-        say(f"Waiting for another process, which downloads {path}")
+        log.info(f"Waiting for another process, which downloads {path}")
         with _writing(lock_path):
             lock.acquire()
     try:
@@ -134,7 +135,7 @@ def _alone(path: Path, say: Callable[[str], None]) -> Iterator[None]:
         lock.release()
 
 
-def _download(url: str, path: Path, say: Callable[[str], None]) -> None:
+def _download(url: str, path: Path) -> None:
     """Download `url` to `path`, whole or not at all, in a few attempts.
 
     Raises:
@@ -142,7 +143,7 @@ def _download(url: str, path: Path, say: Callable[[str], None]) -> None:
     """
     part = path.with_name(f"{path.name}.part")
     try:
-        _try_to_transfer(url, path, part, say)
+        _try_to_transfer(url, path, part)
         with _writing(part):
             problem = _find_problem(part, path.suffix.lower())
             if problem is not None:
@@ -153,21 +154,21 @@ def _download(url: str, path: Path, say: Callable[[str], None]) -> None:
             part.unlink(missing_ok=True)
 
 
-def _try_to_transfer(url: str, path: Path, part: Path, say: Callable[[str], None]) -> None:
+def _try_to_transfer(url: str, path: Path, part: Path) -> None:
     """Bring the content of `url` to `part`, in a few attempts."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            _transfer(url, path, part, say)
+            _transfer(url, path, part)
             return
         except _BrokenTransferError as error:
             if attempt == ATTEMPTS:
                 raise _failure(url, f"{error}, at attempt {attempt} of {ATTEMPTS}", LATER) from None
             pause = PAUSE * attempt
-            say(f"{url}: {error}; attempt {attempt + 1} of {ATTEMPTS} follows in {pause:g} s")
+            log.warning(f"{url}: {error}; attempt {attempt + 1} of {ATTEMPTS} follows in {pause:g} s")
             time.sleep(pause)
 
 
-def _transfer(url: str, path: Path, part: Path, say: Callable[[str], None]) -> None:
+def _transfer(url: str, path: Path, part: Path) -> None:
     """Bring the content of `url` to `part`, in one attempt.
 
     Raises:
@@ -186,12 +187,11 @@ def _transfer(url: str, path: Path, part: Path, say: Callable[[str], None]) -> N
         response.raw.enforce_content_length = False  # it is compared below
         bar.total = _length(url, response.headers)
         size = "size unknown" if bar.total is None else _readable_size(bar.total)
-        with bar.external_write_mode():
-            say(f"Downloading {url} ({size}) to {path}")
+        log.info(f"Downloading {url} ({size}) to {path}")
 
     with (
         contextlib.ExitStack() as responses,
-        tqdm(unit="B", unit_scale=True, desc=path.name, leave=False, disable=None) as bar,
+        progress_bar(unit="B", unit_scale=True, desc=path.name, leave=False) as bar,
         _writing(part),
     ):
         with part.open("wb") as file, _network(url):

@@ -83,14 +83,14 @@ class LineReport:
         count = sum(self.malformed.values())
         if count <= (max_share or 0.0) * self.lines:
             return
-        kinds = "; ".join(
-            f"{number:,} {KINDS[kind]} ({', '.join(self.places[kind])}{', ...' * (number > len(self.places[kind]))})"
-            for kind, number in self.malformed.items()
-        )
+        kinds = []
+        for kind, number in self.malformed.items():
+            more = ["..."] if number > len(self.places[kind]) else []
+            kinds.append(f"{number:,} {KINDS[kind]} ({', '.join([*self.places[kind], *more])})")
         advice = next((advice for kind, advice in ADVICE.items() if kind in self.malformed), "mend the file")
         if max_share is not None:
             advice += f", or raise data.max_malformed ({max_share:g}) above {count / self.lines:.3g} to leave them out"
-        raise DataError(f"{count:,} of {self.lines:,} lines are malformed: {kinds}; {advice}")
+        raise DataError(f"{count:,} of {self.lines:,} lines are malformed: {'; '.join(kinds)}; {advice}")
 
 
 KINDS = {

@@ -268,7 +268,8 @@ def _misfit(wanted: Mapping[Tensor, list[str]], stored: Mapping[str, _Kind]) -> 
     known = {name for names in wanted.values() for name in names}
     unknown = sorted(stored.keys() - known)
     if unknown:
-        return f"{shorten(unknown[0])} is no part of the model" + f" ({len(unknown):,} such)" * (len(unknown) > 1)
+        more = f" ({len(unknown):,} such)" if len(unknown) > 1 else ""
+        return f"{shorten(unknown[0])} is no part of the model{more}"
     for tensor, names in wanted.items():
         need = _TYPES.get(tensor.dtype, str(tensor.dtype)), list(tensor.shape)
         found = [stored[name] for name in names if name in stored]

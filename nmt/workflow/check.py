@@ -11,12 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from nmt.batching import make_batch, pad, plan_batches
 from nmt.config import Config, OptimizerSection, TeacherForcingSection, TrainSection
@@ -30,7 +29,7 @@ from nmt.evaluation.metrics import score_corpus
 from nmt.files import read_json
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.noise import Noise, make_noise
-from nmt.progress import progress_bar
+from nmt.progress import Bar, progress_bar
 from nmt.text.vocabulary import UNK_ID
 from nmt.training.device import resolve_device
 from nmt.training.loop import plan_epoch, train_step
@@ -595,5 +594,5 @@ def describe_host_memory(checkpoint: int, available: int) -> Finding:
     return Finding("host memory", needed <= available, text)
 
 
-def _progress(total: int, what: str) -> tqdm[NoReturn]:
+def _progress(total: int, what: str) -> Bar:
     return progress_bar(total=total, desc=what, unit=" updates", leave=False)

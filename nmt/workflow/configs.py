@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nmt import config as configs
-from nmt.config import Config, Overrides
+from nmt.config import Config, Overrides, reading
 from nmt.model.attention.checks import attention_check
 
 
 def load_config(config: str | Path | Config, overrides: Overrides = ()) -> Config:
-    """Read a config; see `nmt.config.load_config`."""
-    return configs.load_config(config, overrides, [attention_check()])
+    """Read a config file or a shipped config, with overrides.
+
+    Args:
+        config: Path of a YAML file, the name of a shipped config, or a config that was read before.
+        overrides: Values in place of its own: `{"train.epochs": 3}` or `["train.epochs=3"]`.
+
+    Raises:
+        ConfigError: One line for each problem: file and line, key, what was found, what is allowed.
+    """
+    return reading.load_config(config, overrides, [attention_check()])
 
 
 def show_config(name: str, overrides: Overrides = ()) -> str:
     """The whole config, each value with its origin; see `nmt.config.show_config`."""
-    return configs.show_config(name, overrides, [attention_check()])
+    return reading.show_config(name, overrides, [attention_check()])

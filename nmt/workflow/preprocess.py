@@ -82,7 +82,7 @@ def _write_data(config: Config, output: Path, overwrite: bool) -> dict[str, Any]
     check_output(output, MARKER, overwrite=overwrite)
     if not config.data.source:
         raise ConfigError("data.source: is empty; name files in the config or give them with --source")
-    paths = resolve_sources([_bundled(source) for source in config.data.source], RAW_DIRECTORY, log.info)
+    paths = resolve_sources([_bundled(source) for source in config.data.source], RAW_DIRECTORY)
     corpus = open_corpus(
         paths, columns=config.data.columns, first_lines=config.data.first_lines, reverse=config.data.reverse
     )

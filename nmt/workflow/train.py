@@ -80,7 +80,8 @@ def train_run(
         output: Run directory to write.
         overwrite: Replace an earlier run. It is kept until the new one has learnt something, and comes back if the
             new one ends without that.
-        resume: Go on from the newest good checkpoint in `output`, as if the run had never stopped.
+        resume: Go on from the newest good checkpoint in `output`, as if the run had never stopped; begin a run where
+            there is none.
 
     Returns:
         How the run ended.
@@ -129,7 +130,9 @@ def _check_run(output: Path, data: Path, overwrite: bool, resume: bool) -> bool:
         for name in (MARKER, "config.yaml", "environment.json", METRICS, BEST, MODELS, CHECKPOINTS, TEXT):
             check_file(output / name, output)
         if state is None and not resumable:
-            raise DataError(f"{output}: holds no run to resume; leave out --resume, or name the run with --output")
+            check_output(output, MARKER, overwrite=False)
+            log.info(f"{output}: there is no run yet to resume; beginning one")
+            return False
         if not resumable:
             if state == "finished":
                 raise DataError(f"{output}: this run is finished and has no checkpoint to go on from; --overwrite it")

@@ -17,7 +17,6 @@ from nmt.errors import ConfigError, DataError, when_out_of_memory
 from nmt.evaluation.alignment import Alignment, align
 from nmt.files import naming
 from nmt.model.storage import SavedModel, load_model
-from nmt.text.processor import load_processor
 from nmt.training.device import resolve_device, use_fast_products
 from nmt.workflow.runs import find_model
 
@@ -145,7 +144,7 @@ def open_translator(
     use_fast_products()
     saved = load_model(directory, resolve_device(device), allowed_classes)
     settings = with_search_options(saved.config.decode, options)
-    return saved, Translator(saved.model, load_processor(saved.text), settings)
+    return saved, Translator(saved.model, saved.load_processor(), settings)
 
 
 def within_memory(options: DecodeSection, lines: int) -> contextlib.AbstractContextManager[None]:

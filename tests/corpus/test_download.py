@@ -2,6 +2,7 @@ import bz2
 import contextlib
 import gzip
 import io
+import logging
 import lzma
 import random
 import signal
@@ -20,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from nmt import __version__
+from nmt import __version__, progress
 from nmt.corpus import download
 from nmt.corpus.download import resolve_sources
 from nmt.errors import DataError
@@ -139,9 +140,23 @@ def made_here(directory: Path) -> Path:
     return directory / "new"
 
 
-def refusal(url: str, directory: Path, say: Callable[[str], None] = lambda line: None) -> str:
+def telling(say: Callable[[str], object], act: Callable[[], list[Path]]) -> list[Path]:
+    """What an action returns; each of its messages is given to `say` while it goes on."""
+    handler = logging.Handler()
+    handler.emit = lambda record: say(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("nmt")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        return act()
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+
+
+def refusal(url: str, directory: Path) -> str:
     with pytest.raises(DataError) as caught:
-        resolve_sources([url], directory, say)
+        resolve_sources([url], directory)
     message = str(caught.value)
     assert message.startswith(f"{url}: cannot be downloaded (")
     assert message.endswith("give the file with --source PATH")
@@ -152,7 +167,7 @@ def refusal(url: str, directory: Path, say: Callable[[str], None] = lambda line:
 def in_another_process(url: str, directory: Path, before: str = "") -> "subprocess.Popen[str]":
     program = (
         f"import sys; from pathlib import Path; from nmt.corpus.download import resolve_sources\n{before}\n"
-        "try: resolve_sources([sys.argv[1]], Path(sys.argv[2]), print)\n"
+        "try: resolve_sources([sys.argv[1]], Path(sys.argv[2]))\n"
         "except Exception as error: sys.exit(f'{type(error).__name__} {error}')\n"
     )
     return subprocess.Popen(
@@ -168,11 +183,11 @@ def test_a_url_is_downloaded_once(tmp_path: Path) -> None:
     raw = tmp_path / "data" / "raw"
     with serving() as server:
         url = f"{server.address}/deu%2Deng.zip?version=1"
-        paths = resolve_sources([url, "local/a.txt"], raw, said.append)
+        paths = telling(said.append, lambda: resolve_sources([url, "local/a.txt"], raw))
         assert paths == [raw / "deu-eng.zip", Path("local/a.txt")]
         assert paths[0].read_bytes() == BODY
         assert names(raw) == ["deu-eng.zip"]
-        assert resolve_sources([url], raw, said.append) == paths[:1]
+        assert telling(said.append, lambda: resolve_sources([url], raw)) == paths[:1]
     assert [(headers["User-Agent"], headers["Accept-Encoding"]) for headers in server.asked] == [
         (f"nmt/{__version__} (neural machine translation trainer)", "identity")
     ]
@@ -186,13 +201,13 @@ def test_a_url_is_downloaded_once(tmp_path: Path) -> None:
 def test_a_size_may_be_unknown(tmp_path: Path) -> None:
     said: list[str] = []
     with serving(Reply(length=None)) as server:
-        (path,) = resolve_sources([server.url], tmp_path, said.append)
+        (path,) = telling(said.append, lambda: resolve_sources([server.url], tmp_path))
     assert path.read_bytes() == BODY
     assert "(size unknown)" in said[0]
 
 
 def test_local_paths_need_no_folder(tmp_path: Path) -> None:
-    assert resolve_sources(["a.en", "b/a.de"], tmp_path / "raw", print) == [Path("a.en"), Path("b/a.de")]
+    assert resolve_sources(["a.en", "b/a.de"], tmp_path / "raw") == [Path("a.en"), Path("b/a.de")]
     assert not (tmp_path / "raw").exists()
 
 
@@ -216,7 +231,7 @@ def test_a_transfer_that_breaks_off_is_tried_again(
 
     monkeypatch.setattr(download, "TIMEOUT", 2.0 if end == "stall" else 30.0)
     with serving(Reply(send=30_000, end=end), Reply(status=503), Reply()) as server:
-        (path,) = resolve_sources([server.url], tmp_path, say)
+        (path,) = telling(say, lambda: resolve_sources([server.url], tmp_path))
     assert path.read_bytes() == BODY
     assert names(tmp_path) == ["deu-eng.zip"]
     first, broken, busy, again = said
@@ -247,7 +262,7 @@ def test_a_packed_file_is_stored_as_it_came_whatever_the_server_calls_it(tmp_pat
     """Many servers say of a .gz file that it is a text that was packed for the way."""
     body = gzip.compress(b"Hallo\tHello\n")
     with serving(Reply(body=body, more={"Content-Encoding": "gzip", "Content-Type": "text/plain"})) as server:
-        (path,) = resolve_sources([f"{server.address}/a.tsv.gz"], tmp_path, print)
+        (path,) = resolve_sources([f"{server.address}/a.tsv.gz"], tmp_path)
     assert path.read_bytes() == body
 
 
@@ -255,7 +270,7 @@ def test_a_file_that_has_moved_is_followed(tmp_path: Path) -> None:
     said: list[str] = []
     moved = Reply(status=302, body=b"over there", more={"Location": "/elsewhere"})
     with serving(moved, Reply()) as server:
-        (path,) = resolve_sources([server.url], tmp_path, said.append)
+        (path,) = telling(said.append, lambda: resolve_sources([server.url], tmp_path))
     assert path.read_bytes() == BODY
     assert path.name == "deu-eng.zip"
     assert said == [f"Downloading {server.url} (200.1 kB) to {path}"]
@@ -373,7 +388,7 @@ def test_a_bad_file_is_named_and_not_kept(tmp_path: Path, name: str, body: bytes
 )
 def test_a_good_file_is_stored_as_it_came(tmp_path: Path, name: str, body: bytes) -> None:
     with serving(Reply(body=body)) as server:
-        (path,) = resolve_sources([f"{server.address}/{name}"], tmp_path, print)
+        (path,) = resolve_sources([f"{server.address}/{name}"], tmp_path)
     assert path.read_bytes() == body
 
 
@@ -381,7 +396,7 @@ def test_a_good_file_is_stored_as_it_came(tmp_path: Path, name: str, body: bytes
 def test_a_progress_bar_counts_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: str | None) -> None:
     bars: list[tuple[float, float | None]] = []
 
-    class Watched(download.tqdm):
+    class Watched(progress.tqdm):
         def __init__(self, **options: Any) -> None:
             super().__init__(**{**options, "disable": False, "file": io.StringIO()})
 
@@ -389,9 +404,9 @@ def test_a_progress_bar_counts_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyP
             bars.append((self.n, self.total))
             super().close()
 
-    monkeypatch.setattr(download, "tqdm", Watched)
+    monkeypatch.setattr(progress, "tqdm", Watched)
     with serving(Reply(length=length)) as server:
-        resolve_sources([server.url], tmp_path, print)
+        resolve_sources([server.url], tmp_path)
     assert bars[0] == (SIZE, SIZE if length == "" else None)
 
 
@@ -400,7 +415,7 @@ def test_an_interrupted_download_leaves_nothing(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with serving() as server, pytest.raises(KeyboardInterrupt):
-        resolve_sources([server.url], tmp_path, say)
+        telling(say, lambda: resolve_sources([server.url], tmp_path))
     assert names(tmp_path) == []
 
 
@@ -413,7 +428,7 @@ def test_a_killed_download_is_no_file_and_the_next_command_begins_again(tmp_path
             process.send_signal(signal.SIGKILL)
         assert 0 < part.stat().st_size <= 120_000
         assert not (tmp_path / "deu-eng.zip").exists()
-        (path,) = resolve_sources([server.url], tmp_path, print)
+        (path,) = resolve_sources([server.url], tmp_path)
     assert path.read_bytes() == BODY
     assert names(tmp_path) == ["deu-eng.zip"]
 
@@ -428,7 +443,7 @@ def test_of_two_processes_one_downloads_and_the_other_waits(tmp_path: Path) -> N
 
     with serving(Reply(end="stall", length=None)) as server, in_another_process(server.url, tmp_path) as process:
         assert server.stalled.wait(30)
-        assert resolve_sources([server.url], tmp_path, say) == [path]
+        assert telling(say, lambda: resolve_sources([server.url], tmp_path)) == [path]
         assert process.wait(30) == 0
     assert path.read_bytes() == BODY
     assert names(tmp_path) == ["deu-eng.zip"]
@@ -446,7 +461,7 @@ def test_whoever_waited_downloads_what_the_other_could_not(tmp_path: Path, monke
         thread = threading.Thread(target=lambda: refused.append(refusal(server.url, tmp_path)))
         thread.start()
         assert server.stalled.wait(30)
-        (path,) = resolve_sources([server.url], tmp_path, lambda line: server.release.set())
+        (path,) = telling(lambda line: server.release.set(), lambda: resolve_sources([server.url], tmp_path))
         thread.join()
     assert "120,000 of 200,112 bytes arrived" in refused[0]
     assert path.read_bytes() == BODY
@@ -459,7 +474,7 @@ def test_many_at_once_download_once(tmp_path: Path) -> None:
 
     def one() -> None:
         together.wait()
-        (path,) = resolve_sources([server.url], tmp_path, lambda line: None)
+        (path,) = resolve_sources([server.url], tmp_path)
         bodies.append(path.read_bytes())
 
     with serving() as server:
@@ -476,7 +491,7 @@ def test_many_at_once_download_once(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "raw").write_text("a file")
     with serving() as server, pytest.raises(DataError) as caught:
-        resolve_sources([server.url], tmp_path / "raw", print)
+        resolve_sources([server.url], tmp_path / "raw")
     assert str(caught.value).startswith(f"{tmp_path / 'raw'}: cannot be written (File exists); see to the folder")
     assert server.asked == []
 
@@ -493,7 +508,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
 
 def test_two_urls_with_one_file_name_are_not_confused(tmp_path: Path) -> None:
     with serving(Reply(body=gzip.compress(b"a"))) as server, pytest.raises(DataError, match="under different names"):
-        resolve_sources([f"{server.address}/train/en.gz", f"{server.address}/valid/en.gz"], tmp_path, print)
+        resolve_sources([f"{server.address}/train/en.gz", f"{server.address}/valid/en.gz"], tmp_path)
 
 
 @pytest.mark.parametrize(

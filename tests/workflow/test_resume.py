@@ -284,11 +284,29 @@ def test_a_finished_run_without_a_checkpoint_is_not_replaced(random_project: Pro
     assert tree(run) == before
 
 
-def test_there_is_nothing_to_resume(random_project: Project, tmp_path: Path, cli: Cli) -> None:
-    found = cli(*train_arguments(random_project, tmp_path / "none", "--resume"))
-    assert found.code == 1
-    assert "none: holds no run to resume; leave out --resume" in errors(found.err)[0]
-    assert not (tmp_path / "none").exists()
+def test_one_command_begins_a_run_and_goes_on_with_it(
+    random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        signal_at(patch, 9)
+        found = cli(*train_arguments(random_project, run, "--resume"))
+    assert found.code == 75
+    assert f"{run}: there is no run yet to resume; beginning one" in found.err.splitlines()
+    found = cli(*train_arguments(random_project, run, "--resume"))
+    assert found.code == 0
+    assert "beginning" not in found.err
+    assert_same_run(run, random_project.run)
+
+
+def test_what_is_no_run_is_not_resumed(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+    (tmp_path / "letter.txt").write_text("mine", encoding="utf-8")
+    found = cli(*train_arguments(random_project, tmp_path, "--resume"))
+    assert (found.code, [path.name for path in tmp_path.iterdir()]) == (1, ["letter.txt"])
+    assert "not ours" in errors(found.err)[0]
+
+
+def test_resume_and_overwrite_exclude_each_other(random_project: Project, cli: Cli) -> None:
     found = cli(*train_arguments(random_project, random_project.run, "--resume", "--overwrite"))
     assert found.code == 1
     assert "give one of them" in errors(found.err)[0]
