@@ -1,4 +1,4 @@
-"""Measures this project on the machine it runs on; every table in README that is about speed comes from here.
+"""Measure this project on the machine it runs on: the figures of scripts/benchmarks/README.md that are about speed.
 
 python scripts/benchmark.py preprocess --corpus deu-eng.zip
 python scripts/benchmark.py workload --corpus deu-eng.zip --output workload
