@@ -1,4 +1,4 @@
-"""Every key explains itself: descriptions, units, the JSON Schema and the table in the README."""
+"""Every key explains itself: descriptions, units, the JSON Schema and the table in configs/README.md."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from nmt.config import Config, Section
 from nmt.config.description import KeyDescription, describe_keys, json_schema, markdown_table, with_table
 from nmt.files import shipped
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+KEY_REFERENCE = Path(__file__).resolve().parents[2] / "configs/README.md"
 SHIPPED = sorted(shipped("configs").glob("*.yaml"))
 KEYS = {key.path: key for key in describe_keys() if key.values}
 
@@ -72,9 +72,9 @@ def test_keys_are_described_in_words(path: str, values: str, default: str, unit:
     assert KEYS[path] == KeyDescription(path, values, default, unit, KEYS[path].text)
 
 
-def test_the_readme_has_the_table_of_the_keys_as_they_are() -> None:
-    text = README.read_text(encoding="utf-8")
-    assert text == with_table(text), "README.md: the table of keys is old; run python scripts/config_table.py --write"
+def test_the_key_reference_has_the_table_of_the_keys_as_they_are() -> None:
+    text = KEY_REFERENCE.read_text(encoding="utf-8")
+    assert text == with_table(text), "configs/README.md: the table is out of date; run scripts/config_table.py --write"
 
 
 def test_the_table_has_a_row_for_every_key() -> None:
