@@ -1,0 +1,57 @@
+"""The Markdown files: links between them lead somewhere, and the first of them stays short."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from nmt.files import PACKAGE
+
+ROOT = PACKAGE.parent
+FOLDERS = [ROOT / name for name in (".github", "configs", "data/sample", "nmt", "scripts", "tests")]
+FILES = [ROOT / "README.md", *(path for folder in FOLDERS for path in sorted(folder.rglob("*.md")))]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def text_of(path: Path) -> str:
+    """A file without its blocks of code, fenced or indented."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"^ {4}.*$", "", text, flags=re.MULTILINE)
+
+
+def anchors(path: Path) -> set[str]:
+    """What GitHub makes of the headings: lower case, no punctuation, hyphens for spaces, a number if repeated."""
+    found: set[str] = set()
+    seen: Counter[str] = Counter()
+    for heading in re.findall(r"^#+ (.+)$", text_of(path), flags=re.MULTILINE):
+        anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        found.add(f"{anchor}-{seen[anchor]}" if seen[anchor] else anchor)
+        seen[anchor] += 1
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_relative_links_lead_to_files_and_headings(path: Path) -> None:
+    for link in LINK.findall(text_of(path)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (path.parent / name).resolve() if name else path
+        assert target.exists(), f"{link}: no such file"
+        assert target.is_relative_to(ROOT), f"{link}: outside the repository"
+        assert not anchor or anchor in anchors(target), f"{link}: no such heading"
+
+
+def test_every_file_is_reached_from_the_readme() -> None:
+    reached, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        path = waiting.pop()
+        reached.add(path)
+        targets = ((path.parent / link.partition("#")[0]).resolve() for link in LINK.findall(text_of(path)))
+        waiting += [target for target in targets if target in FILES and target not in reached]
+    assert reached >= set(FILES)
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 200
