@@ -93,7 +93,7 @@ AllowOption = Annotated[
     typer.Option(
         "--allow-class",
         metavar="PACKAGE.MODULE.CLASS",
-        help="Let the model's config name this class, whose code then runs. Can be repeated.",
+        help="Allow the model's config to use this class, whose code then runs. Can be repeated.",
     ),
 ]
 
@@ -122,9 +122,9 @@ def preprocess(
             "--source",
             "-s",
             metavar="PATH|URL",
-            help="Corpus instead of the config's: one tab-separated file (.txt, .zip, .gz, .xz, .bz2) or URL, or "
-            "repeated: 2, 4 or 6 parallel files (source and target of train, valid, test), or 3 of a Tatoeba export "
-            "(source sentences, target sentences, links).",
+            help="Corpus to use instead of the config's: one tab-separated file (.txt, .zip, .gz, .xz, .bz2) or URL. "
+            "Repeat it for 2, 4 or 6 parallel files (source and target of train, valid, test), or for the 3 files of "
+            "a Tatoeba export (source sentences, target sentences, links).",
         ),
     ] = None,
     output: Annotated[
@@ -133,14 +133,14 @@ def preprocess(
     ] = None,
     drop_overlap: Annotated[
         bool,
-        typer.Option("--drop-overlap", help="Given splits: leave out training pairs that valid or test share."),
+        typer.Option("--drop-overlap", help="With given splits, leave out training pairs that overlap valid or test."),
     ] = False,
     set_: SetOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Clean, split, tokenise and encode a corpus.
 
-    Without arguments this is English-German Tatoeba, downloaded into data/raw.
+    Without arguments, English-German Tatoeba is downloaded into data/raw.
 
     Example: nmt preprocess --config tatoeba_small --source deu-eng.zip
     """
@@ -154,9 +154,9 @@ def preprocess(
 
 @app.command("data")
 def show_data(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Data directory: what nmt preprocess wrote.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Data directory written by nmt preprocess.")],
 ) -> None:
-    """Show what is in a data directory: cleaning, splits, lengths, overlap with training, vocabulary.
+    """Describe a data directory: cleaning, splits, lengths, overlap with training, vocabulary.
 
     Example: nmt data data/prepared/tatoeba_small
     """
@@ -172,7 +172,7 @@ def train(
     config: ConfigOption,
     data: Annotated[
         Path | None,
-        typer.Option("--data", "-d", help="What nmt preprocess wrote. [default: where it writes for this config]"),
+        typer.Option("--data", "-d", help="Data directory. [default: the one nmt preprocess writes for this config]"),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Run directory to write. [default: runs/NAME]")
@@ -182,14 +182,14 @@ def train(
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Go on with the run in --output, as if it had never stopped; begin it if there is none."
+            "--resume", help="Continue the run in --output as if it had never stopped; start one if there is none."
         ),
     ] = False,
 ) -> None:
-    """Train a model; the best one lies in RUN/best.
+    """Train a model; the best one is stored in RUN/best.
 
-    Ctrl-C and SIGTERM stop it after a checkpoint, with exit code 75; --resume goes on from there. SIGUSR1 makes a
-    checkpoint. Several processes: torchrun --nproc-per-node N -m nmt train ...
+    Ctrl-C and SIGTERM stop it after a checkpoint, with exit code 75; --resume continues from there. SIGUSR1 writes a
+    checkpoint. For several processes: torchrun --nproc-per-node N -m nmt train ...
 
     Example: nmt train --config tatoeba_small --set model.attention.score=additive --output runs/additive
     """
@@ -204,13 +204,13 @@ def check(
     config: ConfigOption,
     data: Annotated[
         Path | None,
-        typer.Option("--data", "-d", help="What nmt preprocess wrote. [default: where it writes for this config]"),
+        typer.Option("--data", "-d", help="Data directory. [default: the one nmt preprocess writes for this config]"),
     ] = None,
     set_: SetOption = None,
 ) -> None:
-    """Look at data, model, memory and speed before a long run; nothing is written.
+    """Check data, model, memory and speed before a long run; nothing is written.
 
-    The exit code is 1 where something is wrong.
+    The exit code is 1 if something is wrong.
 
     Example: nmt check --config tatoeba_small
     """
@@ -230,18 +230,23 @@ def check(
 
 @app.command()
 def translate(
-    sentence: Annotated[str | None, typer.Argument(help="What to translate; without it standard input.")] = None,
+    sentence: Annotated[str | None, typer.Argument(help="Sentence to translate; standard input if omitted.")] = None,
     model: ModelOption = None,
-    input_: Annotated[Path | None, typer.Option("--input", "-i", help="File to translate, a line each.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write instead of showing.")] = None,
+    input_: Annotated[
+        Path | None, typer.Option("--input", "-i", help="File to translate, one sentence per line.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write instead of standard output.")
+    ] = None,
     beam_size: BeamOption = None,
     batch_size: BatchOption = None,
     n_best: Annotated[
-        int, typer.Option(min=1, max=MAX_BEAM_SIZE, help="Show so many: number ||| translation ||| score.")
+        int,
+        typer.Option(min=1, max=MAX_BEAM_SIZE, help="Translations per sentence, as number ||| translation ||| score."),
     ] = 1,
     attention: Annotated[
         Path | None,
-        typer.Option("--attention", metavar="FILE.png", help="Draw the attention of one sentence."),
+        typer.Option("--attention", metavar="FILE.png", help="Draw the attention weights of the sentence."),
     ] = None,
     device: DeviceOption = "auto",
     allow_class: AllowOption = None,
@@ -331,15 +336,21 @@ def _show_table(table: Table, comment: str = "") -> None:
 @app.command()
 def evaluate(
     model: ModelOption = None,
-    split: Annotated[str | None, typer.Option(help="test or valid, of the data directory. [default: test]")] = None,
+    split: Annotated[str | None, typer.Option(help="Split to score: test or valid. [default: test]")] = None,
     data: Annotated[
         Path | None,
         typer.Option("--data", "-d", help="Data directory. [default: the one the model was trained on]"),
     ] = None,
-    src: Annotated[Path | None, typer.Option(help="Source sentences, a line each, instead of a split.")] = None,
-    ref: Annotated[list[Path] | None, typer.Option(help="References of --src, line by line. Can be repeated.")] = None,
-    json_: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write scores here too.")] = None,
-    hypotheses: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the translations here.")] = None,
+    src: Annotated[
+        Path | None, typer.Option(help="Source sentences to score instead of a split, one per line.")
+    ] = None,
+    ref: Annotated[list[Path] | None, typer.Option(help="References for --src, one per line. Can be repeated.")] = None,
+    json_: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Also write the scores to this file.")
+    ] = None,
+    hypotheses: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the translations to this file.")
+    ] = None,
     beam_size: BeamOption = None,
     batch_size: BatchOption = None,
     device: DeviceOption = "auto",
@@ -371,7 +382,7 @@ def evaluate(
 
 @app.command()
 def runs(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder that holds runs.")] = Path("runs"),
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of runs.")] = Path("runs"),
 ) -> None:
     """List runs: state (running, finished, stopped, broken), updates, best score, time.
 
@@ -399,7 +410,7 @@ app.add_typer(config_app, name="config")
 
 @config_app.command("show")
 def config_show(config: ConfigArgument, set_: SetOption = None) -> None:
-    """Print the whole config as YAML that can be used again, each value with where it comes from.
+    """Print the whole config as reusable YAML, each value with its origin.
 
     Example: nmt config show tatoeba_small --set train.epochs=3
     """
@@ -410,7 +421,7 @@ def config_show(config: ConfigArgument, set_: SetOption = None) -> None:
 
 @config_app.command("check")
 def config_check(config: ConfigArgument, set_: SetOption = None) -> None:
-    """Report every problem of a config, or that there is none. No data is looked at: for that there is nmt check.
+    """Report every problem of a config. It reads no data; nmt check does.
 
     Example: nmt config check mine.yaml
     """
@@ -422,7 +433,7 @@ def config_check(config: ConfigArgument, set_: SetOption = None) -> None:
 
 @config_app.command("schema")
 def config_schema() -> None:
-    """Print a JSON Schema (draft 2020-12), with which editors complete and check configs.
+    """Print a JSON Schema (draft 2020-12) for editors to complete and check configs.
 
     Example: nmt config schema > nmt.schema.json
     """
