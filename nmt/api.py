@@ -274,8 +274,9 @@ def _command_to_prepare(
     """What to type to make the data of a config."""
     from nmt.config import as_settings
 
-    name = str(config) if isinstance(config, str | Path) else f"{config.name}.yaml"
-    words = ["nmt", "preprocess", "--config", name]
+    if not isinstance(config, str | Path):
+        return "nmt.preprocess, with the same config"
+    words = ["nmt", "preprocess", "--config", str(config)]
     for setting in as_settings(overrides):
         if re.match(r"\s*(name|data|text)\b", setting):
             words += ["--set", setting]

@@ -162,7 +162,7 @@ def test_signals_to_a_process(random_project: Project, tmp_path: Path, cli: Cli)
             assert errors(found.err)[0].startswith(
                 f"nmt: error: {run}: in use by another command (process {process.pid})"
             )
-        assert "  running  " in cli("runs", tmp_path).out
+        assert "\trunning\t" in cli("runs", tmp_path).out
         process.terminate()
         _, err = process.communicate(timeout=60)
     assert process.returncode == 75, err
