@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, TypeVar
@@ -143,10 +144,11 @@ def greedy_search(
         with_alignment: Keep alignments.
 
     Returns:
-        B hypotheses; their score is their log-probability.
+        B hypotheses; their score is their log-probability. Where probabilities are not numbers it is NaN, and there
+        are no words.
     """
     found = search(stepper, src, src_lengths, GreedyStrategy(), max_length=max_length, with_alignment=with_alignment)
-    return [hypothesis for (hypothesis,) in found]
+    return [each[0] if each else Hypothesis([], False, math.nan, math.nan, []) for each in found]
 
 
 def beam_search(
