@@ -266,7 +266,7 @@ def translate(
     with source as stream, _opened_output(output) as file:
         lines = read_lines(stream, name, log.warning)
         if attention is not None:
-            file.write(draw_attention(translator, next(lines)[0], attention).text + "\n")
+            file.write(draw_attention(translator, next(lines)[0], attention).target + "\n")
             log.info(f"attention: {attention}")
             return
         if sentence is None and input_ is None and sys.stdin.isatty():

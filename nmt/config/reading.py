@@ -429,7 +429,7 @@ def dump_config(config: Config) -> str:
     return yaml.dump(config.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 
-def show_config(name: str, overrides: Sequence[str] = (), checks: Sequence[Check] = ()) -> str:
+def show_config(name: str, overrides: Overrides = (), checks: Sequence[Check] = ()) -> str:
     """The whole config as YAML that can be loaded again, each value with a comment that says where it comes from.
 
     Args:

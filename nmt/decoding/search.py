@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -9,6 +11,7 @@ import torch
 from torch import Tensor
 
 from nmt.decoding.stepper import Stepper
+from nmt.model.kernels.transfer import to_host
 from nmt.text.vocabulary import BOS_ID, EOS_ID
 
 State = TypeVar("State")
@@ -141,10 +144,11 @@ def greedy_search(
         with_alignment: Keep alignments.
 
     Returns:
-        B hypotheses; their score is their log-probability.
+        B hypotheses; their score is their log-probability. Where probabilities are not numbers it is NaN, and there
+        are no words.
     """
     found = search(stepper, src, src_lengths, GreedyStrategy(), max_length=max_length, with_alignment=with_alignment)
-    return [hypothesis for (hypothesis,) in found]
+    return [each[0] if each else Hypothesis([], False, math.nan, math.nan, []) for each in found]
 
 
 def beam_search(
@@ -295,7 +299,7 @@ def _close(
 ) -> tuple[_Prefixes, list[tuple[int, Hypothesis]], list[float]]:
     """Take out what has ended or met its limit.
 
-    Waits for the device once, and once more where something is taken out.
+    Waits for the device once, and where something is taken out once more, twice with alignments.
 
     Returns:
         The rest; what was taken out, with the place of its sentence in the batch; and for each sentence the best score
@@ -307,14 +311,17 @@ def _close(
     closing = ended | (alive & (prefixes.limits <= length).unsqueeze(1))
     rest = prefixes.totals.masked_fill(~alive | closing, -torch.inf)
     hopes = rest.amax(dim=1) / length_norm(prefixes.limits, length_penalty)
-    on_host = torch.cat([closing.to(hopes.dtype), hopes.unsqueeze(1)], dim=1).cpu()
+    on_host = to_host(torch.cat([closing.to(hopes.dtype), hopes.unsqueeze(1)], dim=1))
     found = []
     places = on_host[:, :-1].nonzero()
     if len(places):
         sentence, row = places.to(words.device).unbind(1)
-        histories = prefixes.history[sentence, row].tolist()
-        log_probs = prefixes.totals[sentence, row].tolist()
-        weights = [None] * len(places) if prefixes.weights is None else prefixes.weights[sentence, row].cpu().unbind()
+        totals, history = prefixes.totals[sentence, row], prefixes.history[sentence, row]
+        closed = to_host(torch.cat([totals.unsqueeze(1), history.flatten(1).to(totals.dtype)], dim=1))
+        log_probs, histories = closed[:, 0].tolist(), closed[:, 1:].long().view(len(places), -1, 2).tolist()
+        weights: Sequence[Tensor | None] = [None] * len(places)
+        if prefixes.weights is not None:
+            weights = to_host(prefixes.weights[sentence, row]).unbind()
         norm = float(length_norm(length, length_penalty))
         for place, history, log_prob, kept in zip(places[:, 0].tolist(), histories, log_probs, weights, strict=True):
             ids, attended = map(list, zip(*history, strict=True))

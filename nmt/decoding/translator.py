@@ -35,7 +35,7 @@ class Translation:
         src_tokens: Source tokens.
         log_prob: Natural logarithm of the model's probability.
         score: What hypotheses are ranked by.
-        alignment: [target tokens + EOS, source tokens + EOS]; None unless asked for.
+        alignment: Attention, [target tokens + EOS, heads, source tokens + EOS]; None unless asked for.
         truncated: Whether the source was longer than `MAX_SOURCE_LENGTH`.
     """
 
@@ -177,6 +177,6 @@ class Translator:
             read,
             hypothesis.log_prob,
             hypothesis.score,
-            None if hypothesis.alignment is None else hypothesis.alignment.mean(dim=1),
+            hypothesis.alignment,
             len(src_tokens) > len(read),
         )

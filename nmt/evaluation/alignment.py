@@ -1,17 +1,19 @@
-"""Word alignment: hard links read off attention, gold links from a file, and how far they are apart."""
+"""Where a model looks: alignments as a stream, the word links they stand for, and how far these are from gold."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from nmt.batching import iterate_batches, plan_batches
+from nmt.batching import pad
+from nmt.config import DecodeSection
 from nmt.corpus import Pair
-from nmt.dataset import EncodedPairs, Sequences
+from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translator
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation.loss import evaluating
 from nmt.model.attention import FixedContext
@@ -72,7 +74,10 @@ def check_links(gold: Sequence[Links], processor: TextProcessor, pairs: Sequence
         DataError: A link points past the end of a sentence.
         ConfigError: The tokens are pieces of words.
     """
-    for links, pair, src, tgt in zip(gold, pairs, *_tokenize(processor, pairs), strict=True):
+    _require_words(processor)
+    sources = processor.tokenize_source([pair.src for pair in pairs])
+    targets = processor.tgt_tokenizer.tokenize([processor.normalizer(pair.tgt) for pair in pairs])
+    for links, pair, src, tgt in zip(gold, pairs, sources, targets, strict=True):
         for i, j in sorted(links):
             if i >= len(src) or j >= len(tgt):
                 raise DataError(
@@ -81,14 +86,73 @@ def check_links(gold: Sequence[Links], processor: TextProcessor, pairs: Sequence
                 )
 
 
+@dataclass(frozen=True)
+class Alignment:
+    """Where a model looks in one sentence while it writes another.
+
+    Attributes:
+        source: Raw source.
+        target: Translation, or the raw reference.
+        src_tokens: What the model reads, but for EOS.
+        tgt_tokens: What it writes, but for EOS.
+        weights: Attention at each step, that of EOS last if it was reached, on each token, EOS last,
+            [target tokens, heads, source tokens].
+        forced: Whether the target is a reference that the decoder was fed, not its own translation.
+    """
+
+    source: str
+    target: str
+    src_tokens: list[str]
+    tgt_tokens: list[str]
+    weights: Tensor
+    forced: bool
+
+
+def align(
+    translator: Translator, sources: Sequence[str], references: Sequence[str] | None = None
+) -> Iterator[Alignment]:
+    """Alignments of any text, one sentence after another.
+
+    Args:
+        translator: Model and search settings.
+        sources: Raw sentences; one without any token has nothing to align and weights of size 0.
+        references: Raw targets that the decoder is fed, one a source; None lets it translate.
+    """
+    size = translator.options.batch_size
+    for start in range(0, len(sources), size):
+        chunk = sources[start : start + size]
+        if references is not None:
+            yield from _forced(translator, chunk, references[start : start + size])
+            continue
+        for source, found in zip(chunk, translator.translate(chunk, with_alignment=True), strict=True):
+            weights = torch.zeros(0, 1, 0) if found.alignment is None else found.alignment
+            yield Alignment(source, found.text, found.src_tokens, found.tokens, weights, False)
+
+
 @torch.inference_mode()
+def _forced(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> list[Alignment]:
+    """Alignments of a batch of pairs: the weights of the step that predicts a token are its own."""
+    processor, model = translator.processor, translator.model
+    src_tokens = [tokens[:MAX_SOURCE_LENGTH] for tokens in processor.tokenize_source(sources)]
+    tgt_tokens = list(processor.tgt_tokenizer.tokenize([processor.normalizer(text) for text in references]))
+    src = [processor.src_vocabulary.encode(tokens) for tokens in src_tokens]
+    tgt = [processor.tgt_vocabulary.encode(tokens) for tokens in tgt_tokens]
+    encoded = model.encode(pad(src, suffix=True).to(model.device), torch.tensor([len(ids) + 1 for ids in src]))
+    weights = model.decoder(pad(tgt, prefix=True).to(model.device), encoded).alignments.cpu()
+    texts = zip(sources, references, src_tokens, tgt_tokens, weights, strict=True)
+    return [
+        Alignment(source, target, read, written, rows[: len(written) + 1, :, : len(read) + 1], True)
+        for source, target, read, written, rows in texts
+    ]
+
+
 def forced_alignments(
     model: Seq2Seq, processor: TextProcessor, pairs: Sequence[Pair], batch_size: int = 64
 ) -> list[Links] | None:
     """Link each target token to the source token attended most when the decoder is fed the reference.
 
-    The weights, averaged over heads, are those of the step that predicts the token. Neither end-of-sentence token
-    takes part; a target token with no weight on any source token has no link.
+    The weights are averaged over heads. Neither end-of-sentence token takes part; a target token with no weight on any
+    source token has no link.
 
     Args:
         model: Any mode; it is put into evaluation mode and back after it.
@@ -102,23 +166,13 @@ def forced_alignments(
     Raises:
         ConfigError: The tokens are pieces of words.
     """
-    sources, targets = _tokenize(processor, pairs)
+    _require_words(processor)
     if isinstance(model.decoder.cell.attention, FixedContext):
         return None
-    encoded = EncodedPairs(
-        Sequences.pack(map(processor.src_vocabulary.encode, sources)),
-        Sequences.pack(map(processor.tgt_vocabulary.encode, targets)),
-    )
-    plan = plan_batches(encoded.src.lengths, encoded.tgt.lengths, size=batch_size, unit="sentences")
-    alignments: list[Links] = [set() for _ in pairs]
+    translator = Translator(model, processor, DecodeSection(batch_size=batch_size))
     with evaluating(model):
-        for batch in iterate_batches(encoded, plan):
-            batch = batch.to(model.device)
-            output = model.decoder(batch.tgt_in, model.encode(batch.src, batch.src_lengths))
-            weights = output.alignments.mean(dim=2).cpu()  # [B, T, heads, S] -> [B, T, S]
-            for row, pair in zip(weights, batch.indices.tolist(), strict=True):
-                alignments[pair] = _strongest(row[: len(targets[pair]), : len(sources[pair])])
-    return alignments
+        found = align(translator, [pair.src for pair in pairs], [pair.tgt for pair in pairs])
+        return [_strongest(each.weights.mean(dim=1)[:-1, :-1]) for each in found]
 
 
 def _strongest(weights: Tensor) -> Links:
@@ -129,13 +183,15 @@ def _strongest(weights: Tensor) -> Links:
     return {(int(position[j]), j) for j in weight.nonzero().flatten().tolist()}
 
 
-def _tokenize(processor: TextProcessor, pairs: Sequence[Pair]) -> tuple[list[list[str]], list[list[str]]]:
-    """Tokens of sources and targets, cleaned the way training text was."""
+def _require_words(processor: TextProcessor) -> None:
+    """Refuse tokens that are pieces of words.
+
+    Raises:
+        ConfigError: As it says.
+    """
     for key, tokenizer in (("source", processor.src_tokenizer), ("target", processor.tgt_tokenizer)):
         if tokenizer.kind == "subword":
             raise ConfigError(
                 f"text.tokenizer: the model's {key} tokens are subwords, and alignments link words; "
                 "take a model of text.tokenizer: spacy"
             )
-    normalized = [processor.normalizer(pair.tgt) for pair in pairs]
-    return processor.tokenize_source([pair.src for pair in pairs]), list(processor.tgt_tokenizer.tokenize(normalized))

@@ -11,6 +11,7 @@ from torch import nn
 
 from nmt.batching import iterate_batches, plan_batches
 from nmt.dataset import EncodedPairs
+from nmt.model.kernels.transfer import to_host
 from nmt.model.seq2seq import Seq2Seq
 
 
@@ -29,10 +30,10 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 def mean_loss(model: Seq2Seq, pairs: EncodedPairs, batch_size: int = 64) -> float:
     """Cross-entropy of encoded pairs in nats a token, with the reference always fed; NaN without pairs."""
     plan = plan_batches(pairs.src.lengths, pairs.tgt.lengths, size=batch_size, unit="sentences")
-    total, tokens = torch.zeros((), dtype=torch.float64), 0
+    losses, tokens = [], 0
     with evaluating(model):
         for batch in iterate_batches(pairs, plan):
             readouts, targets, _ = model.readouts(batch.to(model.device))
-            total += model.decoder.loss(readouts, targets).cpu()
+            losses.append(model.decoder.loss(readouts, targets))
             tokens += batch.num_tokens
-    return float(total) / tokens if tokens else math.nan
+    return float(to_host(torch.stack(losses)).double().sum()) / tokens if tokens else math.nan

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.config import Config, Overrides, reading
@@ -22,6 +21,6 @@ def load_config(config: str | Path | Config, overrides: Overrides = ()) -> Confi
     return reading.load_config(config, overrides, [attention_check()])
 
 
-def show_config(name: str, overrides: Sequence[str] = ()) -> str:
+def show_config(name: str, overrides: Overrides = ()) -> str:
     """The whole config, each value with its origin; see `nmt.config.show_config`."""
     return reading.show_config(name, overrides, [attention_check()])

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, Protocol
 
 from nmt.config import DecodeSection, with_search_options
 from nmt.corpus.lines import MAX_LINE, OVERLONG
-from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translation, Translator
+from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translator
 from nmt.errors import ConfigError, DataError, when_out_of_memory
+from nmt.evaluation.alignment import Alignment, align
 from nmt.files import naming
 from nmt.model.storage import SavedModel, load_model
 from nmt.training.device import resolve_device, use_fast_products
@@ -189,8 +190,8 @@ def translate_stream(
                     write(f"{number} ||| {translation.text} ||| {translation.score:.4f}\n")
 
 
-def draw_attention(translator: Translator, sentence: str, picture: Path) -> Translation:
-    """Translate one sentence and draw where the model looked.
+def draw_attention(translator: Translator, sentence: str, picture: Path) -> Alignment:
+    """Translate one sentence and draw where the model looked, averaged over heads.
 
     Raises:
         ConfigError: The model has no attention to show.
@@ -199,12 +200,13 @@ def draw_attention(translator: Translator, sentence: str, picture: Path) -> Tran
     from nmt.visualize.heatmap import EOS_LABEL, draw_heatmap
 
     with within_memory(translator.options, 1):
-        best = translator.translate(sentence, with_alignment=True)
-    if best.alignment is None:
+        (found,) = align(translator, [sentence])
+    weights = found.weights.double().mean(dim=1)
+    if not len(weights):
         raise DataError("the sentence has no words: there is no attention to draw")
-    if not bool(best.alignment.any()):
+    if not bool(weights.any()):
         raise ConfigError("this model has no attention (model.attention.score: none): nothing to draw")
-    rows = [*best.tokens, EOS_LABEL][: len(best.alignment)]
+    rows = [*found.tgt_tokens, EOS_LABEL][: len(weights)]
     with naming(picture, picture.parent):
-        draw_heatmap(best.alignment.double().numpy(), [*best.src_tokens, EOS_LABEL], rows, picture)
-    return best
+        draw_heatmap(weights.numpy(), [*found.src_tokens, EOS_LABEL], rows, picture)
+    return found

@@ -141,7 +141,7 @@ def test_a_long_line_is_cut_and_says_so(number: int, beam_size: int) -> None:
     assert found.src_tokens == words[:MAX_SOURCE_LENGTH]
     assert len(found.tokens) <= 12
     assert found.alignment is not None
-    assert found.alignment.size(1) == min(number, MAX_SOURCE_LENGTH) + 1
+    assert found.alignment.size(2) == min(number, MAX_SOURCE_LENGTH) + 1
     assert len(found.text.splitlines()) <= 1
 
 
@@ -162,7 +162,7 @@ def test_an_unknown_word_becomes_the_source_word_attended_most(beam_size: int) -
     copied = 0
     for found in translator(model, beam_size=beam_size).translate(lines, with_alignment=True):
         assert found.alignment is not None
-        positions = found.alignment.argmax(dim=1).tolist()[: len(found.tokens)]
+        positions = found.alignment[:, 0].argmax(dim=1).tolist()[: len(found.tokens)]
         expected = [[*found.src_tokens, "<unk>"][position] for position in positions]  # the last is EOS
         assert found.tokens == expected
         copied += sum(token != "<unk>" for token in expected)
@@ -252,7 +252,7 @@ def test_alignments_come_only_when_asked_for() -> None:
         assert found.alignment is None
     for found in translator().translate(with_words, with_alignment=True):
         assert found.alignment is not None
-        assert found.alignment.size(1) == len(found.src_tokens) + 1
+        assert found.alignment.shape[1:] == (1, len(found.src_tokens) + 1)
         assert len(found.tokens) <= len(found.alignment) <= len(found.tokens) + 1
 
 

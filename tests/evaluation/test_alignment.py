@@ -6,11 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import AttentionSection, DecoderSection, EncoderSection, ModelSection
+from nmt.config import AttentionSection, DecoderSection, DecodeSection, EncoderSection, ModelSection
 from nmt.corpus import Pair
 from nmt.corpus.sources import open_corpus, read_pairs
+from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, DataError
-from nmt.evaluation.alignment import Links, alignment_error_rate, check_links, forced_alignments, read_alignments
+from nmt.evaluation.alignment import Links, align, alignment_error_rate, check_links, forced_alignments, read_alignments
 from nmt.files import shipped
 from nmt.model.attention import Score
 from nmt.model.seq2seq import Seq2Seq, build_model
@@ -222,3 +223,28 @@ def test_sample_alignments_are_of_spacy_tokens() -> None:
         assert (len(src) - 1, len(tgt) - 1) in links  # the final marks
     with pytest.raises(DataError, match="take alignments of the same pairs and tokenizer"):
         check_links(gold, processor(), pairs)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 64])
+@pytest.mark.parametrize(("score", "heads"), [("additive", 1), ("general", 2), ("none", 1)])
+def test_feeding_a_translation_gives_its_own_alignment(score: str, heads: int, batch_size: int) -> None:
+    model = random_model("luong", score, heads=heads).eval()
+    translator = Translator(model, processor(), DecodeSection(beam_size=2, batch_size=batch_size, max_length=8))
+    sources = [pair.src for pair in PAIRS]
+    found = list(align(translator, sources))
+    assert [each.source for each in found] == sources
+    assert not any(each.forced for each in found)
+    whole = [each for each in found if len(each.weights) == len(each.tgt_tokens) + 1 and "<unk>" not in each.target]
+    assert whole or score == "none"
+    again = align(translator, [each.source for each in whole], [each.target for each in whole])
+    for one, other in zip(again, whole, strict=True):
+        assert one.forced
+        assert (one.target, one.src_tokens, one.tgt_tokens) == (other.target, other.src_tokens, other.tgt_tokens)
+        assert one.weights.shape == (len(one.tgt_tokens) + 1, heads, len(one.src_tokens) + 1)
+        torch.testing.assert_close(one.weights, other.weights, rtol=0, atol=1e-10)
+
+
+def test_a_source_without_words_has_nothing_to_align() -> None:
+    (found,) = align(Translator(random_model().eval(), processor(), DecodeSection()), [" "])
+    assert found.weights.numel() == 0
+    assert (found.target, found.tgt_tokens) == ("", [])
