@@ -36,10 +36,11 @@ from nmt.corpus.splitting import (
 from nmt.corpus.store import PairStore, PairWriter, Rows, most_frequent
 from nmt.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, take_identity, write_examples
 from nmt.errors import ConfigError, DataError, when_out_of_memory
-from nmt.files import check_file, check_output, locked, shipped, whole_directory, write_json, write_text
+from nmt.files import check_file, locked, shipped, whole_directory, write_json, write_text
 from nmt.locking import check_unread
 from nmt.text.processor import TextProcessor, load_processor
 from nmt.workflow.encoding import encode
+from nmt.workflow.outputs import DATA, check_directory
 from nmt.workflow.report import describe, write_report
 
 RAW_DIRECTORY = Path("data/raw")
@@ -77,7 +78,7 @@ def preprocess(config: Config, output: Path, *, overwrite: bool = False, say: Sa
 def _write_data(config: Config, output: Path, overwrite: bool, say: Say) -> dict[str, Any]:
     """Make the data directory; see `preprocess`."""
     begin = time.perf_counter()
-    check_output(output, MARKER, overwrite=overwrite)
+    check_directory(output, DATA, overwrite=overwrite, needed={})
     if not config.data.source:
         raise ConfigError("data.source: is empty; name files in the config or give them with --source")
     paths = resolve_sources([_bundled(source) for source in config.data.source], RAW_DIRECTORY, say)

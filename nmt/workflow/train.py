@@ -33,7 +33,6 @@ from nmt.files import (
     Verdict,
     append_text,
     check_file,
-    check_output,
     earlier_of,
     locked,
     naming,
@@ -63,6 +62,7 @@ from nmt.training.loop import Reported, Skipped, Started, Stopped, Updated, Vali
 from nmt.training.ranking import rank
 from nmt.training.state import Progress, TrainState, capture, restore
 from nmt.visualize.curves import draw_learning_curve
+from nmt.workflow.outputs import RUN, check_directory
 from nmt.workflow.requests import STOP, Requests, listening
 from nmt.workflow.resume import check_facts, command_to_resume, describe_changes
 from nmt.workflow.run_text import check_text, check_written, take_text
@@ -114,7 +114,7 @@ def train_run(
 
         def decide() -> bool:
             _say_verdict(held.enter_context(locked(output, judge)), output, say)
-            return _check_run(output, data_directory, overwrite, resume, say)
+            return _check_run(config, output, data_directory, overwrite, resume, say)
 
         if workers.is_first:
             held.enter_context(reading(data_directory, output))
@@ -139,7 +139,7 @@ def _say_nothing(line: str) -> None:
     pass
 
 
-def _check_run(output: Path, data: Path, overwrite: bool, resume: bool, say: Say) -> bool:
+def _check_run(config: Config, output: Path, data: Path, overwrite: bool, resume: bool, say: Say) -> bool:
     """Whether there is something to resume; refuse what must not be replaced, or cannot be resumed.
 
     Raises:
@@ -147,6 +147,8 @@ def _check_run(output: Path, data: Path, overwrite: bool, resume: bool, say: Say
     """
     state = read_state(output)
     resumable = has_checkpoint(output)
+    parent = config.train.init_from
+    needed = {"--data": data, "train.init_from": None if parent is None else Path(parent)}
     if resume or (restarted() and read_launch(output) == launch()):
         for name in (MARKER, "config.yaml", "environment.json", METRICS, BEST, MODELS, CHECKPOINTS, TEXT):
             check_file(output / name, output)
@@ -161,12 +163,12 @@ def _check_run(output: Path, data: Path, overwrite: bool, resume: bool, say: Say
                     "with --overwrite"
                 )
             say(f"{output}: there is no checkpoint yet; beginning at the beginning")
-            check_output(output, MARKER, overwrite=True)
+            check_directory(output, RUN, overwrite=True, needed=needed)
         return resumable
     if (resumable if state is None else state != "finished") and not overwrite:
         how = f"go on with: {command_to_resume(output, data)}; or" if resumable else "it has no checkpoint;"
         raise DataError(f"{output}: holds an unfinished run; {how} replace it with --overwrite")
-    check_output(output, MARKER, overwrite=overwrite)
+    check_directory(output, RUN, overwrite=overwrite, needed=needed)
     return False
 
 
