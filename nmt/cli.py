@@ -261,12 +261,15 @@ def translate(
 
     Example: nmt translate "She kissed him." --attention kiss.png
     """
+    from nmt.workflow.outputs import check_files
     from nmt.workflow.translate import open_input, read_lines, translate_stream, translate_with_alignment
 
     if sentence is not None and input_ is not None:
         raise ConfigError("give a sentence or --input, not both")
     if attention is not None and sentence is None:
         raise ConfigError("--attention draws one sentence: give it as the argument")
+    read = [] if sentence is not None else [input_ or Path("/dev/stdin")]
+    check_files({"--output": output, "--attention": attention}, read)
     source: contextlib.AbstractContextManager[Readable]
     if sentence is not None:
         # Bytes of the argument that are not UTF-8 come escaped, and are treated like those of a file.
@@ -374,6 +377,7 @@ def evaluate(
         read_files,
         read_split,
     )
+    from nmt.workflow.outputs import check_files
     from nmt.workflow.runs import find_data
 
     if bool(src) != bool(ref):
@@ -382,6 +386,7 @@ def evaluate(
         raise ConfigError("give --src and --ref, or --split and --data, not both")
     if split not in (None, "test", "valid"):
         raise ConfigError(f"--split {split}: there are test and valid")
+    check_files({"--json": json_, "--hypotheses": hypotheses}, [src, *(ref or ())] if src else [])
     examples = read_files(src, ref) if src and ref else None
     saved, translator = _load(model, device, beam_size, batch_size, allow_class)
     what = str(src) if src else (split or "test")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,6 +90,32 @@ def check_directory(directory: Path, kind: Kind, *, overwrite: bool, needed: Map
         )
 
 
+def check_files(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
+    """Refuse output files that would take the place of an input, of each other, or of a part of a directory of ours.
+
+    A run directory may hold files beside the program's own, such as scores; other directories may not.
+
+    Args:
+        outputs: Files to write, by the option that names them; devices and pipes are let through.
+        inputs: Files that the command reads.
+
+    Raises:
+        DataError: An output is refused.
+    """
+    taken = dict.fromkeys(inputs, "is read by this command")
+    for option, path in outputs.items():
+        if path is None or (path.exists() and not path.is_file()):
+            continue
+        for other, what in taken.items():
+            if _is_same(path, other):
+                raise DataError(f"{option} {path}: {what}; choose another file")
+        taken[path] = f"is what {option} names too"
+        if found := _enclosing(path.resolve()):
+            kind, folder = found
+            if kind is not RUN or kind.owns(Path(path.resolve().relative_to(folder).parts[0])):
+                raise DataError(f"{option} {path}: is a place in the {kind.name} {folder}; choose another file")
+
+
 def _enclosing(path: Path) -> tuple[Kind, Path] | None:
     """The innermost directory of the program's own in which a path lies, links followed."""
     for folder in path.parents:
@@ -107,3 +133,7 @@ def _find_foreign(directory: Path, kind: Kind) -> Path | None:
             if not kind.owns(path.relative_to(directory)):
                 return path
     return None
+
+
+def _is_same(first: Path, second: Path) -> bool:
+    return first.resolve() == second.resolve() or (first.exists() and second.exists() and first.samefile(second))

@@ -1,11 +1,13 @@
 """Output never replaces what is not the program's own, nor what a command or another directory needs."""
 
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import Cli, Project, train_arguments
-from test_faults import errors, tree
+from conftest import Cli, Project, call, train_arguments
+from test_faults import COMMAND, errors, tree
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 DATA = Path("data/prepared/reversal")
@@ -110,3 +112,72 @@ def test_a_run_with_its_data_inside_goes_on(here: Project, cli: Cli) -> None:
     shutil.copytree(DATA, RUN / "data")
     moved = Project(here.root, here.config, RUN / "data", RUN)
     assert cli(*train_arguments(moved, RUN, "train.epochs=8", "--resume")).code == 0
+
+
+@pytest.fixture
+def files(here: Project) -> list[str]:
+    """`--src` and `--ref` of a test set, and a file beside it."""
+    Path("src").write_text("a b\nc d\n")
+    Path("ref").write_text("B A\nD C\n")
+    os.link("src", "hard")
+    Path("soft").symlink_to("src")
+    return ["--src", "src", "--ref", "ref"]
+
+
+@pytest.mark.parametrize("option", ["--json", "--hypotheses"])
+@pytest.mark.parametrize("name", ["src", "ref", "./ref", "hard", "soft"])
+def test_evaluate_does_not_write_over_its_input(files: list[str], cli: Cli, option: str, name: str) -> None:
+    line = refusal(cli, "evaluate", *files, option, name)
+    assert line == f"{option} {Path(name)}: is read by this command; choose another file"
+
+
+@pytest.mark.parametrize("name", ["src", "hard", "soft"])
+def test_translate_does_not_write_over_its_input(files: list[str], cli: Cli, name: str) -> None:
+    line = refusal(cli, "translate", "--input", "src", "--output", name)
+    assert line == f"--output {name}: is read by this command; choose another file"
+
+
+@pytest.mark.skipif(not Path("/dev/stdin").exists(), reason="standard input has no name here")
+def test_standard_input_is_an_input_too(files: list[str]) -> None:
+    with Path("src").open() as src:
+        command = [*COMMAND, "translate", "--output", "hard"]
+        done = subprocess.run(command, stdin=src, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert errors(done.stderr) == ["nmt: error: --output hard: is read by this command; choose another file"]
+    assert Path("src").read_text() == "a b\nc d\n"
+
+
+def test_two_outputs_are_two_files(files: list[str], cli: Cli) -> None:
+    for outputs in (["z", "./z"], ["link", "target"]):
+        Path("link").unlink(missing_ok=True)
+        Path("link").symlink_to("target")
+        line = refusal(cli, "evaluate", *files, "--json", outputs[0], "--hypotheses", outputs[1])
+        assert line.startswith(f"--hypotheses {Path(outputs[1])}: is what --json names too; ")
+    line = refusal(cli, "translate", "a b", "--output", "z.png", "--attention", "z.png")
+    assert line.startswith("--attention z.png: is what --output names too; ")
+    assert call("evaluate", *files, "--json", "/dev/null", "--hypotheses", "/dev/null") == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        (RUN / "run.json", "run directory"),
+        (RUN / "metrics.jsonl", "run directory"),
+        (RUN / "checkpoints/x", "run directory"),
+        (RUN / "text/x", "run directory"),
+        (RUN / "best/model.json", "model directory"),
+        (RUN / "best/x", "model directory"),
+        (DATA / "data.json", "data directory"),
+        (DATA / "x", "data directory"),
+    ],
+)
+def test_output_files_do_not_become_part_of_our_directories(files: list[str], cli: Cli, name: Path, kind: str) -> None:
+    for command in (["evaluate", "--json"], ["evaluate", *files, "--hypotheses"], ["translate", "a b", "--output"]):
+        line = refusal(cli, *command, name)
+        assert line.startswith(f"{command[-1]} {name}: is a place in the {kind} ")
+
+
+def test_scores_may_lie_in_a_run_and_are_the_users(here: Project, cli: Cli) -> None:
+    assert cli("evaluate", "--json", RUN / "test.json", "--hypotheses", RUN / "test.txt").code == 0
+    line = refusal(cli, "train", "--config", here.config, "--overwrite")
+    assert line.startswith(f"{RUN}: holds test.json, ")
