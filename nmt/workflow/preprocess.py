@@ -276,15 +276,18 @@ def _load_reused(config: Config, path: Path) -> TextProcessor:
     """The tokenizers and vocabularies of a data, run or model directory.
 
     Raises:
-        ConfigError: There are none, or they were made with other settings: normalisation, casing, subwords.
+        ConfigError: There are none, or they were made with other settings: languages, normalisation, casing, subwords.
     """
     folder = next((folder for folder in (path, path / "best") if (folder / TEXT).is_dir()), None)
     if folder is None:
         raise ConfigError(f"text.reuse: {path} is neither a data directory nor a model directory")
     processor = load_processor(check_file(folder / TEXT, folder))
-    made_with = read_config(folder / CONFIG).text
-    here = config.text.model_copy(update={"reuse": made_with.reuse, "max_length": made_with.max_length})
-    differing = differing_keys(made_with, here, "text.")
+    there = read_config(folder / CONFIG)
+    here = config.text.model_copy(update={"reuse": there.text.reuse, "max_length": there.text.max_length})
+    differing = differing_keys(there.text, here, "text.")
+    if there.data.languages != config.data.languages:
+        found, wanted = (" to ".join(data.languages) for data in (there.data, config.data))
+        differing.append(f"data.src_language, data.tgt_language and data.reverse ({found} there, {wanted} here)")
     settings = make_normalizer(config.data.cleaning).settings
     differing += [
         f"data.cleaning.{key} ({value!r} there, {settings[key]!r} here)"
