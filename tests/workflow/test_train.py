@@ -486,3 +486,38 @@ def test_weights_of_another_that_are_lost_at_once_are_nothing_learnt(
     found = cli(*train_arguments(random_project, tmp_path / "run", *settings))
     assert found.code == 1
     assert "learnt nothing" in errors(found.err)[0]
+
+
+@pytest.mark.parametrize(
+    ("parent", "what"),
+    [("nowhere", "does not exist"), ("empty", "is no model directory"), ("begun", "has no model yet")],
+)
+def test_a_model_to_begin_from_that_is_none(
+    random_project: Project, tmp_path: Path, cli: Cli, parent: str, what: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun/run.json").write_text('{"state": "running"}')
+    found = cli(*train_arguments(random_project, tmp_path / "run", f"train.init_from={tmp_path / parent}"))
+    assert found.code == 1
+    (line,) = errors(found.err)
+    assert line.startswith(f"nmt: error: train.init_from: {tmp_path / parent}: ")
+    assert what in line
+    assert "--model" not in line
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_weights_that_are_not_finite_are_none_to_begin_from(
+    random_project: Project, tmp_path: Path, cli: Cli, value: float
+) -> None:
+    parent = tmp_path / "parent"
+    shutil.copytree(random_project.run / "best", parent)
+    tensors = load_file(parent / "model.safetensors")
+    sorted(tensors.items())[-1][1].view(-1)[0] = value
+    save_file(tensors, parent / "model.safetensors")
+    found = cli(*train_arguments(random_project, tmp_path / "run", f"train.init_from={parent}"))
+    assert found.code == 1
+    (line,) = errors(found.err)
+    assert line.startswith(f"nmt: error: train.init_from: {parent} has weights that are not finite; ")
+    assert not (tmp_path / "run").exists()
