@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -43,6 +43,7 @@ from nmt.files import (
     write_json,
     write_text,
 )
+from nmt.limits import MIB
 from nmt.locking import reading
 from nmt.model.storage import MARKER as MODEL_MARKER
 from nmt.model.storage import save_model
@@ -269,10 +270,13 @@ class _Run:
     def _cut_metrics(self, size: int) -> None:
         """Take out of the log what is going to be logged again."""
         path = self.output / METRICS
-        with naming(path), path.open("ab") as file:
-            if file.tell() < size:
+        with naming(path), path.open("a+b") as file:
+            there = file.tell()
+            if there < size:
                 self.say(f"{path}: is shorter than it was at the checkpoint; some lines are lost")
-            file.truncate(min(size, file.tell()))
+            elif size and not _ends_in_entry(file, size):
+                self.say(f"{path}: is not what it was at the checkpoint; some lines are damaged or lost")
+            file.truncate(min(size, there))
 
     def _write_state(self, state: str, **facts: Any) -> None:
         progress = self.state.progress
@@ -499,6 +503,16 @@ class _Run:
         }
         line = {"kind": kind, "seconds": round(time.monotonic() - self._begin, 2), **kept}
         append_text(self.output / METRICS, json.dumps(line) + "\n")
+
+
+def _ends_in_entry(log: BinaryIO, size: int) -> bool:
+    """Whether the first `size` bytes of a log end in a whole line that is a JSON object."""
+    log.seek(max(0, size - MIB))
+    tail = log.read(min(size, MIB))
+    try:
+        return tail.endswith(b"\n") and isinstance(json.loads(tail[:-1].rpartition(b"\n")[2]), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _rank_of(model: Path, metric: str) -> tuple[float, float]:
