@@ -512,7 +512,8 @@ def main() -> None:
     except OSError as error:
         _fail_without_memory(error)
         stream = "standard output" if _discard_unwritten() else "input or output"
-        advice = "; make room and run the command again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        again = "; ".join(getattr(error, "__notes__", ())) or "run the command again"
+        advice = f"; make room and {again}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         _fail(f"{error.filename2 or error.filename or stream}: {error.strerror or error}{advice}", 1)
     except UnicodeEncodeError as error:
         _fail(f"{error.object[-200:]!a}: holds bytes that are not UTF-8 and cannot be written; rename it", 1)

@@ -121,11 +121,18 @@ def train_run(
             held.enter_context(reading(data_directory, output))
         resuming = workers.ask_first(decide)
         run = _prepare_run(config, data_directory, output, resuming, workers, say)
+        verdict = None
         try:
-            return run.resume() if resuming else run.begin()
-        finally:
-            if workers.is_first:
-                _say_verdict(settle(output, judge), output, say)
+            try:
+                return run.resume() if resuming else run.begin()
+            finally:
+                if workers.is_first:
+                    verdict = settle(output, judge)
+                    _say_verdict(verdict, output, say)
+        except OSError as error:
+            if has_checkpoint(output) and verdict is not Verdict.EARLIER:
+                error.add_note(f"go on with: {command_to_resume(output, data_directory)}")
+            raise
 
 
 def _say_verdict(verdict: Verdict | None, output: Path, say: Say) -> None:
