@@ -75,7 +75,8 @@ AllowOption = Annotated[
 
 
 def _say(line: str) -> None:
-    typer.echo(printable(line), err=True)
+    with contextlib.suppress(OSError):  # nobody reads it: the terminal is closed
+        typer.echo(printable(line), err=True)
 
 
 def _version(value: bool) -> None:
@@ -167,8 +168,8 @@ def train(
 ) -> None:
     """Train a model; the best one lies in RUN/best.
 
-    Ctrl-C and SIGTERM stop it after a checkpoint, with exit code 75; --resume goes on from there. SIGUSR1 makes a
-    checkpoint. Several processes: torchrun --nproc-per-node N -m nmt train ...
+    Ctrl-C, SIGTERM and a closed terminal stop it after a checkpoint, with exit code 75; --resume goes on from there.
+    SIGUSR1 makes a checkpoint. Several processes: torchrun --nproc-per-node N -m nmt train ...
 
     Example: nmt train --config tatoeba_small --set model.attention.score=additive --output runs/additive
     """
@@ -496,8 +497,7 @@ def main() -> None:
         sys.exit(code)
     except RunInterrupted as stop:
         if str(stop):
-            with contextlib.suppress(OSError):
-                _say(str(stop))
+            _say(str(stop))
         sys.exit(INTERRUPTED)
     except NmtError as error:
         _fail(str(error), 1)
@@ -553,7 +553,6 @@ def _fail_without_memory(error: Exception) -> None:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    with contextlib.suppress(OSError):  # nobody reads it
-        for line in message.split("\n"):
-            _say(f"nmt: error: {line}")
+    for line in message.split("\n"):
+        _say(f"nmt: error: {line}")
     sys.exit(code)

@@ -5,6 +5,8 @@ import hashlib
 import json
 import math
 import os
+import pty
+import select
 import shutil
 import signal
 import subprocess
@@ -107,7 +109,7 @@ def test_a_signal_while_a_checkpoint_is_written_stops_the_run(
     assert checkpoints_of(tmp_path / "run") == [6, 7]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_stopped_run_goes_on_as_if_it_had_not_been(
     random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
@@ -521,3 +523,44 @@ def test_weights_that_are_not_finite_are_none_to_begin_from(
     (line,) = errors(found.err)
     assert line.startswith(f"nmt: error: train.init_from: {parent} has weights that are not finite; ")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_closed_terminal_stops_a_run(random_project: Project, tmp_path: Path) -> None:
+    """The run gets SIGHUP, and nothing that it says can be written any more."""
+    run = tmp_path / "run"
+    ours, theirs = pty.openpty()
+    arguments = train_arguments(random_project, run, *LONG, "train.validation.every=1", "train.log_every=1")
+    with subprocess.Popen([*COMMAND, *arguments], stderr=theirs, start_new_session=True) as process:
+        try:
+            os.close(theirs)
+            wait_for(lambda: select.select([ours], [], [], 0)[0] and os.read(ours, 4096) and len(read_log(run)) > 2)
+            os.close(ours)
+            process.send_signal(signal.SIGHUP)
+            assert process.wait(60) == 75
+        finally:
+            process.kill()
+    assert state_of(run) == "stopped"
+    assert checkpoints_of(run)
+    assert not list(run.rglob(".*"))
+
+
+def read_log(run: Path) -> list[str]:
+    path = run / "metrics.jsonl"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_a_run_under_nohup_does_not_hear_of_its_terminal(random_project: Project, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    script = 'trap "" HUP; exec "$@"'
+    command = ["sh", "-c", script, "sh", *COMMAND, *train_arguments(random_project, run, *LONG)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_for(lambda: len(read_log(run)) > 2)
+            process.send_signal(signal.SIGHUP)
+            there = len(read_log(run))
+            wait_for(lambda: len(read_log(run)) > there + 2)
+            assert state_of(run) == "running"
+            process.terminate()
+            assert process.wait(60) == 75
+        finally:
+            process.kill()
