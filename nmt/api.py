@@ -209,8 +209,11 @@ def evaluate(
     if split not in (None, "test", "valid"):
         raise ConfigError(f"--split {split}: there are test and valid")
     from nmt.workflow.evaluate import evaluate_model, read_files
+    from nmt.workflow.outputs import check_files
     from nmt.workflow.translate import open_translator
 
+    inputs = [] if src is None else [Path(each) for each in (src, *references)]
+    check_files({"--json": _as_path(json_path), "--hypotheses": _as_path(hypotheses_path)}, inputs)
     examples = None if src is None else read_files(Path(src), [Path(each) for each in references])
     options = {"beam_size": beam_size, "batch_size": batch_size}
     saved, translator = open_translator(_as_path(model), device, options, allowed_classes)

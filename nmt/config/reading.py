@@ -43,6 +43,8 @@ _TAGS = {
 }
 _MAX_VALUES = 2_000
 """Values of a config, those that aliases repeat counted each time; one with every key spelled out has about 150."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_NOT_UNICODE = "is not valid Unicode text: it holds a surrogate, which stands for no character"
 
 _Loader.yaml_implicit_resolvers = {}
 for _name, (_pattern, _first) in _CORE.items():
@@ -109,6 +111,7 @@ class _Builder:
         if node.tag not in _TAGS[type(node)]:
             tag = printable(str(node.tag).removeprefix(_TAG))
             raise self._refusal(node, path, f"is tagged {tag}, which does not fit here in YAML 1.2's core schema")
+        self._check_unicode(node, path)
         self.places[path] = _Written(self._where(node), self.layer)
         if isinstance(node, yaml.MappingNode):
             return self._build_mapping(node, path)
@@ -127,8 +130,13 @@ class _Builder:
             key = str(key_node.value)
             if key in result:
                 raise self._refusal(key_node, (*path, key), "written twice; keep one")
+            self._check_unicode(key_node, (*path, key))
             result[key] = self.build(value_node, (*path, key))
         return result
+
+    def _check_unicode(self, node: yaml.Node, path: Place) -> None:
+        if isinstance(node, yaml.ScalarNode) and _SURROGATE.search(node.value):
+            raise self._refusal(node, path, _NOT_UNICODE)
 
     def _where(self, node: yaml.Node) -> str:
         return f"{self.origin}:{node.start_mark.line + 1}" if self.origin else "--set"
@@ -330,6 +338,8 @@ def _parse_setting(setting: str) -> _Source:
     keys = tuple(path.strip().split("."))
     if not separator or not all(keys):
         raise ConfigError(f"--set {setting}: expected section.key=value")
+    if _SURROGATE.search(path):
+        raise ConfigError(f"--set {path}: {_NOT_UNICODE}")
     loaded = _load_yaml(f"value: {value}", "")
     parsed: Any = loaded.values.get("value")
     written = _Written(f"--set {path.strip()}", _COMMAND_LINE)
