@@ -13,7 +13,18 @@ from typing import Any, NamedTuple
 import yaml
 from pydantic import ValidationError
 
-from nmt.config.checks import Check, Place, Problem, closest_key, conflicts, describe, dotted, futile, suggest, unused
+from nmt.config.checks import (
+    Check,
+    Place,
+    Problem,
+    closest_key,
+    conflicts,
+    describe,
+    dotted,
+    ineffective,
+    suggest,
+    unused,
+)
 from nmt.config.sections import Config, DecodeSection, Section
 from nmt.errors import ConfigError, DataError, printable, shorten
 from nmt.files import check_file, read_bytes, shipped
@@ -238,7 +249,7 @@ def _read(path: Path, seen: tuple[Path, ...] = ()) -> _Source:
     return _merge(_read(parent_path, (*seen, resolved)), source)
 
 
-def _spoilt(error: ValidationError) -> tuple[list[Problem], set[Place]]:
+def _value_problems(error: ValidationError) -> tuple[list[Problem], set[Place]]:
     """The problems with single values, and every key whose value is thereby not known."""
     problems: list[Problem] = []
     unknown: set[Place] = set()
@@ -283,12 +294,12 @@ def _validate(source: _Source, *, new: bool, checks: Sequence[Check]) -> Config:
     try:
         config = Config.model_validate(source.values)
     except ValidationError as error:
-        problems, unknown = _spoilt(error)
+        problems, unknown = _value_problems(error)
         config = Config.model_validate(_without(source.values, unknown))
     found = chain(*(check(config) for check in (conflicts, *checks)))
     if new:
         layers = {path: written.layer for path, written in source.places.items()}
-        found = chain(found, futile(config), unused(config, layers))
+        found = chain(found, ineffective(config), unused(config, layers))
     for places, message in found:
         if not any(_within(place, other) or _within(other, place) for place in places for other in unknown):
             problems.append((places[0], message))
@@ -400,7 +411,7 @@ def with_search_options(options: DecodeSection, given: Mapping[str, Any]) -> Dec
     try:
         return DecodeSection.model_validate({**options.model_dump(), **values})
     except ValidationError as error:
-        problems, _ = _spoilt(error)
+        problems, _ = _value_problems(error)
         raise ConfigError("\n".join(f"decode.{dotted(path)}: {message}" for path, message in problems)) from None
 
 
