@@ -209,8 +209,11 @@ def evaluate(
     if split not in (None, "test", "valid"):
         raise ConfigError(f"--split {split}: there are test and valid")
     from nmt.workflow.evaluate import evaluate_model, read_files
+    from nmt.workflow.outputs import check_files
     from nmt.workflow.translate import open_translator
 
+    inputs = [] if src is None else [Path(each) for each in (src, *references)]
+    check_files({"--json": _as_path(json_path), "--hypotheses": _as_path(hypotheses_path)}, inputs)
     examples = None if src is None else read_files(Path(src), [Path(each) for each in references])
     options = {"beam_size": beam_size, "batch_size": batch_size}
     saved, translator = open_translator(_as_path(model), device, options, allowed_classes)
@@ -274,8 +277,9 @@ def _command_to_prepare(
     """What to type to make the data of a config."""
     from nmt.config import as_settings
 
-    name = str(config) if isinstance(config, str | Path) else f"{config.name}.yaml"
-    words = ["nmt", "preprocess", "--config", name]
+    if not isinstance(config, str | Path):
+        return "nmt.preprocess, with the same config"
+    words = ["nmt", "preprocess", "--config", str(config)]
     for setting in as_settings(overrides):
         if re.match(r"\s*(name|data|text)\b", setting):
             words += ["--set", setting]

@@ -188,8 +188,8 @@ def train(
 ) -> None:
     """Train a model; the best one is stored in RUN/best.
 
-    Ctrl-C and SIGTERM stop it after a checkpoint, with exit code 75; --resume continues from there. SIGUSR1 writes a
-    checkpoint. For several processes: torchrun --nproc-per-node N -m nmt train ...
+    Ctrl-C, SIGTERM and a closed terminal stop it after a checkpoint, with exit code 75; --resume continues from there.
+    SIGUSR1 writes a checkpoint. For several processes: torchrun --nproc-per-node N -m nmt train ...
 
     Example: nmt train --config tatoeba_small --set model.attention.score=additive --output runs/additive
     """
@@ -260,7 +260,11 @@ def translate(
     if attention is not None and sentence is None:
         raise ConfigError("--attention draws one sentence: give it as the argument")
     from nmt.progress import progress_bar
+    from nmt.workflow.outputs import check_files
     from nmt.workflow.translate import draw_attention, read_lines, translate_stream
+
+    read = [] if sentence is not None else [input_ or Path("/dev/stdin")]
+    check_files({"--output": output, "--attention": attention}, read)
 
     raise_on_interrupt()
 
@@ -488,7 +492,8 @@ def main() -> None:
     except OSError as error:
         _fail_without_memory(error)
         stream = "standard output" if _discard_unwritten() else "input or output"
-        advice = "; make room and run the command again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        again = "; ".join(getattr(error, "__notes__", ())) or "run the command again"
+        advice = f"; make room and {again}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         _fail(f"{error.filename2 or error.filename or stream}: {error.strerror or error}{advice}", 1)
     except UnicodeEncodeError as error:
         _fail(f"{error.object[-200:]!a}: holds bytes that are not UTF-8 and cannot be written; rename it", 1)

@@ -23,19 +23,20 @@ LINE = 96
 
 
 def write_message(line: str) -> None:
-    """Write a line to standard error, above the progress bar if there is one."""
+    """Write a line to standard error, above the progress bar if there is one; nothing where the terminal is gone."""
     text = printable(line)
-    if "tqdm" not in sys.modules:  # then there is no bar either
-        print(text, file=sys.stderr, flush=True)
-        return
-    from tqdm import tqdm
+    with contextlib.suppress(OSError):
+        if "tqdm" not in sys.modules:  # then there is no bar either
+            print(text, file=sys.stderr, flush=True)
+            return
+        from tqdm import tqdm
 
-    tqdm.write(text, file=sys.stderr)
-    sys.stderr.flush()
+        tqdm.write(text, file=sys.stderr)
+        sys.stderr.flush()
 
 
 class _Messages(logging.Handler):
-    """Shows each message as a plain line. An error in writing it is the command's to deal with."""
+    """Shows each message as a plain line."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the message."""

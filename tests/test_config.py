@@ -6,7 +6,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config import Config, differing_keys, dump_config, find_config, parse_config
+from nmt.config import Config, differing_keys, dump_config, find_config, parse_config, read_config
 from nmt.errors import ConfigError
 from nmt.files import shipped
 from nmt.workflow.configs import load_config
@@ -229,6 +229,32 @@ def test_what_an_override_replaces_is_not_blamed_on_the_file(
 )
 def test_duplicate_keys_are_refused(tmp_path: Path, text: str, message: str) -> None:
     assert only_problem(tmp_path, text) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (r'"\ud800": 1', r"mine.yaml:1: \ud800"),
+        (r'data: {source: "\ud800"}', "mine.yaml:1: data.source"),
+        (r'data: {"a\udfff": 1}', r"mine.yaml:1: data.a\udfff"),
+        ('data:\n  source: [a, "\\ud83d\\ude00"]', "mine.yaml:2: data.source.1"),
+        (r'extends: "\udc00"', "mine.yaml:1: extends"),
+        (r'model: {attention: {options: {"\ud800": 1}}}', r"mine.yaml:1: model.attention.options.\ud800"),
+    ],
+)
+def test_surrogates_are_no_text(tmp_path: Path, text: str, place: str) -> None:
+    assert only_problem(tmp_path, text).startswith(f"{place}: is not valid Unicode text")
+    path = tmp_path / "received.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        read_config(path)
+    assert str(caught.value).startswith(f"{path.parent}/{place.replace('mine', 'received')}: is not valid Unicode text")
+
+
+@pytest.mark.parametrize("override", ["\udcff=1", "data.\ud800=1"])
+def test_surrogates_are_no_key_to_override(tmp_path: Path, override: str) -> None:
+    key = override.removesuffix("=1")
+    assert only_problem(tmp_path, "", override).startswith(f"--set {key}: is not valid Unicode text")
 
 
 @pytest.mark.parametrize(

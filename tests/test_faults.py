@@ -115,6 +115,25 @@ def test_training_on_a_disk_that_is_full(here: Project) -> None:
     assert line == ("nmt: error: disk/run/run.json: No space left on device; make room and run the command again")
 
 
+def test_a_disk_that_fills_up_while_a_run_trains(here: Project) -> None:
+    """What is there can go on, and the message says how: the same command again would be refused."""
+    script = (
+        "mkdir disk && mount -t tmpfs -o size=2m none disk && "
+        '"$PYTHON" -m nmt train --config "$CONFIG" --output disk/run --set train.checkpoint.every=1; echo $?; '
+        "mount -o remount,size=50m disk && "
+        '"$PYTHON" -m nmt train --config "$CONFIG" --output disk/run --set train.checkpoint.every=1 --resume'
+    )
+    if subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("a file system can only be mounted by root here")
+    environment = {**os.environ, "PYTHON": sys.executable, "CONFIG": str(here.config)}
+    done = subprocess.run(["unshare", "-Urm", "sh", "-c", script], capture_output=True, text=True, env=environment)
+    assert done.stdout.split() == ["1"]
+    (line,) = errors(done.stderr)
+    command = f"nmt train --config disk/run/config.yaml --data {here.data} --output disk/run --resume"
+    assert line.endswith(f": No space left on device; make room and go on with: {command}")
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(("arguments", "unbuffered"), [(["--help"], ""), (["--help"], "1"), (["translate", "a b"], "")])
 def test_standard_output_that_takes_nothing(here: Project, arguments: list[str], unbuffered: str) -> None:
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}

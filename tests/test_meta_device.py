@@ -5,13 +5,13 @@ the device goes through `to_host`, whose calls are counted here.
 """
 
 import contextlib
-import itertools
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from covering import covering
 from torch import Tensor
 
 from nmt.batching import Batch, make_batch
@@ -47,10 +47,7 @@ MECHANISMS = {
     "none": AttentionSection(score="none"),
 }
 ORDERS = (("bahdanau", False), ("luong", False), ("luong", True))
-MODELS = pytest.mark.parametrize(
-    ("order", "input_feeding", "mechanism", "cell"),
-    [(*order, *rest) for order, *rest in itertools.product(ORDERS, MECHANISMS, ("lstm", "gru"))],
-)
+CELLS = ("lstm", "gru")
 
 
 @pytest.fixture(autouse=True)
@@ -94,10 +91,9 @@ def batch() -> Batch:
     return make_batch(pairs(), np.arange(3))
 
 
-@MODELS
-@pytest.mark.parametrize("ratio", [1.0, 0.5])
-def test_an_update_never_waits(order: str, input_feeding: bool, mechanism: str, cell: str, ratio: float) -> None:
-    model = model_on_meta(order, input_feeding, mechanism, cell).train()
+@covering("order, mechanism, cell, ratio", ORDERS, list(MECHANISMS), CELLS, (1.0, 0.5))
+def test_an_update_never_waits(order: tuple[str, bool], mechanism: str, cell: str, ratio: float) -> None:
+    model = model_on_meta(*order, mechanism, cell).train()
     optimizer = Descent(model.parameters(), {})
     config = TrainSection(label_smoothing=0.1, teacher_forcing=TeacherForcingSection(ratio=ratio))
     step = train_step(model, [batch(), batch()], optimizer, config, 0)
@@ -128,13 +124,11 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-@MODELS
-@pytest.mark.parametrize("beam_size", [1, 3])
-@pytest.mark.parametrize("with_alignment", [False, True])
+@covering("order, mechanism, cell, beam_size, with_alignment", ORDERS, list(MECHANISMS), CELLS, (1, 3), (False, True))
 def test_a_search_waits_once_per_step(
-    order: str, input_feeding: bool, mechanism: str, cell: str, beam_size: int, with_alignment: bool, waits: list[str]
+    order: tuple[str, bool], mechanism: str, cell: str, beam_size: int, with_alignment: bool, waits: list[str]
 ) -> None:
-    stepper = Seq2SeqStepper(model_on_meta(order, input_feeding, mechanism, cell).eval())
+    stepper = Seq2SeqStepper(model_on_meta(*order, mechanism, cell).eval())
     src, lengths = batch().src.to(META), batch().src_lengths
     options = {"max_length": 9, "with_alignment": with_alignment}
     if beam_size == 1:
@@ -145,9 +139,9 @@ def test_a_search_waits_once_per_step(
     assert waits == ["state of the search"] * STEPS + last
 
 
-@MODELS
-def test_the_mean_loss_waits_once(order: str, input_feeding: bool, mechanism: str, cell: str, waits: list[str]) -> None:
-    assert mean_loss(model_on_meta(order, input_feeding, mechanism, cell), pairs(), batch_size=1) == 0.0
+@covering("order, mechanism, cell", ORDERS, list(MECHANISMS), CELLS)
+def test_the_mean_loss_waits_once(order: tuple[str, bool], mechanism: str, cell: str, waits: list[str]) -> None:
+    assert mean_loss(model_on_meta(*order, mechanism, cell), pairs(), batch_size=1) == 0.0
     assert waits == ["values"]
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from conftest import Project, train_arguments
 
-from nmt.cli import _search_within_memory
 from nmt.config import DecodeSection
 from nmt.errors import DataError, OutOfMemory, is_out_of_memory, when_out_of_memory
+from nmt.workflow.translate import within_memory
 
 LIMITED = """
 import importlib, resource, sys
@@ -118,17 +118,17 @@ def test_without_advice_the_command_is_named(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("batch_size", "beam_size", "single", "expected"),
+    ("batch_size", "beam_size", "lines", "expected"),
     [
-        (64, 5, False, "out of memory; lower --batch-size or --beam-size"),
-        (64, 5, True, "out of memory; lower --beam-size"),
-        (64, 1, True, "out of memory"),
-        (1, 1, False, "out of memory"),
+        (64, 5, 100, "out of memory; lower --batch-size or --beam-size"),
+        (64, 5, 1, "out of memory; lower --beam-size"),
+        (64, 1, 1, "out of memory"),
+        (1, 1, 100, "out of memory"),
     ],
 )
-def test_options_that_make_a_search_smaller(batch_size: int, beam_size: int, single: bool, expected: str) -> None:
+def test_options_that_make_a_search_smaller(batch_size: int, beam_size: int, lines: int, expected: str) -> None:
     options = DecodeSection(batch_size=batch_size, beam_size=beam_size)
-    with pytest.raises(OutOfMemory) as caught, _search_within_memory(options, single=single):
+    with pytest.raises(OutOfMemory) as caught, within_memory(options, lines):
         raise MemoryError
     assert str(caught.value) == expected
 

@@ -172,7 +172,7 @@ def _depth_conflicts(config: Config) -> Iterator[Conflict]:
         )
 
 
-def futile(config: Config) -> Iterator[Conflict]:
+def ineffective(config: Config) -> Iterator[Conflict]:
     """Combinations in which what was asked for never happens.
 
     A model that was trained so is still good: this is for configs to come, not for those of saved models.

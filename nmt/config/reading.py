@@ -13,7 +13,18 @@ from typing import Any, NamedTuple
 import yaml
 from pydantic import ValidationError
 
-from nmt.config.checks import Check, Place, Problem, closest_key, conflicts, describe, dotted, futile, suggest, unused
+from nmt.config.checks import (
+    Check,
+    Place,
+    Problem,
+    closest_key,
+    conflicts,
+    describe,
+    dotted,
+    ineffective,
+    suggest,
+    unused,
+)
 from nmt.config.sections import Config, DecodeSection, Section
 from nmt.errors import ConfigError, DataError, printable, shorten
 from nmt.files import check_file, read_bytes, shipped
@@ -43,6 +54,8 @@ _TAGS = {
 }
 _MAX_VALUES = 2_000
 """Values of a config, those that aliases repeat counted each time; one with every key spelled out has about 150."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_NOT_UNICODE = "is not valid Unicode text: it holds a surrogate, which stands for no character"
 
 _Loader.yaml_implicit_resolvers = {}
 for _name, (_pattern, _first) in _CORE.items():
@@ -109,6 +122,7 @@ class _Builder:
         if node.tag not in _TAGS[type(node)]:
             tag = printable(str(node.tag).removeprefix(_TAG))
             raise self._refusal(node, path, f"is tagged {tag}, which does not fit here in YAML 1.2's core schema")
+        self._check_unicode(node, path)
         self.places[path] = _Written(self._where(node), self.layer)
         if isinstance(node, yaml.MappingNode):
             return self._build_mapping(node, path)
@@ -127,8 +141,13 @@ class _Builder:
             key = str(key_node.value)
             if key in result:
                 raise self._refusal(key_node, (*path, key), "written twice; keep one")
+            self._check_unicode(key_node, (*path, key))
             result[key] = self.build(value_node, (*path, key))
         return result
+
+    def _check_unicode(self, node: yaml.Node, path: Place) -> None:
+        if isinstance(node, yaml.ScalarNode) and _SURROGATE.search(node.value):
+            raise self._refusal(node, path, _NOT_UNICODE)
 
     def _where(self, node: yaml.Node) -> str:
         return f"{self.origin}:{node.start_mark.line + 1}" if self.origin else "--set"
@@ -230,7 +249,7 @@ def _read(path: Path, seen: tuple[Path, ...] = ()) -> _Source:
     return _merge(_read(parent_path, (*seen, resolved)), source)
 
 
-def _spoilt(error: ValidationError) -> tuple[list[Problem], set[Place]]:
+def _value_problems(error: ValidationError) -> tuple[list[Problem], set[Place]]:
     """The problems with single values, and every key whose value is thereby not known."""
     problems: list[Problem] = []
     unknown: set[Place] = set()
@@ -275,12 +294,12 @@ def _validate(source: _Source, *, new: bool, checks: Sequence[Check]) -> Config:
     try:
         config = Config.model_validate(source.values)
     except ValidationError as error:
-        problems, unknown = _spoilt(error)
+        problems, unknown = _value_problems(error)
         config = Config.model_validate(_without(source.values, unknown))
     found = chain(*(check(config) for check in (conflicts, *checks)))
     if new:
         layers = {path: written.layer for path, written in source.places.items()}
-        found = chain(found, futile(config), unused(config, layers))
+        found = chain(found, ineffective(config), unused(config, layers))
     for places, message in found:
         if not any(_within(place, other) or _within(other, place) for place in places for other in unknown):
             problems.append((places[0], message))
@@ -330,6 +349,8 @@ def _parse_setting(setting: str) -> _Source:
     keys = tuple(path.strip().split("."))
     if not separator or not all(keys):
         raise ConfigError(f"--set {setting}: expected section.key=value")
+    if _SURROGATE.search(path):
+        raise ConfigError(f"--set {path}: {_NOT_UNICODE}")
     loaded = _load_yaml(f"value: {value}", "")
     parsed: Any = loaded.values.get("value")
     written = _Written(f"--set {path.strip()}", _COMMAND_LINE)
@@ -390,7 +411,7 @@ def with_search_options(options: DecodeSection, given: Mapping[str, Any]) -> Dec
     try:
         return DecodeSection.model_validate({**options.model_dump(), **values})
     except ValidationError as error:
-        problems, _ = _spoilt(error)
+        problems, _ = _value_problems(error)
         raise ConfigError("\n".join(f"decode.{dotted(path)}: {message}" for path, message in problems)) from None
 
 

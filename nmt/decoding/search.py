@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, TypeVar
@@ -67,6 +68,8 @@ class Strategy(Protocol):
 
     num_hypotheses: int
     """Hypotheses of a sentence at a time, N."""
+    num_starts: int
+    """How many of them the search starts from: 1 where equal ones would stay equal, N where words are drawn."""
     length_penalty: float
     """Exponent of `length_norm`; 0 scores by log-probability."""
 
@@ -89,6 +92,7 @@ class GreedyStrategy:
     """Take the most probable word at each step."""
 
     num_hypotheses = 1
+    num_starts = 1
     length_penalty = 0.0
 
     def choose(self, totals: Tensor, log_probs: Tensor, num_complete: Tensor) -> Choice:
@@ -109,6 +113,8 @@ class BeamStrategy:
         length_penalty: Exponent alpha of `length_norm`.
         n_best: Hypotheses wanted, at most K.
     """
+
+    num_starts = 1
 
     def __init__(self, beam_size: int, length_penalty: float, n_best: int) -> None:
         self.num_hypotheses = beam_size
@@ -143,10 +149,11 @@ def greedy_search(
         with_alignment: Keep alignments.
 
     Returns:
-        B hypotheses; their score is their log-probability.
+        B hypotheses; their score is their log-probability. Where probabilities are not numbers it is NaN, and there
+        are no words.
     """
     found = search(stepper, src, src_lengths, GreedyStrategy(), max_length=max_length, with_alignment=with_alignment)
-    return [hypothesis for (hypothesis,) in found]
+    return [each[0] if each else Hypothesis([], False, math.nan, math.nan, []) for each in found]
 
 
 def beam_search(
@@ -238,7 +245,7 @@ def search(
     number, device, lengths = strategy.num_hypotheses, src.device, src_lengths.tolist()
     state = stepper.start(src, src_lengths, number)
     totals = torch.full((len(src), number), -torch.inf, dtype=torch.float64, device=device)
-    totals[:, 0] = 0.0  # all hypotheses are equal at first: start with one
+    totals[:, : strategy.num_starts] = 0.0
     history = torch.empty(len(src), number, 0, 2, dtype=torch.long, device=device)
     limits = length_limits(src_lengths, max_length).to(device)
     prefixes = _Prefixes(totals, history, None, torch.zeros_like(limits), limits)

@@ -1,4 +1,4 @@
-"""What every encoder is, and from a config to one."""
+"""What every encoder is."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 from torch import Tensor, nn
-
-from nmt.config import EncoderSection
 
 
 class EncoderOutput(NamedTuple):
@@ -45,27 +43,3 @@ class Encoder(nn.Module, ABC):
             src: Ids that end in EOS, padded on the right, [B, S].
             lengths: True lengths with EOS, at least 1, [B].
         """
-
-
-def build_encoder(section: EncoderSection, embedding: nn.Embedding, dropout: float) -> Encoder:
-    """Make the encoder that a config describes.
-
-    Args:
-        section: The choices.
-        embedding: Source embedding.
-        dropout: On embeddings and between layers.
-    """
-    match section.kind:
-        case "recurrent":
-            from nmt.model.recurrent_encoder import RecurrentEncoder
-
-            return RecurrentEncoder(
-                embedding,
-                cell=section.cell,
-                hidden_size=section.hidden_size,
-                num_layers=section.num_layers,
-                bidirectional=section.bidirectional,
-                dropout=dropout,
-                residual=section.residual,
-                layer_norm=section.layer_norm,
-            )

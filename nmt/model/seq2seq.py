@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.batching import Batch
-from nmt.config import InitializationSection, ModelSection
+from nmt.config import EncoderSection, InitializationSection, ModelSection
 from nmt.model.attention import Attention, Score, build_attention
 from nmt.model.decoder import (
     BahdanauCell,
@@ -19,9 +19,10 @@ from nmt.model.decoder import (
     LuongCell,
     WordChooser,
 )
-from nmt.model.encoder import Encoder, EncoderOutput, build_encoder
+from nmt.model.encoder import Encoder, EncoderOutput
 from nmt.model.kernels.stepwise import StepLinear
 from nmt.model.recurrent import GATES, NormalizedLayer, build_stack
+from nmt.model.recurrent_encoder import RecurrentEncoder
 from nmt.text.vocabulary import PAD_ID
 
 
@@ -88,10 +89,25 @@ def build_model(config: ModelSection, src_size: int, tgt_size: int) -> Seq2Seq:
         src_embedding = tgt_embedding
     else:
         src_embedding = nn.Embedding(src_size, config.embedding_size, padding_idx=PAD_ID)
-    encoder = build_encoder(config.encoder, src_embedding, config.dropout)
+    encoder = _build_encoder(config.encoder, src_embedding, config.dropout)
     model = Seq2Seq(encoder, _build_decoder(config, encoder, tgt_embedding))
     initialize(model, config.initialization)
     return model
+
+
+def _build_encoder(section: EncoderSection, embedding: nn.Embedding, dropout: float) -> Encoder:
+    match section.kind:
+        case "recurrent":
+            return RecurrentEncoder(
+                embedding,
+                cell=section.cell,
+                hidden_size=section.hidden_size,
+                num_layers=section.num_layers,
+                bidirectional=section.bidirectional,
+                dropout=dropout,
+                residual=section.residual,
+                layer_norm=section.layer_norm,
+            )
 
 
 def _build_decoder(config: ModelSection, encoder: Encoder, embedding: nn.Embedding) -> Decoder:

@@ -33,14 +33,17 @@ def read_files(src: Path, references: Sequence[Path]) -> list[Example]:
     """Sources and references from line-aligned files.
 
     Raises:
-        DataError: A file cannot be read, is not UTF-8, has a line that is too long, or they differ in length.
+        DataError: A file cannot be read, is not UTF-8, has a line that is too long or none that is not empty, or they
+            differ in length.
     """
     columns = [_read(path) for path in (src, *references)]
     for path, column in zip(references, columns[1:], strict=True):
         if len(column) != len(columns[0]):
             raise DataError(f"{path}: has {len(column)} lines, {src} has {len(columns[0])}; they must match")
-    if not columns[0]:
-        raise DataError(f"{src}: is empty; there is nothing to evaluate")
+    for path, column in zip((src, *references), columns, strict=True):
+        if not any(line.strip() for line in column):
+            what = "holds only empty lines" if column else "is empty"
+            raise DataError(f"{path}: {what}; there is nothing to evaluate")
     return [Example(row[0], tuple(row[1:])) for row in zip(*columns, strict=True)]
 
 

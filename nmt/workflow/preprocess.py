@@ -38,9 +38,10 @@ from nmt.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, take_identity, wri
 from nmt.errors import ConfigError, DataError, when_out_of_memory
 from nmt.files import check_file, shipped, write_json, write_text
 from nmt.progress import progress_bar
-from nmt.replacement import check_output, check_unread, locked, whole_directory
+from nmt.replacement import check_unread, locked, whole_directory
 from nmt.text.processor import TextProcessor, load_processor
 from nmt.workflow.encoding import encode
+from nmt.workflow.outputs import DATA, check_directory
 from nmt.workflow.report import describe, warn_of_unknown, write_report
 
 log = logging.getLogger(__name__)
@@ -79,7 +80,7 @@ def preprocess(config: Config, output: Path, *, overwrite: bool = False) -> dict
 def _write_data(config: Config, output: Path, overwrite: bool) -> dict[str, Any]:
     """Make the data directory; see `preprocess`."""
     begin = time.perf_counter()
-    check_output(output, MARKER, overwrite=overwrite)
+    check_directory(output, DATA, overwrite=overwrite, needed={})
     if not config.data.source:
         raise ConfigError("data.source: is empty; name files in the config or give them with --source")
     paths = resolve_sources([_bundled(source) for source in config.data.source], RAW_DIRECTORY)
@@ -277,15 +278,18 @@ def _load_reused(config: Config, path: Path) -> TextProcessor:
     """The tokenizers and vocabularies of a data, run or model directory.
 
     Raises:
-        ConfigError: There are none, or they were made with other settings: normalisation, casing, subwords.
+        ConfigError: There are none, or they were made with other settings: languages, normalisation, casing, subwords.
     """
     folder = next((folder for folder in (path, path / "best") if (folder / TEXT).is_dir()), None)
     if folder is None:
         raise ConfigError(f"text.reuse: {path} is neither a data directory nor a model directory")
     processor = load_processor(check_file(folder / TEXT, folder))
-    made_with = read_config(folder / CONFIG).text
-    here = config.text.model_copy(update={"reuse": made_with.reuse, "max_length": made_with.max_length})
-    differing = differing_keys(made_with, here, "text.")
+    there = read_config(folder / CONFIG)
+    here = config.text.model_copy(update={"reuse": there.text.reuse, "max_length": there.text.max_length})
+    differing = differing_keys(there.text, here, "text.")
+    if there.data.languages != config.data.languages:
+        found, wanted = (" to ".join(data.languages) for data in (there.data, config.data))
+        differing.append(f"data.src_language, data.tgt_language and data.reverse ({found} there, {wanted} here)")
     settings = make_normalizer(config.data.cleaning).settings
     differing += [
         f"data.cleaning.{key} ({value!r} there, {settings[key]!r} here)"

@@ -48,10 +48,10 @@ class Requests:
 
 @contextlib.contextmanager
 def listening(requests: Requests) -> Iterator[None]:
-    """Turn signals into requests: SIGINT and SIGTERM ask to stop, SIGUSR1 asks for a checkpoint.
+    """Turn signals into requests: SIGINT, SIGTERM and SIGHUP ask to stop, SIGUSR1 asks for a checkpoint.
 
-    A second Ctrl-C raises KeyboardInterrupt at once. Where interrupts are ignored (a shell's background job) they stay
-    ignored; outside the main thread, where Python allows no handlers, nothing is listened to.
+    A second Ctrl-C raises KeyboardInterrupt at once. Signals that are ignored (interrupts in a shell's background job,
+    SIGHUP under nohup) stay ignored; outside the main thread, where Python allows no handlers, nothing is listened to.
     """
     interrupted = False
 
@@ -62,7 +62,7 @@ def listening(requests: Requests) -> Iterator[None]:
         interrupted = interrupted or number == signal.SIGINT
         requests.ask(CHECKPOINT if number == getattr(signal, "SIGUSR1", None) else STOP)
 
-    names = ("SIGINT", "SIGTERM", "SIGUSR1")  # the last is not known everywhere
+    names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")  # the last two are not known everywhere
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     if threading.current_thread() is not threading.main_thread():
         numbers = []

@@ -79,9 +79,14 @@ def check_text(config: Config, data: DataDirectory, run: Path) -> None:
         return
     listing = read_bytes(check_file(folder / CHECKSUMS, folder), MAX_JSON).decode("utf-8", errors="replace")
     sums = dict(line.split("  ", 1)[::-1] for line in listing.splitlines() if "  " in line)
-    for name in sums.keys() | {path.name for path in folder.iterdir() if path.name in TEXT_FILES}:
+    if unlisted := sorted({path.name for path in folder.iterdir() if path.name in TEXT_FILES} - sums.keys()):
+        raise CheckpointError(
+            f"{folder / CHECKSUMS}: does not list {unlisted[0]}; put back the file that the run began with, or begin "
+            "anew with --overwrite"
+        )
+    for name in sums:
         path = check_file(folder / os.path.basename(name), folder)  # noqa: PTH119 - whatever the list says, a file here
-        if not path.is_file() or sums.get(name) != sha256(path):
+        if not path.is_file() or sums[name] != sha256(path):
             raise CheckpointError(
                 f"{path}: is missing or has changed since the run began; put it back, or begin anew with --overwrite"
             )

@@ -145,7 +145,8 @@ def list_runs(directory: Path) -> Table:
     """
     found = sorted((path.parent for path in directory.glob("[!.]*/" + MARKER)), key=_last_change)
     if not found:
-        what = "holds no runs" if directory.is_dir() else "does not exist"
+        there = "is not a directory" if directory.exists() else "does not exist"
+        what = "holds no runs" if directory.is_dir() else there
         raise DataError(f"{directory}: {what}; train first, or name the folder that holds them")
     header = ("run", "state", "updates", "epoch", "best", "at", "training", "last change")
     return Table(header, [_describe_run(run) for run in found], "llllllll")

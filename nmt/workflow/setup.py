@@ -13,11 +13,11 @@ from nmt.config import Config, differing_keys
 from nmt.corpus.splitting import Example
 from nmt.dataset import DataDirectory, read_examples
 from nmt.decoding.translator import Translator
-from nmt.errors import ConfigError, DataError
+from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.evaluation.evaluate import Validator
 from nmt.evaluation.metrics import ScoringRules
 from nmt.model.seq2seq import Seq2Seq, build_model
-from nmt.model.storage import load_model
+from nmt.model.storage import MARKER, load_model
 from nmt.training.device import use_fast_products
 from nmt.workflow.runs import find_model
 
@@ -52,9 +52,17 @@ def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) ->
     model = build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
     if config.train.init_from is None or resumed:
         return model
-    path = find_model(Path(config.train.init_from))
-    # A class is trusted if the user's own config names it.
-    other = load_model(path, allowed_classes=[config.model.attention.score])
+    path = Path(config.train.init_from)
+    try:
+        path = find_model(path)
+        if not (path / MARKER).is_file():
+            raise CheckpointError(f"{path}: {'is no model directory' if path.exists() else 'does not exist'}")
+        # A class is trusted if the user's own config names it.
+        other = load_model(path, allowed_classes=[config.model.attention.score])
+    except (CheckpointError, DataError) as error:
+        raise CheckpointError(f"train.init_from: {error}") from None
+    if not all(bool(tensor.isfinite().all()) for tensor in other.model.state_dict().values()):
+        raise CheckpointError(f"train.init_from: {path} has weights that are not finite; begin with another model")
     if (other.src_vocabulary, other.tgt_vocabulary) != (data.src_vocabulary, data.tgt_vocabulary):
         raise ConfigError(
             f"train.init_from: {path} has other vocabularies than {data.path}; preprocess with --set text.reuse={path}"

@@ -11,7 +11,7 @@ import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -29,11 +29,12 @@ from nmt.errors import (
 )
 from nmt.evaluation.evaluate import Validator
 from nmt.files import append_text, check_file, naming, read_json, write_json, write_text
+from nmt.limits import MIB
 from nmt.model.storage import MARKER as MODEL_MARKER
 from nmt.model.storage import save_model
 from nmt.noise import Noise, make_noise
 from nmt.progress import progress_bar
-from nmt.replacement import Verdict, check_output, earlier_of, locked, reading, set_aside, settle, tidy
+from nmt.replacement import Verdict, earlier_of, locked, reading, set_aside, settle, tidy
 from nmt.training.checkpoint import FOLDER as CHECKPOINTS
 from nmt.training.checkpoint import (
     Checkpoint,
@@ -49,6 +50,7 @@ from nmt.training.loop import Reported, Skipped, Started, Stopped, Updated, Vali
 from nmt.training.ranking import rank
 from nmt.training.state import TrainState, capture, restore
 from nmt.visualize.curves import draw_learning_curve
+from nmt.workflow.outputs import RUN, check_directory
 from nmt.workflow.requests import STOP, Requests, listening
 from nmt.workflow.resume import check_facts, command_to_resume, describe_changes
 from nmt.workflow.run_text import check_text, check_written, take_text
@@ -97,17 +99,24 @@ def train_run(
 
         def decide() -> bool:
             _say_verdict(held.enter_context(locked(output, judge)), output)
-            return _check_run(output, data_directory, overwrite, resume)
+            return _check_run(config, output, data_directory, overwrite, resume)
 
         if workers.is_first:
             held.enter_context(reading(data_directory, output))
         resuming = workers.ask_first(decide)
         run = _prepare_run(config, data_directory, output, resuming, workers)
+        verdict = None
         try:
-            return run.resume() if resuming else run.begin()
-        finally:
-            if workers.is_first:
-                _say_verdict(settle(output, judge), output)
+            try:
+                return run.resume() if resuming else run.begin()
+            finally:
+                if workers.is_first:
+                    verdict = settle(output, judge)
+                    _say_verdict(verdict, output)
+        except OSError as error:
+            if has_checkpoint(output) and verdict is not Verdict.EARLIER:
+                error.add_note(f"go on with: {command_to_resume(output, data_directory)}")
+            raise
 
 
 def _say_verdict(verdict: Verdict | None, output: Path) -> None:
@@ -118,7 +127,7 @@ def _say_verdict(verdict: Verdict | None, output: Path) -> None:
         log.info(f"{output}: the earlier run stays as {earlier_of(output).name} until this one has learnt something")
 
 
-def _check_run(output: Path, data: Path, overwrite: bool, resume: bool) -> bool:
+def _check_run(config: Config, output: Path, data: Path, overwrite: bool, resume: bool) -> bool:
     """Whether there is something to resume; refuse what must not be replaced, or cannot be resumed.
 
     Raises:
@@ -126,11 +135,13 @@ def _check_run(output: Path, data: Path, overwrite: bool, resume: bool) -> bool:
     """
     state = read_state(output)
     resumable = has_checkpoint(output)
+    parent = config.train.init_from
+    needed = {"--data": data, "train.init_from": None if parent is None else Path(parent)}
     if resume or (restarted() and read_launch(output) == launch()):
         for name in (MARKER, "config.yaml", "environment.json", METRICS, BEST, MODELS, CHECKPOINTS, TEXT):
             check_file(output / name, output)
         if state is None and not resumable:
-            check_output(output, MARKER, overwrite=False)
+            check_directory(output, RUN, overwrite=False, needed=needed)
             log.info(f"{output}: there is no run yet to resume; beginning one")
             return False
         if not resumable:
@@ -142,12 +153,12 @@ def _check_run(output: Path, data: Path, overwrite: bool, resume: bool) -> bool:
                     "with --overwrite"
                 )
             log.info(f"{output}: there is no checkpoint yet; beginning at the beginning")
-            check_output(output, MARKER, overwrite=True)
+            check_directory(output, RUN, overwrite=True, needed=needed)
         return resumable
     if (resumable if state is None else state != "finished") and not overwrite:
         how = f"go on with: {command_to_resume(output, data)}; or" if resumable else "it has no checkpoint;"
         raise DataError(f"{output}: holds an unfinished run; {how} replace it with --overwrite")
-    check_output(output, MARKER, overwrite=overwrite)
+    check_directory(output, RUN, overwrite=overwrite, needed=needed)
     return False
 
 
@@ -249,10 +260,13 @@ class _Run:
     def _cut_metrics(self, size: int) -> None:
         """Take out of the log what is going to be logged again."""
         path = self.output / METRICS
-        with naming(path), path.open("ab") as file:
-            if file.tell() < size:
-                log.info(f"{path}: is shorter than it was at the checkpoint; some lines are lost")
-            file.truncate(min(size, file.tell()))
+        with naming(path), path.open("a+b") as file:
+            there = file.tell()
+            if there < size:
+                log.warning(f"{path}: is shorter than it was at the checkpoint; some lines are lost")
+            elif size and not _ends_in_entry(file, size):
+                log.warning(f"{path}: is not what it was at the checkpoint; some lines are damaged or lost")
+            file.truncate(min(size, there))
 
     def _write_state(self, state: str, **facts: Any) -> None:
         progress = self.state.progress
@@ -482,6 +496,16 @@ class _Run:
         }
         line = {"kind": kind, "seconds": round(time.monotonic() - self._begin, 2), **kept}
         append_text(self.output / METRICS, json.dumps(line) + "\n")
+
+
+def _ends_in_entry(log: BinaryIO, size: int) -> bool:
+    """Whether the first `size` bytes of a log end in a whole line that is a JSON object."""
+    log.seek(max(0, size - MIB))
+    tail = log.read(min(size, MIB))
+    try:
+        return tail.endswith(b"\n") and isinstance(json.loads(tail[:-1].rpartition(b"\n")[2]), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _rank_of(model: Path, metric: str) -> tuple[float, float]:

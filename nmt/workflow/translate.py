@@ -88,6 +88,8 @@ def read_lines(stream: Readable, name: str, warn: Callable[[str], object] | None
     while chunk := stream.read1(CHUNK):
         *lines, rest = (rest + chunk).split(b"\n")
         rest = rest[: MAX_LINE + 1]  # enough to tell that the line is too long
+        if warn is None and len(rest) > MAX_LINE:
+            decode(rest)  # refuses it, as the line may never end
         if lines:
             yield [decode(line) for line in lines]
     if rest:

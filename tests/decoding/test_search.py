@@ -468,3 +468,14 @@ def test_a_wider_beam_finds_what_greedy_search_misses() -> None:
         for one, (other,) in zip(greedily, by_beam, strict=True):
             better += is_complete(other) and other.log_prob > one.log_prob + 1e-6
     assert better > 10
+
+
+def test_a_model_whose_probabilities_are_not_numbers_finds_nothing() -> None:
+    model = random_model(VARIANTS[0], 0, 12)
+    with torch.no_grad():
+        model.decoder.output.bias.fill_(torch.nan)
+    src, lengths = random_sources(3, 0)
+    for hypothesis in greedy(model, src, lengths, max_length=5):
+        assert (hypothesis.ids, hypothesis.complete) == ([], False)
+        assert math.isnan(hypothesis.log_prob)
+    assert beam(model, src, lengths, beam_size=2, length_penalty=1.0, max_length=5) == [[], [], []]

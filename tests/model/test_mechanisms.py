@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from covering import covering
 from oracle import ByEquation
 from torch import Tensor, nn
 
@@ -79,7 +80,9 @@ def names(choices: Choices) -> str:
     return "-".join(map(str, choices.values()))
 
 
-EVERY_MECHANISM = pytest.mark.parametrize("choices", ALL, ids=names)
+EVERY_MECHANISM = covering(
+    "score, heads, window, normalizer, past", *VALUES, valid=lambda row: dict(zip(KEYS, row, strict=True)) in ALL
+)
 
 
 def build(choices: Choices) -> Attention:
@@ -157,7 +160,10 @@ def follows_the_equations(choices: Choices) -> None:
 
 
 @EVERY_MECHANISM
-def test_alignment_and_context_follow_the_equations(choices: Choices) -> None:
+def test_alignment_and_context_follow_the_equations(
+    score: str, heads: int, window: str, normalizer: str, past: str
+) -> None:
+    choices = dict(zip(KEYS, (score, heads, window, normalizer, past), strict=True))
     follows_the_equations(choices)
 
 
@@ -169,7 +175,8 @@ def test_the_temperature_divides_the_scores(normalizer: str, temperature: float)
 
 
 @EVERY_MECHANISM
-def test_padding_and_neighbours_change_nothing(choices: Choices) -> None:
+def test_padding_and_neighbours_change_nothing(score: str, heads: int, window: str, normalizer: str, past: str) -> None:
+    choices = dict(zip(KEYS, (score, heads, window, normalizer, past), strict=True))
     attention = build(choices)
     states, mask = sources(key_size(choices))
     contexts, alignments, _ = attend(attention, states, mask, LENGTHS, queries())
@@ -187,7 +194,10 @@ def test_padding_and_neighbours_change_nothing(choices: Choices) -> None:
 
 
 @EVERY_MECHANISM
-def test_weights_are_a_distribution_over_real_tokens_however_large_the_scores(choices: Choices) -> None:
+def test_weights_are_a_distribution_over_real_tokens_however_large_the_scores(
+    score: str, heads: int, window: str, normalizer: str, past: str
+) -> None:
+    choices = dict(zip(KEYS, (score, heads, window, normalizer, past), strict=True))
     attention = build(choices).float().train()  # where hard attention draws
     with torch.no_grad():
         for parameter in attention.score.parameters():
@@ -213,7 +223,10 @@ def test_weights_are_a_distribution_over_real_tokens_however_large_the_scores(ch
 
 
 @EVERY_MECHANISM
-def test_all_positions_at_once_are_repeated_steps(choices: Choices) -> None:
+def test_all_positions_at_once_are_repeated_steps(
+    score: str, heads: int, window: str, normalizer: str, past: str
+) -> None:
+    choices = dict(zip(KEYS, (score, heads, window, normalizer, past), strict=True))
     attention = build(choices)
     states, mask = sources(key_size(choices))
     contexts, alignments, _ = attend(attention, states, mask, LENGTHS, queries())

@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 import torch
+from covering import covering
 from oracle import step_layers
 
 from nmt.model.recurrent import PlainStack, RecurrentStack, RecurrentState, build_stack
@@ -46,10 +47,7 @@ def random_inputs(size: int) -> torch.Tensor:
     return torch.randn(ROWS, STEPS, size, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("options", [PLAIN, *LAYERED], ids=named)
-@pytest.mark.parametrize("extra_size", [0, EXTRA])
-@pytest.mark.parametrize("num_layers", [1, 2, 3])
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@covering("cell, num_layers, extra_size, options", ("gru", "lstm"), (1, 2, 3), (0, EXTRA), [PLAIN, *LAYERED])
 def test_repeated_steps_are_the_whole_sequence(
     cell: str, num_layers: int, extra_size: int, options: dict[str, Any]
 ) -> None:

@@ -65,3 +65,18 @@ def test_a_lowercase_model_is_scored_in_lower_case(tmp_path: Path, cli: Cli, low
     assert ("case:lc" if lowercase else "case:mixed") in chrf
     assert float(chrf.split()[1]) == (100.0 if lowercase else 0.0)
     assert not lowercase or cli("translate", "--model", model, "THE Cat sAT").out == found.out
+
+
+@pytest.mark.parametrize(("name", "content"), [("src", "\n \n"), ("ref", "\n\n"), ("second", "\n\t\n")])
+def test_files_of_empty_lines_are_nothing_to_evaluate(tmp_path: Path, cli: Cli, name: str, content: str) -> None:
+    paths = {key: tmp_path / key for key in ("src", "ref", "second")}
+    for path in paths.values():
+        path.write_text("the cat\n\n")
+    paths[name].write_text(content)
+    model = make_model(tmp_path / "made", lowercase=False)
+    arguments = ["--src", paths["src"], "--ref", paths["ref"], "--ref", paths["second"]]
+    outcome = cli("evaluate", "--model", model, *arguments)
+    assert outcome.code == 1
+    assert outcome.err == f"nmt: error: {paths[name]}: holds only empty lines; there is nothing to evaluate\n"
+    paths[name].write_text("the cat\n\n")
+    assert cli("evaluate", "--model", model, *arguments).code == 0

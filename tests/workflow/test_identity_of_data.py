@@ -88,6 +88,18 @@ def test_a_run_whose_text_was_changed_does_not_go_on(here: Project, cli: Cli, na
     assert f"nmt: error: {path}: is missing or has changed since the run began" in outcome.err
 
 
+@pytest.mark.parametrize("content", [b"", b"\xff\0  \x80\n" * 9, None])
+def test_a_damaged_list_of_checksums_is_named(here: Project, cli: Cli, content: bytes | None) -> None:
+    path = here.run / "text/SHA256SUMS"
+    first, *others = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(others) if content is None else content)
+    before = files(here.run)
+    outcome = cli(*train_arguments(here, here.run, "train.epochs=9", "--resume"))
+    assert outcome.code == 1
+    assert f"nmt: error: {path}: does not list {first.split()[1].decode()}; " in outcome.err
+    assert files(here.run) == before
+
+
 def test_a_run_of_an_older_version_takes_its_text_when_it_goes_on(here: Project, cli: Cli) -> None:
     kept = files(here.run / "text")
     shutil.rmtree(here.run / "text")

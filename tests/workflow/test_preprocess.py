@@ -533,6 +533,23 @@ def test_text_made_with_other_settings_is_not_reused() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("data", "here"),
+    [
+        ({"reverse": True}, "de to en"),
+        ({"src_language": "de", "tgt_language": "en"}, "de to en"),
+        ({"tgt_language": "nl"}, "en to nl"),
+    ],
+)
+def test_text_of_other_languages_is_not_reused(data: dict[str, Any], here: str) -> None:
+    write_table(PAIRS)
+    run(make_config(), "first")
+    with pytest.raises(ConfigError, match=rf"text\.reuse: first .*_language.* \(en to de there, {here} here\)"):
+        run(make_config(data=data, text={"reuse": "first"}), "second")
+    swapped = {"columns": [2, 1], "src_language": "de", "tgt_language": "en", "reverse": True}
+    run(make_config(data=swapped, text={"reuse": "first"}), "third")  # English to German after all
+
+
 def test_a_joint_vocabulary_counts_both_sides() -> None:
     sources = write_splits(train=[("a b b", "c a"), ("d", "c a c")], valid=[("a", "c")])
     run(make_config(data={"source": sources}, text={"vocabulary": {"joint": True}}))

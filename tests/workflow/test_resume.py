@@ -329,6 +329,21 @@ def test_a_log_that_lost_lines_is_said(stopped: Path, random_project: Project, c
     assert f"{stopped / 'metrics.jsonl'}: is shorter than it was at the checkpoint; some lines are lost" in found.err
 
 
+@pytest.mark.parametrize("content", [b"JUNK\n" * 1000, b"5\n" * 5000, b"\0" * 9000])
+def test_a_log_that_is_another_is_said(stopped: Path, random_project: Project, cli: Cli, content: bytes) -> None:
+    (stopped / "metrics.jsonl").write_bytes(content)
+    found = cli(*train_arguments(random_project, stopped, "--resume"))
+    assert found.code == 0
+    assert f"{stopped / 'metrics.jsonl'}: is not what it was at the checkpoint" in found.err
+
+
+def test_nothing_is_said_of_a_log_that_is_whole(stopped: Path, random_project: Project, cli: Cli) -> None:
+    with (stopped / "metrics.jsonl").open("a") as log:
+        log.write('{"kind": "train"')  # cut off by a kill
+    assert "metrics.jsonl" not in cli(*train_arguments(random_project, stopped, "--resume")).err
+    assert_same_run(stopped, random_project.run)
+
+
 def test_what_a_kill_left_between_best_models_is_tidied_up(stopped: Path, random_project: Project) -> None:
     """A kill between two renames, one in a write, and models of updates that will be made again."""
     (stopped / "best").rename(stopped / ".best.earlier")

@@ -129,6 +129,12 @@ def test_no_runs(tmp_path: Path, cli: Cli) -> None:
     )
 
 
+def test_a_file_holds_no_runs(tmp_path: Path, cli: Cli) -> None:
+    path = tmp_path / "notes.txt"
+    path.touch()
+    assert cli("runs", path).err.startswith(f"nmt: error: {path}: is not a directory; ")
+
+
 def test_listing_leaves_no_trace_and_takes_no_lock(tmp_path: Path) -> None:
     write(tmp_path, "alive", "running", 0)
     with locked(tmp_path / "alive"):

@@ -5,6 +5,8 @@ import hashlib
 import json
 import math
 import os
+import pty
+import select
 import shutil
 import signal
 import subprocess
@@ -107,7 +109,7 @@ def test_a_signal_while_a_checkpoint_is_written_stops_the_run(
     assert checkpoints_of(tmp_path / "run") == [6, 7]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_stopped_run_goes_on_as_if_it_had_not_been(
     random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
@@ -162,7 +164,7 @@ def test_signals_to_a_process(random_project: Project, tmp_path: Path, cli: Cli)
             assert errors(found.err)[0].startswith(
                 f"nmt: error: {run}: in use by another command (process {process.pid})"
             )
-        assert "  running  " in cli("runs", tmp_path).out
+        assert "\trunning\t" in cli("runs", tmp_path).out
         process.terminate()
         _, err = process.communicate(timeout=60)
     assert process.returncode == 75, err
@@ -486,3 +488,79 @@ def test_weights_of_another_that_are_lost_at_once_are_nothing_learnt(
     found = cli(*train_arguments(random_project, tmp_path / "run", *settings))
     assert found.code == 1
     assert "learnt nothing" in errors(found.err)[0]
+
+
+@pytest.mark.parametrize(
+    ("parent", "what"),
+    [("nowhere", "does not exist"), ("empty", "is no model directory"), ("begun", "has no model yet")],
+)
+def test_a_model_to_begin_from_that_is_none(
+    random_project: Project, tmp_path: Path, cli: Cli, parent: str, what: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun/run.json").write_text('{"state": "running"}')
+    found = cli(*train_arguments(random_project, tmp_path / "run", f"train.init_from={tmp_path / parent}"))
+    assert found.code == 1
+    (line,) = errors(found.err)
+    assert line.startswith(f"nmt: error: train.init_from: {tmp_path / parent}: ")
+    assert what in line
+    assert "--model" not in line
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_weights_that_are_not_finite_are_none_to_begin_from(
+    random_project: Project, tmp_path: Path, cli: Cli, value: float
+) -> None:
+    parent = tmp_path / "parent"
+    shutil.copytree(random_project.run / "best", parent)
+    tensors = load_file(parent / "model.safetensors")
+    sorted(tensors.items())[-1][1].view(-1)[0] = value
+    save_file(tensors, parent / "model.safetensors")
+    found = cli(*train_arguments(random_project, tmp_path / "run", f"train.init_from={parent}"))
+    assert found.code == 1
+    (line,) = errors(found.err)
+    assert line.startswith(f"nmt: error: train.init_from: {parent} has weights that are not finite; ")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_closed_terminal_stops_a_run(random_project: Project, tmp_path: Path) -> None:
+    """The run gets SIGHUP, and nothing that it says can be written any more."""
+    run = tmp_path / "run"
+    ours, theirs = pty.openpty()
+    arguments = train_arguments(random_project, run, *LONG, "train.validation.every=1", "train.log_every=1")
+    with subprocess.Popen([*COMMAND, *arguments], stderr=theirs, start_new_session=True) as process:
+        try:
+            os.close(theirs)
+            wait_for(lambda: select.select([ours], [], [], 0)[0] and os.read(ours, 4096) and len(read_log(run)) > 2)
+            os.close(ours)
+            process.send_signal(signal.SIGHUP)
+            assert process.wait(60) == 75
+        finally:
+            process.kill()
+    assert state_of(run) == "stopped"
+    assert checkpoints_of(run)
+    assert not list(run.rglob(".*"))
+
+
+def read_log(run: Path) -> list[str]:
+    path = run / "metrics.jsonl"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_a_run_under_nohup_does_not_hear_of_its_terminal(random_project: Project, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    script = 'trap "" HUP; exec "$@"'
+    command = ["sh", "-c", script, "sh", *COMMAND, *train_arguments(random_project, run, *LONG)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_for(lambda: len(read_log(run)) > 2)
+            process.send_signal(signal.SIGHUP)
+            there = len(read_log(run))
+            wait_for(lambda: len(read_log(run)) > there + 2)
+            assert state_of(run) == "running"
+            process.terminate()
+            assert process.wait(60) == 75
+        finally:
+            process.kill()

@@ -86,6 +86,19 @@ def test_doubtful_lines_can_be_refused(line: bytes, reason: str) -> None:
     assert str(caught.value) == f"in.txt: line 2: {reason}"
 
 
+def test_a_line_that_is_refused_is_not_read_to_its_end() -> None:
+    class Endless:
+        given = 0
+
+        def read1(self, size: int = -1, /) -> bytes:
+            self.given += size
+            assert self.given <= 2 * MAX_LINE
+            return b"a" * size
+
+    with pytest.raises(DataError, match=r"in\.txt: line 1: longer than 1 MB"):
+        list(read_lines(Endless(), "in.txt", None))
+
+
 def test_a_long_line_has_one_translation(cli: Cli, tmp_path: Path) -> None:
     given = tmp_path / "in.txt"
     given.write_bytes(b"Hello.\n" + b"So far " * MAX_LINE + b"\nGood night.\n")

@@ -1,0 +1,139 @@
+"""Where output may go: not into or over what others need, and not in place of files that are not the program's own."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt.errors import DataError
+from nmt.replacement import check_output
+from nmt.text.processor import TEXT_FILES
+
+_TEXT = rf"text(/({'|'.join(map(re.escape, (*TEXT_FILES, 'SHA256SUMS')))}))?"
+_UNSAVED = r"\.tmp\w{6}"
+"""What safetensors calls a file that it has not finished."""
+_MODEL = rf"model\.json|model\.safetensors|{_UNSAVED}|config\.yaml|{_TEXT}"
+_CHECKPOINT = rf"update-\d+\.safetensors(\.sha256)?(\.partial)?|{_UNSAVED}"
+_LEFTOVER = re.compile(r"(?<![^/])\.([^/]+)\.(partial(-\d+(-deleted)?)?|earlier)(?![^/])")
+"""A name under which a killed command left what it was writing, or what that was to replace."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of directory that a command writes.
+
+    Attributes:
+        name: What it is called.
+        marker: A file that every one has.
+        companion: Something else that every one has, lest a stranger's file be taken for the marker.
+        own: Matches the whole path from the directory of each file that the program writes there, or has ever written.
+    """
+
+    name: str
+    marker: str
+    companion: str
+    own: re.Pattern[str]
+
+    def owns(self, path: Path) -> bool:
+        """Whether a file, by its path from the directory, is one that the program writes there."""
+        return self.own.fullmatch(_LEFTOVER.sub(r"\1", path.as_posix())) is not None
+
+
+DATA = Kind(
+    "data directory",
+    "data.json",
+    "train.src.ids.npy",
+    re.compile(
+        r"data\.json|config\.yaml|report\.json|report\.md|lengths\.png|(valid|test)\.jsonl"
+        rf"|(train|valid|test)\.(src|tgt)\.(ids|offsets)\.npy|{_TEXT}"
+    ),
+)
+MODEL = Kind("model directory", "model.json", "model.safetensors", re.compile(_MODEL))
+RUN = Kind(
+    "run directory",
+    "run.json",
+    "config.yaml",
+    re.compile(
+        rf"run\.json|config\.yaml|environment\.json|metrics\.jsonl|learning_curve\.png|{_TEXT}|best(/({_MODEL}))?"
+        rf"|models(/update-\d+(/({_MODEL}))?)?|checkpoints(/({_CHECKPOINT}))?"
+    ),
+)
+
+
+def check_directory(directory: Path, kind: Kind, *, overwrite: bool, needed: Mapping[str, Path | None]) -> None:
+    """Refuse an output folder that holds what may not be replaced, or that would itself be replaced with another.
+
+    Args:
+        directory: Where output is to go.
+        kind: What it is to become.
+        overwrite: Whether the user asked for an earlier result to be replaced.
+        needed: What the command reads, by the option or key that names it.
+
+    Raises:
+        DataError: The folder holds something else, or lies in a directory of the program's own.
+    """
+    real = directory.resolve()
+    if found := _enclosing(real):
+        outer, folder = found
+        raise DataError(f"{directory}: lies in the {outer.name} {folder}; choose another --output")
+    for name, path in needed.items():
+        if path is not None and path.resolve().is_relative_to(real):
+            raise DataError(f"{name}: {path} would be lost when {directory} is replaced; choose another --output")
+    check_output(directory, kind.marker, overwrite=overwrite)
+    if theirs := _find_foreign(directory, kind):
+        raise DataError(
+            f"{directory}: holds {theirs.relative_to(directory)}, which nmt did not write; move it away, or choose "
+            "another --output"
+        )
+
+
+def check_files(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
+    """Refuse output files that would take the place of an input, of each other, or of a part of a directory of ours.
+
+    A run directory may hold files beside the program's own, such as scores; other directories may not.
+
+    Args:
+        outputs: Files to write, by the option that names them; devices and pipes are let through.
+        inputs: Files that the command reads.
+
+    Raises:
+        DataError: An output is refused.
+    """
+    taken = dict.fromkeys(inputs, "is read by this command")
+    for option, path in outputs.items():
+        if path is None or (path.exists() and not path.is_file()):
+            continue
+        for other, what in taken.items():
+            if _is_same(path, other):
+                raise DataError(f"{option} {path}: {what}; choose another file")
+        taken[path] = f"is what {option} names too"
+        if found := _enclosing(path.resolve()):
+            kind, folder = found
+            if kind is not RUN or kind.owns(Path(path.resolve().relative_to(folder).parts[0])):
+                raise DataError(f"{option} {path}: is a place in the {kind.name} {folder}; choose another file")
+
+
+def _enclosing(path: Path) -> tuple[Kind, Path] | None:
+    """The innermost directory of the program's own in which a path lies, links followed."""
+    for folder in path.parents:
+        for kind in (DATA, MODEL, RUN):
+            if (folder / kind.marker).is_file() and (folder / kind.companion).exists():
+                return kind, folder
+    return None
+
+
+def _find_foreign(directory: Path, kind: Kind) -> Path | None:
+    """A file in a directory that the program did not write; None where there is none."""
+    for folder, folders, files in os.walk(directory):
+        links = [name for name in folders if Path(folder, name).is_symlink()]  # which are not followed
+        for path in (Path(folder, name) for name in sorted(files + links)):
+            if not kind.owns(path.relative_to(directory)):
+                return path
+    return None
+
+
+def _is_same(first: Path, second: Path) -> bool:
+    return first.resolve() == second.resolve() or (first.exists() and second.exists() and first.samefile(second))

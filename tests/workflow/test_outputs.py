@@ -1,0 +1,183 @@
+"""Output never replaces what is not the program's own, nor what a command or another directory needs."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import Cli, Project, call, train_arguments
+from test_faults import COMMAND, errors, tree
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+DATA = Path("data/prepared/reversal")
+RUN = Path("runs/reversal")
+
+
+def refusal(cli: Cli, *arguments: object) -> str:
+    """The one line with which a command refuses; it changes nothing."""
+    before = tree()
+    found = cli(*arguments)
+    assert found.code == 1
+    (line,) = errors(found.err)
+    assert tree() == before
+    return line.removeprefix("nmt: error: ")
+
+
+@pytest.mark.parametrize("outer", [DATA, DATA / "text", RUN, RUN / "best", RUN / "checkpoints", "link"])
+@pytest.mark.parametrize("command", ["preprocess", "train"])
+def test_no_output_inside_a_directory_that_others_write(
+    here: Project, cli: Cli, command: str, outer: Path | str
+) -> None:
+    Path("link").symlink_to(RUN / "best")
+    line = refusal(cli, command, "--config", here.config, "--output", Path(outer) / "x")
+    assert line.startswith(f"{outer}/x: lies in the ")
+    assert line.endswith("; choose another --output")
+
+
+def test_files_of_the_same_names_make_no_directory_of_ours(here: Project, cli: Cli) -> None:
+    for name in ("data.json", "model.json", "run.json"):
+        Path(name).write_text("{}")
+    assert cli("preprocess", "--config", here.config, "--output", "new").code == 0
+
+
+@pytest.mark.parametrize("name", ["thesis.txt", ".notes", "text/words.txt", "mine/a.txt", "config.yaml.orig", "link"])
+@pytest.mark.parametrize("command", ["preprocess", "train"])
+def test_overwrite_spares_files_of_the_user(here: Project, cli: Cli, command: str, name: str) -> None:
+    output = DATA if command == "preprocess" else RUN
+    (output / name).parent.mkdir(exist_ok=True)
+    if name == "link":
+        (output / name).symlink_to(here.config.parent)
+    else:
+        (output / name).write_text("mine")
+    line = refusal(cli, command, "--config", here.config, "--overwrite")
+    assert line.startswith(f"{output}: holds {name}, which nmt did not write; ")
+
+
+@pytest.mark.parametrize("name", ["best/thesis.txt", "models/update-000000007/x", "checkpoints/old.safetensors"])
+def test_overwrite_spares_files_anywhere_in_a_run(here: Project, cli: Cli, name: str) -> None:
+    (RUN / name).parent.mkdir(parents=True, exist_ok=True)
+    (RUN / name).write_text("mine")
+    line = refusal(cli, "train", "--config", here.config, "--overwrite")
+    assert line.startswith(f"{RUN}: holds {name}, ")
+
+
+def test_a_run_that_begins_again_spares_them_too(here: Project, cli: Cli) -> None:
+    """A run without a checkpoint is replaced when it is resumed."""
+    for path in ("checkpoints", "best"):
+        shutil.rmtree(RUN / path)
+    (RUN / "run.json").write_text('{"state": "running"}')
+    (RUN / "notes.txt").write_text("mine")
+    line = refusal(cli, "train", "--config", here.config, "--resume")
+    assert line.startswith(f"{RUN}: holds notes.txt, ")
+
+
+def test_leftovers_of_killed_commands_are_our_own(here: Project, cli: Cli) -> None:
+    for name in (".best.earlier", ".best.partial-12", ".best.partial-13-deleted", "models/update-000000007"):
+        shutil.copytree(RUN / "best", RUN / name)
+    shutil.copytree(RUN / "best", RUN / "models/.update-000000014.partial-7")
+    for name in (
+        ".run.json.partial-12",
+        ".learning_curve.png.partial",
+        "checkpoints/update-000000007.safetensors.partial",
+        "checkpoints/update-000000007.safetensors.sha256.partial",
+        "checkpoints/.tmpa1B2c3",
+        ".best.partial-12/.tmpa1B2c3",
+        ".best.partial-12/.config.yaml.partial-12",
+    ):
+        (RUN / name).write_text("")
+    assert cli("train", "--config", here.config, "--overwrite", "--set", "train.epochs=1").code in (0, 1)
+    assert not list(RUN.rglob(".*"))
+
+
+def test_a_data_directory_of_an_older_version_is_our_own(here: Project, cli: Cli) -> None:
+    shutil.rmtree(DATA)
+    shutil.copytree(GOLDEN / "data", DATA)
+    assert cli("preprocess", "--config", here.config, "--overwrite").code == 0
+
+
+def test_what_a_run_is_made_from_is_not_replaced_by_it(here: Project, cli: Cli) -> None:
+    shutil.copytree(DATA, RUN / "data")
+    again = ["train", "--config", here.config, "--output", RUN, "--overwrite"]
+    line = refusal(cli, *again, "--data", RUN / "data")
+    assert line == f"--data: {RUN}/data would be lost when {RUN} is replaced; choose another --output"
+    shutil.rmtree(RUN / "data")
+    for parent in (RUN, RUN / "best"):
+        line = refusal(cli, *again, "--set", f"train.init_from={parent}")
+        assert line == f"train.init_from: {parent} would be lost when {RUN} is replaced; choose another --output"
+
+
+def test_a_run_with_its_data_inside_goes_on(here: Project, cli: Cli) -> None:
+    """Such runs could be begun once."""
+    shutil.copytree(DATA, RUN / "data")
+    moved = Project(here.root, here.config, RUN / "data", RUN)
+    assert cli(*train_arguments(moved, RUN, "train.epochs=8", "--resume")).code == 0
+
+
+@pytest.fixture
+def files(here: Project) -> list[str]:
+    """`--src` and `--ref` of a test set, and a file beside it."""
+    Path("src").write_text("a b\nc d\n")
+    Path("ref").write_text("B A\nD C\n")
+    os.link("src", "hard")
+    Path("soft").symlink_to("src")
+    return ["--src", "src", "--ref", "ref"]
+
+
+@pytest.mark.parametrize("option", ["--json", "--hypotheses"])
+@pytest.mark.parametrize("name", ["src", "ref", "./ref", "hard", "soft"])
+def test_evaluate_does_not_write_over_its_input(files: list[str], cli: Cli, option: str, name: str) -> None:
+    line = refusal(cli, "evaluate", *files, option, name)
+    assert line == f"{option} {Path(name)}: is read by this command; choose another file"
+
+
+@pytest.mark.parametrize("name", ["src", "hard", "soft"])
+def test_translate_does_not_write_over_its_input(files: list[str], cli: Cli, name: str) -> None:
+    line = refusal(cli, "translate", "--input", "src", "--output", name)
+    assert line == f"--output {name}: is read by this command; choose another file"
+
+
+@pytest.mark.skipif(not Path("/dev/stdin").exists(), reason="standard input has no name here")
+def test_standard_input_is_an_input_too(files: list[str]) -> None:
+    with Path("src").open() as src:
+        command = [*COMMAND, "translate", "--output", "hard"]
+        done = subprocess.run(command, stdin=src, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert errors(done.stderr) == ["nmt: error: --output hard: is read by this command; choose another file"]
+    assert Path("src").read_text() == "a b\nc d\n"
+
+
+def test_two_outputs_are_two_files(files: list[str], cli: Cli) -> None:
+    for outputs in (["z", "./z"], ["link", "target"]):
+        Path("link").unlink(missing_ok=True)
+        Path("link").symlink_to("target")
+        line = refusal(cli, "evaluate", *files, "--json", outputs[0], "--hypotheses", outputs[1])
+        assert line.startswith(f"--hypotheses {Path(outputs[1])}: is what --json names too; ")
+    line = refusal(cli, "translate", "a b", "--output", "z.png", "--attention", "z.png")
+    assert line.startswith("--attention z.png: is what --output names too; ")
+    assert call("evaluate", *files, "--json", "/dev/null", "--hypotheses", "/dev/null") == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        (RUN / "run.json", "run directory"),
+        (RUN / "metrics.jsonl", "run directory"),
+        (RUN / "checkpoints/x", "run directory"),
+        (RUN / "text/x", "run directory"),
+        (RUN / "best/model.json", "model directory"),
+        (RUN / "best/x", "model directory"),
+        (DATA / "data.json", "data directory"),
+        (DATA / "x", "data directory"),
+    ],
+)
+def test_output_files_do_not_become_part_of_our_directories(files: list[str], cli: Cli, name: Path, kind: str) -> None:
+    for command in (["evaluate", "--json"], ["evaluate", *files, "--hypotheses"], ["translate", "a b", "--output"]):
+        line = refusal(cli, *command, name)
+        assert line.startswith(f"{command[-1]} {name}: is a place in the {kind} ")
+
+
+def test_scores_may_lie_in_a_run_and_are_the_users(here: Project, cli: Cli) -> None:
+    assert cli("evaluate", "--json", RUN / "test.json", "--hypotheses", RUN / "test.txt").code == 0
+    line = refusal(cli, "train", "--config", here.config, "--overwrite")
+    assert line.startswith(f"{RUN}: holds test.json, ")
