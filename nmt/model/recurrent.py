@@ -203,7 +203,7 @@ class _LSTMSteps:
 
     def __init__(self, weights: Sequence[Tensor], weight_format: WeightFormat) -> None:
         w_input, w_hidden, b_input, b_hidden = weights
-        self.weight = weight_format(torch.cat([w_input, w_hidden], dim=1))
+        self.weight = weight_format(torch.cat([w_input, w_hidden], dim=1) if w_input.size(1) else w_hidden)
         self.bias = b_input + b_hidden
 
     def step(self, gates: Tensor, read: Tensor | None, state: RecurrentState) -> RecurrentState:
