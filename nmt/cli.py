@@ -449,11 +449,14 @@ def config_schema() -> None:
 
 
 class _Ended(BaseException):
-    """Somebody asked the process to end: what it began is tidied up on the way out."""
+    """A signal asked the process to end: what it began is tidied up on the way out."""
+
+    def __init__(self, number: int) -> None:
+        self.signal = signal.Signals(number)
 
 
 def _end(number: int, frame: object) -> NoReturn:
-    raise _Ended
+    raise _Ended(number)
 
 
 class _ReaderGone(Exception):
@@ -463,7 +466,11 @@ class _ReaderGone(Exception):
 def main() -> None:
     """Run a command; a user's error is one clear line and a non-zero exit code, never a traceback."""
     _use_utf8()
-    before = signal.signal(signal.SIGTERM, _end)
+    ending = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in ending}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:  # as nohup ignores SIGHUP
+            signal.signal(number, _end)
     if hasattr(signal, "SIGUSR1"):
         signal.signal(signal.SIGUSR1, lambda number, frame: None)  # before a run can listen to it, and after
     if sys.stderr is None:  # closed by the caller, and progress bars cannot do without
@@ -481,8 +488,8 @@ def main() -> None:
         sys.exit(STOPPED)
     except NmtError as error:
         _fail(str(error), 1)
-    except _Ended:
-        _fail("ended by SIGTERM; what was finished before is still there", 128 + signal.SIGTERM)
+    except _Ended as ended:
+        _fail(f"ended by {ended.signal.name}; what was finished before is still there", 128 + ended.signal)
     except (KeyboardInterrupt, typer.Abort):
         _fail(INTERRUPTED, 128 + signal.SIGINT)
     except _ReaderGone:
@@ -505,7 +512,8 @@ def main() -> None:
         show()
         sys.exit(getattr(error, "exit_code", 2))
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _use_utf8() -> None:

@@ -66,7 +66,7 @@ def open_text(path: Path, errors: str = "strict") -> Iterator[TextIO]:
         with naming(path, temporary):
             with temporary.open("w", encoding="utf-8", newline="\n", errors=errors) as file:
                 yield file
-            temporary.replace(path.resolve())
+            temporary.replace(real_path(path))
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -142,6 +142,18 @@ def read_bytes(path: Path, limit: int) -> bytes:
         os.close(handle)
 
 
+def real_path(path: Path) -> Path:
+    """The absolute path of a file or folder, which need not exist, with links followed.
+
+    Raises:
+        DataError: A link leads back to itself.
+    """
+    try:
+        return path.resolve()
+    except (RuntimeError, OSError):
+        raise DataError(f"{path}: is a link that leads to itself; replace or delete the link") from None
+
+
 def check_file(path: Path, folder: Path, limit: int | None = None) -> Path:
     """A file of a folder that somebody else may have made, after a look at what it is; it need not exist.
 
@@ -153,11 +165,7 @@ def check_file(path: Path, folder: Path, limit: int | None = None) -> Path:
     Raises:
         DataError: It leads out of the folder, is neither a regular file nor a folder, or is too large.
     """
-    try:
-        inside = path.resolve().is_relative_to(folder.resolve())
-    except (RuntimeError, OSError):
-        raise DataError(f"{path}: is a link that leads to itself; put the file itself there") from None
-    if not inside:
+    if not real_path(path).is_relative_to(real_path(folder)):
         raise DataError(f"{path}: is a link to a place outside {folder}; put the file itself there")
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         found = path.stat()
@@ -223,5 +231,5 @@ def _bounded_int(digits: str) -> int:
 
 def beside(path: Path, suffix: str) -> Path:
     """A hidden sibling of a file or folder, links followed, so that a rename stays within one file system."""
-    real = path.resolve()
+    real = real_path(path)
     return real.parent / f".{real.name}.{suffix}"

@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -98,18 +99,23 @@ def test_a_metrics_log_that_cannot_grow_keeps_whole_lines(here: Project, capsys:
     assert not list(Path().rglob(".*"))
 
 
-def test_training_on_a_disk_that_is_full(here: Project) -> None:
-    """A file system of 4 MB, in which an earlier run lies."""
-    script = (
-        "mkdir disk && mount -t tmpfs -o size=4m none disk && cp -r runs/reversal disk/run && "
-        "head -c 4000000 /dev/zero 2>&- > disk/filler; "
-        '"$PYTHON" -m nmt train --config "$CONFIG" --output disk/run --overwrite --set train.max_updates=2; '
-        "echo $?; diff -r runs/reversal disk/run && ls -A disk"
-    )
+def with_disk_of(size: str, config: Path, script: str) -> subprocess.CompletedProcess[str]:
+    """Run a shell script in which `disk` is a file system of a given size and $TRAIN trains into it."""
     if subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False).returncode:
         pytest.skip("a file system can only be mounted by root here")
-    environment = {**os.environ, "PYTHON": sys.executable, "CONFIG": str(here.config)}
-    done = subprocess.run(["unshare", "-Urm", "sh", "-c", script], capture_output=True, text=True, env=environment)
+    train = f"{sys.executable} -m nmt train --config {config} --output disk/run"
+    script = f"mkdir disk && mount -t tmpfs -o size={size} none disk && {script}"
+    environment = {**os.environ, "TRAIN": train}
+    return subprocess.run(["unshare", "-Urm", "sh", "-c", script], capture_output=True, text=True, env=environment)
+
+
+def test_training_on_a_disk_that_is_full(here: Project) -> None:
+    """A file system of 4 MB that holds an earlier run."""
+    script = (
+        "cp -r runs/reversal disk/run && head -c 4000000 /dev/zero 2>&- > disk/filler; "
+        "$TRAIN --overwrite --set train.max_updates=2; echo $?; diff -r runs/reversal disk/run && ls -A disk"
+    )
+    done = with_disk_of("4m", here.config, script)
     assert done.stdout.split() == ["1", "filler", "run"], done.stderr
     (line,) = errors(done.stderr)
     assert line == ("nmt: error: disk/run/run.json: No space left on device; make room and run the command again")
@@ -117,20 +123,22 @@ def test_training_on_a_disk_that_is_full(here: Project) -> None:
 
 def test_a_disk_that_fills_up_while_a_run_trains(here: Project) -> None:
     """What is there can go on, and the message says how: the same command again would be refused."""
-    script = (
-        "mkdir disk && mount -t tmpfs -o size=2m none disk && "
-        '"$PYTHON" -m nmt train --config "$CONFIG" --output disk/run --set train.checkpoint.every=1; echo $?; '
-        "mount -o remount,size=50m disk && "
-        '"$PYTHON" -m nmt train --config "$CONFIG" --output disk/run --set train.checkpoint.every=1 --resume'
-    )
-    if subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False).returncode:
-        pytest.skip("a file system can only be mounted by root here")
-    environment = {**os.environ, "PYTHON": sys.executable, "CONFIG": str(here.config)}
-    done = subprocess.run(["unshare", "-Urm", "sh", "-c", script], capture_output=True, text=True, env=environment)
+    train = "$TRAIN --set train.checkpoint.every=1"
+    done = with_disk_of("2m", here.config, f"{train}; echo $?; mount -o remount,size=50m disk && {train} --resume")
     assert done.stdout.split() == ["1"]
     (line,) = errors(done.stderr)
     command = f"nmt train --config disk/run/config.yaml --data {here.data} --output disk/run --resume"
     assert line.endswith(f": No space left on device; make room and go on with: {command}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_disk_that_is_full_before_the_first_checkpoint(here: Project) -> None:
+    """The command that the message names works once there is room."""
+    train = "$TRAIN --set train.max_updates=2"
+    done = with_disk_of("200k", here.config, f"{train}; echo $?; mount -o remount,size=50m disk && {train} --overwrite")
+    assert done.stdout.split() == ["1"], done.stderr
+    (line,) = errors(done.stderr)
+    assert line.endswith(": No space left on device; make room and run the command again with --overwrite")
     assert done.returncode == 0, done.stderr
 
 
@@ -441,17 +449,18 @@ def test_data_that_cannot_be_read(
     assert tree() == before
 
 
-def test_a_command_that_is_asked_to_end_tidies_up(here: Project) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_command_that_is_asked_to_end_tidies_up(here: Project, number: signal.Signals) -> None:
     os.mkfifo("endless.tsv")
     command = [*COMMAND, "preprocess", "--config", str(here.config), "--source", "endless.tsv", "-o", "new/data"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process, Path("endless.tsv").open("w") as pipe:
         pipe.write("a b\tb a\n")
         pipe.flush()
         wait_for(Path("new/.data.lock"))
-        process.terminate()
+        process.send_signal(number)
         _, err = process.communicate()
-    assert process.returncode == 143
-    assert err == "nmt: error: ended by SIGTERM; what was finished before is still there\n"
+    assert process.returncode == 128 + number
+    assert err == f"nmt: error: ended by {number.name}; what was finished before is still there\n"
     assert not Path("new").exists()
 
 

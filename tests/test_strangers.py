@@ -556,7 +556,7 @@ def mutate(model: Path, chance: random.Random) -> str:
 )
 def test_mutated_models(tmp_path: Path, canary: Path, kind: str, first: int, number: int) -> None:
     """Bytes, values, structure, links: a translation or one line, within 10 s and twice the memory of the weights."""
-    whole = make_model_directory(tmp_path / "whole", kind, hidden_size=700)
+    whole = make_model_directory(tmp_path / "whole", kind, hidden_size=900)
     weights = (whole / "model.safetensors").stat().st_size
     assert call("translate", "--model", whole, "the cat sat", "--output", tmp_path / "out") == 0
     for seed in range(first, first + number):

@@ -124,6 +124,8 @@ def tidy_checkpoints(run: Path, update: int) -> None:
         number = path.name.removeprefix("update-").split(".")[0]
         if number.isdigit() and (path.suffix == ".partial" or int(number) > update or int(number) not in finished):
             path.unlink(missing_ok=True)
+    for unsaved in (run / FOLDER).glob(".tmp??????"):  # as safetensors names a file that it has not finished
+        unsaved.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> Checkpoint:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.errors import DataError
+from nmt.files import real_path
 from nmt.replacement import check_output
 from nmt.text.processor import TEXT_FILES
 
@@ -75,12 +76,12 @@ def check_directory(directory: Path, kind: Kind, *, overwrite: bool, needed: Map
     Raises:
         DataError: The folder holds something else, or lies in a directory of the program's own.
     """
-    real = directory.resolve()
+    real = real_path(directory)
     if found := _enclosing(real):
         outer, folder = found
         raise DataError(f"{directory}: lies in the {outer.name} {folder}; choose another --output")
     for name, path in needed.items():
-        if path is not None and path.resolve().is_relative_to(real):
+        if path is not None and real_path(path).is_relative_to(real):
             raise DataError(f"{name}: {path} would be lost when {directory} is replaced; choose another --output")
     check_output(directory, kind.marker, overwrite=overwrite)
     if theirs := _find_foreign(directory, kind):
@@ -110,9 +111,10 @@ def check_files(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> N
             if _is_same(path, other):
                 raise DataError(f"{option} {path}: {what}; choose another file")
         taken[path] = f"is what {option} names too"
-        if found := _enclosing(path.resolve()):
+        real = real_path(path)
+        if found := _enclosing(real):
             kind, folder = found
-            if kind is not RUN or kind.owns(Path(path.resolve().relative_to(folder).parts[0])):
+            if kind is not RUN or kind.owns(Path(real.relative_to(folder).parts[0])):
                 raise DataError(f"{option} {path}: is a place in the {kind.name} {folder}; choose another file")
 
 
@@ -136,4 +138,4 @@ def _find_foreign(directory: Path, kind: Kind) -> Path | None:
 
 
 def _is_same(first: Path, second: Path) -> bool:
-    return first.resolve() == second.resolve() or (first.exists() and second.exists() and first.samefile(second))
+    return real_path(first) == real_path(second) or (first.exists() and second.exists() and first.samefile(second))

@@ -11,7 +11,7 @@ from typing import Any
 
 from nmt.dataset import MARKER as DATA_MARKER
 from nmt.errors import CheckpointError, DataError, shorten
-from nmt.files import check_file, read_json, write_json
+from nmt.files import check_file, read_json, real_path, write_json
 from nmt.model.storage import MARKER as MODEL_MARKER
 from nmt.model.storage import SavedModel
 from nmt.replacement import Verdict, is_locked
@@ -63,7 +63,7 @@ def path_from(run: Path, data: Path) -> str | None:
 
     From the root on it would be the absolute path of a machine, which others need not know.
     """
-    run, data = run.resolve(), data.resolve()
+    run, data = real_path(run), real_path(data)
     shared = Path(os.path.commonpath([run, data]))
     return None if shared == Path(shared.anchor) else os.path.relpath(data, run)
 

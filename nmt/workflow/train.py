@@ -114,8 +114,9 @@ def train_run(
                     verdict = settle(output, judge)
                     _say_verdict(verdict, output)
         except OSError as error:
-            if has_checkpoint(output) and verdict is not Verdict.EARLIER:
-                error.add_note(f"go on with: {command_to_resume(output, data_directory)}")
+            if verdict is not Verdict.EARLIER and (output / MARKER).exists():
+                resume_with = f"go on with: {command_to_resume(output, data_directory)}"
+                error.add_note(resume_with if has_checkpoint(output) else "run the command again with --overwrite")
             raise
 
 

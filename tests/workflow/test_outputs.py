@@ -35,6 +35,23 @@ def test_no_output_inside_a_directory_that_others_write(
     assert line.endswith("; choose another --output")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["preprocess", "--config", "CONFIG", "--output", "loop"],
+        ["train", "--config", "CONFIG", "--output", "loop"],
+        ["translate", "a b", "--output", "loop"],
+        ["translate", "a b", "--model", "loop"],
+        ["evaluate", "--json", "loop"],
+    ],
+)
+def test_no_output_at_a_link_to_itself(here: Project, cli: Cli, command: list[str]) -> None:
+    Path("loop").symlink_to("loop")
+    line = refusal(cli, *(here.config if word == "CONFIG" else word for word in command))
+    assert line.startswith(("loop", "--json loop"))
+    assert "link" in line
+
+
 def test_files_of_the_same_names_make_no_directory_of_ours(here: Project, cli: Cli) -> None:
     for name in ("data.json", "model.json", "run.json"):
         Path(name).write_text("{}")
