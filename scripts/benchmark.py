@@ -7,6 +7,7 @@ python scripts/benchmark.py limit --workload workload
 python scripts/benchmark.py scale
 python scripts/benchmark.py startup
 python scripts/benchmark.py quality --workload workload --opennmt opennmt/bin/python
+python scripts/benchmark.py decode --workload workload --opennmt opennmt/bin/python --joeynmt joeynmt/bin/python
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import limit, preprocess, quality, scale, startup, train, workload
+from benchmarks import decode, limit, preprocess, quality, scale, startup, train, workload
 from benchmarks.measuring import RunError
 
 from nmt.errors import NmtError
@@ -24,7 +25,7 @@ def main() -> None:
     """Parse the arguments and run one benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for module in (preprocess, workload, train, limit, scale, startup, quality):
+    for module in (preprocess, workload, train, limit, scale, startup, quality, decode):
         module.add_command(commands)
     arguments = parser.parse_args()
     try:

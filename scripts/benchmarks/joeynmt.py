@@ -86,6 +86,26 @@ def arguments(system: System, workload: Path, folder: Path, updates: int) -> lis
     return ["train", str(path), "--skip-test"]
 
 
+TRANSLATION_TIME = r"Generation took ([\d.]+)\[sec\]"
+"""Where `joeynmt test` tells how many seconds it took."""
+
+
+def translate_arguments(system: System, workload: Path, folder: Path, beam: int) -> tuple[list[str], Path]:
+    """Write a config that translates the test split; return the arguments of the module and the file it writes."""
+    settings = config(system, workload, folder, updates=1)
+    settings["data"]["test"] = str(workload / "test")
+    settings["testing"] |= {
+        "beam_size": beam,
+        "beam_alpha": 1.0,
+        "max_output_length": 60,
+        "sacrebleu_cfg": {"tokenize": "none"},
+    }
+    path = folder / f"beam-{beam}.yaml"
+    path.write_text(json.dumps(settings, indent=1), encoding="utf-8")
+    output = folder / f"beam-{beam}"
+    return ["test", str(path), "-o", str(output)], output.with_name(f"{output.name}.test")
+
+
 def read_speeds(log: str) -> list[float]:
     """Target tokens a second of each report."""
     return [float(figure) for figure in re.findall(r"Tokens per Sec: +([\d.]+)", log)]

@@ -71,20 +71,24 @@ def arguments(system: System, workload: Path, folder: Path, updates: int) -> lis
     return ["-config", str(path)]
 
 
-def translate_arguments(workload: Path, folder: Path, updates: int, output: Path) -> list[str]:
-    """Arguments that translate the test split with the model after so many updates, beam 5."""
+TRANSLATION_TIME = r"(?:Total translation time|Time w/o python interpreter load/terminate)[^\d]*([\d.]+)"
+"""Where `onmt_translate` tells how many seconds it took."""
+
+
+def translate_arguments(workload: Path, folder: Path, updates: int, output: Path, beam: int = 5) -> list[str]:
+    """Arguments that translate the test split with the model after so many updates."""
     options = {
         "model": folder / f"model_step_{updates}.pt",
         "src": workload / "test.en",
         "output": output,
-        "beam_size": 5,
-        "length_penalty": "avg",
+        "beam_size": beam,
+        "length_penalty": "avg" if beam > 1 else "none",
         "max_length": 60,
         "batch_type": "sents",
         "batch_size": 32,
         "gpu": -1,
     }
-    return [part for key, value in options.items() for part in (f"-{key}", str(value))]
+    return ["-report_time", *(part for key, value in options.items() for part in (f"-{key}", str(value)))]
 
 
 def read_speeds(log: str) -> list[float]:

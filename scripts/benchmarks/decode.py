@@ -1,0 +1,248 @@
+"""Translation speed: the standard models after equal training, ours beside OpenNMT-py's and JoeyNMT's."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tqdm import tqdm
+
+from benchmarks import joeynmt, opennmt, ours
+from benchmarks.arguments import Commands, positive
+from benchmarks.measuring import MIB, Finished, RunError, environment, run
+from benchmarks.quality import score
+from benchmarks.systems import System, list_systems
+from benchmarks.tables import markdown
+from benchmarks.train import LAUNCHER, fresh
+from benchmarks.workload import check_workload, read_lines
+
+EPOCHS = 5
+BATCH = 64
+"""Sentences per update."""
+ROWS = {
+    "nmt-luong-lstm": ("float32", "bfloat16"),
+    "nmt-luong_feeding-lstm": ("float32",),
+    "nmt-bahdanau-lstm": ("float32", "bfloat16"),
+    "opennmt-py-luong-lstm": ("float32",),
+    "opennmt-py-bahdanau-lstm": ("float32",),
+    "joeynmt-bahdanau-lstm": ("float32",),
+}
+"""Rows of the training benchmark whose models translate, and the precisions in which they do."""
+BEAMS = (1, 5)
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """One way to translate the test split.
+
+    Attributes:
+        system: Whose model.
+        precision: In which it translates.
+        beam: Beam size.
+    """
+
+    system: System
+    precision: str
+    beam: int
+
+
+@dataclass
+class Result:
+    """What the rounds of one decoding showed.
+
+    Attributes:
+        seconds: Of translating by the toolkit's own clock, one figure per round.
+        commands: Of the whole command, one figure per round.
+        peak: Largest resident memory, in bytes.
+        bleu: Of the test split.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    commands: list[float] = field(default_factory=list)
+    peak: int = 0
+    bleu: float = math.nan
+
+
+def add_command(commands: Commands) -> None:
+    """Describe the arguments."""
+    parser = commands.add_parser("decode", help="translation speed, beside OpenNMT-py and JoeyNMT")
+    parser.add_argument("--workload", type=Path, required=True, metavar="DIR", help="what the workload command made")
+    parser.add_argument("--opennmt", type=Path, metavar="PYTHON", help="an interpreter that has OpenNMT-py")
+    parser.add_argument("--joeynmt", type=Path, metavar="PYTHON", help="an interpreter that has JoeyNMT")
+    parser.add_argument("--only", nargs="+", choices=list(ROWS), help="rows to run; all of them unless given")
+    parser.add_argument("--rounds", type=positive, default=3)
+    parser.add_argument("--threads", type=positive, default=2, help="CPU threads of each system")
+    parser.add_argument("--train", action="store_true", help="only train the models that are missing")
+    parser.add_argument(
+        "--output", type=Path, default=Path("runs/benchmark/decode"), help="folder for models, logs and translations"
+    )
+    parser.set_defaults(run=benchmark_decode)
+
+
+def benchmark_decode(arguments: argparse.Namespace) -> None:
+    """Train each model once, translate the test split with each in interleaved rounds, print a table."""
+    workload: Path = arguments.workload.resolve()
+    check_workload(workload)
+    output: Path = arguments.output.resolve()
+    pythons = {"nmt": Path(), "OpenNMT-py": arguments.opennmt, "JoeyNMT": arguments.joeynmt}
+    systems = [
+        system
+        for system in list_systems()
+        if system.name in (arguments.only or ROWS) and pythons[system.toolkit] is not None
+    ]
+    for system in tqdm(systems, desc="training", unit=" models", disable=None):
+        python = pythons[system.toolkit].absolute()
+        TRAINERS[system.toolkit](system, python, workload, fresh_or_finished(output / system.name), arguments.threads)
+    if arguments.train:
+        return
+    decodings = [
+        Decoding(system, precision, beam) for system in systems for precision in ROWS[system.name] for beam in BEAMS
+    ]
+    results = {decoding: Result() for decoding in decodings}
+    for _ in tqdm(range(arguments.rounds), desc="translating", unit=" rounds", disable=None):
+        for decoding, result in results.items():
+            python = pythons[decoding.system.toolkit].absolute()
+            folder = output / decoding.system.name
+            translate = TRANSLATORS[decoding.system.toolkit]
+            seconds, finished, translations = translate(decoding, python, workload, folder, arguments.threads)
+            result.seconds.append(seconds)
+            result.commands.append(finished.seconds)
+            result.peak = max(result.peak, finished.peak)
+            result.bleu, _ = score(translations, workload)
+    print(table(results, len(read_lines(workload / "test.en"))))
+
+
+def fresh_or_finished(folder: Path) -> Path | None:
+    """An empty folder to train in; None where training has finished in it before."""
+    return None if (folder / "finished").exists() else fresh(folder)
+
+
+def updates_of(workload: Path) -> int:
+    """Updates of the training of each model."""
+    return EPOCHS * math.ceil(len(read_lines(workload / "train.en")) / BATCH)
+
+
+def train_ours(system: System, python: Path, workload: Path, folder: Path | None, threads: int) -> None:
+    """Train with the standard config."""
+    if folder is None:
+        return
+    config = ours.write_config(folder)
+    ours.prepare_workload(config, workload, folder / "data", threads)
+    command = ours.nmt("train", "--config", config, "--data", folder / "data", "--output", folder / "run")
+    run([*command, *ours.overriding(ours.OVERRIDES[system.kind])], folder / "train.log", environment(threads))
+    (folder / "finished").touch()
+
+
+def train_opennmt(system: System, python: Path, workload: Path, folder: Path | None, threads: int) -> None:
+    """Train OpenNMT-py's model."""
+    if folder is None:
+        return
+    arguments = opennmt.arguments(system, workload, folder, updates_of(workload))
+    command = [str(python), str(LAUNCHER), "default", opennmt.MODULE, *arguments]
+    run(command, folder / "train.log", environment(threads))
+    (folder / "finished").touch()
+
+
+def train_joeynmt(system: System, python: Path, workload: Path, folder: Path | None, threads: int) -> None:
+    """Train JoeyNMT's model."""
+    if folder is None:
+        return
+    arguments = joeynmt.arguments(system, workload, folder, updates_of(workload))
+    command = [str(python), str(LAUNCHER), "default", joeynmt.MODULE, *arguments]
+    run(command, folder / "train.log", environment(threads))
+    (folder / "finished").touch()
+
+
+Translated = tuple[float, Finished, Path]
+"""Seconds by the toolkit's own clock, the command, and the translations."""
+
+
+def translate_ours(decoding: Decoding, python: Path, workload: Path, folder: Path, threads: int) -> Translated:
+    """Translate with `nmt translate`, which tells how long it took once the model was loaded."""
+    translations = folder / f"{decoding.precision}-{decoding.beam}.de"
+    command = ours.nmt("translate", "--model", folder / "run", "--input", workload / "test.en")
+    options = ["--output", str(translations), "--beam-size", str(decoding.beam), "--precision", decoding.precision]
+    options += ["--no-split-sentences"]  # the test split has one sentence per line
+    finished = run([*command, *options], translations.with_suffix(".log"), environment(threads))
+    return read_seconds(r"lines in ([\d.]+) s", finished.text), finished, translations
+
+
+def translate_opennmt(decoding: Decoding, python: Path, workload: Path, folder: Path, threads: int) -> Translated:
+    """Translate with `onmt_translate -report_time`."""
+    translations = folder / f"beam-{decoding.beam}.de"
+    updates = updates_of(workload)
+    options = opennmt.translate_arguments(workload, folder, updates, translations, decoding.beam)
+    command = [str(python), str(LAUNCHER), "default", opennmt.TRANSLATE_MODULE, *options]
+    variables = environment(threads) | opennmt.TRANSLATE_VARIABLES
+    finished = run(command, translations.with_suffix(".log"), variables)
+    return read_seconds(opennmt.TRANSLATION_TIME, finished.text), finished, translations
+
+
+def translate_joeynmt(decoding: Decoding, python: Path, workload: Path, folder: Path, threads: int) -> Translated:
+    """Translate with `joeynmt test`, which also scores what it has translated."""
+    arguments, translations = joeynmt.translate_arguments(decoding.system, workload, folder, decoding.beam)
+    command = [str(python), str(LAUNCHER), "default", joeynmt.MODULE, *arguments]
+    finished = run(command, translations.with_suffix(".log"), environment(threads))
+    return read_seconds(joeynmt.TRANSLATION_TIME, finished.text), finished, translations
+
+
+Train = Callable[[System, Path, Path, Path | None, int], None]
+Translate = Callable[[Decoding, Path, Path, Path, int], Translated]
+TRAINERS: dict[str, Train] = {"nmt": train_ours, "OpenNMT-py": train_opennmt, "JoeyNMT": train_joeynmt}
+TRANSLATORS: dict[str, Translate] = {
+    "nmt": translate_ours,
+    "OpenNMT-py": translate_opennmt,
+    "JoeyNMT": translate_joeynmt,
+}
+
+
+def read_seconds(pattern: str, log: str) -> float:
+    """The last figure that a toolkit's log gives for the time it translated.
+
+    Raises:
+        RunError: There is none.
+    """
+    found = re.findall(pattern, log)
+    if not found:
+        raise RunError(f"no translation time in the log (expected {pattern})")
+    return float(found[-1])
+
+
+def table(results: dict[Decoding, Result], sentences: int) -> str:
+    """All rows as Markdown, each of ours with its ratio to the peers' rows of the same beam size."""
+    header = ["system", "attention, feeding", "precision", "beam", "sentences/s", "rounds", "command, s", "peak MiB"]
+    header += ["BLEU", "× OpenNMT-py general", "× OpenNMT-py mlp", "× JoeyNMT bahdanau"]
+    peers = ("opennmt-py-luong-lstm", "opennmt-py-bahdanau-lstm", "joeynmt-bahdanau-lstm")
+    speeds = {decoding: [sentences / seconds for seconds in result.seconds] for decoding, result in results.items()}
+
+    def ratio(decoding: Decoding, peer: str) -> str:
+        others = [statistics.median(figures) for other, figures in speeds.items() if is_peer(other, peer, decoding)]
+        ours_first = decoding.system.toolkit == "nmt"
+        return f"{statistics.median(speeds[decoding]) / others[0]:.2f}" if ours_first and others else ""
+
+    rows: list[Sequence[str]] = [
+        [
+            decoding.system.toolkit,
+            decoding.system.description,
+            decoding.precision,
+            str(decoding.beam),
+            f"{statistics.median(speeds[decoding]):,.0f}",
+            ", ".join(f"{speed:,.0f}" for speed in speeds[decoding]),
+            f"{statistics.median(result.commands):.1f}",
+            f"{result.peak / MIB:,.0f}",
+            f"{result.bleu:.2f}",
+            *(ratio(decoding, peer) for peer in peers),
+        ]
+        for decoding, result in results.items()
+    ]
+    return markdown(header, rows)
+
+
+def is_peer(other: Decoding, name: str, decoding: Decoding) -> bool:
+    """Whether a row is that of the peer `name` with the same beam size as `decoding`."""
+    return other.system.name == name and other.beam == decoding.beam
