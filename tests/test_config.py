@@ -6,7 +6,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config import Config, differing_keys, dump_config, find_config, parse_config, read_config
+from nmt.config import Config, DecodeSection, differing_keys, dump_config, find_config, parse_config, read_config
 from nmt.errors import ConfigError
 from nmt.files import shipped
 from nmt.workflow.configs import load_config
@@ -304,8 +304,7 @@ decode: {zzz: 1}
         "mine.yaml:6: train.batch.sise: unknown key; did you mean size?",
         "mine.yaml:7: train.optimizer.learning_rat: unknown key; did you mean learning_rate?",
         "mine.yaml:8: modell: unknown key; did you mean model?",
-        "mine.yaml:9: decode.zzz: unknown key; known here: beam_size, length_penalty, batch_size, max_length, "
-        "replace_unknown",
+        "mine.yaml:9: decode.zzz: unknown key; known here: " + ", ".join(DecodeSection.model_fields),
     ]
 
 

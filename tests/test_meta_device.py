@@ -5,7 +5,7 @@ the device goes through `to_host`, whose calls are counted here.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from nmt.config import (
 )
 from nmt.dataset import EncodedPairs, Sequences
 from nmt.decoding import search as searching
+from nmt.decoding import trace
 from nmt.decoding.search import beam_search, greedy_search
 from nmt.decoding.stepper import Seq2SeqStepper
 from nmt.evaluation import loss
@@ -34,8 +35,8 @@ from nmt.training.loop import train_step
 
 META = torch.device("meta")
 PAIRS = ([[4, 5, 6, 7], [5], [8, 4, 6]], [[6, 5, 4], [7, 7, 7, 7, 8], []])
-STEPS = 3
-"""Steps of a search after which everything is said to have ended."""
+WAITS = 2
+"""Looks of the host at a search after which everything is said to have ended."""
 MECHANISMS = {
     "plain": AttentionSection(),
     "local_m": AttentionSection(score="dot", window={"name": "local_m", "radius": 1}),
@@ -102,41 +103,57 @@ def test_an_update_never_waits(order: tuple[str, bool], mechanism: str, cell: st
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Where the host waited; what it gets to see makes every search end after `STEPS` steps."""
+    """Where the host waited; what it gets to see makes every search end after `WAITS` looks at it."""
     found: list[str] = []
 
     def to_host(values: Tensor) -> Tensor:
         found.append("values")
         return torch.zeros(values.shape, dtype=values.dtype)
 
-    def in_search(values: Tensor) -> Tensor:
-        seen = torch.zeros(values.shape, dtype=values.dtype)
-        if found.count("state of the search") == STEPS:
-            found.append("alignments of what ended" if values.dim() > 2 else "what ended")
-            return seen
+    def what_goes_on(values: Tensor) -> Tensor:
         found.append("state of the search")
-        if found.count("state of the search") == STEPS:
-            seen[:, :-1], seen[:, -1] = 1, -torch.inf  # everything closes, and nothing better can come
-        return seen
+        return torch.full(values.shape, found.count("state of the search") < WAITS)
+
+    def what_ended(values: Tensor) -> Tensor:
+        found.append("alignments of what ended" if values.dim() > 1 else "what ended")
+        return torch.zeros(values.shape, dtype=values.dtype)
 
     monkeypatch.setattr(loss, "to_host", to_host)
-    monkeypatch.setattr(searching, "to_host", in_search)
+    monkeypatch.setattr(searching, "to_host", what_goes_on)
+    monkeypatch.setattr(trace, "to_host", what_ended)
     return found
 
 
+def count_calls(function: Callable[..., Any], calls: list[int]) -> Callable[..., Any]:
+    def counting(*arguments: Any) -> Any:
+        calls.append(1)
+        return function(*arguments)
+
+    return counting
+
+
 @covering("order, mechanism, cell, beam_size, with_alignment", ORDERS, list(MECHANISMS), CELLS, (1, 3), (False, True))
-def test_a_search_waits_once_per_step(
-    order: tuple[str, bool], mechanism: str, cell: str, beam_size: int, with_alignment: bool, waits: list[str]
+def test_a_search_waits_every_few_steps(
+    order: tuple[str, bool],
+    mechanism: str,
+    cell: str,
+    beam_size: int,
+    with_alignment: bool,
+    waits: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stepper = Seq2SeqStepper(model_on_meta(*order, mechanism, cell).eval())
     src, lengths = batch().src.to(META), batch().src_lengths
-    options = {"max_length": 9, "with_alignment": with_alignment}
+    steps: list[int] = []
+    monkeypatch.setattr(stepper, "step", count_calls(stepper.step, steps))
+    options = {"max_length": 19, "with_alignment": with_alignment}
     if beam_size == 1:
         greedy_search(stepper, src, lengths, **options)
     else:
         beam_search(stepper, src, lengths, beam_size=beam_size, length_penalty=1.0, **options)
-    last = ["what ended", *(["alignments of what ended"] if with_alignment else [])]
-    assert waits == ["state of the search"] * STEPS + last
+    last = ["what ended", "what ended", *(["alignments of what ended"] if with_alignment else [])]
+    assert waits == ["state of the search"] * WAITS + last
+    assert len(steps) == WAITS * searching.STEPS_PER_WAIT
 
 
 @covering("order, mechanism, cell", ORDERS, list(MECHANISMS), CELLS)

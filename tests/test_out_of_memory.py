@@ -87,7 +87,7 @@ def test_training(project: Project, tmp_path: Path, where: str, size: int, setti
     ("command", "size", "options", "expected"),
     [
         ("translate", 200, ["--batch-size", "20000", "--beam-size", "20"], "lower --batch-size or --beam-size"),
-        ("evaluate", 30, ["--batch-size", "20000", "--beam-size", "1"], "lower --batch-size"),
+        ("evaluate", 60, ["--batch-size", "20000", "--beam-size", "1"], "lower --batch-size"),
     ],
 )
 def test_searches(project: Project, tmp_path: Path, command: str, size: int, options: list[str], expected: str) -> None:

@@ -436,6 +436,21 @@ class TrainSection(Section):
     log_every: Count = key(50, "time between lines of metrics.jsonl", unit="updates")
 
 
+class SamplingSection(Section):
+    """Words are drawn from the model's distribution instead of searched for."""
+
+    temperature: Annotated[Number, Field(ge=0.01, le=100)] | None = key(
+        None,
+        "draw words, with log-probabilities divided by this: below 1 prefers probable words; null searches",
+        unit="1",
+    )
+    top_k: Tokens | None = key(None, "draw from so many of the most probable words; null from all", unit="words")
+    top_p: Annotated[Number, Field(gt=0, le=1)] = key(
+        1.0, "draw from the fewest most probable words that have this probability together", unit="1"
+    )
+    seed: Seed = key(1, "with the words of a sentence it decides what is drawn for it", unit="1")
+
+
 class DecodeSection(Section):
     """Search for a translation; the defaults of `nmt translate` and `nmt evaluate`."""
 
@@ -443,10 +458,30 @@ class DecodeSection(Section):
         5, "hypotheses kept at each step; 1 is greedy", unit="hypotheses"
     )
     length_penalty: Annotated[Number, Field(ge=0, le=100)] = key(1.0, "alpha of Wu et al. (2016)", unit="1")
+    length_norm: Literal["wu", "average"] = key(
+        "wu", "scores are divided by ((5 + length) / 6) ** length_penalty, or by length ** length_penalty"
+    )
+    coverage_penalty: Annotated[Number, Field(ge=0, le=100)] = key(
+        0.0, "beta of Wu et al. (2016): lowers the score of translations that leave source words out", unit="1"
+    )
     batch_size: Annotated[Count, AtMost(MAX_DECODE_BATCH, "they are held in memory together")] = key(
-        64, "sentences translated at once", unit="sentences"
+        128, "sentences translated at once; fewer if they are long", unit="sentences"
     )
     max_length: Positions = key(200, "longest translation", unit="tokens")
+    max_length_ratio: Annotated[Number, Field(gt=0, le=1000)] = key(
+        3.0, "longest translation per source token, beyond 10 tokens", unit="tokens per token"
+    )
+    min_length: Annotated[int, Field(strict=True, ge=0), AtMost(1_000_000, "no line is longer")] = key(
+        0, "shortest translation", unit="tokens"
+    )
+    min_length_ratio: Annotated[Number, Field(ge=0, le=1000)] = key(
+        0.0, "shortest translation per source token", unit="tokens per token"
+    )
+    no_repeat_ngram_size: Positions | None = key(
+        None, "no sequence of so many tokens twice in a translation; null allows them", unit="tokens"
+    )
+    sampling: SamplingSection = SamplingSection()
+    precision: Literal["float32", "bfloat16"] = key("float32", "number format of the products; bfloat16 is faster")
     replace_unknown: Flag = key(True, "an unknown word becomes the source word attended most")
 
 

@@ -1,139 +1,29 @@
-"""Search for translations: one loop, in which greedy and beam search are strategies."""
+"""Search for translations: one loop, in which greedy search, beam search and sampling are strategies."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
+from nmt.decoding.constraint import Constraint, MinLength, Prefixes
+from nmt.decoding.hypothesis import Hypothesis, Lengths, Scoring
 from nmt.decoding.stepper import Stepper
+from nmt.decoding.strategy import BeamStrategy, Candidates, Choice, GreedyStrategy, Strategy
+from nmt.decoding.trace import Step, trace
 from nmt.model.kernels.transfer import to_host
+from nmt.model.layout import Layout
 from nmt.text.vocabulary import BOS_ID, EOS_ID
 
 State = TypeVar("State")
 
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """One translation in ids.
-
-    Attributes:
-        ids: Target ids without EOS.
-        complete: Whether EOS was reached.
-        log_prob: Natural logarithm of the probability of `ids` and, if it was reached, EOS.
-        score: `log_prob` after length normalisation; what hypotheses are ranked by.
-        attended: For each target token (EOS last, if reached) the source position attended most; a position past
-            the end where nothing was attended to.
-        alignment: Attention, [target tokens with EOS, heads, source tokens with EOS]; None unless asked for.
-    """
-
-    ids: list[int]
-    complete: bool
-    log_prob: float
-    score: float
-    attended: list[int]
-    alignment: Tensor | None = field(default=None, repr=False)
-
-
-def length_norm(length: int | Tensor, alpha: float) -> float | Tensor:
-    """((5 + length) / 6) ** alpha (Wu et al., 2016, eq. 14); `length` counts EOS."""
-    return ((5 + length) / 6) ** alpha
-
-
-def length_limits(src_lengths: Tensor, max_length: int) -> Tensor:
-    """Most target tokens, EOS included, that each source may give: 3 S + 10, and never above `max_length`."""
-    return (3 * src_lengths + 10).clamp(max=max_length)
-
-
-class Choice(NamedTuple):
-    """The words that continue the hypotheses of B sentences.
-
-    Attributes:
-        totals: Log-probability of each hypothesis with its new word, -inf where there is none, [B, N].
-        words: The new words, [B, N].
-        parents: Which of its sentence's hypotheses each continues, [B, N]; None where each continues itself.
-    """
-
-    totals: Tensor
-    words: Tensor
-    parents: Tensor | None = None
-
-
-class Strategy(Protocol):
-    """What makes one search different from another."""
-
-    num_hypotheses: int
-    """Hypotheses of a sentence at a time, N."""
-    num_starts: int
-    """How many of them the search starts from: 1 where equal ones would stay equal, N where words are drawn."""
-    length_penalty: float
-    """Exponent of `length_norm`; 0 scores by log-probability."""
-
-    def choose(self, totals: Tensor, log_probs: Tensor, num_complete: Tensor) -> Choice:
-        """Choose the next words.
-
-        Args:
-            totals: Log-probability of each hypothesis, -inf where there is none, [B, N].
-            log_probs: Those of its next word, [B, N, V].
-            num_complete: Hypotheses of each sentence that have reached EOS, [B].
-        """
-        ...
-
-    def bar(self, finished: list[Hypothesis]) -> float:
-        """The score that a sentence's unfinished hypotheses must be able to exceed for its search to go on."""
-        ...
-
-
-class GreedyStrategy:
-    """Take the most probable word at each step."""
-
-    num_hypotheses = 1
-    num_starts = 1
-    length_penalty = 0.0
-
-    def choose(self, totals: Tensor, log_probs: Tensor, num_complete: Tensor) -> Choice:
-        """The best word of each hypothesis."""
-        best, words = log_probs.max(dim=-1)
-        return Choice(totals + best, words)
-
-    def bar(self, finished: list[Hypothesis]) -> float:
-        """What has not ended goes on."""
-        return -torch.inf
-
-
-class BeamStrategy:
-    """Keep the most probable prefixes of each sentence; a hypothesis that ends takes its place out of the beam.
-
-    Args:
-        beam_size: Prefixes kept, K.
-        length_penalty: Exponent alpha of `length_norm`.
-        n_best: Hypotheses wanted, at most K.
-    """
-
-    num_starts = 1
-
-    def __init__(self, beam_size: int, length_penalty: float, n_best: int) -> None:
-        self.num_hypotheses = beam_size
-        self.length_penalty = length_penalty
-        self.n_best = n_best
-
-    def choose(self, totals: Tensor, log_probs: Tensor, num_complete: Tensor) -> Choice:
-        """The best continuations of all prefixes of a sentence, as many as there are places left."""
-        number, vocabulary = self.num_hypotheses, log_probs.size(2)
-        candidates = (totals.unsqueeze(2) + log_probs).flatten(1)  # [B, K, V] -> [B, K * V]
-        best, chosen = candidates.topk(number, dim=1)
-        places = torch.arange(number, device=totals.device)
-        outside = places >= number - num_complete.unsqueeze(1)
-        return Choice(best.masked_fill(outside, -torch.inf), chosen % vocabulary, chosen // vocabulary)
-
-    def bar(self, finished: list[Hypothesis]) -> float:
-        """The score of the last of the `n_best` complete hypotheses, once there are so many."""
-        scores = sorted((hypothesis.score for hypothesis in finished if hypothesis.complete), reverse=True)
-        return scores[self.n_best - 1] if len(scores) >= self.n_best else -torch.inf
+STEPS_PER_WAIT = 4
+"""Steps after which the host waits for an accelerator to learn what has ended. A CPU is asked after each."""
+FULL = 0.75
+"""Share of the sentences of a batch that must go on for those that are done to stay in it."""
 
 
 def greedy_search(
@@ -145,15 +35,16 @@ def greedy_search(
         stepper: The model.
         src: Padded source ids that end in EOS, [B, S].
         src_lengths: Their true lengths, [B].
-        max_length: Most target tokens, EOS included; see `length_limits`.
+        max_length: Most target tokens, EOS included; see `Lengths`.
         with_alignment: Keep alignments.
 
     Returns:
         B hypotheses; their score is their log-probability. Where probabilities are not numbers it is NaN, and there
         are no words.
     """
-    found = search(stepper, src, src_lengths, GreedyStrategy(), max_length=max_length, with_alignment=with_alignment)
-    return [each[0] if each else Hypothesis([], False, math.nan, math.nan, []) for each in found]
+    lengths = Lengths(max_length)
+    found = search(stepper, src, src_lengths, GreedyStrategy(), lengths=lengths, with_alignment=with_alignment)
+    return [each[0] if each else Hypothesis([], False, math.nan, math.nan, [], []) for each in found]
 
 
 def beam_search(
@@ -167,53 +58,49 @@ def beam_search(
     n_best: int = 1,
     with_alignment: bool = False,
 ) -> list[list[Hypothesis]]:
-    """Keep the most probable prefixes of each sentence; see `BeamStrategy`.
-
-    A sentence is done when its beam is used up, or when no prefix left can still score above its `n_best` best
-    complete hypotheses.
+    """Keep the most probable prefixes of each sentence; see `BeamStrategy` and `search`.
 
     Args:
         stepper: The model.
         src: Padded source ids that end in EOS, [B, S].
         src_lengths: Their true lengths, [B].
         beam_size: Prefixes kept, K.
-        length_penalty: Exponent alpha of `length_norm`; 0 ranks by log-probability.
-        max_length: Most target tokens, EOS included; see `length_limits`.
+        length_penalty: Exponent alpha of Wu et al. (2016, eq. 14); 0 ranks by log-probability.
+        max_length: Most target tokens, EOS included; see `Lengths`.
         n_best: Hypotheses to return, at most K.
         with_alignment: Keep alignments.
 
     Returns:
-        For each source its hypotheses, best first, those that reached EOS before the others; at least one.
+        For each source its hypotheses, best first; at least one.
     """
-    strategy = BeamStrategy(beam_size, length_penalty, n_best)
-    found = search(stepper, src, src_lengths, strategy, max_length=max_length, with_alignment=with_alignment)
-    return [
-        sorted(each, key=lambda hypothesis: (not hypothesis.complete, -hypothesis.score))[:n_best] for each in found
-    ]
+    return search(
+        stepper,
+        src,
+        src_lengths,
+        BeamStrategy(beam_size),
+        lengths=Lengths(max_length),
+        scoring=Scoring(length_penalty),
+        n_best=n_best,
+        with_alignment=with_alignment,
+    )
 
 
-class _Prefixes(NamedTuple):
-    """The unfinished hypotheses of B sentences, N each, at length T.
+class _Sentences(NamedTuple):
+    """What a search knows of the B sentences that it has not finished.
 
     Attributes:
-        totals: Log-probabilities, -inf where there is none, [B, N].
-        history: Words and the source positions attended most, [B, N, T, 2].
-        weights: Alignments, [B, N, T, heads, S]; T is 0 where they are not kept.
-        num_complete: Hypotheses that have reached EOS, [B].
+        sources: Which source each is, [B].
         limits: Most target tokens, [B].
+        num_complete: Hypotheses that have reached EOS, [B].
+        best: The best scores of complete hypotheses, as many as are wanted, -inf where there are fewer, [B, n_best].
+        mask: True at real source tokens, [B, S].
     """
 
-    totals: Tensor
-    history: Tensor
-    weights: Tensor | None
-    num_complete: Tensor
+    sources: Tensor
     limits: Tensor
-
-    def select(self, sentences: Tensor) -> _Prefixes:
-        """Those of some sentences."""
-        weights = self.weights if self.weights is None else self.weights[sentences]
-        totals, history, num_complete, limits = self.totals, self.history, self.num_complete, self.limits
-        return _Prefixes(totals[sentences], history[sentences], weights, num_complete[sentences], limits[sentences])
+    num_complete: Tensor
+    best: Tensor
+    mask: Tensor
 
 
 @torch.inference_mode()
@@ -223,122 +110,138 @@ def search(
     src_lengths: Tensor,
     strategy: Strategy,
     *,
-    max_length: int,
+    lengths: Lengths,
+    scoring: Scoring = Scoring(),
+    constraints: Sequence[Constraint] = (),
+    n_best: int = 1,
     with_alignment: bool = False,
 ) -> list[list[Hypothesis]]:
-    """Continue the hypotheses of each sentence word by word; a sentence that is done leaves the batch.
+    """Continue the hypotheses of each sentence word by word.
+
+    A sentence is done when nothing of it is left, or when no hypothesis left can still score above its `n_best` best
+    complete ones. Only what goes on is computed: hypotheses that have ended leave the batch at once.
 
     Args:
         stepper: The model.
         src: Padded source ids that end in EOS, [B, S].
         src_lengths: Their true lengths, [B].
-        strategy: Which words continue which hypotheses, and when a sentence is done.
-        max_length: Most target tokens, EOS included; see `length_limits`.
+        strategy: Which words continue which hypotheses.
+        lengths: How long translations may be.
+        scoring: What hypotheses are ranked by.
+        constraints: Which words must not follow.
+        n_best: Most hypotheses to return per source.
         with_alignment: Keep alignments.
 
     Returns:
-        For each source what ended or met its limit, in that order; at least one hypothesis.
+        For each source its hypotheses, best first, whether they reached EOS or their longest length: at least one,
+        unless probabilities are not numbers.
     """
-    finished: list[list[Hypothesis]] = [[] for _ in src]
     if not len(src):
-        return finished
-    number, device, lengths = strategy.num_hypotheses, src.device, src_lengths.tolist()
-    state = stepper.start(src, src_lengths, number)
-    totals = torch.full((len(src), number), -torch.inf, dtype=torch.float64, device=device)
-    totals[:, : strategy.num_starts] = 0.0
-    history = torch.empty(len(src), number, 0, 2, dtype=torch.long, device=device)
-    limits = length_limits(src_lengths, max_length).to(device)
-    prefixes = _Prefixes(totals, history, None, torch.zeros_like(limits), limits)
-    words = torch.full((len(src) * number,), BOS_ID, device=device)
-    owners = list(range(len(src)))  # which source each sentence of the shrinking batch is
-    while owners:
+        return []
+    device, starts = src.device, strategy.num_starts
+    fewest = lengths.fewest(src_lengths)
+    if bool((fewest > 0).any()):
+        constraints = [MinLength(fewest), *constraints]
+    limits = lengths.most(src_lengths)
+    state, layout = stepper.start(src, src_lengths), Layout(len(src))
+    if starts > 1:
+        layout = Layout(len(src), starts)
+        state = stepper.select(state, layout.sentences(device), layout)
+    words = torch.full((len(src) * starts,), BOS_ID, device=device)
+    totals = torch.zeros(len(words), dtype=torch.float64, device=device)
+    prefixes, received = words.new_empty(len(words), 0), None
+    sentences = _Sentences(
+        torch.arange(len(src), device=device),
+        limits.to(device),
+        torch.zeros(len(src), dtype=torch.long, device=device),
+        torch.full((len(src), n_best), -torch.inf, dtype=torch.float64, device=device),
+        torch.arange(src.size(1), device=device) < src_lengths.to(device).unsqueeze(1),
+    )
+    steps: list[Step] = []
+    for step in range(int(limits.max())):
         log_probs, alignment, state = stepper.step(words, state)
-        choice = strategy.choose(prefixes.totals, log_probs.view(len(owners), number, -1), prefixes.num_complete)
-        if choice.parents is not None:
-            rows = (choice.parents + number * torch.arange(len(owners), device=device).unsqueeze(1)).flatten()
-            state, alignment = stepper.select(state, rows), alignment.index_select(0, rows)
-        prefixes = _extend(prefixes, choice, alignment if with_alignment else None, _attended(alignment))
-        prefixes, closing, hopes = _close(prefixes, choice.words, strategy.length_penalty)
-        for place, hypothesis in closing:
-            source = owners[place]
-            finished[source].append(_trim(hypothesis, lengths[source]))
-        going = [place for place, hope in enumerate(hopes) if hope > strategy.bar(finished[owners[place]])]
-        words = choice.words.flatten()
-        if len(going) < len(owners):
-            sentences = torch.tensor(going, dtype=torch.long, device=device)
-            rows = (number * sentences.unsqueeze(1) + torch.arange(number, device=device)).flatten()
-            state, words = stepper.select(state, rows, sentences), words[rows]
-            prefixes = prefixes.select(sentences)
-            owners = [owners[place] for place in going]
-    return finished
+        for constraint in constraints:
+            constraint.apply(log_probs, Prefixes(prefixes, sentences.sources[layout.sentences(device)]))
+        choice = strategy.choose(Candidates(totals, log_probs, layout, sentences.num_complete, sentences.sources, step))
+        parents = choice.parents.flatten()
+        coverage = None
+        if scoring.coverage_penalty:
+            received = alignment.mean(dim=1) if received is None else received + alignment.mean(dim=1)
+            received = received.index_select(0, parents)
+            mask = sentences.mask.repeat_interleave(choice.words.size(1), dim=0)
+            coverage = scoring.coverage(received, mask).view(choice.words.shape)
+        scores, alive, sentences = _close(choice, step + 1, sentences, scoring, coverage)
+        kept, cells, layout = _continue(alive, step + 1)
+        steps.append(
+            Step(sentences.sources, choice, scores, _attended(alignment), alignment if with_alignment else None, cells)
+        )
+        if cells is not None and not len(cells):
+            break
+        rows = parents if cells is None else parents.index_select(0, cells)
+        state = stepper.select(state, rows, layout, kept)
+        words, totals = (part.flatten() for part in (choice.words, choice.totals))
+        if cells is not None:
+            words, totals = words.index_select(0, cells), totals.index_select(0, cells)
+            received = received if received is None else received.index_select(0, cells)
+        if constraints:
+            prefixes = torch.cat([prefixes.index_select(0, rows), words.unsqueeze(1)], dim=1)
+        if kept is not None:
+            sentences = _Sentences(*(part.index_select(0, kept) for part in sentences))
+    return trace(steps, src_lengths, n_best)
+
+
+def _close(
+    choice: Choice, length: int, sentences: _Sentences, scoring: Scoring, coverage: Tensor | None
+) -> tuple[Tensor, Tensor, _Sentences]:
+    """Find what ends with a step, and what goes on.
+
+    Returns:
+        Scores of what ends, -inf for the rest, [B, N]; whether each of the rest goes on, [B, N]; the sentences.
+    """
+    limits = sentences.limits
+    alive = choice.totals.isfinite()
+    complete = alive & (choice.words == EOS_ID)
+    ending = complete | (alive & (limits <= length).unsqueeze(1))
+    scores = choice.totals / scoring.norm(length)
+    if coverage is not None:
+        scores = scores + coverage
+    scores = scores.masked_fill(~ending, -torch.inf)
+    ended = torch.cat([sentences.best, scores.masked_fill(~complete, -torch.inf)], dim=1)
+    best = ended.topk(sentences.best.size(1), dim=1).values
+    rest = choice.totals.masked_fill(~alive | ending, -torch.inf)
+    # Probabilities only fall, and coverage adds nothing: no hypothesis can score above this.
+    hopes = rest.amax(dim=1) / scoring.norm(limits)
+    going = rest.isfinite() & (hopes > best[:, -1]).unsqueeze(1)
+    sentences = sentences._replace(num_complete=sentences.num_complete + complete.sum(dim=1), best=best)
+    return scores, going, sentences
+
+
+def _continue(alive: Tensor, steps: int) -> tuple[Tensor | None, Tensor | None, Layout]:
+    """Choose the rows of the next step, given which hypotheses go on, [B, N].
+
+    An accelerator is asked only every few steps; in between all rows go on, dead ones too.
+
+    Returns:
+        The sentences to keep, None for all; the cells of the grid that become rows, None for all; their layout.
+    """
+    device = alive.device
+    if device.type != "cpu" and steps % STEPS_PER_WAIT:
+        return None, None, Layout(*alive.shape)
+    alive = to_host(alive)
+    cells = alive.flatten().nonzero().squeeze(1)
+    counts = alive.sum(dim=1)
+    kept = counts.nonzero().squeeze(1)
+    if compact := len(kept) <= FULL * len(alive):
+        alive, counts = alive[kept], counts[kept]
+    width = int(counts.max()) if len(counts) else 0
+    places = None
+    if len(cells) < len(alive) * width:
+        rank = alive.cumsum(dim=1) - 1 + width * torch.arange(len(alive)).unsqueeze(1)
+        places = rank[alive].to(device)
+    return kept.to(device) if compact else None, cells.to(device), Layout(len(alive), width, places)
 
 
 def _attended(alignment: Tensor) -> Tensor:
     """Source position attended most by the mean of the heads, S where there is none: [R, heads, S] -> [R]."""
     weight, position = alignment.mean(dim=1).max(dim=-1)
     return position.masked_fill(weight == 0, alignment.size(-1))
-
-
-def _extend(prefixes: _Prefixes, choice: Choice, alignment: Tensor | None, attended: Tensor) -> _Prefixes:
-    """Prefixes with their new words, given the alignments [R, heads, S] and attended positions [R] of the step."""
-    shape = choice.words.shape
-    new = torch.stack([choice.words, attended.view(shape)], dim=2).unsqueeze(2)  # [B, N, 1, 2]
-    history = torch.cat([_of_parents(prefixes.history, choice.parents), new], dim=2)
-    weights = None
-    if alignment is not None:
-        weights = alignment.view(*shape, 1, *alignment.shape[1:])
-        if prefixes.weights is not None:
-            weights = torch.cat([_of_parents(prefixes.weights, choice.parents), weights], dim=2)
-    return prefixes._replace(totals=choice.totals, history=history, weights=weights)
-
-
-def _of_parents(tensor: Tensor, parents: Tensor | None) -> Tensor:
-    """The rows [B, N, ...] of the hypotheses that were continued."""
-    if parents is None:
-        return tensor
-    return tensor.take_along_dim(parents.view(*parents.shape, *[1] * (tensor.dim() - 2)), dim=1)
-
-
-def _close(
-    prefixes: _Prefixes, words: Tensor, length_penalty: float
-) -> tuple[_Prefixes, list[tuple[int, Hypothesis]], list[float]]:
-    """Take out what has ended or met its limit.
-
-    Waits for the device once, and where something is taken out once more, twice with alignments.
-
-    Returns:
-        The rest; what was taken out, with the place of its sentence in the batch; and for each sentence the best score
-        that the rest could still reach, -inf where nothing is left.
-    """
-    length = prefixes.history.size(2)
-    alive = prefixes.totals.isfinite()
-    ended = alive & (words == EOS_ID)
-    closing = ended | (alive & (prefixes.limits <= length).unsqueeze(1))
-    rest = prefixes.totals.masked_fill(~alive | closing, -torch.inf)
-    hopes = rest.amax(dim=1) / length_norm(prefixes.limits, length_penalty)
-    on_host = to_host(torch.cat([closing.to(hopes.dtype), hopes.unsqueeze(1)], dim=1))
-    found = []
-    places = on_host[:, :-1].nonzero()
-    if len(places):
-        sentence, row = places.to(words.device).unbind(1)
-        totals, history = prefixes.totals[sentence, row], prefixes.history[sentence, row]
-        closed = to_host(torch.cat([totals.unsqueeze(1), history.flatten(1).to(totals.dtype)], dim=1))
-        log_probs, histories = closed[:, 0].tolist(), closed[:, 1:].long().view(len(places), -1, 2).tolist()
-        weights: Sequence[Tensor | None] = [None] * len(places)
-        if prefixes.weights is not None:
-            weights = to_host(prefixes.weights[sentence, row]).unbind()
-        norm = float(length_norm(length, length_penalty))
-        for place, history, log_prob, kept in zip(places[:, 0].tolist(), histories, log_probs, weights, strict=True):
-            ids, attended = map(list, zip(*history, strict=True))
-            complete = ids[-1] == EOS_ID
-            ids = ids[:-1] if complete else ids
-            found.append((place, Hypothesis(ids, complete, log_prob, log_prob / norm, attended, kept)))
-    rest_of = prefixes._replace(totals=rest, num_complete=prefixes.num_complete + ended.sum(dim=1))
-    return rest_of, found, on_host[:, -1].tolist()
-
-
-def _trim(hypothesis: Hypothesis, src_length: int) -> Hypothesis:
-    """A hypothesis without the padding of its source."""
-    attended = [min(position, src_length) for position in hypothesis.attended]
-    kept = hypothesis.alignment if hypothesis.alignment is None else hypothesis.alignment[..., :src_length]
-    return replace(hypothesis, attended=attended, alignment=kept)

@@ -1,15 +1,18 @@
-"""What a search asks of a model, and the recurrent model as one that can answer."""
+"""What a search asks of a model, and the models that can answer: a recurrent one, and an ensemble."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, TypeVar
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
 from nmt.model.attention import Memory
-from nmt.model.decoder import DecoderState, DecoderWeights
+from nmt.model.decoder import DecoderState
 from nmt.model.kernels.stepwise import StepWeight, WeightFormat
+from nmt.model.layout import Layout
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import BOS_ID, PAD_ID
 
@@ -19,20 +22,19 @@ State = TypeVar("State")
 class Stepper(Protocol[State]):
     """A model that predicts one target word after another.
 
-    Rows are hypotheses: N for each of B sentences, R = B * N in all, those of one sentence side by side. What a state
-    holds belongs to a sentence, whose hypotheses share it, or to a hypothesis; only the latter is ever reordered.
+    Rows are hypotheses, R in all; a `Layout` says which sentence each belongs to. What a state holds belongs to a
+    sentence, whose hypotheses share it, or to a hypothesis; only the latter is ever reordered.
     """
 
-    def start(self, src: Tensor, src_lengths: Tensor, num_hypotheses: int) -> State:
+    def start(self, src: Tensor, src_lengths: Tensor) -> State:
         """Read sources.
 
         Args:
             src: Padded source ids that end in EOS, [B, S].
             src_lengths: Their true lengths, [B].
-            num_hypotheses: N.
 
         Returns:
-            The state before the first word.
+            The state before the first word, with one row per sentence.
         """
         ...
 
@@ -49,13 +51,14 @@ class Stepper(Protocol[State]):
         """
         ...
 
-    def select(self, state: State, rows: Tensor, sentences: Tensor | None = None) -> State:
+    def select(self, state: State, rows: Tensor, layout: Layout, sentences: Tensor | None = None) -> State:
         """The state of some hypotheses.
 
         Args:
             state: State of R rows.
-            rows: Index of the rows to keep, those of one sentence side by side, as many for each.
-            sentences: Index of the sentences that they belong to; None for all, in order.
+            rows: Index of the rows to keep; a row may be kept more than once.
+            layout: Which sentence each of them belongs to.
+            sentences: Index of the sentences to keep; None for all, in order.
         """
         ...
 
@@ -64,12 +67,10 @@ class Seq2SeqState(NamedTuple):
     """State of a search with a `Seq2Seq`.
 
     Attributes:
-        weights: What all steps share.
         memory: What belongs to a sentence.
         hypotheses: What belongs to a hypothesis.
     """
 
-    weights: DecoderWeights
     memory: Memory
     hypotheses: DecoderState
 
@@ -77,30 +78,65 @@ class Seq2SeqState(NamedTuple):
 class Seq2SeqStepper:
     """A `Seq2Seq` for searching.
 
+    It holds the decoder's weights as they are now, in the form that suits the steps of a search: an update of the
+    model's parameters does not reach it.
+
     Args:
         model: In evaluation mode.
         weight_format: Makes the form in which the steps use the decoder's weights.
+        folded: As for `Decoder.prepare`.
     """
 
-    def __init__(self, model: Seq2Seq, weight_format: WeightFormat = StepWeight) -> None:
+    def __init__(self, model: Seq2Seq, weight_format: WeightFormat = StepWeight, *, folded: bool = False) -> None:
         self.model = model
-        self.weight_format = weight_format
+        self.folded = folded
+        with torch.inference_mode():
+            self.weights = model.decoder.prepare(weight_format, folded=folded)
 
-    def start(self, src: Tensor, src_lengths: Tensor, num_hypotheses: int) -> Seq2SeqState:
+    def start(self, src: Tensor, src_lengths: Tensor) -> Seq2SeqState:
         """Encode the sources; see `Stepper.start`."""
-        decoder = self.model.decoder
-        memory, first = decoder.start(self.model.encode(src, src_lengths))
-        rows = torch.arange(len(src), device=src.device).repeat_interleave(num_hypotheses)
-        return Seq2SeqState(decoder.prepare(self.weight_format), memory, first.select(rows, len(src)))
+        return Seq2SeqState(*self.model.decoder.start(self.model.encode(src, src_lengths)))
 
     def step(self, words: Tensor, state: Seq2SeqState) -> tuple[Tensor, Tensor, Seq2SeqState]:
         """One step of the decoder; see `Stepper.step`."""
-        logits, alignment, new = self.model.decoder.step(words, state.memory, state.hypotheses, state.weights)
+        logits, alignment, new = self.model.decoder.step(words, state.memory, state.hypotheses, self.weights)
         log_probs = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=-1)
         log_probs[:, [PAD_ID, BOS_ID]] = -torch.inf  # neither can be part of a translation
         return log_probs, alignment, state._replace(hypotheses=new)
 
-    def select(self, state: Seq2SeqState, rows: Tensor, sentences: Tensor | None = None) -> Seq2SeqState:
+    def select(
+        self, state: Seq2SeqState, rows: Tensor, layout: Layout, sentences: Tensor | None = None
+    ) -> Seq2SeqState:
         """Rows of the decoder's state; see `Stepper.select`."""
         memory = state.memory if sentences is None else state.memory.select(sentences)
-        return Seq2SeqState(state.weights, memory, state.hypotheses.select(rows, memory.mask.size(0)))
+        return Seq2SeqState(memory, state.hypotheses.select(rows, layout))
+
+
+class EnsembleStepper:
+    """Several models with the same vocabularies, which predict the mean of their probabilities.
+
+    The alignment is the mean over models, each averaged over its heads.
+
+    Args:
+        steppers: The models.
+    """
+
+    def __init__(self, steppers: Sequence[Stepper[Any]]) -> None:
+        self.steppers = steppers
+
+    def start(self, src: Tensor, src_lengths: Tensor) -> list[Any]:
+        """See `Stepper.start`."""
+        return [stepper.start(src, src_lengths) for stepper in self.steppers]
+
+    def step(self, words: Tensor, state: list[Any]) -> tuple[Tensor, Tensor, list[Any]]:
+        """See `Stepper.step`."""
+        steps = [stepper.step(words, part) for stepper, part in zip(self.steppers, state, strict=True)]
+        log_probs, alignments, states = zip(*steps, strict=True)
+        mean = torch.stack(log_probs).logsumexp(dim=0) - math.log(len(steps))
+        alignment = torch.stack([each.mean(dim=1, keepdim=True) for each in alignments]).mean(dim=0)
+        return mean, alignment, list(states)
+
+    def select(self, state: list[Any], rows: Tensor, layout: Layout, sentences: Tensor | None = None) -> list[Any]:
+        """See `Stepper.select`."""
+        parts = zip(self.steppers, state, strict=True)
+        return [stepper.select(part, rows, layout, sentences) for stepper, part in parts]

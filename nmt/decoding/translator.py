@@ -8,13 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import overload
 
-import torch
 from torch import Tensor
 
-from nmt.batching import pad
 from nmt.config import DecodeSection
-from nmt.decoding.search import Hypothesis, beam_search, greedy_search
-from nmt.decoding.stepper import Seq2SeqStepper
+from nmt.decoding.hypothesis import Hypothesis
+from nmt.decoding.searcher import Searcher
 from nmt.errors import CheckpointError, ConfigError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.processor import TextProcessor
@@ -55,12 +53,24 @@ class Translator:
         model: In evaluation mode, in which it stays.
         processor: Text to ids and back.
         options: Search settings.
+        others: More models with the same vocabularies, which translate together with the first: the probability of a
+            word is the mean of theirs.
+        frozen: Whether the models' parameters stay what they are, so that what is prepared from them can be kept.
     """
 
-    def __init__(self, model: Seq2Seq, processor: TextProcessor, options: DecodeSection) -> None:
+    def __init__(
+        self,
+        model: Seq2Seq,
+        processor: TextProcessor,
+        options: DecodeSection,
+        others: Sequence[Seq2Seq] = (),
+        *,
+        frozen: bool = False,
+    ) -> None:
         self.model = model
         self.processor = processor
         self.options = options
+        self.searcher = Searcher([model, *others], options, frozen=frozen)
         self._tokenizing = threading.Lock()  # spaCy fills caches as it goes
 
     @overload
@@ -133,39 +143,18 @@ class Translator:
         with self._tokenizing:
             sources = self.processor.tokenize_source(lines)
         results = [[Translation("")] for _ in lines]
-        order = sorted((n for n, tokens in enumerate(sources) if tokens), key=lambda n: len(sources[n]))
+        order = [n for n, tokens in enumerate(sources) if tokens]
         advance(len(lines) - len(order))
-        for start in range(0, len(order), self.options.batch_size):
-            batch = order[start : start + self.options.batch_size]
-            found = self._search([sources[n][:MAX_SOURCE_LENGTH] for n in batch], n_best, with_alignment)
-            if not all(found):
-                raise CheckpointError(
-                    "the model gives no word a probability, as its weights are not finite or too large: its "
-                    "training diverged; train it again with a lower train.optimizer.learning_rate"
-                )
-            for n, hypotheses in zip(batch, found, strict=True):
-                results[n] = [self._render(h, sources[n]) for h in hypotheses]
-            advance(len(batch))
+        ids = [self.processor.src_vocabulary.encode(sources[n][:MAX_SOURCE_LENGTH]) for n in order]
+        found = self.searcher.search(ids, n_best=n_best, with_alignment=with_alignment, advance=advance)
+        if not all(found):
+            raise CheckpointError(
+                "the model gives no word a probability, as its weights are not finite or too large: its training "
+                "diverged; train it again with a lower train.optimizer.learning_rate"
+            )
+        for n, hypotheses in zip(order, found, strict=True):
+            results[n] = [self._render(hypothesis, sources[n]) for hypothesis in hypotheses]
         return results
-
-    def _search(self, sources: Sequence[list[str]], n_best: int, with_alignment: bool) -> list[list[Hypothesis]]:
-        ids = [self.processor.src_vocabulary.encode(tokens) for tokens in sources]
-        lengths = torch.tensor([len(sequence) + 1 for sequence in ids])
-        src = pad(ids, suffix=True).to(self.model.device)
-        options, stepper = self.options, Seq2SeqStepper(self.model)
-        if options.beam_size == 1:
-            found = greedy_search(stepper, src, lengths, max_length=options.max_length, with_alignment=with_alignment)
-            return [[hypothesis] for hypothesis in found]
-        return beam_search(
-            stepper,
-            src,
-            lengths,
-            beam_size=options.beam_size,
-            length_penalty=options.length_penalty,
-            max_length=options.max_length,
-            n_best=min(n_best, options.beam_size),
-            with_alignment=with_alignment,
-        )
 
     def _render(self, hypothesis: Hypothesis, src_tokens: list[str]) -> Translation:
         read = src_tokens[:MAX_SOURCE_LENGTH]

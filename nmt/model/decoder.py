@@ -14,6 +14,7 @@ from nmt.model.kernels.activation import Tanh, tanh
 from nmt.model.kernels.cross_entropy import output_cross_entropy
 from nmt.model.kernels.dropout import Dropout
 from nmt.model.kernels.stepwise import StepLinear, StepWeight, WeightFormat, prepare
+from nmt.model.layout import Layout
 from nmt.model.recurrent import RecurrentStack, RecurrentState, RecurrentSteps
 from nmt.text.vocabulary import BOS_ID
 
@@ -28,42 +29,91 @@ QUERY_LAYERS = {"top": -1, "first": 0}
 class DecoderState(NamedTuple):
     """Everything a decoder carries from one target token to the next.
 
-    Rows are hypotheses: N for each of B sentences, R = B * N in all, those of one sentence side by side.
-
     Attributes:
         recurrent: State of the recurrent layers, [L, R, H] each.
-        fed: The last attentional vector, [R, H], where input feeding wants it; else [R, 0].
-        attention: What the attention mechanism remembers, [B, N, ...] each.
+        fed: The last attentional vector, [R, readout size], where input feeding wants it; else [R, 0].
+        attention: What the attention mechanism remembers, [R, ...] each.
+        layout: Which of the R rows belong to which sentence.
     """
 
     recurrent: RecurrentState
     fed: Tensor
     attention: AttentionState
+    layout: Layout
 
-    def select(self, rows: Tensor, num_sentences: int) -> DecoderState:
-        """The state of some rows, in the order of the index `rows`, as rows of `num_sentences` sentences."""
+    @property
+    def past(self) -> AttentionState:
+        """What the attention mechanism remembers, by sentence, [B, N, ...] each."""
+        return {name: self.layout.spread(part) for name, part in self.attention.items()}
 
-        def pick(tensor: Tensor) -> Tensor:
-            picked = tensor.flatten(0, 1).index_select(0, rows)
-            return picked.view(num_sentences, len(rows) // max(1, num_sentences), *tensor.shape[2:])
-
+    def select(self, rows: Tensor, layout: Layout) -> DecoderState:
+        """The state of some rows, in the order of the index `rows`, which belong to sentences as `layout` says."""
         return DecoderState(
             tuple(part.index_select(1, rows) for part in self.recurrent),
             self.fed.index_select(0, rows),
-            {name: pick(tensor) for name, tensor in self.attention.items()},
+            {name: part.index_select(0, rows) for name, part in self.attention.items()},
+            layout,
         )
+
+
+class WordReader(Protocol):
+    """What a step makes of the last words."""
+
+    def __call__(self, words: Tensor) -> tuple[Tensor, Tensor]:
+        """Ids [R] -> embeddings [R, E], and what these add to the gates of the first layer [R, gates]."""
+        ...
+
+
+class EmbeddingReader:
+    """Embeds words, and projects the embeddings.
+
+    Args:
+        embedding: Target embedding.
+        dropout: On embeddings.
+        recurrent: The recurrent layers.
+    """
+
+    def __init__(self, embedding: nn.Embedding, dropout: Dropout, recurrent: RecurrentSteps) -> None:
+        self.embedding = embedding
+        self.dropout = dropout
+        self.recurrent = recurrent
+
+    def __call__(self, words: Tensor) -> tuple[Tensor, Tensor]:
+        """See `WordReader`."""
+        embedded = self.dropout(self.embedding(words))
+        return embedded, self.recurrent.project(embedded)
+
+
+class FoldedReader:
+    """Looks up the projection of each word in a table, which is made once for all words (Devlin, 2017, section 3.2).
+
+    Args:
+        embedding: Target embedding.
+        recurrent: The recurrent layers.
+    """
+
+    def __init__(self, embedding: nn.Embedding, recurrent: RecurrentSteps) -> None:
+        self.embedding = embedding
+        self.table = recurrent.project(embedding.weight)
+
+    def __call__(self, words: Tensor) -> tuple[Tensor, Tensor]:
+        """See `WordReader`."""
+        embedded: Tensor = self.embedding(words)
+        return embedded, self.table.index_select(0, words)
 
 
 class DecoderWeights(NamedTuple):
     """A decoder's weights for the steps of one loop: made before it by `Decoder.prepare`, dropped after it.
 
     Attributes:
+        read: Reads the last words.
         recurrent: The recurrent layers.
         attention: The attention mechanism.
         readout: The layer that makes the readout.
         output: The output layer.
     """
 
+    read: WordReader
     recurrent: RecurrentSteps
     attention: Attention
     readout: nn.Module
@@ -104,7 +154,7 @@ class DecoderCell(nn.Module, ABC):
 
         Args:
             projected: What the last word adds to the gates, from `weights.recurrent.project`, [R, gates].
-            memory: Memory of B sentences; each owns R / B rows.
+            memory: Memory of the sentences.
             state: State before the step.
             weights: What `Decoder.prepare` returned before the loop.
         """
@@ -137,12 +187,13 @@ class DecoderCell(nn.Module, ABC):
 
 
 def attend_by_row(
-    attention: Attention, query: Tensor, memory: Memory, state: AttentionState
+    attention: Attention, query: Tensor, memory: Memory, state: DecoderState
 ) -> tuple[Tensor, Tensor, AttentionState]:
     """Let the rows of each sentence attend to it: [R, H] -> context [R, V], alignment [R, heads, S], state."""
-    queries = query.view(memory.mask.size(0), -1, query.size(1))  # [R, H] -> [B, N, H]
-    context, alignment, state = attention.attend(queries, memory, state)
-    return context.flatten(0, 1), alignment.flatten(0, 1), state
+    layout = state.layout
+    context, alignment, new = attention.attend(layout.spread(query), memory, state.past)
+    kept = {name: layout.gather(part) for name, part in new.items()}
+    return layout.gather(context), layout.gather(alignment), kept
 
 
 class Maxout(nn.Module):
@@ -189,10 +240,10 @@ class BahdanauCell(DecoderCell):
     def step(self, projected: Tensor, memory: Memory, state: DecoderState, weights: DecoderWeights) -> StepOutput:
         """Attend, then update."""
         query = state.recurrent[0].unbind()[self.query_layer]  # s_{i-1}
-        context, alignment, attention_state = attend_by_row(weights.attention, query, memory, state.attention)
+        context, alignment, attention_state = attend_by_row(weights.attention, query, memory, state)
         outputs, recurrent = weights.recurrent.step(projected, context, state.recurrent)
         features = torch.cat([outputs[-1], context], dim=-1)
-        return StepOutput(features, alignment, DecoderState(recurrent, state.fed, attention_state))
+        return StepOutput(features, alignment, DecoderState(recurrent, state.fed, attention_state, state.layout))
 
     def readout(self, features: Tensor, embedded: Tensor, weights: DecoderWeights | None = None) -> Tensor:
         """tanh(W [s; c; y] + b), or maxout(W [s; c; y] + b)."""
@@ -243,17 +294,17 @@ class LuongCell(DecoderCell):
         fed = state.fed if self.input_feeding else None
         outputs, recurrent = weights.recurrent.step(projected, fed, state.recurrent)
         query = outputs[self.query_layer]
-        context, alignment, attention_state = attend_by_row(weights.attention, query, memory, state.attention)
+        context, alignment, attention_state = attend_by_row(weights.attention, query, memory, state)
         features = torch.cat([context, outputs[-1]], dim=-1)
         if self.input_feeding:
             features = tanh(weights.readout(features))
         new_fed = features if self.input_feeding else state.fed
-        return StepOutput(features, alignment, DecoderState(recurrent, new_fed, attention_state))
+        return StepOutput(features, alignment, DecoderState(recurrent, new_fed, attention_state, state.layout))
 
     def sequence(self, embedded: Tensor, memory: Memory, state: DecoderState) -> tuple[Tensor, Tensor]:
         """The recurrence over all positions, then attention for all of them."""
         outputs, _ = self.recurrent(embedded, state.recurrent)
-        context, alignment = self.attention.attend_all(outputs[self.query_layer], memory, state.attention)
+        context, alignment = self.attention.attend_all(outputs[self.query_layer], memory, state.past)
         return torch.cat([context, outputs[-1]], dim=-1), alignment
 
     def readout(self, features: Tensor, embedded: Tensor, weights: DecoderWeights | None = None) -> Tensor:
@@ -343,21 +394,25 @@ class Decoder(nn.Module):
         self.dropout = Dropout(dropout)
 
     def start(self, encoded: EncoderOutput) -> tuple[Memory, DecoderState]:
-        """Memory of the sources and the state before the first word, one row a sentence."""
+        """Memory of the sources and the state before the first word, one row per sentence."""
         memory = self.cell.attention.memorize(encoded.states, encoded.final_state, encoded.mask, encoded.lengths)
         recurrent = self.initial_state(encoded)
         fed = encoded.states.new_zeros(encoded.states.size(0), self.cell.fed_size)
-        return memory, DecoderState(recurrent, fed, self.cell.attention.initial_state(memory))
+        past = {name: part.flatten(0, 1) for name, part in self.cell.attention.initial_state(memory).items()}
+        return memory, DecoderState(recurrent, fed, past, Layout(encoded.states.size(0)))
 
-    def prepare(self, weight_format: WeightFormat = StepWeight) -> DecoderWeights:
+    def prepare(self, weight_format: WeightFormat = StepWeight, *, folded: bool = False) -> DecoderWeights:
         """The weights for the steps of one loop.
 
         Args:
             weight_format: Makes the form in which the loop uses a weight.
+            folded: Compute what each word of the vocabulary adds to the gates beforehand; only in evaluation.
         """
-        cell = self.cell
+        cell, recurrent = self.cell, self.cell.recurrent.prepare(weight_format)
+        plain = EmbeddingReader(self.embedding, self.dropout, recurrent)
         return DecoderWeights(
-            cell.recurrent.prepare(weight_format),
+            FoldedReader(self.embedding, recurrent) if folded else plain,
+            recurrent,
             prepare(cell.attention, weight_format),
             prepare(cell.output, weight_format),
             prepare(self.output, weight_format),
@@ -370,7 +425,7 @@ class Decoder(nn.Module):
 
         Args:
             words: Ids of the last words, [R].
-            memory: Memory of B sentences; each owns R / B rows.
+            memory: Memory of the sentences.
             state: State before the step.
             weights: What `prepare` returned before the loop.
 
@@ -384,8 +439,7 @@ class Decoder(nn.Module):
         self, words: Tensor, memory: Memory, state: DecoderState, weights: DecoderWeights
     ) -> tuple[Tensor, Tensor, DecoderState]:
         """`step` without the output layer: readouts [R, R'], alignment and new state."""
-        embedded = self.dropout(self.embedding(words))
-        projected = weights.recurrent.project(embedded)
+        embedded, projected = weights.read(words)
         features, alignment, state = self.cell.step(projected, memory, state, weights)
         return self.cell.readout(features, embedded, weights), alignment, state
 

@@ -27,6 +27,9 @@ HARMLESS = (
     "train.init_from",
     "decode.beam_size",
     "decode.length_penalty",
+    "decode.length_norm",
+    "decode.coverage_penalty",
+    "decode.sampling",
     "decode.batch_size",
 )
 """Keys that may change between a checkpoint and the rest of its run, which stays what it would have been."""
@@ -47,6 +50,11 @@ STEERING = (
     "model.dropout",
     "model.attention.dropout",
     "decode.max_length",
+    "decode.max_length_ratio",
+    "decode.min_length",
+    "decode.min_length_ratio",
+    "decode.no_repeat_ngram_size",
+    "decode.precision",
     "decode.replace_unknown",
 )
 """Keys that may change too, and make another run of the rest."""

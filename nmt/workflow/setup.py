@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from nmt.config import Config, differing_keys
+from nmt.config import Config, SamplingSection, differing_keys
 from nmt.corpus.splitting import Example
 from nmt.dataset import DataDirectory, read_examples
 from nmt.decoding.translator import Translator
@@ -96,7 +96,7 @@ def make_validator(config: Config, data: DataDirectory, model: Seq2Seq) -> tuple
     examples: list[Example] = read_examples(data.path / "valid.jsonl")
     if sum(len(example.references) for example in examples) != len(data.valid):
         raise DataError(f"{data.path / 'valid.jsonl'}: does not belong to the encoded valid split; preprocess again")
-    greedy = config.decode.model_copy(update={"beam_size": 1})
+    greedy = config.decode.model_copy(update={"beam_size": 1, "sampling": SamplingSection()})
     return config, Validator(data.valid, examples, rules, Translator(model, data.load_processor(), greedy))
 
 

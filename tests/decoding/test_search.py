@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from nmt.batching import Batch, pad, real_positions
 from nmt.config import AttentionSection, DecoderSection, EncoderSection, ModelSection
-from nmt.decoding.search import Hypothesis, beam_search, greedy_search, length_limits, length_norm
+from nmt.decoding.hypothesis import Hypothesis, Lengths, Scoring
+from nmt.decoding.search import beam_search, greedy_search
 from nmt.decoding.stepper import Seq2SeqStepper
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
@@ -127,13 +128,17 @@ def is_complete(hypothesis: Hypothesis) -> bool:
     [(1, 1.0, 1.0), (2, 0.2, 7**0.2 / 6**0.2), (7, 1.0, 2.0), (7, 0.5, math.sqrt(2)), (30, 0.0, 1.0), (1, 3.0, 1.0)],
 )
 def test_length_norm_closed_form(length: int, alpha: float, expected: float) -> None:
-    assert length_norm(length, alpha) == pytest.approx(expected, rel=1e-12)
-    assert float(length_norm(torch.tensor([length]), alpha)) == pytest.approx(expected, rel=1e-6)
+    assert Scoring(alpha).norm(length) == pytest.approx(expected, rel=1e-12)
+    assert float(Scoring(alpha).norm(torch.tensor([length]))) == pytest.approx(expected, rel=1e-6)
 
 
 def test_length_limits() -> None:
-    assert length_limits(torch.tensor([1, 2, 30, 64]), 200).tolist() == [13, 16, 100, 200]
-    assert length_limits(torch.tensor([1, 2, 30]), 15).tolist() == [13, 15, 15]
+    assert Lengths(200).most(torch.tensor([1, 2, 30, 64])).tolist() == [13, 16, 100, 200]
+    assert Lengths(15).most(torch.tensor([1, 2, 30])).tolist() == [13, 15, 15]
+    assert Lengths(200, max_ratio=1.5, margin=0).most(torch.tensor([2, 3, 200])).tolist() == [3, 4, 200]
+    assert Lengths(200).fewest(torch.tensor([1, 30])).tolist() == [0, 0]
+    assert Lengths(200, shortest=2, min_ratio=0.5).fewest(torch.tensor([1, 3, 4, 21])).tolist() == [2, 2, 2, 10]
+    assert Lengths(5, shortest=9).fewest(torch.tensor([30])).tolist() == [4]
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -164,6 +169,7 @@ def test_a_beam_of_one_is_greedy(variant: Variant, seed: int) -> None:
 LONGEST = 4
 WORDS = (1, 4, 5)  # all that can be produced from six words but EOS: no PAD, no BOS
 COMPLETE = [list(ids) for length in range(LONGEST) for ids in itertools.product(WORDS, repeat=length)]
+CUT = [list(ids) for ids in itertools.product(WORDS, repeat=LONGEST)]
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 2.5])
@@ -179,23 +185,24 @@ def test_a_beam_as_wide_as_the_space_is_brute_force(variant: Variant, seed: int,
         beam_size=130,
         length_penalty=length_penalty,
         max_length=LONGEST,
-        n_best=len(COMPLETE),
+        n_best=130,
     )
     for row, hypotheses in enumerate(found):
-        log_probs = teacher_forced(model, src[row, : lengths[row]], COMPLETE)
+        source = src[row, : lengths[row]]
+        log_probs = teacher_forced(model, source, COMPLETE) + prefix_log_probs(model, source, CUT)
         scored = [
-            (log_prob / ((5 + len(ids) + 1) / 6) ** length_penalty, ids)
-            for ids, log_prob in zip(COMPLETE, log_probs, strict=True)
+            (log_prob / ((5 + min(len(ids) + 1, LONGEST)) / 6) ** length_penalty, ids)
+            for ids, log_prob in zip(COMPLETE + CUT, log_probs, strict=True)
         ]
         scored.sort(key=lambda pair: -pair[0])
         assert [hypothesis.ids for hypothesis in hypotheses] == [ids for _, ids in scored]
-        for hypothesis, (score, _) in zip(hypotheses, scored, strict=True):
-            assert is_complete(hypothesis)
+        for hypothesis, (score, ids) in zip(hypotheses, scored, strict=True):
+            assert is_complete(hypothesis) == (len(ids) < LONGEST)
             assert hypothesis.score == pytest.approx(score, abs=1e-10)
         for n_best in (1, 2, 7):
             fewer = beam(
                 model,
-                src[row : row + 1, : lengths[row]],
+                source.unsqueeze(0),
                 lengths[row : row + 1],
                 beam_size=130,
                 length_penalty=length_penalty,
@@ -241,14 +248,15 @@ def test_a_finished_hypothesis_takes_its_place_out_of_the_beam(variant: Variant,
         assert [h.log_prob for h in complete] == pytest.approx([log_prob for _, log_prob in expected], abs=1e-9)
 
 
-def test_what_did_not_end_in_time_comes_after_all_that_did() -> None:
+def test_what_did_not_end_in_time_is_ranked_among_what_did() -> None:
     model = random_model(VARIANTS[0], 5, 6)
     src, lengths = random_sources(2, 5)
     found = beam(model, src, lengths, beam_size=130, length_penalty=1.0, max_length=LONGEST, n_best=130)
     for row, hypotheses in enumerate(found):
         assert len(hypotheses) == 1 + 3 + 9 + 27 + 81
-        assert [is_complete(hypothesis) for hypothesis in hypotheses] == [True] * 40 + [False] * 81
-        unfinished = hypotheses[40:]
+        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
+        unfinished = [hypothesis for hypothesis in hypotheses if not is_complete(hypothesis)]
+        assert len(unfinished) == 81
         assert sorted(hypothesis.ids for hypothesis in unfinished) == sorted(
             list(ids) for ids in itertools.product(WORDS, repeat=LONGEST)
         )
@@ -346,8 +354,8 @@ def test_the_n_best_are_distinct_and_sorted(variant: Variant, beam_size: int) ->
         assert 1 <= len(hypotheses) <= beam_size
         distinct = {(tuple(hypothesis.ids), is_complete(hypothesis)) for hypothesis in hypotheses}
         assert len(distinct) == len(hypotheses)
-        keys = [(is_complete(hypothesis), hypothesis.score) for hypothesis in hypotheses]
-        assert keys == sorted(keys, reverse=True)
+        scores = [hypothesis.score for hypothesis in hypotheses]
+        assert scores == sorted(scores, reverse=True)
     best = beam(model, src, lengths, n_best=1, **options)
     assert [(h.ids, h.log_prob) for (h,) in best] == [(hyps[0].ids, hyps[0].log_prob) for hyps in found]
 

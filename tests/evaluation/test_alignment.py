@@ -229,6 +229,8 @@ def test_sample_alignments_are_of_spacy_tokens() -> None:
 @pytest.mark.parametrize(("score", "heads"), [("additive", 1), ("general", 2), ("none", 1)])
 def test_feeding_a_translation_gives_its_own_alignment(score: str, heads: int, batch_size: int) -> None:
     model = random_model("luong", score, heads=heads).eval()
+    with torch.no_grad():
+        model.decoder.output.bias[EOS_ID] += 3  # most translations end before their longest length
     translator = Translator(model, processor(), DecodeSection(beam_size=2, batch_size=batch_size, max_length=8))
     sources = [pair.src for pair in PAIRS]
     found = list(align(translator, sources))

@@ -14,6 +14,7 @@ from nmt.model.attention import find_score, score_names
 from nmt.model.attention.normalizer import HardChoice, Normalizer
 from nmt.model.attention.past import Coverage
 from nmt.model.decoder import BahdanauCell, DecoderState, LuongCell, WordChooser
+from nmt.model.layout import Layout
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.text.vocabulary import EOS_ID, PAD_ID
 
@@ -192,22 +193,24 @@ def test_rows_of_a_state_are_selected_together() -> None:
     state = DecoderState(
         (rows.view(1, 6, 1) + torch.tensor([0.0, 10.0]).view(2, 1, 1), rows.view(1, 6, 1) + 20),
         rows.view(6, 1) + 30,
-        {"previous": rows.view(2, 3, 1) + 40},
+        {"previous": rows.view(6, 1) + 40},
+        Layout(2, 3),
     )
-    picked = state.select(torch.tensor([2, 2, 3, 5]), 2)
+    picked = state.select(torch.tensor([2, 2, 3, 5]), Layout(2, 2))
     assert picked.recurrent[0].squeeze(-1).tolist() == [[2, 2, 3, 5], [12, 12, 13, 15]]
     assert picked.recurrent[1].squeeze(-1).tolist() == [[22, 22, 23, 25]]
     assert picked.fed.squeeze(-1).tolist() == [32, 32, 33, 35]
-    assert picked.attention["previous"].squeeze(-1).tolist() == [[42, 42], [43, 45]]
+    assert picked.past["previous"].squeeze(-1).tolist() == [[42, 42], [43, 45]]
 
 
-def test_selecting_repeats_one_row_a_sentence_into_a_beam() -> None:
+def test_selecting_repeats_one_row_per_sentence_into_a_beam() -> None:
     rows = torch.arange(2.0)
-    state = DecoderState((rows.view(1, 2, 1),), rows.view(2, 1)[:, :0], {"step": rows.view(2, 1)})
-    spread = state.select(torch.tensor([0, 0, 0, 1, 1, 1]), 2)
-    assert spread.recurrent[0].flatten().tolist() == [0, 0, 0, 1, 1, 1]
-    assert spread.fed.shape == (6, 0)
-    assert spread.attention["step"].tolist() == [[0, 0, 0], [1, 1, 1]]
+    state = DecoderState((rows.view(1, 2, 1),), rows.view(2, 1)[:, :0], {"step": rows}, Layout(2))
+    assert state.past["step"].tolist() == [[0], [1]]
+    spread = state.select(torch.tensor([0, 0, 0, 1]), Layout(2, 3, torch.tensor([0, 1, 2, 3])))
+    assert spread.recurrent[0].flatten().tolist() == [0, 0, 0, 1]
+    assert spread.fed.shape == (4, 0)
+    assert spread.past["step"].tolist() == [[0, 0, 0], [1, 0, 0]]
 
 
 @pytest.mark.parametrize("depth", [{}, {"residual": True, "layer_norm": "cell", "attend_from": "first"}])
@@ -223,12 +226,18 @@ def test_hypotheses_of_a_sentence_share_its_memory(
         weights = model.decoder.prepare()
         spread = torch.arange(4).repeat_interleave(3)
         words = torch.tensor([4, 5, 6] * 4)
-        logits, alignment, after = model.decoder.step(words, memory, state.select(spread, 4), weights)
+        logits, alignment, after = model.decoder.step(words, memory, state.select(spread, Layout(4, 3)), weights)
         for place, word in enumerate([4, 5, 6]):
             single = model.decoder.step(torch.full((4,), word), memory, state, weights)
             torch.testing.assert_close(logits[place::3], single[0], rtol=0, atol=1e-12)
             torch.testing.assert_close(alignment[place::3], single[1], rtol=0, atol=1e-12)
             torch.testing.assert_close(after.recurrent[0][:, place::3], single[2].recurrent[0], rtol=0, atol=1e-12)
+        # The same without the hypotheses 1, 3, 4 and 5: the second sentence has none left.
+        rows = torch.tensor([0, 2, 6, 7, 8, 9, 10, 11])
+        layout = Layout(4, 3, torch.tensor([0, 1, 6, 7, 8, 9, 10, 11]))
+        fewer = model.decoder.step(words[rows], memory, state.select(spread[rows], layout), weights)
+        torch.testing.assert_close(fewer[0], logits[rows], rtol=0, atol=1e-12)
+        torch.testing.assert_close(fewer[1], alignment[rows], rtol=0, atol=1e-12)
 
 
 def normalizer_of(model: Seq2Seq) -> Normalizer | None:

@@ -1,0 +1,94 @@
+"""What a translation must or must not have: words that may not follow a hypothesis are ruled out before the choice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from nmt.text.vocabulary import EOS_ID, PAD_ID
+
+
+class Prefixes(NamedTuple):
+    """The hypotheses before a step.
+
+    Attributes:
+        words: Words of each hypothesis so far, [R, T].
+        sources: Which of the sources of the search each hypothesis translates, [R].
+    """
+
+    words: Tensor
+    sources: Tensor
+
+
+class Constraint(Protocol):
+    """Rules out words."""
+
+    def apply(self, log_probs: Tensor, prefixes: Prefixes) -> None:
+        """Set the log-probabilities [R, V] of what may not follow the hypotheses to -inf, in place."""
+        ...
+
+
+class MinLength:
+    """No EOS before a translation has so many words.
+
+    Args:
+        fewest: For each source, [B].
+    """
+
+    def __init__(self, fewest: Tensor) -> None:
+        self.fewest = fewest
+
+    def apply(self, log_probs: Tensor, prefixes: Prefixes) -> None:
+        """Rule out EOS."""
+        early = prefixes.words.size(1) < self.fewest.to(log_probs.device)[prefixes.sources]
+        log_probs[:, EOS_ID].masked_fill_(early, -torch.inf)
+
+
+class NoRepeat:
+    """No sequence of n words twice in one translation (Paulus et al., 2018, section 2.5, with n = 3).
+
+    Args:
+        size: n.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def apply(self, log_probs: Tensor, prefixes: Prefixes) -> None:
+        """Rule out each word that has followed the last n - 1 words before."""
+        words = prefixes.words
+        if words.size(1) < self.size:
+            return
+        seen = words.unfold(1, self.size, 1)  # [R, T - n + 1, n]
+        last = words[:, words.size(1) - self.size + 1 :].unsqueeze(1)
+        again = (seen[..., :-1] == last).all(dim=2)
+        log_probs.scatter_(1, torch.where(again, seen[..., -1], PAD_ID), -torch.inf)  # PAD never follows anything
+
+
+class ForcedPrefix:
+    """Translations begin with given words.
+
+    With EOS at its end a prefix is a whole translation, whose probability the search then computes.
+
+    Args:
+        prefixes: Words of each source's translation, which may be none.
+    """
+
+    def __init__(self, prefixes: Sequence[Sequence[int]]) -> None:
+        longest = max(map(len, prefixes), default=0)
+        padded = [[*words, *[PAD_ID] * (longest - len(words))] for words in prefixes]
+        self.words = torch.tensor(padded, dtype=torch.long).view(len(prefixes), longest)
+
+    def apply(self, log_probs: Tensor, prefixes: Prefixes) -> None:
+        """Rule out all words but the next one of the prefix."""
+        step = prefixes.words.size(1)
+        if step >= self.words.size(1):
+            return
+        word = self.words.to(log_probs.device)[prefixes.sources, step].unsqueeze(1)  # [R, 1]
+        forced = word != PAD_ID
+        kept = log_probs.gather(1, word)
+        log_probs.masked_fill_(forced, -torch.inf)
+        log_probs.scatter_(1, word, kept)

@@ -1,0 +1,187 @@
+"""Ids in, hypotheses out: batches for a search, and what every batch of it shares."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nmt.batching import pad
+from nmt.config import DecodeSection, SamplingSection
+from nmt.decoding.constraint import Constraint, ForcedPrefix, NoRepeat
+from nmt.decoding.hypothesis import Hypothesis, Lengths, Scoring
+from nmt.decoding.search import search
+from nmt.decoding.stepper import EnsembleStepper, Seq2SeqStepper, Stepper
+from nmt.decoding.strategy import BeamStrategy, GreedyStrategy, SamplingStrategy, Strategy
+from nmt.model.seq2seq import Seq2Seq
+from nmt.text.vocabulary import EOS_ID
+
+Ids = Sequence[int]
+
+TOKENS_PER_SENTENCE = 64
+"""A batch has at most so many source tokens, padding included, per sentence that it may have."""
+MAX_FOLDED = 1 << 24
+"""Most numbers in the table of what each word adds to the gates: 64 MiB."""
+
+
+class Searcher:
+    """Models with the same vocabularies that search for translations together, by the mean of their probabilities.
+
+    Args:
+        models: In evaluation mode.
+        options: Search settings.
+        frozen: Whether the models' parameters stay what they are, so that what is prepared from them can be kept.
+    """
+
+    def __init__(self, models: Sequence[Seq2Seq], options: DecodeSection, *, frozen: bool = False) -> None:
+        self.models = models
+        self.options = options
+        self.frozen = frozen
+        self._kept: tuple[bool, Stepper[Any]] | None = None
+
+    def search(
+        self,
+        sources: Sequence[Ids],
+        *,
+        n_best: int = 1,
+        with_alignment: bool = False,
+        prefixes: Sequence[Ids] | None = None,
+        advance: Callable[[int], object] = lambda count: None,
+    ) -> list[list[Hypothesis]]:
+        """Search for translations, those of similar length together.
+
+        Args:
+            sources: Source ids without EOS.
+            n_best: Most hypotheses per source.
+            with_alignment: Keep alignments.
+            prefixes: Target ids that the translation of each source begins with; None for no such thing.
+            advance: Called with the number of sources done, for a progress bar.
+
+        Returns:
+            For each source, in order, its hypotheses, best first; none where probabilities are not numbers.
+        """
+        options = self.options
+        lengths = Lengths(
+            longest=options.max_length,
+            max_ratio=options.max_length_ratio,
+            shortest=options.min_length,
+            min_ratio=options.min_length_ratio,
+        )
+        scoring = Scoring(options.length_penalty, options.length_norm, options.coverage_penalty)
+        if options.beam_size == 1 and options.sampling.temperature is None:
+            scoring = Scoring()  # there is nothing to rank
+        rules: list[Constraint] = []
+        if options.no_repeat_ngram_size is not None:
+            rules.append(NoRepeat(options.no_repeat_ngram_size))
+        found: list[list[Hypothesis]] = [[] for _ in sources]
+        width = n_best if options.sampling.temperature else options.beam_size
+        with self._precision():
+            stepper = self._stepper(width * sum(map(len, sources)))
+            for batch in self._batches(sources):
+                src, src_lengths = self._encode([sources[n] for n in batch])
+                forced = [] if prefixes is None else [ForcedPrefix([prefixes[n] for n in batch])]
+                hypotheses = search(
+                    stepper,
+                    src,
+                    src_lengths,
+                    self._strategy([sources[n] for n in batch], n_best),
+                    lengths=lengths,
+                    scoring=scoring,
+                    constraints=[*rules, *forced],
+                    n_best=n_best,
+                    with_alignment=with_alignment,
+                )
+                for n, each in zip(batch, hypotheses, strict=True):
+                    found[n] = each
+                advance(len(batch))
+        return found
+
+    def score(
+        self, sources: Sequence[Ids], targets: Sequence[Ids], *, with_alignment: bool = False
+    ) -> list[Hypothesis]:
+        """The probabilities of given translations: the search is forced along them.
+
+        Args:
+            sources: Source ids without EOS.
+            targets: Target ids without EOS, one for each source.
+            with_alignment: Keep alignments.
+        """
+        found: list[Hypothesis | None] = [None for _ in sources]
+        scoring = Scoring(self.options.length_penalty, self.options.length_norm, self.options.coverage_penalty)
+        with self._precision():
+            stepper = self._stepper(sum(map(len, targets)))
+            for batch in self._batches(sources):
+                src, src_lengths = self._encode([sources[n] for n in batch])
+                forced = [[*targets[n], EOS_ID] for n in batch]
+                longest = max(map(len, forced))
+                hypotheses = search(
+                    stepper,
+                    src,
+                    src_lengths,
+                    GreedyStrategy(),
+                    lengths=Lengths(longest, max_ratio=0.0, margin=longest),
+                    scoring=scoring,
+                    constraints=[ForcedPrefix(forced)],
+                    with_alignment=with_alignment,
+                )
+                for n, each in zip(batch, hypotheses, strict=True):
+                    found[n] = each[0] if each else None
+        return [each for each in found if each is not None]
+
+    def _strategy(self, sources: Sequence[Ids], n_best: int) -> Strategy:
+        options = self.options
+        sampling = options.sampling
+        if sampling.temperature is not None:
+            return SamplingStrategy(
+                n_best,
+                [_seed(ids, sampling) for ids in sources],
+                options.max_length,
+                temperature=sampling.temperature,
+                top_k=sampling.top_k,
+                top_p=sampling.top_p,
+            )
+        return GreedyStrategy() if options.beam_size == 1 else BeamStrategy(options.beam_size)
+
+    def _stepper(self, num_words: int) -> Stepper[Any]:
+        """The models for a search that reads so many words, or more."""
+        decoder = self.models[0].decoder
+        vocabulary = decoder.embedding.num_embeddings
+        gates = 4 * decoder.cell.recurrent.hidden_size
+        folded = num_words >= vocabulary and vocabulary * gates * len(self.models) <= MAX_FOLDED
+        if self._kept is not None and self._kept[0] >= folded:
+            return self._kept[1]
+        steppers = [Seq2SeqStepper(model, folded=folded) for model in self.models]
+        stepper = steppers[0] if len(steppers) == 1 else EnsembleStepper(steppers)
+        if self.frozen:
+            self._kept = folded, stepper
+        return stepper
+
+    def _batches(self, sources: Sequence[Ids]) -> Iterator[list[int]]:
+        """Indices of sources in batches of similar length."""
+        most = self.options.batch_size
+        batch: list[int] = []
+        for n in sorted(range(len(sources)), key=lambda n: len(sources[n])):
+            tokens = (len(batch) + 1) * (len(sources[n]) + 1)
+            if batch and (len(batch) == most or tokens > most * TOKENS_PER_SENTENCE):
+                yield batch
+                batch = []
+            batch.append(n)
+        if batch:
+            yield batch
+
+    def _encode(self, sources: Sequence[Ids]) -> tuple[Tensor, Tensor]:
+        lengths = torch.tensor([len(ids) + 1 for ids in sources])
+        return pad(sources, suffix=True).to(self.models[0].device), lengths
+
+    def _precision(self) -> torch.autocast:
+        return torch.autocast(self.models[0].device.type, torch.bfloat16, enabled=self.options.precision == "bfloat16")
+
+
+def _seed(ids: Ids, sampling: SamplingSection) -> int:
+    """A seed for a source that depends on it and on the sampling's seed alone."""
+    content = np.asarray([sampling.seed, *ids], dtype="<i8").tobytes()
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little")
