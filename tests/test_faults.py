@@ -98,39 +98,41 @@ def test_a_metrics_log_that_cannot_grow_keeps_whole_lines(here: Project, capsys:
     assert not list(Path().rglob(".*"))
 
 
+def run_on_small_disk(here: Project, size: str, script: str) -> subprocess.CompletedProcess[str]:
+    """Run a shell script in which `disk` is a file system of a given size; its variables are PYTHON and CONFIG."""
+    if subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("only root can mount a file system here")
+    script = f"mkdir disk && mount -t tmpfs -o size={size} none disk && {script}"
+    environment = {**os.environ, "PYTHON": sys.executable, "CONFIG": str(here.config)}
+    return subprocess.run(["unshare", "-Urm", "sh", "-c", script], capture_output=True, text=True, env=environment)
+
+
 def test_training_on_a_disk_that_is_full(here: Project) -> None:
-    """A file system of 4 MB, in which an earlier run lies."""
+    """A file system of 4 MB that contains an earlier run."""
     script = (
-        "mkdir disk && mount -t tmpfs -o size=4m none disk && cp -r runs/reversal disk/run && "
+        "cp -r runs/reversal disk/run && "
         "head -c 4000000 /dev/zero 2>&- > disk/filler; "
         '"$PYTHON" -m nmt train --config "$CONFIG" --output disk/run --overwrite --set train.max_updates=2; '
         "echo $?; diff -r runs/reversal disk/run && ls -A disk"
     )
-    if subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False).returncode:
-        pytest.skip("a file system can only be mounted by root here")
-    environment = {**os.environ, "PYTHON": sys.executable, "CONFIG": str(here.config)}
-    done = subprocess.run(["unshare", "-Urm", "sh", "-c", script], capture_output=True, text=True, env=environment)
+    done = run_on_small_disk(here, "4m", script)
     assert done.stdout.split() == ["1", "filler", "run"], done.stderr
     (line,) = errors(done.stderr)
     assert line == ("nmt: error: disk/run/run.json: No space left on device; make room and run the command again")
 
 
 def test_a_disk_that_fills_up_while_a_run_trains(here: Project) -> None:
-    """What is there can go on, and the message says how: the same command again would be refused."""
+    """The run can be resumed, and the message says how: the same command would be refused."""
     script = (
-        "mkdir disk && mount -t tmpfs -o size=2m none disk && "
         '"$PYTHON" -m nmt train --config "$CONFIG" --output disk/run --set train.checkpoint.every=1; echo $?; '
         "mount -o remount,size=50m disk && "
         '"$PYTHON" -m nmt train --config "$CONFIG" --output disk/run --set train.checkpoint.every=1 --resume'
     )
-    if subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False).returncode:
-        pytest.skip("a file system can only be mounted by root here")
-    environment = {**os.environ, "PYTHON": sys.executable, "CONFIG": str(here.config)}
-    done = subprocess.run(["unshare", "-Urm", "sh", "-c", script], capture_output=True, text=True, env=environment)
+    done = run_on_small_disk(here, "2m", script)
     assert done.stdout.split() == ["1"]
     (line,) = errors(done.stderr)
     command = f"nmt train --config disk/run/config.yaml --data {here.data} --output disk/run --resume"
-    assert line.endswith(f": No space left on device; make room and go on with: {command}")
+    assert line.endswith(f": No space left on device; make room and resume with: {command}")
     assert done.returncode == 0, done.stderr
 
 
@@ -218,7 +220,7 @@ def training(here: Project, *arguments: str) -> Iterator["subprocess.Popen[str]"
             process.kill()
 
 
-def test_a_killed_run_holds_no_lock_and_gives_the_earlier_one_back(
+def test_a_killed_run_holds_no_lock_and_restores_the_earlier_one(
     here: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = tree()
@@ -234,7 +236,7 @@ def test_a_killed_run_holds_no_lock_and_gives_the_earlier_one_back(
     assert call("train", "--config", here.config) == 1
     err = capsys.readouterr().err
     assert "runs/reversal: the earlier run is back" in err
-    assert "holds an earlier result" in errors(err)[0]
+    assert "contains an earlier result" in errors(err)[0]
     assert tree() == before
     assert call("train", "--config", here.config, "--overwrite", *SHORT) == 0
     assert [path.name for path in Path("runs").iterdir()] == ["reversal"]
@@ -273,11 +275,11 @@ def test_the_working_folder_is_not_replaced(
     [
         (b"a b\r\nc d\r\ne\r\n", None),
         (b"\xef\xbb\xbfa b\nc d\ne", None),
-        ("a b\nc d\ne ü\nü\n".encode("latin-1"), "line 3: not UTF-8; unreadable bytes became U+FFFD"),
+        ("a b\nc d\ne ü\nü\n".encode("latin-1"), "line 3: not UTF-8; invalid bytes became U+FFFD"),
         ("a b\nc d\ne \ufffd\n".encode(), None),
         (
             "a b\nc d\ne\n".encode("utf-16-le"),
-            "line 1: holds NUL characters, as UTF-16 does; convert it to UTF-8 first",
+            "line 1: has NUL characters, as UTF-16 does; convert it to UTF-8 first",
         ),
     ],
 )
@@ -323,10 +325,10 @@ def test_a_sentence_of_bytes_that_are_not_utf8(
     assert call("translate", os.fsdecode(b"a \xff b"), *picture) == 0
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 1
-    assert err.splitlines()[0] == "line 1: not UTF-8; unreadable bytes became U+FFFD"
+    assert err.splitlines()[0] == "line 1: not UTF-8; invalid bytes became U+FFFD"
 
 
-def test_names_with_blanks_and_umlauts_in_the_c_locale(here: Project) -> None:
+def test_names_with_spaces_and_umlauts_in_the_c_locale(here: Project) -> None:
     place = Path("Ärger mit Wörtern")
     place.mkdir()
     for name in ("config", "corpus"):
@@ -367,7 +369,7 @@ def test_a_terminal_is_read_line_by_line(here: Project) -> None:
         assert process.stdout
         assert process.stderr
         os.close(end)
-        assert process.stderr.readline() == "reading standard input, one sentence a line; end with Ctrl-D\n"
+        assert process.stderr.readline() == "reading standard input, one sentence per line; end with Ctrl-D\n"
         for line, translation in (("a b c\n", "C B A\n"), ("d\n", "D\n")):
             os.write(terminal, line.encode())
             assert process.stdout.readline() == translation
@@ -376,7 +378,7 @@ def test_a_terminal_is_read_line_by_line(here: Project) -> None:
     os.close(terminal)
     assert process.returncode == 130
     assert out == ""
-    assert err == "nmt: error: interrupted; what was finished before is still there\n"
+    assert err == "nmt: error: interrupted; earlier results are intact\n"
 
 
 def test_the_end_of_a_terminal_is_the_end(here: Project) -> None:
@@ -441,7 +443,7 @@ def test_data_that_cannot_be_read(
     assert tree() == before
 
 
-def test_a_command_that_is_asked_to_end_tidies_up(here: Project) -> None:
+def test_a_terminated_command_cleans_up(here: Project) -> None:
     os.mkfifo("endless.tsv")
     command = [*COMMAND, "preprocess", "--config", str(here.config), "--source", "endless.tsv", "-o", "new/data"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process, Path("endless.tsv").open("w") as pipe:
@@ -451,7 +453,7 @@ def test_a_command_that_is_asked_to_end_tidies_up(here: Project) -> None:
         process.terminate()
         _, err = process.communicate()
     assert process.returncode == 143
-    assert err == "nmt: error: ended by SIGTERM; what was finished before is still there\n"
+    assert err == "nmt: error: ended by SIGTERM; earlier results are intact\n"
     assert not Path("new").exists()
 
 

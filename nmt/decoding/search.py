@@ -1,4 +1,4 @@
-"""Search for translations: one loop, in which greedy and beam search are strategies."""
+"""Search for translations: one loop, with greedy and beam search as strategies."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Hypothesis:
         ids: Target ids without EOS.
         complete: Whether EOS was reached.
         log_prob: Natural logarithm of the probability of `ids` and, if it was reached, EOS.
-        score: `log_prob` after length normalisation; what hypotheses are ranked by.
-        attended: For each target token (EOS last, if reached) the source position attended most; a position past
-            the end where nothing was attended to.
-        alignment: Attention, [target tokens with EOS, heads, source tokens with EOS]; None unless asked for.
+        score: `log_prob` after length normalisation, by which hypotheses are ranked.
+        attended: Source position attended most by each target token (EOS last, if reached); one past the end if no
+            position was attended to.
+        alignment: Attention, [target tokens with EOS, heads, source tokens with EOS]; None unless requested.
     """
 
     ids: list[int]
@@ -45,7 +45,7 @@ def length_norm(length: int | Tensor, alpha: float) -> float | Tensor:
 
 
 def length_limits(src_lengths: Tensor, max_length: int) -> Tensor:
-    """Most target tokens, EOS included, that each source may give: 3 S + 10, and never above `max_length`."""
+    """Maximum number of target tokens of each source, including EOS: 3 S + 10, but at most `max_length`."""
     return (3 * src_lengths + 10).clamp(max=max_length)
 
 
@@ -53,9 +53,9 @@ class Choice(NamedTuple):
     """The words that continue the hypotheses of B sentences.
 
     Attributes:
-        totals: Log-probability of each hypothesis with its new word, -inf where there is none, [B, N].
+        totals: Log-probability of each hypothesis with its new word, -inf for empty places, [B, N].
         words: The new words, [B, N].
-        parents: Which of its sentence's hypotheses each continues, [B, N]; None where each continues itself.
+        parents: Index of the hypothesis that each continues, [B, N]; None if each continues itself.
     """
 
     totals: Tensor
@@ -64,12 +64,12 @@ class Choice(NamedTuple):
 
 
 class Strategy(Protocol):
-    """What makes one search different from another."""
+    """The decisions of a search."""
 
     num_hypotheses: int
-    """Hypotheses of a sentence at a time, N."""
+    """Concurrent hypotheses per sentence, N."""
     num_starts: int
-    """How many of them the search starts from: 1 where equal ones would stay equal, N where words are drawn."""
+    """How many of them the search starts from: 1 if identical ones would stay identical, N if words are drawn."""
     length_penalty: float
     """Exponent of `length_norm`; 0 scores by log-probability."""
 
@@ -77,19 +77,19 @@ class Strategy(Protocol):
         """Choose the next words.
 
         Args:
-            totals: Log-probability of each hypothesis, -inf where there is none, [B, N].
-            log_probs: Those of its next word, [B, N, V].
+            totals: Log-probability of each hypothesis, -inf for empty places, [B, N].
+            log_probs: Log-probabilities of the next word, [B, N, V].
             num_complete: Hypotheses of each sentence that have reached EOS, [B].
         """
         ...
 
-    def bar(self, finished: list[Hypothesis]) -> float:
-        """The score that a sentence's unfinished hypotheses must be able to exceed for its search to go on."""
+    def threshold(self, finished: list[Hypothesis]) -> float:
+        """The score that a sentence's unfinished hypotheses must be able to exceed for its search to continue."""
         ...
 
 
 class GreedyStrategy:
-    """Take the most probable word at each step."""
+    """Takes the most probable word at each step."""
 
     num_hypotheses = 1
     num_starts = 1
@@ -100,18 +100,18 @@ class GreedyStrategy:
         best, words = log_probs.max(dim=-1)
         return Choice(totals + best, words)
 
-    def bar(self, finished: list[Hypothesis]) -> float:
-        """What has not ended goes on."""
+    def threshold(self, finished: list[Hypothesis]) -> float:
+        """Continue until EOS."""
         return -torch.inf
 
 
 class BeamStrategy:
-    """Keep the most probable prefixes of each sentence; a hypothesis that ends takes its place out of the beam.
+    """Keeps the most probable prefixes of each sentence; a complete hypothesis reduces the beam by one.
 
     Args:
         beam_size: Prefixes kept, K.
         length_penalty: Exponent alpha of `length_norm`.
-        n_best: Hypotheses wanted, at most K.
+        n_best: Number of hypotheses to find, at most K.
     """
 
     num_starts = 1
@@ -122,7 +122,7 @@ class BeamStrategy:
         self.n_best = n_best
 
     def choose(self, totals: Tensor, log_probs: Tensor, num_complete: Tensor) -> Choice:
-        """The best continuations of all prefixes of a sentence, as many as there are places left."""
+        """The best continuations of all prefixes of a sentence, one per remaining place."""
         number, vocabulary = self.num_hypotheses, log_probs.size(2)
         candidates = (totals.unsqueeze(2) + log_probs).flatten(1)  # [B, K, V] -> [B, K * V]
         best, chosen = candidates.topk(number, dim=1)
@@ -130,8 +130,8 @@ class BeamStrategy:
         outside = places >= number - num_complete.unsqueeze(1)
         return Choice(best.masked_fill(outside, -torch.inf), chosen % vocabulary, chosen // vocabulary)
 
-    def bar(self, finished: list[Hypothesis]) -> float:
-        """The score of the last of the `n_best` complete hypotheses, once there are so many."""
+    def threshold(self, finished: list[Hypothesis]) -> float:
+        """The lowest score of the `n_best` best complete hypotheses, once there are so many."""
         scores = sorted((hypothesis.score for hypothesis in finished if hypothesis.complete), reverse=True)
         return scores[self.n_best - 1] if len(scores) >= self.n_best else -torch.inf
 
@@ -145,12 +145,12 @@ def greedy_search(
         stepper: The model.
         src: Padded source ids that end in EOS, [B, S].
         src_lengths: Their true lengths, [B].
-        max_length: Most target tokens, EOS included; see `length_limits`.
+        max_length: Maximum number of target tokens, including EOS; see `length_limits`.
         with_alignment: Keep alignments.
 
     Returns:
-        B hypotheses; their score is their log-probability. Where probabilities are not numbers it is NaN, and there
-        are no words.
+        B hypotheses; their score is their log-probability. If probabilities are not finite, it is NaN, and there are no
+        words.
     """
     found = search(stepper, src, src_lengths, GreedyStrategy(), max_length=max_length, with_alignment=with_alignment)
     return [each[0] if each else Hypothesis([], False, math.nan, math.nan, []) for each in found]
@@ -169,8 +169,8 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """Keep the most probable prefixes of each sentence; see `BeamStrategy`.
 
-    A sentence is done when its beam is used up, or when no prefix left can still score above its `n_best` best
-    complete hypotheses.
+    A sentence is finished when its beam is empty, or when no remaining prefix can exceed the scores of its `n_best`
+    best complete hypotheses.
 
     Args:
         stepper: The model.
@@ -178,12 +178,12 @@ def beam_search(
         src_lengths: Their true lengths, [B].
         beam_size: Prefixes kept, K.
         length_penalty: Exponent alpha of `length_norm`; 0 ranks by log-probability.
-        max_length: Most target tokens, EOS included; see `length_limits`.
+        max_length: Maximum number of target tokens, including EOS; see `length_limits`.
         n_best: Hypotheses to return, at most K.
         with_alignment: Keep alignments.
 
     Returns:
-        For each source its hypotheses, best first, those that reached EOS before the others; at least one.
+        The hypotheses of each source, best first, complete ones before the others; at least one.
     """
     strategy = BeamStrategy(beam_size, length_penalty, n_best)
     found = search(stepper, src, src_lengths, strategy, max_length=max_length, with_alignment=with_alignment)
@@ -196,11 +196,11 @@ class _Prefixes(NamedTuple):
     """The unfinished hypotheses of B sentences, N each, at length T.
 
     Attributes:
-        totals: Log-probabilities, -inf where there is none, [B, N].
+        totals: Log-probabilities, -inf for empty places, [B, N].
         history: Words and the source positions attended most, [B, N, T, 2].
-        weights: Alignments, [B, N, T, heads, S]; T is 0 where they are not kept.
+        weights: Alignments, [B, N, T, heads, S]; None if they are not kept.
         num_complete: Hypotheses that have reached EOS, [B].
-        limits: Most target tokens, [B].
+        limits: Maximum number of target tokens, [B].
     """
 
     totals: Tensor
@@ -210,7 +210,7 @@ class _Prefixes(NamedTuple):
     limits: Tensor
 
     def select(self, sentences: Tensor) -> _Prefixes:
-        """Those of some sentences."""
+        """The prefixes of some sentences."""
         weights = self.weights if self.weights is None else self.weights[sentences]
         totals, history, num_complete, limits = self.totals, self.history, self.num_complete, self.limits
         return _Prefixes(totals[sentences], history[sentences], weights, num_complete[sentences], limits[sentences])
@@ -226,18 +226,18 @@ def search(
     max_length: int,
     with_alignment: bool = False,
 ) -> list[list[Hypothesis]]:
-    """Continue the hypotheses of each sentence word by word; a sentence that is done leaves the batch.
+    """Extend the hypotheses of each sentence word by word; a finished sentence leaves the batch.
 
     Args:
         stepper: The model.
         src: Padded source ids that end in EOS, [B, S].
         src_lengths: Their true lengths, [B].
-        strategy: Which words continue which hypotheses, and when a sentence is done.
-        max_length: Most target tokens, EOS included; see `length_limits`.
+        strategy: Chooses which words continue which hypotheses, and when a sentence is finished.
+        max_length: Maximum number of target tokens, including EOS; see `length_limits`.
         with_alignment: Keep alignments.
 
     Returns:
-        For each source what ended or met its limit, in that order; at least one hypothesis.
+        The hypotheses of each source in the order in which they ended or reached the limit; at least one.
     """
     finished: list[list[Hypothesis]] = [[] for _ in src]
     if not len(src):
@@ -258,11 +258,11 @@ def search(
             rows = (choice.parents + number * torch.arange(len(owners), device=device).unsqueeze(1)).flatten()
             state, alignment = stepper.select(state, rows), alignment.index_select(0, rows)
         prefixes = _extend(prefixes, choice, alignment if with_alignment else None, _attended(alignment))
-        prefixes, closing, hopes = _close(prefixes, choice.words, strategy.length_penalty)
+        prefixes, closing, bounds = _close(prefixes, choice.words, strategy.length_penalty)
         for place, hypothesis in closing:
             source = owners[place]
             finished[source].append(_trim(hypothesis, lengths[source]))
-        going = [place for place, hope in enumerate(hopes) if hope > strategy.bar(finished[owners[place]])]
+        going = [place for place, bound in enumerate(bounds) if bound > strategy.threshold(finished[owners[place]])]
         words = choice.words.flatten()
         if len(going) < len(owners):
             sentences = torch.tensor(going, dtype=torch.long, device=device)
@@ -274,13 +274,13 @@ def search(
 
 
 def _attended(alignment: Tensor) -> Tensor:
-    """Source position attended most by the mean of the heads, S where there is none: [R, heads, S] -> [R]."""
+    """Source position with the largest mean weight over heads, S if all are 0: [R, heads, S] -> [R]."""
     weight, position = alignment.mean(dim=1).max(dim=-1)
     return position.masked_fill(weight == 0, alignment.size(-1))
 
 
 def _extend(prefixes: _Prefixes, choice: Choice, alignment: Tensor | None, attended: Tensor) -> _Prefixes:
-    """Prefixes with their new words, given the alignments [R, heads, S] and attended positions [R] of the step."""
+    """Append a step to the prefixes: its words, alignments [R, heads, S] and attended positions [R]."""
     shape = choice.words.shape
     new = torch.stack([choice.words, attended.view(shape)], dim=2).unsqueeze(2)  # [B, N, 1, 2]
     history = torch.cat([_of_parents(prefixes.history, choice.parents), new], dim=2)
@@ -293,7 +293,7 @@ def _extend(prefixes: _Prefixes, choice: Choice, alignment: Tensor | None, atten
 
 
 def _of_parents(tensor: Tensor, parents: Tensor | None) -> Tensor:
-    """The rows [B, N, ...] of the hypotheses that were continued."""
+    """Rows [B, N, ...] of the parents."""
     if parents is None:
         return tensor
     return tensor.take_along_dim(parents.view(*parents.shape, *[1] * (tensor.dim() - 2)), dim=1)
@@ -302,21 +302,21 @@ def _of_parents(tensor: Tensor, parents: Tensor | None) -> Tensor:
 def _close(
     prefixes: _Prefixes, words: Tensor, length_penalty: float
 ) -> tuple[_Prefixes, list[tuple[int, Hypothesis]], list[float]]:
-    """Take out what has ended or met its limit.
+    """Remove the hypotheses that have ended or reached their limit.
 
-    Waits for the device once, and where something is taken out once more, twice with alignments.
+    Waits for the device once, and again if any are removed (twice with alignments).
 
     Returns:
-        The rest; what was taken out, with the place of its sentence in the batch; and for each sentence the best score
-        that the rest could still reach, -inf where nothing is left.
+        The rest; the removed hypotheses, with the index of their sentence in the batch; and for each sentence an upper
+        bound of the score that the rest can reach, -inf if nothing is left.
     """
     length = prefixes.history.size(2)
     alive = prefixes.totals.isfinite()
     ended = alive & (words == EOS_ID)
     closing = ended | (alive & (prefixes.limits <= length).unsqueeze(1))
     rest = prefixes.totals.masked_fill(~alive | closing, -torch.inf)
-    hopes = rest.amax(dim=1) / length_norm(prefixes.limits, length_penalty)
-    on_host = to_host(torch.cat([closing.to(hopes.dtype), hopes.unsqueeze(1)], dim=1))
+    bounds = rest.amax(dim=1) / length_norm(prefixes.limits, length_penalty)
+    on_host = to_host(torch.cat([closing.to(bounds.dtype), bounds.unsqueeze(1)], dim=1))
     found = []
     places = on_host[:, :-1].nonzero()
     if len(places):
@@ -338,7 +338,7 @@ def _close(
 
 
 def _trim(hypothesis: Hypothesis, src_length: int) -> Hypothesis:
-    """A hypothesis without the padding of its source."""
+    """Cut the padding of its source from a hypothesis."""
     attended = [min(position, src_length) for position in hypothesis.attended]
     kept = hypothesis.alignment if hypothesis.alignment is None else hypothesis.alignment[..., :src_length]
     return replace(hypothesis, attended=attended, alignment=kept)

@@ -1,4 +1,4 @@
-"""What a search asks of a model, and the recurrent model as one that can answer."""
+"""The model interface of search, and its implementation for the recurrent model."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ State = TypeVar("State")
 class Stepper(Protocol[State]):
     """A model that predicts one target word after another.
 
-    Rows are hypotheses: N for each of B sentences, R = B * N in all, those of one sentence side by side. What a state
-    holds belongs to a sentence, whose hypotheses share it, or to a hypothesis; only the latter is ever reordered.
+    Rows are hypotheses: N for each of B sentences, R = B * N in total, those of one sentence adjacent. Each part of a
+    state belongs to a sentence, whose hypotheses share it, or to a hypothesis; only the latter is ever reordered.
     """
 
     def start(self, src: Tensor, src_lengths: Tensor, num_hypotheses: int) -> State:
-        """Read sources.
+        """Encode sources.
 
         Args:
             src: Padded source ids that end in EOS, [B, S].
@@ -54,8 +54,8 @@ class Stepper(Protocol[State]):
 
         Args:
             state: State of R rows.
-            rows: Index of the rows to keep, those of one sentence side by side, as many for each.
-            sentences: Index of the sentences that they belong to; None for all, in order.
+            rows: Indices of the rows to keep, those of one sentence adjacent, the same number for each.
+            sentences: Indices of the sentences that they belong to; None is all, in order.
         """
         ...
 
@@ -64,9 +64,9 @@ class Seq2SeqState(NamedTuple):
     """State of a search with a `Seq2Seq`.
 
     Attributes:
-        weights: What all steps share.
-        memory: What belongs to a sentence.
-        hypotheses: What belongs to a hypothesis.
+        weights: Shared by all steps.
+        memory: Per sentence.
+        hypotheses: Per hypothesis.
     """
 
     weights: DecoderWeights
@@ -75,11 +75,11 @@ class Seq2SeqState(NamedTuple):
 
 
 class Seq2SeqStepper:
-    """A `Seq2Seq` for searching.
+    """A `Seq2Seq` as a `Stepper`.
 
     Args:
         model: In evaluation mode.
-        weight_format: Makes the form in which the steps use the decoder's weights.
+        weight_format: Wraps the decoder's weights.
     """
 
     def __init__(self, model: Seq2Seq, weight_format: WeightFormat = StepWeight) -> None:

@@ -1,4 +1,4 @@
-"""Attention decoders: one decoder, two orders of attending and updating."""
+"""The attention decoder, with two orders of attending and updating."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ QUERY_LAYERS = {"top": -1, "first": 0}
 class DecoderState(NamedTuple):
     """Everything a decoder carries from one target token to the next.
 
-    Rows are hypotheses: N for each of B sentences, R = B * N in all, those of one sentence side by side.
+    Rows are hypotheses: N for each of B sentences, R = B * N in total, those of one sentence adjacent.
 
     Attributes:
         recurrent: State of the recurrent layers, [L, R, H] each.
-        fed: The last attentional vector, [R, H], where input feeding wants it; else [R, 0].
-        attention: What the attention mechanism remembers, [B, N, ...] each.
+        feedback: The last attentional vector for input feeding, [R, H]; [R, 0] without input feeding.
+        attention: State of the attention mechanism, [B, N, ...] each.
     """
 
     recurrent: RecurrentState
-    fed: Tensor
+    feedback: Tensor
     attention: AttentionState
 
     def select(self, rows: Tensor, num_sentences: int) -> DecoderState:
-        """The state of some rows, in the order of the index `rows`, as rows of `num_sentences` sentences."""
+        """The state of the rows at the indices `rows`, in that order, as rows of `num_sentences` sentences."""
 
         def pick(tensor: Tensor) -> Tensor:
             picked = tensor.flatten(0, 1).index_select(0, rows)
@@ -49,18 +49,18 @@ class DecoderState(NamedTuple):
 
         return DecoderState(
             tuple(part.index_select(1, rows) for part in self.recurrent),
-            self.fed.index_select(0, rows),
+            self.feedback.index_select(0, rows),
             {name: pick(tensor) for name, tensor in self.attention.items()},
         )
 
 
 class DecoderWeights(NamedTuple):
-    """A decoder's weights for the steps of one loop: made before it by `Decoder.prepare`, dropped after it.
+    """A decoder's weights for the steps of a loop: created before it by `Decoder.prepare`, discarded after it.
 
     Attributes:
         recurrent: The recurrent layers.
         attention: The attention mechanism.
-        readout: The layer that makes the readout.
+        readout: The readout layer.
         output: The output layer.
     """
 
@@ -71,10 +71,10 @@ class DecoderWeights(NamedTuple):
 
 
 class StepOutput(NamedTuple):
-    """What one target position gives.
+    """Result of one step.
 
     Attributes:
-        features: What the readout is made from, [R, F].
+        features: Input of the readout, [R, F].
         alignment: [R, heads, S].
         state: State after the step.
     """
@@ -85,13 +85,13 @@ class StepOutput(NamedTuple):
 
 
 class DecoderCell(nn.Module, ABC):
-    """One step of decoding without embedding and output layer: the order of attending and updating."""
+    """One decoding step without embedding and output layer; subclasses define the order of attending and updating."""
 
     recurrent: RecurrentStack
     attention: Attention
     output: nn.Module
-    """The layer that makes the readout."""
-    fed_size: int = 0
+    """The readout layer."""
+    feedback_size: int = 0
 
     @property
     def parallel(self) -> bool:
@@ -103,14 +103,14 @@ class DecoderCell(nn.Module, ABC):
         """Advance by one token.
 
         Args:
-            projected: What the last word adds to the gates, from `weights.recurrent.project`, [R, gates].
+            projected: Contribution of the last word to the gates, from `weights.recurrent.project`, [R, gates].
             memory: Memory of B sentences; each owns R / B rows.
             state: State before the step.
-            weights: What `Decoder.prepare` returned before the loop.
+            weights: Result of `Decoder.prepare`.
         """
 
     def sequence(self, embedded: Tensor, memory: Memory, state: DecoderState) -> tuple[Tensor, Tensor]:
-        """All steps at once, only where `parallel`.
+        """Run all steps at once; only if `parallel`.
 
         Args:
             embedded: Embedded target words, [B, T, E].
@@ -128,8 +128,8 @@ class DecoderCell(nn.Module, ABC):
 
         Args:
             features: [..., F].
-            embedded: Embedded words that the steps were fed, [..., E].
-            weights: Those of a loop, where it is called at every step of one.
+            embedded: Embedded input words of the steps, [..., E].
+            weights: Weights of the loop, if called inside one.
 
         Returns:
             [..., readout size].
@@ -139,14 +139,14 @@ class DecoderCell(nn.Module, ABC):
 def attend_by_row(
     attention: Attention, query: Tensor, memory: Memory, state: AttentionState
 ) -> tuple[Tensor, Tensor, AttentionState]:
-    """Let the rows of each sentence attend to it: [R, H] -> context [R, V], alignment [R, heads, S], state."""
+    """Attend from each row to its sentence: [R, H] -> context [R, V], alignment [R, heads, S], state."""
     queries = query.view(memory.mask.size(0), -1, query.size(1))  # [R, H] -> [B, N, H]
     context, alignment, state = attention.attend(queries, memory, state)
     return context.flatten(0, 1), alignment.flatten(0, 1), state
 
 
 class Maxout(nn.Module):
-    """The larger of each two neighbouring units (Goodfellow et al., 2013; Bahdanau et al., 2015, A.2.2)."""
+    """The maximum of each pair of adjacent units (Goodfellow et al., 2013; Bahdanau et al., 2015, A.2.2)."""
 
     def forward(self, inputs: Tensor) -> Tensor:
         """[..., 2 * size] -> [..., size]."""
@@ -157,11 +157,11 @@ class BahdanauCell(DecoderCell):
     """Attend with the last state, then update (Bahdanau et al., 2015, section 3.1).
 
     c_i = attend(s_{i-1});  s_i = f(s_{i-1}, y_{i-1}, c_i);  readout tanh(W [s_i; c_i; y_{i-1}]), or the maxout of
-    U s_i + V y_{i-1} + C c_i (appendix A.2.2, there with s_{i-1}; eq. 4 has s_i), where W is U, V and C side by side.
+    U s_i + V y_{i-1} + C c_i (appendix A.2.2 with s_{i-1}, eq. 4 with s_i), where W concatenates U, C and V.
 
     Args:
         recurrent: Layers whose extra input is the context.
-        attention: Attention whose query is a state of one layer, before any residual connection adds to it.
+        attention: Attention whose query is the state of one layer, without its residual connection.
         embedding_size: Size of a target embedding.
         readout_size: Size of the vector before the output layer.
         readout: `plain` (tanh) or `maxout`.
@@ -192,7 +192,7 @@ class BahdanauCell(DecoderCell):
         context, alignment, attention_state = attend_by_row(weights.attention, query, memory, state.attention)
         outputs, recurrent = weights.recurrent.step(projected, context, state.recurrent)
         features = torch.cat([outputs[-1], context], dim=-1)
-        return StepOutput(features, alignment, DecoderState(recurrent, state.fed, attention_state))
+        return StepOutput(features, alignment, DecoderState(recurrent, state.feedback, attention_state))
 
     def readout(self, features: Tensor, embedded: Tensor, weights: DecoderWeights | None = None) -> Tensor:
         """tanh(W [s; c; y] + b), or maxout(W [s; c; y] + b)."""
@@ -212,8 +212,8 @@ class LuongCell(DecoderCell):
         attention: Attention whose query is the output of one layer.
         readout_size: Size of the attentional vector.
         input_feeding: Feed the attentional vector back.
-        attend_from: Layer whose output is the query; `first` needs a stack that gives the outputs of every layer. The
-            attentional vector is made from the top layer's in either case.
+        attend_from: Layer whose output is the query; `first` needs a stack that returns the outputs of every layer. The
+            attentional vector always uses the output of the top layer.
     """
 
     def __init__(
@@ -230,34 +230,34 @@ class LuongCell(DecoderCell):
         self.attention = attention
         self.query_layer = QUERY_LAYERS[attend_from]
         self.input_feeding = input_feeding
-        self.fed_size = readout_size if input_feeding else 0
+        self.feedback_size = readout_size if input_feeding else 0
         self.output = StepLinear(recurrent.hidden_size + attention.context_size, readout_size, bias=False)
 
     @property
     def parallel(self) -> bool:
-        """Without feedback the recurrence and the readout are one call each; so is an attention without a past."""
+        """True without input feeding: recurrence and readout are then one call each."""
         return not self.input_feeding
 
     def step(self, projected: Tensor, memory: Memory, state: DecoderState, weights: DecoderWeights) -> StepOutput:
         """Update, then attend."""
-        fed = state.fed if self.input_feeding else None
-        outputs, recurrent = weights.recurrent.step(projected, fed, state.recurrent)
+        feedback = state.feedback if self.input_feeding else None
+        outputs, recurrent = weights.recurrent.step(projected, feedback, state.recurrent)
         query = outputs[self.query_layer]
         context, alignment, attention_state = attend_by_row(weights.attention, query, memory, state.attention)
         features = torch.cat([context, outputs[-1]], dim=-1)
         if self.input_feeding:
             features = tanh(weights.readout(features))
-        new_fed = features if self.input_feeding else state.fed
-        return StepOutput(features, alignment, DecoderState(recurrent, new_fed, attention_state))
+        feedback = features if self.input_feeding else state.feedback
+        return StepOutput(features, alignment, DecoderState(recurrent, feedback, attention_state))
 
     def sequence(self, embedded: Tensor, memory: Memory, state: DecoderState) -> tuple[Tensor, Tensor]:
-        """The recurrence over all positions, then attention for all of them."""
+        """Run the recurrence over all positions, then attention for all of them."""
         outputs, _ = self.recurrent(embedded, state.recurrent)
         context, alignment = self.attention.attend_all(outputs[self.query_layer], memory, state.attention)
         return torch.cat([context, outputs[-1]], dim=-1), alignment
 
     def readout(self, features: Tensor, embedded: Tensor, weights: DecoderWeights | None = None) -> Tensor:
-        """tanh(W_c [c; h]); with input feeding the step has computed it already."""
+        """tanh(W_c [c; h]); with input feeding the step has already computed it."""
         if self.input_feeding:
             return features
         layer = self.output if weights is None else weights.readout
@@ -267,8 +267,8 @@ class LuongCell(DecoderCell):
 class InitialState(nn.Module):
     """First decoder state from the encoder: s_0 = tanh(W x) (Bahdanau et al., 2015, A.2.2).
 
-    There x is the backward state at the first word; `final` takes both directions' last states. Each layer, and
-    each of an LSTM's two parts, has its own W.
+    In the paper x is the backward state at the first word; `final` uses the last states of both directions. Each layer,
+    and each of an LSTM's two states, has its own W.
 
     Args:
         source: `backward`, `final` or `zeros`.
@@ -281,25 +281,25 @@ class InitialState(nn.Module):
         self.parts = recurrent.num_states * recurrent.num_layers
         self.shape = (recurrent.num_states, recurrent.num_layers, recurrent.hidden_size)
         self.source = source
-        read = encoder.backward_size if source == "backward" else encoder.output_size
-        self.projection = None if source == "zeros" else nn.Linear(read, recurrent.hidden_size * self.parts)
+        size = encoder.backward_size if source == "backward" else encoder.output_size
+        self.projection = None if source == "zeros" else nn.Linear(size, recurrent.hidden_size * self.parts)
 
     def forward(self, encoded: EncoderOutput) -> RecurrentState:
         """States [L, B, H]."""
         if self.projection is None:
             states = encoded.states.new_zeros(encoded.states.size(0), self.parts * self.shape[2])
         else:
-            read = encoded.backward_state if self.source == "backward" else encoded.final_state
-            states = tanh(self.projection(read))
+            inputs = encoded.backward_state if self.source == "backward" else encoded.final_state
+            states = tanh(self.projection(inputs))
         split = states.view(-1, *self.shape).permute(1, 2, 0, 3).contiguous()  # [B, P*L*H] -> [P, L, B, H]
         return tuple(split)
 
 
 class WordChooser(Protocol):
-    """Decides during training which word each step is fed."""
+    """Chooses the input word of each step in training."""
 
     def __call__(self, position: int, logits: Tensor) -> Tensor:
-        """Ids [B] for `position` (1 or later), given the logits [B, V] of the position before."""
+        """Ids [B] for `position` (1 or later), given the logits [B, V] of the previous position."""
         ...
 
 
@@ -321,7 +321,7 @@ class Decoder(nn.Module):
     Args:
         embedding: Target embedding.
         cell: Order of attending and updating.
-        initial_state: Makes the first state.
+        initial_state: Computes the first state.
         output: Output layer from readout to logits.
         dropout: On embeddings and before the output layer.
     """
@@ -343,17 +343,17 @@ class Decoder(nn.Module):
         self.dropout = Dropout(dropout)
 
     def start(self, encoded: EncoderOutput) -> tuple[Memory, DecoderState]:
-        """Memory of the sources and the state before the first word, one row a sentence."""
+        """The memory of the sources and the state before the first word, one row per sentence."""
         memory = self.cell.attention.memorize(encoded.states, encoded.final_state, encoded.mask, encoded.lengths)
         recurrent = self.initial_state(encoded)
-        fed = encoded.states.new_zeros(encoded.states.size(0), self.cell.fed_size)
-        return memory, DecoderState(recurrent, fed, self.cell.attention.initial_state(memory))
+        feedback = encoded.states.new_zeros(encoded.states.size(0), self.cell.feedback_size)
+        return memory, DecoderState(recurrent, feedback, self.cell.attention.initial_state(memory))
 
     def prepare(self, weight_format: WeightFormat = StepWeight) -> DecoderWeights:
-        """The weights for the steps of one loop.
+        """Prepare the weights for the steps of a loop.
 
         Args:
-            weight_format: Makes the form in which the loop uses a weight.
+            weight_format: Wraps each weight for the loop.
         """
         cell = self.cell
         return DecoderWeights(
@@ -372,7 +372,7 @@ class Decoder(nn.Module):
             words: Ids of the last words, [R].
             memory: Memory of B sentences; each owns R / B rows.
             state: State before the step.
-            weights: What `prepare` returned before the loop.
+            weights: Result of `prepare`.
 
         Returns:
             Logits [R, V], alignment [R, heads, S], new state.
@@ -392,21 +392,21 @@ class Decoder(nn.Module):
     def forward(self, tgt_in: Tensor, encoded: EncoderOutput, choose: WordChooser | None = None) -> DecoderOutput:
         """Decode all positions of known targets.
 
-        Without `choose` every step is fed `tgt_in`, and only what must be sequential is (see `DecoderCell`).
+        With full teacher forcing, only what must be sequential is (see `DecoderCell`).
 
         Args:
-            tgt_in: Target ids that begin with BOS, [B, T].
+            tgt_in: Target ids that start with BOS, [B, T].
             encoded: The encoded sources.
-            choose: Decides what each step is fed; None feeds `tgt_in`.
+            choose: Chooses the input word of each step; None uses `tgt_in`.
         """
         memory, state = self.start(encoded)
         if choose is not None:
-            return self._choosing(tgt_in, memory.gathered(), state, choose)
+            return self._forward_choosing(tgt_in, memory.for_loop(), state, choose)
         embedded = self.dropout(self.embedding(tgt_in))
         if self.cell.parallel:
             features, alignments = self.cell.sequence(embedded, memory, state)
             return DecoderOutput(self.cell.readout(features, embedded), alignments)
-        weights, memory = self.prepare(), memory.gathered()
+        weights, memory = self.prepare(), memory.for_loop()
         steps: list[StepOutput] = []
         for projected in weights.recurrent.project(embedded).unbind(1):
             steps.append(self.cell.step(projected, memory, state, weights))
@@ -415,7 +415,9 @@ class Decoder(nn.Module):
         alignments = torch.stack([step.alignment for step in steps], dim=1)
         return DecoderOutput(self.cell.readout(features, embedded), alignments)
 
-    def _choosing(self, tgt_in: Tensor, memory: Memory, state: DecoderState, choose: WordChooser) -> DecoderOutput:
+    def _forward_choosing(
+        self, tgt_in: Tensor, memory: Memory, state: DecoderState, choose: WordChooser
+    ) -> DecoderOutput:
         words = torch.full_like(tgt_in[:, 0], BOS_ID)
         weights = self.prepare()
         readouts: list[Tensor] = []
@@ -430,7 +432,7 @@ class Decoder(nn.Module):
         return DecoderOutput(torch.stack(readouts, dim=1), torch.stack(alignments, dim=1))
 
     def logits(self, readouts: Tensor, weights: DecoderWeights | None = None) -> Tensor:
-        """Output layer: [..., R] -> [..., V]; with the weights of a loop, where it is called at every step of one."""
+        """Output layer: [..., R] -> [..., V]; with the weights of the loop if called inside one."""
         layer = self.output if weights is None else weights.output
         logits: Tensor = layer(self.dropout(readouts))
         return logits

@@ -155,7 +155,7 @@ def test_each_choice_sees_the_logits_of_the_position_before(order: str, input_fe
 
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
 @pytest.mark.parametrize("num_layers", [1, 2])
-def test_the_first_state_is_made_from_the_backward_state_at_the_first_word(cell: str, num_layers: int) -> None:
+def test_the_first_state_is_computed_from_the_backward_state_at_the_first_word(cell: str, num_layers: int) -> None:
     model = random_model(Variant("bahdanau", False, "additive", cell, num_layers, "backward"))
     batch = make_batch(SOURCES, TARGETS)
     encoded = model.encode(batch.src, batch.src_lengths)
@@ -178,8 +178,8 @@ def test_the_first_state_of_both_directions_and_of_none(cell: str) -> None:
     assert projection is not None
     expected = torch.tanh(encoded.final_state @ projection.weight.T + projection.bias)
     torch.testing.assert_close(torch.cat([part[0] for part in state.recurrent], dim=1), expected)
-    assert state.fed.shape == (4, 4)
-    assert (state.fed == 0).all()
+    assert state.feedback.shape == (4, 4)
+    assert (state.feedback == 0).all()
     zeros = random_model(Variant("luong", False, "general", cell, 2, "zeros"))
     _, state = zeros.decoder.start(zeros.encode(batch.src, batch.src_lengths))
     assert all(part.shape == (2, 4, 4) and (part == 0).all() for part in state.recurrent)
@@ -197,16 +197,16 @@ def test_rows_of_a_state_are_selected_together() -> None:
     picked = state.select(torch.tensor([2, 2, 3, 5]), 2)
     assert picked.recurrent[0].squeeze(-1).tolist() == [[2, 2, 3, 5], [12, 12, 13, 15]]
     assert picked.recurrent[1].squeeze(-1).tolist() == [[22, 22, 23, 25]]
-    assert picked.fed.squeeze(-1).tolist() == [32, 32, 33, 35]
+    assert picked.feedback.squeeze(-1).tolist() == [32, 32, 33, 35]
     assert picked.attention["previous"].squeeze(-1).tolist() == [[42, 42], [43, 45]]
 
 
-def test_selecting_repeats_one_row_a_sentence_into_a_beam() -> None:
+def test_selecting_repeats_one_row_per_sentence_into_a_beam() -> None:
     rows = torch.arange(2.0)
     state = DecoderState((rows.view(1, 2, 1),), rows.view(2, 1)[:, :0], {"step": rows.view(2, 1)})
     spread = state.select(torch.tensor([0, 0, 0, 1, 1, 1]), 2)
     assert spread.recurrent[0].flatten().tolist() == [0, 0, 0, 1, 1, 1]
-    assert spread.fed.shape == (6, 0)
+    assert spread.feedback.shape == (6, 0)
     assert spread.attention["step"].tolist() == [[0, 0, 0], [1, 1, 1]]
 
 
