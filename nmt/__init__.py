@@ -1,6 +1,6 @@
 """nmt: recurrent neural machine translation with attention, from raw text to BLEU.
 
-What the commands do, Python does too:
+Everything that the commands do is available in Python:
 
     import nmt
 
@@ -10,8 +10,8 @@ What the commands do, Python does too:
     translator = nmt.load(run.path)
     print(translator.translate("The old woman reads a book.").text)
 
-Bad input raises an exception below `NmtError`, whose message is one line: where, what was found, what to do. Nothing is
-printed; messages go to loggers below "nmt". Everything is imported when it is first used.
+Bad input raises a subclass of `NmtError` with a one-line message: where, what was found, what to do. Nothing is
+printed; messages go to loggers below "nmt". Everything is imported on first use.
 """
 
 import logging

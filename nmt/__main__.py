@@ -1,11 +1,11 @@
 """The command `nmt`; `python -m nmt` is the same."""
 
-from nmt.interrupt import leave_on_interrupt
+from nmt.interrupt import exit_on_interrupt
 
 
 def main() -> None:
     """Run the command line."""
-    leave_on_interrupt()
+    exit_on_interrupt()
     from nmt.cli import main as run
 
     run()

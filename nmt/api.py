@@ -1,6 +1,6 @@
-"""What the commands do, for Python: the arguments of a command in, an object with what came of it out.
+"""The Python API: one function per command, which takes the command's arguments and returns its result.
 
-Nothing is printed. Messages go to the loggers below `nmt`; there are progress bars where those are to show INFO.
+Nothing is printed. Messages go to the loggers below `nmt`; progress bars are shown if their level is INFO or lower.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ AnyPath = str | PathLike[str]
 
 @dataclass(frozen=True)
 class PreparedData:
-    """A data directory that was made.
+    """A data directory written by `preprocess`.
 
     Attributes:
         path: The folder.
-        report: What is in it, as in `report.json`: pairs, overlap, vocabularies, what cleaning did.
+        report: Content of `report.json`: pairs, overlap, vocabularies, what cleaning did.
     """
 
     path: Path
@@ -53,9 +53,9 @@ def preprocess(
 
     Args:
         config: Name of a shipped config, path of a YAML file, or a config.
-        source: Files or URLs instead of the config's: one tab-separated file, 2, 4 or 6 parallel files, or 3 of a
-            Tatoeba export.
-        output: Data directory to write, whole or not at all; None is the config's.
+        source: Files or URLs instead of the config's: one tab-separated file, 2, 4 or 6 parallel files, or the 3 files
+            of a Tatoeba export.
+        output: Data directory to write, completely or not at all; None is the config's.
         overrides: Values in place of the config's: `{"train.epochs": 3}` or `["train.epochs=3"]`.
         overwrite: Replace an earlier data directory.
 
@@ -84,21 +84,21 @@ def train(
     overwrite: bool = False,
     resume: bool = False,
 ) -> Run:
-    """Train a model; the best one lies in RUN/best.
+    """Train a model; the best one is stored in RUN/best.
 
-    The random number generators of Python, numpy and torch are seeded. SIGINT, SIGTERM and SIGUSR1 are listened to
-    while it lasts, if this is the main thread.
+    Seeds the random number generators of Python, numpy and torch. In the main thread, handles SIGINT, SIGTERM and
+    SIGUSR1 while training.
 
     Args:
         config: Name of a shipped config, path of a YAML file, or a config.
-        data: What `preprocess` wrote; None is where it writes for this config.
+        data: Data directory; None is the one that `preprocess` writes for this config.
         output: Run directory to write; None is runs/NAME.
         overrides: Values in place of the config's: `{"train.epochs": 3}` or `["train.epochs=3"]`.
         overwrite: Replace an earlier run.
-        resume: Go on with the run in `output` as if it had never stopped; where there is none, begin it.
+        resume: Continue the run in `output` as if it had never stopped; start one if there is none.
 
     Raises:
-        RunInterrupted: The run was asked to stop and can be resumed.
+        RunInterrupted: The run was stopped by a signal and can be resumed.
         TrainingError: The run diverged, or learnt nothing.
         NmtError: The config, the data, the device or the output folder cannot be used.
     """
@@ -110,15 +110,15 @@ def train(
 
 
 def check(config: str | Path | Config, *, data: AnyPath | None = None, overrides: Overrides = ()) -> Iterator[Finding]:
-    """Look at data, model, memory and speed before a long run; nothing is written.
+    """Check data, model, memory and speed before a long run; nothing is written.
 
     Args:
         config: Name of a shipped config, path of a YAML file, or a config.
-        data: What `preprocess` wrote; None is where it writes for this config.
+        data: Data directory; None is the one that `preprocess` writes for this config.
         overrides: Values in place of the config's.
 
     Yields:
-        Findings, each as soon as it is known.
+        Findings, as soon as each is known.
 
     Raises:
         NmtError: The config, the data or the device cannot be used.
@@ -140,21 +140,21 @@ def load(
     replace_unknown: bool | None = None,
     allowed_classes: Collection[str] = (),
 ) -> Translator:
-    """Read a model, which may be anybody's: none of its code is run.
+    """Load a model. Safe for untrusted models: no code of theirs is run.
 
     Args:
         model: Run or model directory; None is the newest finished run under `runs`.
         device: auto, cpu, cuda, cuda:N or mps.
-        beam_size: Hypotheses kept at each step; 1 is greedy. None, here and below, is what the model's config says.
+        beam_size: Hypotheses kept at each step; 1 is greedy. None, here and below, is the value in the model's config.
         batch_size: Sentences translated at once.
         length_penalty: Alpha of Wu et al. (2016).
-        max_length: Longest translation in tokens.
-        replace_unknown: Whether an unknown word becomes the source word attended most.
-        allowed_classes: Dotted paths of classes that the model's config may name; their code runs.
+        max_length: Maximum length of a translation in tokens.
+        replace_unknown: Whether to replace an unknown word by the source word attended most.
+        allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
 
     Raises:
-        CheckpointError: There is no such model, it is damaged, or it names a class that is not allowed.
-        ConfigError: A search option is not allowed, or the device is not there.
+        CheckpointError: The model does not exist, is damaged, or uses a class that is not allowed.
+        ConfigError: A search option is invalid, or the device is not available.
     """
     from nmt.workflow.translate import open_translator
 
@@ -186,19 +186,19 @@ def evaluate(
 
     Args:
         model: Run or model directory; None is the newest finished run under `runs`.
-        split: test or valid, of the data directory; None is test.
+        split: Split of the data directory, test or valid; None is test.
         data: Data directory; None is the one that the model was trained on.
-        src: Source sentences, a line each, instead of a split.
-        ref: References of `src`, line by line: one file or several.
+        src: Source sentences, one per line, instead of a split.
+        ref: References of `src`, one per line, in one file or several.
         json_path: Where to write the scores.
-        hypotheses_path: Where to write the translations, one a line.
-        beam_size: Hypotheses kept at each step; None is what the model's config says.
-        batch_size: Sentences translated at once; None is what the model's config says.
+        hypotheses_path: Where to write the translations, one per line.
+        beam_size: Hypotheses kept at each step; None is the value in the model's config.
+        batch_size: Sentences translated at once; None is the value in the model's config.
         device: auto, cpu, cuda, cuda:N or mps.
-        allowed_classes: Dotted paths of classes that the model's config may name; their code runs.
+        allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
 
     Raises:
-        NmtError: The model, the test set or the device cannot be used, or arguments do not go together.
+        NmtError: The model, the test set or the device cannot be used, or arguments conflict.
         OutOfMemory: Memory ran out.
     """
     references = _as_list(ref)
@@ -207,7 +207,7 @@ def evaluate(
     if src is not None and (split or data):
         raise ConfigError("give --src and --ref, or --split and --data, not both")
     if split not in (None, "test", "valid"):
-        raise ConfigError(f"--split {split}: there are test and valid")
+        raise ConfigError(f"--split {split}: must be test or valid")
     from nmt.workflow.evaluate import evaluate_model, read_files
     from nmt.workflow.outputs import check_files
     from nmt.workflow.translate import open_translator
@@ -241,11 +241,11 @@ def _split_of(saved: SavedModel, data: Path | None, split: str) -> list[Example]
 
 
 def _with_data(config: str | Path | Config, overrides: Overrides, data: AnyPath | None) -> tuple[Config, Path]:
-    """The config, and the data directory to take as it is.
+    """The config, and the data directory to use.
 
     Raises:
-        ConfigError: The config is wrong, or overrides ask for other data.
-        DataError: The data was never made.
+        ConfigError: The config is wrong, or overrides do not match the data.
+        DataError: The data does not exist.
     """
     from nmt.config import overridden, read_config
     from nmt.dataset import CONFIG, MARKER
@@ -257,7 +257,7 @@ def _with_data(config: str | Path | Config, overrides: Overrides, data: AnyPath 
         what = "is not a data directory" if directory.exists() else "does not exist"
         output = None if directory == settings.data_directory else directory
         command = _command_to_prepare(config, overrides, settings, output)
-        raise DataError(f"{directory}: {what} (no {MARKER}); make it with: {command}")
+        raise DataError(f"{directory}: {what} (no {MARKER}); create it with: {command}")
     asked = [key for key in overridden(overrides) if key.startswith(("data.", "text.")) and key != "data.directory"]
     made = read_config(directory / CONFIG) if asked else settings
     values = {key: [reduce(getattr, key.split("."), each) for each in (made, settings)] for key in asked}
@@ -265,8 +265,8 @@ def _with_data(config: str | Path | Config, overrides: Overrides, data: AnyPath 
     if other:
         command = _command_to_prepare(config, overrides, settings, Path("DIR"))
         raise ConfigError(
-            f"{directory}: was preprocessed with other settings: {', '.join(other)}; data is taken as it was made: "
-            f"make other data with: {command}, and give it with --data DIR"
+            f"{directory}: was preprocessed with other settings: {', '.join(other)}; "
+            f"preprocess again with: {command}, and use --data DIR"
         )
     return settings, directory
 
@@ -274,7 +274,7 @@ def _with_data(config: str | Path | Config, overrides: Overrides, data: AnyPath 
 def _command_to_prepare(
     config: str | Path | Config, overrides: Overrides, settings: Config, output: Path | None
 ) -> str:
-    """What to type to make the data of a config."""
+    """The command that creates the data of a config."""
     from nmt.config import as_settings
 
     if not isinstance(config, str | Path):

@@ -21,10 +21,10 @@ class Batch(NamedTuple):
     Attributes:
         src: Source ids, each sentence ending in EOS, [B, S].
         src_lengths: Tokens of each source with EOS, on the CPU, [B].
-        tgt_in: Target ids that begin with BOS, [B, T].
-        tgt_out: Target ids that end in EOS, [B, T]: what `tgt_in` is to predict.
-        positions: Places of the real tokens in the flattened `tgt_out`, [N].
-        indices: Places of the pairs in their data set, on the CPU, [B].
+        tgt_in: Decoder input, starting with BOS, [B, T].
+        tgt_out: Target ids to predict, ending in EOS, [B, T].
+        positions: Indices of the real tokens in the flattened `tgt_out`, [N].
+        indices: Indices of the pairs in their data set, on the CPU, [B].
     """
 
     src: Tensor
@@ -36,11 +36,11 @@ class Batch(NamedTuple):
 
     @property
     def num_tokens(self) -> int:
-        """Target tokens to predict, with EOS, without padding."""
+        """Target tokens to predict, including EOS, without padding."""
         return len(self.positions)
 
     def to(self, device: torch.device) -> Batch:
-        """The batch on another device; lengths and indices stay on the CPU."""
+        """Copy the batch to another device; lengths and indices stay on the CPU."""
         if device.type == "cpu":
             return self
         src, tgt_in, tgt_out, positions = (
@@ -57,7 +57,7 @@ def pad(
 
     Args:
         sequences: B sequences of ids.
-        prefix: Begin each with BOS.
+        prefix: Start each with BOS.
         suffix: End each with EOS.
 
     Returns:
@@ -83,12 +83,12 @@ def plan_batches(
     unit: Literal["sentences", "tokens"],
     generator: np.random.Generator | None = None,
 ) -> list[NDArray[np.int64]]:
-    """Put pairs of like length together; each pair is in exactly one batch.
+    """Group pairs of similar length; each pair is in exactly one batch.
 
     Args:
         src_lengths: Source tokens of each pair.
         tgt_lengths: Target tokens of each pair.
-        size: Sentences a batch, or tokens a batch: sentences times the longest side, padding included.
+        size: Sentences per batch, or tokens per batch: sentences times the longest side, including padding.
         unit: What `size` counts.
         generator: Shuffles pairs of equal length and the order of batches; None keeps the sorted order.
 
@@ -132,16 +132,16 @@ def make_batch(pairs: EncodedPairs, indices: NDArray[np.int64], noise: Noise = n
 
 
 def real_positions(tgt_out: Tensor) -> Tensor:
-    """Places of all but padding in the flattened target ids, [B, T] -> [N]; asked here, a device need not be."""
+    """Indices of real tokens in the flattened target ids, [B, T] -> [N]; computed on the CPU to save a device sync."""
     return (tgt_out != PAD_ID).flatten().nonzero().squeeze(1)
 
 
 def iterate_batches(pairs: EncodedPairs, plan: Sequence[NDArray[np.int64]]) -> Iterator[Batch]:
-    """The batches of a plan, one after another."""
+    """Yield the batches of a plan."""
     for indices in plan:
         yield make_batch(pairs, indices)
 
 
 def epoch_generator(seed: int, epoch: int) -> np.random.Generator:
-    """The random numbers that order one epoch: they depend on seed and epoch alone."""
+    """Random generator for the order of one epoch, which depends on seed and epoch alone."""
     return np.random.default_rng((seed, epoch))

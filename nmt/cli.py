@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STOPPED = 75
-"""Exit code of a run that was asked to stop and can be resumed: EX_TEMPFAIL of sysexits.h."""
+"""Exit code of a run that was stopped and can be resumed: EX_TEMPFAIL of sysexits.h."""
 
 app = typer.Typer(
     name="nmt",
@@ -45,7 +45,7 @@ app = typer.Typer(
 
 
 def _complete_config(incomplete: str) -> list[str]:
-    """Shipped configs and YAML files that begin so."""
+    """Shipped configs and YAML files that start with `incomplete`."""
     head, slash, _ = incomplete.rpartition("/")
     names = [] if slash else sorted(path.stem for path in shipped("configs").glob("*.yaml"))
     for path in sorted(Path(head + slash).glob("*")):
@@ -133,7 +133,7 @@ def preprocess(
     ] = None,
     drop_overlap: Annotated[
         bool,
-        typer.Option("--drop-overlap", help="With given splits, leave out training pairs that overlap valid or test."),
+        typer.Option("--drop-overlap", help="With ready-made splits, drop training pairs that overlap valid or test."),
     ] = False,
     set_: SetOption = None,
     overwrite: OverwriteOption = False,
@@ -279,7 +279,7 @@ def translate(
             log.info(f"attention: {attention}")
             return
         if sentence is None and input_ is None and sys.stdin.isatty():
-            log.info("reading standard input, one sentence a line; end with Ctrl-D")
+            log.info("reading standard input, one sentence per line; end with Ctrl-D")
 
         def write(line: str) -> None:
             file.write(line)
@@ -292,11 +292,11 @@ def translate(
 
 
 def _opened_input(sentence: str | None, path: Path | None) -> tuple[str, contextlib.AbstractContextManager[Readable]]:
-    """What to translate, and what to call it in an error."""
+    """The name of the input for messages, and the input itself."""
     from nmt.workflow.translate import open_input
 
     if sentence is not None:
-        # Bytes of the argument that are not UTF-8 come escaped, and are treated like those of a file.
+        # Bytes of the argument that are not UTF-8 arrive escaped; they are treated like those of a file.
         line = sentence.replace("\n", " ").encode("utf-8", "surrogateescape") + b"\n"
         return "the sentence", io.BytesIO(line)
     if path is not None:
@@ -308,20 +308,20 @@ def _opened_input(sentence: str | None, path: Path | None) -> tuple[str, context
 
 @contextlib.contextmanager
 def _opened_output(path: Path | None) -> Iterator[TextIO]:
-    """Standard output, or a file that appears whole or not at all; UTF-8 with line feeds whatever the locale."""
+    """Standard output, or a file written atomically; UTF-8 with line feeds whatever the locale."""
     if path is not None:
         with open_text(path, errors="replace") as file:
             yield file
         return
     if sys.stdout is None:
-        raise ConfigError("standard output is closed; there is nowhere to write to")
+        raise ConfigError("standard output is closed; open it")
     sys.stdout.reconfigure(encoding="utf-8", newline="\n", errors="replace")  # type: ignore[union-attr]
     try:
         with naming(Path("standard output")):
             yield sys.stdout
             sys.stdout.flush()
     except BrokenPipeError:
-        raise _ReaderGone from None
+        raise _OutputClosed from None
 
 
 def _show(text: str) -> None:
@@ -380,7 +380,7 @@ def evaluate(
         device=device,
         allowed_classes=allow_class or (),
     )
-    mark = "    NO TEST OF UNSEEN TEXT, see overlap" if found.seen.marked else ""
+    mark = "    NOT A TEST OF UNSEEN TEXT, see overlap" if found.seen.marked else ""
     _show("".join(f"{score.name} {score.value:.2f}    {score.signature}{mark}\n" for score in found.scores.values()))
 
 
@@ -399,13 +399,13 @@ def runs(
 
 @app.command()
 def attentions() -> None:
-    """List every attention mechanism: name, class of work, what it is, paper, limits.
+    """List every attention mechanism: name, class of work, description, paper, limits.
 
     Example: nmt attentions
     """
-    from nmt.model.attention.catalog import WORK, tabulate_mechanisms
+    from nmt.model.attention.catalog import WORK_CLASSES, tabulate_mechanisms
 
-    _show_table(tabulate_mechanisms(), WORK)
+    _show_table(tabulate_mechanisms(), WORK_CLASSES)
 
 
 config_app = typer.Typer(help="Show, check and explain configs.", no_args_is_help=True)
@@ -414,7 +414,7 @@ app.add_typer(config_app, name="config")
 
 @config_app.command("show")
 def config_show(config: ConfigArgument, set_: SetOption = None) -> None:
-    """Print the whole config as reusable YAML, each value with its origin.
+    """Print the complete config as reusable YAML, each value with its origin.
 
     Example: nmt config show tatoeba_small --set train.epochs=3
     """
@@ -459,12 +459,12 @@ def _end(number: int, frame: object) -> NoReturn:
     raise _Ended(number)
 
 
-class _ReaderGone(Exception):
-    """Whoever read our output has closed it."""
+class _OutputClosed(Exception):
+    """The reader of our output has closed it."""
 
 
 def main() -> None:
-    """Run a command; a user's error is one clear line and a non-zero exit code, never a traceback."""
+    """Run a command; a user error results in one clear line and a non-zero exit code, never a traceback."""
     _use_utf8()
     ending = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     before = {number: signal.getsignal(number) for number in ending}
@@ -472,8 +472,8 @@ def main() -> None:
         if handler is not signal.SIG_IGN:  # as nohup ignores SIGHUP
             signal.signal(number, _end)
     if hasattr(signal, "SIGUSR1"):
-        signal.signal(signal.SIGUSR1, lambda number, frame: None)  # before a run can listen to it, and after
-    if sys.stderr is None:  # closed by the caller, and progress bars cannot do without
+        signal.signal(signal.SIGUSR1, lambda number, frame: None)  # ignored outside of training
+    if sys.stderr is None:  # closed by the caller, but progress bars need it
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
         with showing_messages():
@@ -492,8 +492,8 @@ def main() -> None:
         _fail(f"ended by {ended.signal.name}; what was finished before is still there", 128 + ended.signal)
     except (KeyboardInterrupt, typer.Abort):
         _fail(INTERRUPTED, 128 + signal.SIGINT)
-    except _ReaderGone:
-        # nmt translate ... | head -1: stop in silence, as other filters do.
+    except _OutputClosed:
+        # nmt translate ... | head -1: stop silently, as other filters do.
         _discard_unwritten()
         sys.exit(128 + signal.SIGPIPE)
     except OSError as error:
@@ -517,13 +517,13 @@ def main() -> None:
 
 
 def _use_utf8() -> None:
-    """Begin again in Python's UTF-8 mode where the locale would have file names and text in another encoding."""
+    """Restart in Python's UTF-8 mode if the locale uses another encoding for file names and text."""
     if sys.getfilesystemencoding() != "utf-8" and os.environ.get("PYTHONUTF8") != "1":
         os.execve(sys.executable, sys.orig_argv, {**os.environ, "PYTHONUTF8": "1"})
 
 
 def _discard_unwritten() -> bool:
-    """Give up what standard output does not take, lest Python complain about it at its end; whether there was any."""
+    """Discard what standard output cannot take, so that Python does not complain at exit; whether there was any."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -534,14 +534,14 @@ def _discard_unwritten() -> bool:
 
 
 def _fail_without_memory(error: Exception) -> None:
-    """Where memory ran out and nothing is known that would help, say which command it was."""
+    """If memory ran out without advice from deeper down, name the command."""
     if is_out_of_memory(error):
         command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
         _fail(f"nmt {command}: out of memory", 1)
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    with contextlib.suppress(OSError):  # nobody reads it
+    with contextlib.suppress(OSError):  # standard error is closed
         for line in message.split("\n"):
             write_message(f"nmt: error: {line}")
     sys.exit(code)

@@ -29,11 +29,11 @@ TEXT = "text"
 
 Ids = NDArray[np.int32]
 _KINDS = (("ids", np.int32), ("offsets", np.int64))
-"""Parts of saved sequences and the type of their numbers."""
+"""Arrays of saved sequences and their types."""
 
 
 class Sequences:
-    """Many id sequences in two arrays: all ids one after another, and where each sequence starts."""
+    """Many id sequences in two arrays: all ids concatenated, and where each sequence starts."""
 
     def __init__(self, ids: Ids, offsets: NDArray[np.int64]) -> None:
         self.ids = ids
@@ -53,7 +53,7 @@ class Sequences:
 
     @classmethod
     def pack(cls, sequences: Iterable[Sequence[int]]) -> Sequences:
-        """Put sequences one after another."""
+        """Concatenate sequences."""
         ids, offsets = array("i"), array("q", [0])
         for sequence in sequences:
             ids.extend(sequence)
@@ -67,13 +67,13 @@ class Sequences:
 
     @classmethod
     def load(cls, directory: Path, name: str) -> Sequences:
-        """Map what `save` wrote into memory; nothing is read before it is used."""
+        """Memory-map what `save` wrote; ids are read when they are used."""
         ids, offsets = (
             map_array(directory / f"{name}.{kind}.npy", dtype, "preprocess again") for kind, dtype in _KINDS
         )
         whole = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(ids)
         if not whole or (np.diff(offsets) < 0).any():
-            raise DataError(f"{directory / name}: ids and offsets do not belong together; preprocess again")
+            raise DataError(f"{directory / name}: ids and offsets do not match; preprocess again")
         return cls(ids, offsets)
 
 
@@ -81,10 +81,10 @@ def write_sequences(directory: Path, name: str, lengths: NDArray[np.int64], piec
     """Write what `Sequences.load` reads, piece by piece, so that the ids need not fit into memory.
 
     Args:
-        directory: Where to.
+        directory: Output folder.
         name: As for `Sequences.save`.
         lengths: Number of ids of each sequence.
-        pieces: All ids, in order, cut anywhere.
+        pieces: All ids, in order, in pieces of any size.
     """
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     np.save(directory / f"{name}.offsets.npy", offsets, allow_pickle=False)
@@ -112,10 +112,10 @@ class EncodedPairs:
 
     @classmethod
     def load(cls, directory: Path, split: str) -> EncodedPairs:
-        """Map four arrays into memory.
+        """Memory-map four arrays.
 
         Raises:
-            DataError: They are missing, damaged or of unequal number.
+            DataError: They are missing or damaged, or differ in the number of sequences.
         """
         src, tgt = Sequences.load(directory, f"{split}.src"), Sequences.load(directory, f"{split}.tgt")
         if len(src) != len(tgt):
@@ -125,16 +125,16 @@ class EncodedPairs:
 
 @dataclass(frozen=True)
 class DataDirectory:
-    """What `nmt preprocess` wrote.
+    """A data directory written by `nmt preprocess`.
 
     Attributes:
         path: The folder.
-        config: The config it was made with.
+        config: The config it was preprocessed with.
         src_vocabulary: Vocabulary of the source.
         tgt_vocabulary: Vocabulary of the target.
         train: Encoded training pairs.
-        valid: Encoded validation pairs, one for each reference; may be empty.
-        identity: SHA-256 checksums, by name, of the files that training depends on; empty if they were never taken.
+        valid: Encoded validation pairs, one per reference; may be empty.
+        checksums: SHA-256, by name, of the files that training depends on; empty if never computed.
     """
 
     path: Path
@@ -143,7 +143,7 @@ class DataDirectory:
     tgt_vocabulary: Vocabulary
     train: EncodedPairs
     valid: EncodedPairs
-    identity: Mapping[str, str]
+    checksums: Mapping[str, str]
 
     @property
     def text(self) -> Path:
@@ -151,7 +151,7 @@ class DataDirectory:
         return self.path / TEXT
 
     def load_processor(self) -> TextProcessor:
-        """Tokenizers and vocabularies, of which only the tokenizers are still to be read.
+        """Load the tokenizers, and combine them with the vocabularies.
 
         Raises:
             DataError: Files are missing or damaged.
@@ -159,24 +159,24 @@ class DataDirectory:
         return load_processor(self.text, (self.src_vocabulary, self.tgt_vocabulary))
 
     def check_ids(self) -> None:
-        """Make sure that training and validation pairs are of the vocabularies; reads all of them once.
+        """Check that all ids of training and validation pairs are in the vocabularies; reads every id.
 
         Raises:
-            DataError: An id is of no token.
+            DataError: An id is not in its vocabulary.
         """
         for split, pairs in (("train", self.train), ("valid", self.valid)):
             sides = (("src", pairs.src, self.src_vocabulary), ("tgt", pairs.tgt, self.tgt_vocabulary))
             for side, sequences, vocabulary in sides:
                 if len(sequences.ids) and not 0 <= sequences.ids.min() <= sequences.ids.max() < len(vocabulary):
                     raise DataError(
-                        f"{self.path / f'{split}.{side}.ids.npy'}: holds ids beyond the {len(vocabulary):,} of its "
+                        f"{self.path / f'{split}.{side}.ids.npy'}: has ids beyond the {len(vocabulary):,} of its "
                         "vocabulary; preprocess again"
                     )
 
     @property
-    def name(self) -> str | None:
-        """One checksum that stands for all of them; None where they were never taken."""
-        return name_identity(self.identity) if self.identity else None
+    def checksum(self) -> str | None:
+        """One checksum of all checksums, which identifies the data; None if never computed."""
+        return combine_checksums(self.checksums) if self.checksums else None
 
 
 def open_data(path: Path) -> DataDirectory:
@@ -192,29 +192,29 @@ def open_data(path: Path) -> DataDirectory:
         *load_vocabularies(check_file(path / TEXT, path)),
         EncodedPairs.load(path, "train"),
         EncodedPairs.load(path, "valid"),
-        _identity(path, facts),
+        _checksums(path, facts),
     )
 
 
-def read_name(path: Path) -> str | None:
-    """What `DataDirectory.name` is, from the marker alone.
+def read_checksum(path: Path) -> str | None:
+    """Read `DataDirectory.checksum` from the marker alone.
 
     Raises:
-        DataError: It is no data directory, is damaged, or of another format version.
+        DataError: It is not a data directory, is damaged, or of another format version.
     """
-    identity = _identity(path, read_facts(path))
-    return name_identity(identity) if identity else None
+    checksums = _checksums(path, read_facts(path))
+    return combine_checksums(checksums) if checksums else None
 
 
 def read_facts(path: Path) -> dict[str, Any]:
-    """What the marker of a data directory says.
+    """Read the marker of a data directory.
 
     Raises:
-        DataError: It is no data directory, is damaged, or of another format version.
+        DataError: It is not a data directory, is damaged, or of another format version.
     """
     if not (path / MARKER).is_file():
         what = "is not a data directory" if path.exists() else "does not exist"
-        raise DataError(f"{path}: {what} (no {MARKER}); run nmt preprocess first, or give one with --data")
+        raise DataError(f"{path}: {what} (no {MARKER}); run nmt preprocess first, or give another one with --data")
     facts = read_json(path / MARKER)
     version = facts.get("format_version") if isinstance(facts, dict) else None
     if not isinstance(facts, dict) or version != FORMAT_VERSION:
@@ -223,26 +223,26 @@ def read_facts(path: Path) -> dict[str, Any]:
     return facts
 
 
-def _identity(path: Path, facts: Mapping[str, Any]) -> dict[str, str]:
+def _checksums(path: Path, facts: Mapping[str, Any]) -> dict[str, str]:
     found = facts.get("sha256", {})
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        raise DataError(f"{path / MARKER}: sha256 holds no checksums; the directory is damaged")
+        raise DataError(f"{path / MARKER}: sha256 has no checksums; the directory is damaged")
     return found
 
 
-def take_identity(directory: Path) -> dict[str, str]:
-    """SHA-256 checksums of the encoded pairs to train and validate on, and of vocabularies and tokenizers."""
+def compute_checksums(directory: Path) -> dict[str, str]:
+    """SHA-256 checksums of training and validation data, vocabularies and tokenizers, by file name."""
     names = ["train.*.npy", "valid.*.npy", "valid.jsonl", f"{TEXT}/*"]
     return {path.name: sha256(path) for path in sorted(itertools.chain.from_iterable(map(directory.glob, names)))}
 
 
-def name_identity(identity: Mapping[str, str]) -> str:
-    """One SHA-256 checksum for many: what tells one data directory from another."""
-    return hashlib.sha256(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()
+def combine_checksums(checksums: Mapping[str, str]) -> str:
+    """One SHA-256 checksum of many, which identifies a data directory."""
+    return hashlib.sha256(json.dumps(dict(checksums), sort_keys=True).encode()).hexdigest()
 
 
 def write_examples(path: Path, examples: Iterable[Example]) -> None:
-    """Write raw sentences with their references, one JSON object a line."""
+    """Write raw sentences with their references, one JSON object per line."""
     lines = (json.dumps({"src": e.src, "references": e.references}, ensure_ascii=False) for e in examples)
     write_text(path, "".join(f"{line}\n" for line in lines))
 
@@ -262,7 +262,7 @@ def read_examples(path: Path) -> list[Example]:
                 if not (isinstance(src, str) and isinstance(references, list) and references):
                     raise ValueError("a source without references")
                 if not all(isinstance(reference, str) for reference in references):
-                    raise ValueError("references that are no text")
+                    raise ValueError("references that are not text")
                 yield Example(src, tuple(references))
 
     try:

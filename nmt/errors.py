@@ -1,4 +1,4 @@
-"""What can go wrong for a user. A message says where, what was found and what to do."""
+"""Errors for users. A message says where, what was found and what to do."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import re
 from collections.abc import Iterator, Sequence
 
 SHOWN_NAMES = 5
-"""How many names a message lists."""
+"""Maximum number of names that a message lists."""
 SHOWN_CHARACTERS = 100
-"""How much of a text from outside a message shows."""
+"""Maximum length of user text in a message."""
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class NmtError(Exception):
-    """Base of every error that a user can cause and mend."""
+    """Base class of every error that a user can cause and fix."""
 
 
 class ConfigError(NmtError):
@@ -32,25 +32,25 @@ class CheckpointError(NmtError):
 
 
 class TrainingError(NmtError):
-    """A run diverged, or learnt nothing. The message is empty where another process of the run has said it."""
+    """A run diverged, or learnt nothing. The message is empty if another process of the run shows it."""
 
 
 class RunInterrupted(NmtError):
-    """A run was asked to stop; it did, after a checkpoint. The message says how to go on; it is empty
-    in all but the first of several processes.
+    """A run was stopped by a signal, after a checkpoint. The message says how to continue; it is empty in all but the
+    first of several processes.
     """
 
 
 class OutOfMemory(NmtError):
-    """Memory ran out; the message says what to lower, where that would help."""
+    """Memory ran out; the message says what to lower if that would help."""
 
 
 @contextlib.contextmanager
 def when_out_of_memory(advice: str) -> Iterator[None]:
-    """Let the block raise `OutOfMemory` with advice if memory runs out in it.
+    """Raise `OutOfMemory` with advice if memory runs out in the block.
 
     Args:
-        advice: What the user can do about it; empty where there is nothing.
+        advice: What the user can do about it; may be empty.
     """
     try:
         yield
@@ -61,10 +61,10 @@ def when_out_of_memory(advice: str) -> Iterator[None]:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether memory ran out: PyTorch has no one class for it on all devices."""
+    """Whether memory ran out: PyTorch has no single exception class for it on all devices."""
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
-    if isinstance(error, NmtError):  # it says already what to do
+    if isinstance(error, NmtError):  # has its own advice
         return False
     known = (
         "can't allocate memory",
@@ -78,22 +78,22 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 def printable(text: str) -> str:
-    r"""Text that stays on its line and that a terminal shows rather than obeys.
+    r"""Escape text so that it stays on one line and cannot control a terminal.
 
-    Control characters, line and paragraph separators, changes of direction and lone surrogates become escapes such as
-    \n, \x1b or \u2028. For names and text from files that somebody else may have made.
+    Control characters, line and paragraph separators, direction marks and lone surrogates become escapes such as \n,
+    \x1b or \u2028. For names and text from untrusted files.
     """
     return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def shorten(text: str) -> str:
-    """The beginning of a text from outside, printable."""
+    """Truncate and escape untrusted text."""
     cut = len(text) > SHOWN_CHARACTERS
     return printable(text[:SHOWN_CHARACTERS]) + ("..." if cut else "")
 
 
 def list_names(names: Sequence[str], most: int = SHOWN_NAMES) -> str:
-    """The first few names, each shortened, and how many more there are."""
+    """The first few names, each shortened, and the number of further ones."""
     more = len(names) - most
     shown = ", ".join(map(shorten, names[:most]))
     return f"{shown} and {more:,} more" if more > 0 else shown

@@ -1,4 +1,4 @@
-"""Reading and writing files: shipped resources, whole-or-nothing writes, small JSON files."""
+"""Reading and writing files: shipped resources, atomic writes, small JSON files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PACKAGE = Path(__file__).resolve().parent
 def shipped(relative: str) -> Path:
     """Path of a file that ships with the project (`configs/...`, `data/sample/...`).
 
-    One look-up serves a checkout (beside the package) and a wheel (inside the package).
+    Works for a checkout (next to the package) and for a wheel (inside the package).
     """
     in_wheel = PACKAGE / "shipped" / relative
     return in_wheel if in_wheel.exists() else PACKAGE.parent / relative
@@ -33,9 +33,9 @@ def shipped(relative: str) -> Path:
 
 @contextlib.contextmanager
 def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
-    """Let an OSError of the block tell of `path`, where it names no file or only something under `temporary`.
+    """Make an OSError of the block name `path` if it names no file, or only something under `temporary`.
 
-    A write to a full disk names none, and numpy, safetensors and shutil give no error number of their own either.
+    An error of a full disk names no file, and those of numpy, safetensors and shutil have no error number either.
     """
     try:
         yield
@@ -45,15 +45,17 @@ def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
             raise
         hidden = re.search(r"(?:Errno|os error) (\d+)", str(error))
         number = error.errno or (int(hidden[1]) if hidden else errno.EIO)
-        reason = os.strerror(number) if error.errno or hidden else f"not written whole ({error}); is the disk full?"
+        reason = (
+            os.strerror(number) if error.errno or hidden else f"not written completely ({error}); is the disk full?"
+        )
         raise OSError(number, reason, str(path)) from None
 
 
 @contextlib.contextmanager
 def open_text(path: Path, errors: str = "strict") -> Iterator[TextIO]:
-    """Open a file for UTF-8 text with line feeds; it appears whole when the block succeeds, or not at all.
+    """Open a file for UTF-8 text with line feeds; it appears complete when the block succeeds, or not at all.
 
-    Until then it lies beside `path` under a temporary name. Devices and pipes are written as they are.
+    Until then it is next to `path` under a temporary name. Devices and pipes are written directly.
     """
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -72,18 +74,18 @@ def open_text(path: Path, errors: str = "strict") -> Iterator[TextIO]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` as UTF-8, whole or not at all: readers never see half a file."""
+    """Write `text` as UTF-8 atomically: readers never see half a file."""
     with open_text(path) as file:
         file.write(text)
 
 
 def append_text(path: Path, text: str) -> None:
-    """Add `text` as UTF-8 to the end of a file, whole or not at all."""
+    """Append `text` as UTF-8 to a file, completely or not at all."""
     data = text.encode("utf-8")
     with naming(path), path.open("ab", buffering=0) as file:
         size = file.tell()
         try:
-            while data:  # a disk that is nearly full takes a part before it refuses the rest
+            while data:  # a disk that is nearly full takes a part before it rejects the rest
                 data = data[file.write(data) :]
         except OSError:
             file.truncate(size)
@@ -96,8 +98,8 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def flush(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
+def sync(path: Path) -> None:
+    """Wait until a file, or the entries of a folder, are on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -105,39 +107,39 @@ def flush(path: Path) -> None:
         os.close(handle)
 
 
-def grant_usual_access(path: Path) -> None:
-    """Give a file the permissions of any new file; some libraries make theirs readable by the owner alone."""
+def set_default_permissions(path: Path) -> None:
+    """Give a file the default permissions of new files; some libraries create files that only the owner can read."""
     mask = os.umask(0)
     os.umask(mask)
     path.chmod(0o666 & ~mask)
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write `value` as indented JSON, whole or not at all."""
+    """Write `value` as indented JSON, atomically."""
     write_text(path, as_json_text(value))
 
 
 def as_json_text(value: Any) -> str:
-    """`value` as indented JSON that ends in a line feed."""
+    """Format `value` as indented JSON that ends in a line feed."""
     return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
 
 
 def read_bytes(path: Path, limit: int) -> bytes:
-    """The content of a file that somebody else may have made.
+    """The content of an untrusted file.
 
     Raises:
-        DataError: It is no regular file (which could block or never end), or is larger than `limit` bytes.
+        DataError: It is not a regular file (which could block or never end), or is larger than `limit` bytes.
         OSError: It cannot be read.
     """
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
-            raise DataError(f"{path}: is not an ordinary file; put one in its place")
+            raise DataError(f"{path}: is not a regular file; replace it by one")
         if found.st_size > limit:
-            raise DataError(f"{path}: has {found.st_size:,} bytes, more than the {limit:,} that such a file may have")
+            raise DataError(f"{path}: has {found.st_size:,} bytes, more than the limit of {limit:,}")
         with os.fdopen(handle, "rb", closefd=False) as file:
-            return file.read(found.st_size)  # as many bytes are allocated as are asked for
+            return file.read(found.st_size)  # allocates as many bytes as requested
     finally:
         os.close(handle)
 
@@ -155,36 +157,36 @@ def real_path(path: Path) -> Path:
 
 
 def check_file(path: Path, folder: Path, limit: int | None = None) -> Path:
-    """A file of a folder that somebody else may have made, after a look at what it is; it need not exist.
+    """Check a file of an untrusted folder, and return its path; it need not exist.
 
     Args:
         path: A file, or a folder, below `folder`.
-        folder: What must hold it, links followed: a link may not lead out of it.
-        limit: Most bytes of a file; None is no limit.
+        folder: The folder that must contain it, links followed: a link must not point outside.
+        limit: Maximum size in bytes of a file; None is no limit.
 
     Raises:
-        DataError: It leads out of the folder, is neither a regular file nor a folder, or is too large.
+        DataError: It is outside the folder, is neither a regular file nor a folder, or is too large.
     """
     if not real_path(path).is_relative_to(real_path(folder)):
         raise DataError(f"{path}: is a link to a place outside {folder}; put the file itself there")
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         found = path.stat()
         if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
-            raise DataError(f"{path}: is not an ordinary file; put one in its place")
+            raise DataError(f"{path}: is not a regular file; replace it by one")
         if limit is not None and found.st_size > limit:
-            raise DataError(f"{path}: has {found.st_size:,} bytes, more than the {limit:,} that such a file may have")
+            raise DataError(f"{path}: has {found.st_size:,} bytes, more than the limit of {limit:,}")
     return path
 
 
 def read_json(path: Path, limit: int = MAX_JSON) -> Any:
-    """Read a JSON file of a folder that somebody else may have made.
+    """Read a JSON file of an untrusted folder.
 
     Args:
-        path: A regular file; a link may not lead out of the folder it is in.
-        limit: Most bytes that it may have.
+        path: A regular file; a link must not point outside its folder.
+        limit: Maximum size in bytes.
 
     Raises:
-        DataError: The file is missing, not JSON, too large, or no regular file of its folder.
+        DataError: The file is missing, not JSON, too large, or not a regular file in its folder.
     """
     try:
         text = read_bytes(check_file(path, path.parent), limit).decode("utf-8")
@@ -196,30 +198,30 @@ def read_json(path: Path, limit: int = MAX_JSON) -> Any:
 
 
 def map_array(path: Path, dtype: DTypeLike, advice: str) -> NDArray[Any]:
-    """A list of numbers in a .npy file that somebody else may have made, mapped into memory.
+    """Memory-map a one-dimensional array in an untrusted .npy file.
 
     Args:
-        path: The file, which a link may not lead out of its folder.
-        dtype: Type of the numbers.
-        advice: What to do about a file that is none.
+        path: The file; a link must not point outside its folder.
+        dtype: Expected type.
+        advice: What to do about an unusable file.
 
     Raises:
-        DataError: It is missing, damaged, or holds something else.
+        DataError: The file is missing or damaged, or contains something else.
     """
     import numpy as np
 
     check_file(path, path.parent)
     try:
         with path.open("rb") as file:
-            if file.read(6) != b"\x93NUMPY":  # numpy would take an archive as well
-                raise ValueError("no .npy file")
+            if file.read(6) != b"\x93NUMPY":  # numpy would accept an archive as well
+                raise ValueError("not a .npy file")
         found: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
         raise DataError(f"{path}: missing; the directory is incomplete, {advice}") from None
-    except Exception as error:  # numpy reads the header as Python, and fails in as many ways
+    except Exception as error:  # numpy parses the header as Python, which fails in many ways
         raise DataError(f"{path}: damaged ({shorten(str(error))}); {advice}") from None
     if found.dtype != dtype or found.ndim != 1:
-        raise DataError(f"{path}: damaged (no list of {np.dtype(dtype)}); {advice}")
+        raise DataError(f"{path}: damaged (not an array of {np.dtype(dtype)}); {advice}")
     return found
 
 

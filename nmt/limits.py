@@ -1,4 +1,4 @@
-"""The largest values that several parts of the program agree on; importing it costs nothing."""
+"""Limits shared by several parts of the program; this module imports nothing."""
 
 MAX_BEAM_SIZE = 1000
 MAX_DECODE_BATCH = 100_000
@@ -8,11 +8,11 @@ MAX_UNITS = 16_384
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 MAX_CONFIG = 256 * KIB
-"""Bytes of a config file; one with every key spelled out has about 3 KiB."""
+"""Bytes of a config file; one with every key has about 3 KiB."""
 MAX_JSON = 64 * MIB
-"""Bytes of a JSON file, vocabularies and tokenizers apart."""
+"""Bytes of a JSON file other than vocabularies and tokenizers."""
 MAX_TEXT_FILE = 256 * MIB
-"""Bytes of a vocabulary, of a tokenizer's file, and of the fingerprints of training sources."""
+"""Bytes of a vocabulary, a tokenizer file, or the fingerprints of training sources."""
 MAX_HEADER = 16 * MIB
 """Bytes of the header of a weights file or a checkpoint."""
 MAX_EXAMPLES = 4 * GIB

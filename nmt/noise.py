@@ -1,7 +1,7 @@
-"""Noise on training text: sampled subword segmentations, and tokens hidden as unknown.
+"""Noise on training text: sampled subword segmentations, and tokens replaced by the unknown token.
 
-What is done to a pair depends on the seed, the epoch and the pair's place in the data alone: not on its batch, nor on
-what was read before it.
+The noise of a pair depends only on the seed, the epoch and the index of the pair, not on its batch or on what was read
+before it.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ Noise = Callable[[Ids, Ids, int, int], tuple[Ids, Ids, Ids]]
 Segment = Callable[[str, Iterator[float]], Sequence[str]]
 Resample = Callable[[Ids, Iterator[float]], Ids]
 
-CACHED = 2**15  # words a side: those of all but the largest corpora, in at most some 100 MB
+CACHED = 2**15  # words per side: the vocabulary of all but the largest corpora, in at most about 100 MB
 
 
 def no_noise(src: Ids, tgt: Ids, epoch: int, index: int) -> tuple[Ids, Ids, Ids]:
-    """A pair as it is.
+    """Return a pair unchanged.
 
     Args:
         src: Source ids without EOS.
         tgt: Target ids without EOS.
-        epoch: Epoch under way, from 1.
-        index: Place of the pair in its data set.
+        epoch: Current epoch, from 1.
+        index: Index of the pair in its data set.
 
     Returns:
-        Source ids, ids that the decoder is fed after BOS, and ids that it is to predict before EOS.
+        Source ids, decoder input after BOS, and the ids to predict before EOS.
     """
     return src, tgt, tgt
 
 
 def make_noise(options: TrainSection, data: DataDirectory) -> Noise:
-    """The noise that a config asks for, called like `no_noise`.
+    """Build the noise function of a config, which is called like `no_noise`.
 
     Args:
         options: Seed and noise of the run.
-        data: Training data, whose own subwords are sampled from.
+        data: Training data, whose subword models are used for sampling.
 
     Raises:
-        ConfigError: Subwords are to be sampled, but the data has none of the kind, or their library is not installed.
+        ConfigError: The data has no subwords of the kind to sample, or their library is not installed.
         DataError: The data directory is damaged.
     """
     noise, seed = options.noise, options.seed
@@ -70,16 +70,16 @@ def make_noise(options: TrainSection, data: DataDirectory) -> Noise:
 
 
 def hide_words(ids: Ids, probability: float, generator: np.random.Generator) -> Ids:
-    """Make each token unknown with the same probability (word dropout; Sennrich et al., 2016, for WMT16)."""
+    """Word dropout: make each token unknown with the same probability (Sennrich et al., 2016, for WMT16)."""
     return np.where(generator.random(len(ids)) < probability, np.int32(UNK_ID), ids)
 
 
 def bpe_dropout(scores: Mapping[str, float], probability: float) -> Segment:
-    """BPE that leaves merges out at random (Provilkov et al., 2020, algorithm 1).
+    """BPE dropout: BPE that skips merges at random (Provilkov et al., 2020, algorithm 1).
 
     Args:
-        scores: Score of each piece; what makes the piece of the highest score is merged first.
-        probability: Of leaving out a possible merge, drawn anew in each round; 0 is plain BPE.
+        scores: Score of each piece; the merge that yields the highest score comes first.
+        probability: Probability of skipping a possible merge, drawn again in each round; 0 is plain BPE.
 
     Returns:
         A function from a word and draws from U[0, 1) to the pieces of the word.
@@ -90,7 +90,7 @@ def bpe_dropout(scores: Mapping[str, float], probability: float) -> Segment:
         while True:
             candidates = ((scores.get(left + right), place) for place, (left, right) in enumerate(pairwise(pieces)))
             ranked = sorted((-score, place) for score, place in candidates if score is not None)
-            # From the best merge down, the first that is not left out is the best of those that are not.
+            # In order of score, the first merge that is not skipped is the best of the remaining ones.
             chosen = next((place for _, place in ranked if next(draws) >= probability), None)
             if chosen is None:
                 return pieces
@@ -101,7 +101,7 @@ def bpe_dropout(scores: Mapping[str, float], probability: float) -> Segment:
         return merge(word, repeat(1.0))
 
     def segment(word: str, draws: Iterator[float]) -> Sequence[str]:
-        # Where nothing is left out, each merge takes one draw; this is most often so, and then there is nothing to do.
+        # If no merge is skipped, each takes one draw and the result is plain BPE: the usual case, which is cached.
         plain = merge_all(word)
         first = list(islice(draws, len(word) - len(plain)))
         return plain if min(first, default=1.0) >= probability else merge(word, chain(first, draws))
@@ -110,14 +110,14 @@ def bpe_dropout(scores: Mapping[str, float], probability: float) -> Segment:
 
 
 def unigram_sampling(scores: Mapping[str, float], alpha: float) -> Segment:
-    """Segmentations drawn with probability ~ P(segmentation)^alpha (Kudo, 2018, section 3.3, l = infinity).
+    """Sample segmentations with probability ~ P(segmentation)^alpha (Kudo, 2018, section 3.3, l = infinity).
 
-    Forward filtering sums over all segmentations of each beginning of the word; backward sampling draws pieces from
-    the last to the first.
+    Forward filtering sums over all segmentations of each prefix of the word; backward sampling draws pieces from last
+    to first.
 
     Args:
         scores: Log-probability of each piece.
-        alpha: 1 samples as the model does; near 0 all segmentations are alike, the larger the surer is the best.
+        alpha: 1 samples from the model; near 0 all segmentations are equally likely, large values favour the best.
 
     Returns:
         A function from a word and draws from U[0, 1) to the pieces of the word.
@@ -126,7 +126,7 @@ def unigram_sampling(scores: Mapping[str, float], alpha: float) -> Segment:
 
     @lru_cache(CACHED)
     def filter_forward(word: str) -> list[tuple[list[str], list[float]]]:
-        """For each beginning of the word the pieces that it may end in, and their probabilities, summed up."""
+        """For each prefix of the word, the pieces that it may end in and their cumulative probabilities."""
         totals = {0: 0.0}  # log of the sum of P^alpha over all segmentations of word[:end]
         endings: list[tuple[list[str], list[float]]] = [([], [])]
         for end in range(1, len(word) + 1):
@@ -152,22 +152,22 @@ def unigram_sampling(scores: Mapping[str, float], alpha: float) -> Segment:
 
 
 def resample_words(segment: Segment, vocabulary: Vocabulary) -> Resample:
-    """Segment the words of a sentence anew.
+    """Build a function that segments the words of a sentence again.
 
-    A word keeps its pieces where one of them, or one of the new ones, is unknown to the vocabulary.
+    A word keeps its pieces if one of them, or one of the new ones, is not in the vocabulary.
 
     Args:
-        segment: From a word and draws to pieces.
-        vocabulary: Of subwords; a word is a piece that begins with the mark of a blank, and those up to the next.
+        segment: Function from a word and draws to pieces.
+        vocabulary: Subwords; a word is a piece that starts with `WORD_BEGINNING` and the pieces up to the next such.
     """
     begins_word = [token.startswith(WORD_BEGINNING) for token in vocabulary.tokens]
 
     def resample(ids: Ids, draws: Iterator[float]) -> Ids:
         sentence: list[int] = ids.tolist()
-        begins = [place for place, index in enumerate(sentence) if place and begins_word[index]]
+        starts = [place for place, index in enumerate(sentence) if place and begins_word[index]]
         found: list[int] = []
-        for begin, end in pairwise([0, *begins, len(sentence)]):
-            usual = sentence[begin:end]
+        for start, end in pairwise([0, *starts, len(sentence)]):
+            usual = sentence[start:end]
             if UNK_ID in usual:
                 found += usual
             else:
@@ -179,7 +179,7 @@ def resample_words(segment: Segment, vocabulary: Vocabulary) -> Resample:
 
 
 def _make_resample(noise: NoiseSection, data: DataDirectory, side: str, vocabulary: Vocabulary) -> Resample:
-    """What samples the subwords of one side."""
+    """Build the function that samples the subwords of one side."""
     sample: Callable[[Mapping[str, float]], Segment]
     if noise.unigram_alpha is not None:
         key, algorithm, sample = "unigram_alpha", "unigram", partial(unigram_sampling, alpha=noise.unigram_alpha)
@@ -201,6 +201,6 @@ def _make_resample(noise: NoiseSection, data: DataDirectory, side: str, vocabula
 
 
 def _uniform(generator: np.random.Generator) -> Iterator[float]:
-    """Draws from U[0, 1), made some at a time for speed."""
+    """Draws from U[0, 1), generated in blocks for speed."""
     while True:
         yield from generator.random(64).tolist()

@@ -1,4 +1,4 @@
-"""Progress bars, for whoever wants to be told."""
+"""Progress bars."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Bar: TypeAlias = "tqdm[NoReturn]"
 
 
 def progress_bar(*, shown: bool = True, **options: Any) -> Bar:
-    """A bar on standard error where that is a terminal and messages of level INFO are wanted; else nothing.
+    """A bar on standard error if that is a terminal and the log level of `nmt` is INFO or lower.
 
     Args:
-        shown: False for none in any case.
-        options: What else tqdm takes.
+        shown: False disables the bar.
+        options: Further arguments of tqdm.
     """
     wanted = shown and logging.getLogger("nmt").isEnabledFor(logging.INFO)
     return tqdm(disable=None if wanted else True, **options)

@@ -1,7 +1,7 @@
-"""Replacing directories safely: whole or not at all, by one command at a time, and never while somebody reads them.
+"""Replacing directories safely: atomically, by one command at a time, and never while another process reads them.
 
-What a new directory is to take the place of is set aside under a hidden name, and `settle` decides which of the two
-stays. A command that is killed leaves only what the next one tidies up.
+The directory that a new one replaces is set aside under a hidden name, and `settle` decides which of the two stays.
+Whatever a killed command leaves behind is cleaned up by the next one.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from nmt.files import beside, naming
 
 
 def check_output(directory: Path, marker: str, *, overwrite: bool) -> None:
-    """Refuse an output folder that holds something already.
+    """Reject an output folder that is not empty, unless it is an earlier result to overwrite.
 
     Args:
-        directory: Where output is to go.
+        directory: The output folder.
         marker: File that shows that `directory` was written by the same command.
-        overwrite: Whether the user asked for an earlier result to be replaced.
+        overwrite: Whether an earlier result may be replaced.
 
     Raises:
         DataError: The folder is not empty and may not be replaced.
@@ -36,22 +36,22 @@ def check_output(directory: Path, marker: str, *, overwrite: bool) -> None:
     if not directory.exists() or not any(directory.iterdir()):
         return
     if not (directory / marker).exists():
-        raise DataError(f"{directory}: holds files that are not ours (no {marker}); choose another --output")
+        raise DataError(f"{directory}: contains other files (no {marker}); choose another --output")
     if not overwrite:
-        raise DataError(f"{directory}: holds an earlier result; add --overwrite or choose another --output")
+        raise DataError(f"{directory}: contains an earlier result; add --overwrite or choose another --output")
 
 
 @contextlib.contextmanager
-def whole_directory(directory: Path) -> Iterator[Path]:
-    """Yield a temporary sibling folder that takes the place of `directory` when the block succeeds.
+def atomic_directory(directory: Path) -> Iterator[Path]:
+    """Yield a temporary sibling folder that replaces `directory` when the block succeeds.
 
-    When the block fails, whatever `directory` held before is still there, and nothing else is.
+    If the block fails, `directory` is unchanged and the temporary folder is deleted.
     """
     directory.parent.mkdir(parents=True, exist_ok=True)
     temporary = beside(directory, f"partial-{os.getpid()}")
     try:
         with naming(directory, temporary):
-            shutil.rmtree(temporary, ignore_errors=True)  # of a killed process that had our number
+            shutil.rmtree(temporary, ignore_errors=True)  # of a killed process with the same id
             temporary.mkdir()
             yield temporary
             settle(directory)
@@ -65,37 +65,37 @@ def whole_directory(directory: Path) -> Iterator[Path]:
 
 
 class Verdict(enum.Enum):
-    """What becomes of a folder and of the earlier one that was set aside for it."""
+    """What happens to a folder and to the earlier one that was set aside for it."""
 
-    NEW = "the earlier one goes"
-    BOTH = "both stay until more is known"
-    EARLIER = "the new one goes, the earlier one comes back"
+    NEW = "the earlier one is deleted"
+    BOTH = "both stay for now"
+    EARLIER = "the new one is deleted, the earlier one is restored"
 
 
 Judge = Callable[[Path], Verdict]
-"""Judges a folder by its files alone, so that it can be done again by whoever comes after a kill."""
+"""Judges a folder by its files alone, so that the next command can repeat it after a kill."""
 
 
 def keep_new(directory: Path) -> Verdict:
-    """A folder that appears whole or not at all is worth more than the earlier one as soon as it is there."""
+    """Prefer the new folder as soon as it exists: for folders that are created atomically."""
     return Verdict.NEW if directory.exists() else Verdict.EARLIER
 
 
 def set_aside(directory: Path) -> None:
-    """Move a folder that holds something out of the way, beside where it was, until `settle` is called.
+    """Rename a folder that is not empty to a hidden sibling, until `settle` is called.
 
-    Where an earlier one still waits there, it is the one that is kept: it was worth more, and this one goes.
+    If another one is already set aside, that one is kept and this one is deleted: `settle` preferred the other one.
 
     Raises:
-        DataError: The process works in that folder.
+        DataError: It is the working folder of this process.
     """
     if not directory.exists() or not any(directory.iterdir()):
         return
     if Path.cwd().is_relative_to(directory.resolve()):
         raise DataError(f"{directory}: is the working folder and cannot be replaced; run the command from elsewhere")
-    earlier = earlier_of(directory)
+    earlier = earlier_path(directory)
     if earlier.exists():
-        shutil.rmtree(_doomed(directory))
+        shutil.rmtree(_rename_for_deletion(directory))
     else:
         directory.resolve().rename(earlier)
 
@@ -103,43 +103,43 @@ def set_aside(directory: Path) -> None:
 def settle(directory: Path, judge: Judge = keep_new) -> Verdict | None:
     """Decide between a folder and the earlier one that was set aside for it.
 
-    Safe to be cut off anywhere and called again.
+    Safe to interrupt at any point and to call again.
 
     Args:
         directory: The folder.
-        judge: What the new one is worth.
+        judge: Decides which one to keep.
 
     Returns:
-        What was decided; None where none was set aside.
+        The decision; None if no earlier folder was set aside.
     """
-    earlier = earlier_of(directory)
+    earlier = earlier_path(directory)
     if not earlier.exists():
         return None
     verdict = judge(directory)
     if verdict is Verdict.NEW:
         shutil.rmtree(earlier)
     elif verdict is Verdict.EARLIER:
-        new = _doomed(directory) if directory.exists() else None
+        new = _rename_for_deletion(directory) if directory.exists() else None
         earlier.rename(directory.resolve())
         if new:
             shutil.rmtree(new)
     return verdict
 
 
-def earlier_of(directory: Path) -> Path:
-    """Where `set_aside` puts an earlier folder: hidden, so that nobody takes it for one that counts."""
+def earlier_path(directory: Path) -> Path:
+    """Where `set_aside` puts an earlier folder: hidden, so that it is not mistaken for a result."""
     return beside(directory, "earlier")
 
 
-def _doomed(directory: Path) -> Path:
-    """Give a folder a temporary name before it is deleted, lest a kill in between leave half of it under its own."""
+def _rename_for_deletion(directory: Path) -> Path:
+    """Rename a folder before it is deleted, so that a kill does not leave half of it under its own name."""
     return directory.resolve().rename(beside(directory, f"partial-{os.getpid()}-deleted"))
 
 
-def tidy(directory: Path) -> None:
-    """Finish what a killed process left in a folder that nobody else writes into.
+def clean_up(directory: Path) -> None:
+    """Clean up after a killed process in a folder that no other process writes to.
 
-    Files and folders under temporary names go; what was set aside is settled.
+    Files and folders with temporary names are deleted; folders that were set aside are settled.
     """
     for left in directory.glob(".*.partial*"):
         if left.is_dir():
@@ -152,9 +152,9 @@ def tidy(directory: Path) -> None:
 
 @contextlib.contextmanager
 def locked(directory: Path, judge: Judge = keep_new) -> Iterator[Verdict | None]:
-    """Keep other commands from writing into `directory`; a process that died keeps nobody out.
+    """Keep other commands from writing to `directory`; the lock of a dead process does not count.
 
-    What a killed command left beside it is tidied up first: unfinished folders go, and an earlier one that was set
+    Leftovers of a killed command are cleaned up first: unfinished folders are deleted, and an earlier one that was
     aside is settled.
 
     Args:
@@ -162,10 +162,10 @@ def locked(directory: Path, judge: Judge = keep_new) -> Iterator[Verdict | None]
         judge: As for `settle`.
 
     Yields:
-        What `settle` decided.
+        The decision of `settle`.
 
     Raises:
-        DataError: Another command holds it.
+        DataError: Another command holds the lock.
     """
     path = beside(directory, "lock")
     missing = [parent for parent in path.parents if not parent.exists()]
@@ -173,12 +173,12 @@ def locked(directory: Path, judge: Judge = keep_new) -> Iterator[Verdict | None]
     lock = FileLock(path)
     try:
         with naming(directory, path):
-            path.touch()  # where nothing can be written, the lock would only wait
+            path.touch()  # in a read-only folder the lock would only wait
         lock.acquire(timeout=0)
     except Timeout:
         raise DataError(f"{directory}: in use by another command{_holder(path)}; wait for it to end") from None
     try:
-        with contextlib.suppress(OSError):  # the number only helps to find the process
+        with contextlib.suppress(OSError):  # the id only helps to find the process
             path.write_text(str(os.getpid()), encoding="ascii")
         for left in path.parent.glob(f"{glob.escape(beside(directory, 'partial').name)}-[0-9]*"):
             shutil.rmtree(left)
@@ -188,7 +188,7 @@ def locked(directory: Path, judge: Judge = keep_new) -> Iterator[Verdict | None]
             path.unlink()  # while it is still ours
         lock.release()
         for parent in missing:
-            with contextlib.suppress(OSError):  # not empty: something came of it
+            with contextlib.suppress(OSError):  # not empty: the command has written its result
                 parent.rmdir()
 
 
@@ -209,9 +209,9 @@ def is_locked(directory: Path) -> bool:
 
 
 def _is_held(lock: Path) -> bool:
-    """Whether a living process holds a lock whose file we may not write, being another user's.
+    """Whether a living process holds a lock file of another user, which we cannot write.
 
-    A file that may not even be read tells nothing, and is taken for held.
+    A file that we cannot read either counts as held.
     """
     try:
         import fcntl
@@ -219,7 +219,7 @@ def _is_held(lock: Path) -> bool:
         with lock.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
-        return False  # let go of in this moment
+        return False  # just released
     except (ImportError, OSError):
         return True
     return False
@@ -234,13 +234,13 @@ def _holder(lock: Path) -> str:
 
 @contextlib.contextmanager
 def reading(directory: Path, reader: Path) -> Iterator[None]:
-    """Keep commands from replacing `directory` while the block runs; a process that died keeps nobody out.
+    """Keep commands from replacing `directory` while the block runs; the lock of a dead process does not count.
 
-    Where nothing can be written beside the folder, nobody is kept out.
+    If nothing can be written next to the folder, there is no lock.
 
     Args:
-        directory: What is read.
-        reader: What it is read for, which writers are told.
+        directory: The folder to read.
+        reader: The run that reads it, for the error of a writer.
 
     Raises:
         DataError: The folder is being written.
@@ -248,9 +248,9 @@ def reading(directory: Path, reader: Path) -> Iterator[None]:
     path = beside(directory, f"reader-{os.getpid()}")
     lock = FileLock(path)
     for _ in _readers(directory):
-        pass  # what killed ones left behind goes
+        pass  # deletes the lock files of killed readers
     with contextlib.suppress(OSError, Timeout):
-        path.touch()  # where nothing can be written, the lock would only wait
+        path.touch()  # in a read-only folder the lock would only wait
         lock.acquire(timeout=1)
         path.write_text(str(reader), encoding="utf-8")
     try:
@@ -263,11 +263,11 @@ def reading(directory: Path, reader: Path) -> Iterator[None]:
         lock.release()
 
 
-def check_unread(directory: Path) -> None:
-    """Refuse to replace a folder that somebody reads; its own lock is held, so that nobody begins to.
+def check_not_in_use(directory: Path) -> None:
+    """Refuse to replace a folder that is being read. The caller holds its lock, so no new reader can start.
 
     Raises:
-        DataError: Somebody does.
+        DataError: A process is reading it.
     """
     for path in _readers(directory):
         process = path.name.rpartition("-")[2]
@@ -278,7 +278,7 @@ def check_unread(directory: Path) -> None:
 
 
 def _readers(directory: Path) -> Iterator[Path]:
-    """The lock files of those who read a folder; those that killed ones left behind are deleted."""
+    """Yield the lock files of a folder's readers; those of dead processes are deleted."""
     marker = beside(directory, "reader-")
     for path in sorted(marker.parent.glob(f"{glob.escape(marker.name)}*")):
         lock = FileLock(path)
@@ -296,4 +296,4 @@ def _content(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        return "of somebody else"
+        return "of another user"

@@ -1,4 +1,4 @@
-"""Tables as the commands and reports show them."""
+"""Tables of commands and reports."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Table:
     Attributes:
         header: Title of each column; all may be empty.
         rows: Cells of each row.
-        alignment: A letter for each column: l or r.
-        caption: What the table shows.
+        alignment: One letter per column, l or r.
+        caption: Title of the table.
     """
 
     header: Sequence[str]

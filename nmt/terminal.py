@@ -1,6 +1,6 @@
-"""What the commands show: messages on standard error, text and tables on standard output.
+"""Output of the commands: messages on standard error, text and tables on standard output.
 
-Whatever is in them, they do not control the terminal.
+Control characters in them are escaped.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from nmt.workflow.report import Section
 
 LINE = 96
-"""Most columns of a line of running text."""
+"""Maximum width of running text, in columns."""
 
 
 def write_message(line: str) -> None:
-    """Write a line to standard error, above the progress bar if there is one; nothing where the terminal is gone."""
+    """Write a line to standard error, above the progress bar if there is one; do nothing if the terminal is gone."""
     text = printable(line)
     with contextlib.suppress(OSError):
-        if "tqdm" not in sys.modules:  # then there is no bar either
+        if "tqdm" not in sys.modules:  # so there is no bar either
             print(text, file=sys.stderr, flush=True)
             return
         from tqdm import tqdm
@@ -45,12 +45,12 @@ class _Messages(logging.Handler):
 
 @contextlib.contextmanager
 def showing_messages() -> Iterator[None]:
-    """Show what the library tells, for the time of the block."""
+    """Show the library's log messages during the block."""
     logger, handler = logging.getLogger("nmt"), _Messages()
     level, propagate = logger.level, logger.propagate
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
-    logger.propagate = False  # nobody else is to show them again
+    logger.propagate = False  # so that no other handler shows them again
     try:
         yield
     finally:
@@ -79,12 +79,12 @@ def write_sections(sections: Sequence[Section], file: TextIO) -> None:
 
 
 def write_table(table: Table, file: TextIO, indent: int = 0) -> None:
-    """Write a table: on a terminal in columns that fit it, else a line a row with tabs between the cells.
+    """Write a table: on a terminal in columns that fit it, otherwise one line per row with tabs between the cells.
 
     Args:
-        table: Its caption is left to the caller.
-        file: Where to.
-        indent: Blanks before each line on a terminal.
+        table: The table; its caption is not written.
+        file: Output.
+        indent: Spaces before each line on a terminal.
     """
     header, rows = ([[printable(cell) for cell in row] for row in part] for part in ([table.header], table.rows))
     shown = any(header[0])

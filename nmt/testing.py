@@ -1,4 +1,4 @@
-"""Tests for an attention score of one's own: those that the project's own scores pass.
+"""Tests for custom attention scores, the same that the built-in scores pass.
 
 In a file that pytest collects:
 
@@ -7,7 +7,7 @@ In a file that pytest collects:
 
     class TestMyScore(ScoreTests):
         score = MyScore
-        options = {"size": 8}  # where it has any that it needs
+        options = {"size": 8}  # if it has required ones
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ ORDERS = (("bahdanau", False), ("luong", False), ("luong", True))
 
 
 class ScoreTests:
-    """What every score has to satisfy; a subclass whose name begins with Test says which score.
+    """Tests that every score has to pass; subclass with a name that starts with Test, and set `score`.
 
-    Everything is computed in float64 with weights drawn from U(-1, 1): what a constructor draws is replaced, as it is
-    in a real model.
+    Everything is computed in float64 with weights drawn from U(-1, 1), which replace the initial weights, as in a real
+    model.
     """
 
     score: ClassVar[type[Score]]
@@ -43,7 +43,7 @@ class ScoreTests:
     """Its options, as in `model.attention.options`."""
 
     def test_there_is_one_score_for_each_query_and_position(self) -> None:
-        """Shape [B, N, S], finite, for decoder and encoder states of different sizes where the class allows them."""
+        """Shape [B, N, S], finite, for decoder and encoder states of different sizes if the class allows them."""
         score = self._attention().score
         queries, states = self._queries(), _states()
         try:
@@ -51,14 +51,14 @@ class ScoreTests:
         except RuntimeError as error:
             raise AssertionError(
                 f"queries {list(queries.shape)} and encoder states {list(states.shape)} cannot be compared ({error}); "
-                "set needs_equal_sizes = True if it multiplies them with nothing in between"
+                "set needs_equal_sizes = True if it multiplies them directly"
             ) from error
         expected = [len(LENGTHS), QUERIES, states.size(1)]
-        assert list(found.shape) == expected, f"the shape should be [B, N, S] = {expected}, is {list(found.shape)}"
+        assert list(found.shape) == expected, f"the shape should be [B, N, S] = {expected}, but is {list(found.shape)}"
         assert found.isfinite().all(), "scores should be finite"
 
     def test_alignments_are_a_distribution_over_real_tokens(self) -> None:
-        """Not negative, exactly 0 on padding, and of sum 1."""
+        """Not negative, exactly 0 on padding, and with sum 1."""
         alignment, context = _attend(self._attention(), self._queries(), _states())
         assert (alignment >= 0).all(), "alignments should not be negative or NaN"
         assert (alignment.masked_select(~_mask()[:, None, None]) == 0).all(), "alignments should be 0 on padding"
@@ -66,7 +66,7 @@ class ScoreTests:
         assert context.isfinite().all(), "contexts should be finite"
 
     def test_padding_changes_nothing(self) -> None:
-        """A sentence's alignment is the same however long the longest one in the batch is."""
+        """A sentence's alignment does not depend on the longest sentence in the batch."""
         attention, queries = self._attention(), self._queries()
         alignment, context = _attend(attention, queries, _states())
         padded_alignment, padded_context = _attend(attention, queries, _states(padding=4))
@@ -74,8 +74,8 @@ class ScoreTests:
         _assert_equal(padded_alignment[..., : alignment.size(-1)], alignment, words)
         _assert_equal(padded_context, context, words)
 
-    def test_a_sentence_is_attended_to_without_its_neighbours(self) -> None:
-        """A sentence's alignment is the same in whatever batch it stands."""
+    def test_alignments_do_not_depend_on_other_sentences(self) -> None:
+        """A sentence's alignment is the same in any batch."""
         attention, queries = self._attention(), self._queries()
         memory = _memory(attention, _states())
         for sentence in range(len(LENGTHS)):
@@ -88,7 +88,7 @@ class ScoreTests:
             )
 
     def test_queries_do_not_see_each_other(self) -> None:
-        """Many queries at once, target positions or hypotheses, are the queries one by one."""
+        """Many queries at once (target positions or hypotheses) give the same result as one by one."""
         attention, queries = self._attention(), self._queries()
         alignment, _ = _attend(attention, queries, _states())
         for place in range(QUERIES):
@@ -99,18 +99,18 @@ class ScoreTests:
                 "the alignment of a query should not depend on the other queries",
             )
 
-    def test_keys_are_computed_once_a_sentence(self) -> None:
-        """What `project_keys` returned serves every step, also after other sentences were read."""
+    def test_keys_are_computed_once_per_sentence(self) -> None:
+        """The result of `project_keys` is valid for every step, also after other sentences were encoded."""
         attention, queries = self._attention(), self._queries()
         first, _ = _attend(attention, queries, _states())
         memory = _memory(attention, _states())
         for _ in range(2):
             again = attention.attend(queries, memory, {})[1]
             _memory(attention, -_states())
-            _assert_equal(again, first, "keys should not be changed by a step, nor kept on the module")
+            _assert_equal(again, first, "keys should not be changed by a step or stored on the module")
 
     def test_zeros_have_finite_gradients(self) -> None:
-        """The keys of padding are 0, and so is a decoder's first state with `initial_state: zeros`."""
+        """Encoder states of padding are 0, and so is the decoder's first state with `initial_state: zeros`."""
         attention, queries, states = self._attention(), torch.zeros_like(self._queries()).requires_grad_(), _states()
         _, context = _attend(attention, queries, states.requires_grad_())
         torch.autograd.backward(context.square().sum())
@@ -118,19 +118,19 @@ class ScoreTests:
             assert tensor.grad is None or tensor.grad.isfinite().all(), "gradients should be finite at vectors of 0"
 
     def test_gradients_reach_every_weight(self) -> None:
-        """Alone, with several heads and with coverage where the class allows them."""
+        """In plain attention, and with several heads and with coverage if the class allows them."""
         for choices in self._choices():
             attention = self._attention(**choices)
             memory = _memory(attention, _states().requires_grad_())
             contexts, _ = attention.attend_all(self._queries(), memory, attention.initial_state(memory))
             torch.autograd.backward(contexts.square().sum())
             for name, weight in attention.score.named_parameters():
-                # A bias that adds the same to all positions has a gradient of rounding errors.
+                # A bias that adds the same to all positions has a gradient of rounding errors only.
                 reached = weight.grad is not None and weight.grad.abs().max() > 1e-12
-                assert reached, f"the weight {name} should make a difference to the alignment {_given(choices)}"
+                assert reached, f"the weight {name} should influence the alignment {_describe(choices)}"
 
-    def test_gradients_are_those_of_finite_differences(self) -> None:
-        """For the query, the encoder states and every weight."""
+    def test_gradients_match_finite_differences(self) -> None:
+        """For the queries, the encoder states and every weight."""
         attention = self._attention()
 
         def run(queries: Tensor, states: Tensor, *weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -140,11 +140,11 @@ class ScoreTests:
         try:
             torch.autograd.gradcheck(run, inputs)
         except RuntimeError as error:
-            raise AssertionError(f"gradients should be those of finite differences: {error}") from error
+            raise AssertionError(f"gradients should match finite differences: {error}") from error
 
     @torch.no_grad()
-    def test_teacher_forcing_is_repeated_steps(self) -> None:
-        """A decoder that reads a whole target does what it does word by word, in every order."""
+    def test_teacher_forcing_equals_repeated_steps(self) -> None:
+        """A decoder computes the same for a whole target as word by word, in every order."""
         for choices in self._choices():
             for order, input_feeding in ORDERS:
                 model = self._model(order, input_feeding, choices)
@@ -157,18 +157,18 @@ class ScoreTests:
                 weights = model.decoder.prepare()
                 for position, words in enumerate(tgt.unbind(1)):
                     logits, alignment, state = model.decoder.step(words, memory, state, weights)
-                    broken = f"all target positions at once should be the steps one by one ({order}) {_given(choices)}"
-                    _assert_equal(output.alignments[:, position], alignment, broken)
-                    _assert_equal(model.decoder.logits(output.readouts[:, position]), logits, broken)
+                    message = f"teacher forcing should equal repeated steps ({order}) {_describe(choices)}"
+                    _assert_equal(output.alignments[:, position], alignment, message)
+                    _assert_equal(model.decoder.logits(output.readouts[:, position]), logits, message)
 
-    def test_a_saved_score_is_the_same_when_loaded(self) -> None:
-        """Everything that it needs is in its weights, buffers and options."""
+    def test_a_loaded_score_equals_the_saved_one(self) -> None:
+        """All that it needs is in its weights, buffers and options."""
         attention, other = self._attention(), self._attention(seed=1)
         other.load_state_dict(safetensors.torch.load(safetensors.torch.save(attention.state_dict())))
         _assert_equal(
             _attend(other, self._queries(), _states())[0],
             _attend(attention, self._queries(), _states())[0],
-            "a score that was saved and loaded should be the same; make tensors parameters or buffers",
+            "a loaded score should equal the saved one; make its tensors parameters or buffers",
         )
 
     def _query_size(self) -> int:
@@ -188,7 +188,7 @@ class ScoreTests:
         return attention
 
     def _choices(self) -> Iterator[dict[str, Any]]:
-        """Keys of `model.attention` that the class says it goes with."""
+        """Keys of `model.attention` that the class supports."""
         yield {}
         if self.score.multi_head:
             yield {"heads": 2}
@@ -208,7 +208,7 @@ class ScoreTests:
         )
         model = build_model(config, 9, 8)
         _randomize(model)
-        # A config names a class by its path, which a class inside a function does not have.
+        # Set directly: a class inside a function has no path that a config could name.
         model.decoder.cell.attention = self._attention(**choices)
         return model
 
@@ -243,9 +243,9 @@ def _attend(attention: ScoreAttention, queries: Tensor, states: Tensor) -> tuple
     return alignment, context
 
 
-def _assert_equal(found: Tensor, expected: Tensor, broken: str) -> None:
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-10, msg=lambda details: f"{broken}\n{details}")
+def _assert_equal(found: Tensor, expected: Tensor, message: str) -> None:
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-10, msg=lambda details: f"{message}\n{details}")
 
 
-def _given(choices: Mapping[str, Any]) -> str:
+def _describe(choices: Mapping[str, Any]) -> str:
     return f"with {choices}" if choices else "in plain attention"

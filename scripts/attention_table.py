@@ -1,8 +1,8 @@
 """Train and compare attention mechanisms on one data directory: a Markdown table of test scores.
 
-Each system is `nmt train --config NAME` with a few overrides; a run that is finished already is not trained again.
-Test scores are beam-search BLEU and chrF by the code of `nmt evaluate`; each system is compared with the first one
-(`none`) by sacreBLEU's paired bootstrap.
+Each system is `nmt train --config NAME` with a few overrides; a finished run is not trained again. Test scores are
+beam-search BLEU and chrF of `nmt evaluate`; each system is compared with the first one (`none`) by sacreBLEU's paired
+bootstrap.
 
 Usage: python scripts/attention_table.py --config tatoeba_small [--output runs/attention] [--only none luong_dot]
 """
@@ -30,7 +30,7 @@ SYSTEMS = {
 
 
 def train_and_evaluate(config: str, name: str, output: Path) -> None:
-    """Train a system unless it is there, and translate the test set with it."""
+    """Train a system unless its run is finished, and translate the test set with it."""
     run = output / name
     if not (run / "run.json").exists() or json.loads((run / "run.json").read_text())["state"] != "finished":
         overrides = [part for value in SYSTEMS[name] for part in ("--set", value)]

@@ -1,4 +1,4 @@
-"""Measure this project on the machine it runs on: the figures of scripts/benchmarks/README.md that are about speed.
+"""Measure the speed figures of scripts/benchmarks/README.md on this machine.
 
 python scripts/benchmark.py preprocess --corpus deu-eng.zip
 python scripts/benchmark.py workload --corpus deu-eng.zip --output workload

@@ -1,4 +1,4 @@
-"""The table of all config keys in configs/README.md, made from their descriptions.
+"""Generate the table of all config keys in configs/README.md from their descriptions.
 
 Usage: python scripts/config_table.py [--write]
 """
@@ -15,9 +15,9 @@ KEY_REFERENCE = Path(__file__).resolve().parent.parent / "configs" / "README.md"
 
 
 def main() -> None:
-    """Bring the table up to date, or print the file as it should be."""
+    """Update the table, or print the updated file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="change configs/README.md; without it the text is printed")
+    parser.add_argument("--write", action="store_true", help="change configs/README.md instead of printing it")
     text = with_table(KEY_REFERENCE.read_text(encoding="utf-8"))
     if parser.parse_args().write:
         write_text(KEY_REFERENCE, text)

@@ -1,8 +1,8 @@
-"""Run the whole way on the bundled sample: preprocess, train, evaluate, translate, draw attention.
+"""Run all steps on the bundled sample: preprocess, train, evaluate, translate, draw attention.
 
 Usage: python scripts/demo.py
 
-The run goes where the commands look: afterwards plain `nmt translate "..."` finds its model.
+The run is stored where the commands find it: afterwards, `nmt translate "..."` uses its model.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Make tests/golden: a data directory and a model as this version writes them, and what this version makes of them.
+"""Create tests/golden: a data directory and a model written by this version, and this version's results with them.
 
     python scripts/make_golden.py
 
-Later versions must read them and give the same (tests/test_golden.py). Make them anew only where a format version
-changes, or where a translation is meant to change.
+Later versions must read them with the same results (tests/test_golden.py). Only run this when a format version
+changes, or when translations are meant to change.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nmt.evaluation.evaluate import evaluate
 from nmt.evaluation.metrics import ScoringRules
 from nmt.files import read_json, shipped, write_json
 from nmt.model.storage import MARKER
-from nmt.replacement import whole_directory
+from nmt.replacement import atomic_directory
 from nmt.workflow.configs import load_config
 from nmt.workflow.preprocess import preprocess
 from nmt.workflow.train import train_run
@@ -33,9 +33,9 @@ BEAMS = (1, 4)
 LEARNT = 10
 """Sentences of the corpus to translate, besides the test split."""
 ENCODED = 3
-"""Pairs of each split whose ids are written down."""
+"""Pairs of each split whose ids are recorded."""
 WEIGHT_NOISE, NOISES = 1e-5, 3
-"""Relative noise on every weight under which nothing may change, so that another machine's rounding does not count."""
+"""Relative noise on every weight under which nothing may change, so that rounding on other machines does not matter."""
 ODD = [
     "",
     "   ",
@@ -52,7 +52,7 @@ ODD = [
 
 
 def main() -> None:
-    """Preprocess, train, translate; replace what was there."""
+    """Preprocess, train and translate, replacing the existing files."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     config = load_config(str(GOLDEN / "golden.yaml"))
     here = Path.cwd()
@@ -67,11 +67,11 @@ def main() -> None:
             train_run(config, data, Path("run"))
             for unneeded in (data / "report.md", data / "lengths.png"):
                 unneeded.unlink()
-            # Where the data lay while the model was trained means nothing elsewhere.
+            # The location of the data during training means nothing elsewhere.
             write_json(model / MARKER, {**read_json(model / MARKER), "data": str(data)})
             expected = observe(data, model)
             for source, name in ((data, "data"), (model, "model")):
-                with whole_directory(GOLDEN / name) as target:
+                with atomic_directory(GOLDEN / name) as target:
                     shutil.copytree(source, target, dirs_exist_ok=True)
         finally:
             os.chdir(here)
@@ -81,12 +81,12 @@ def main() -> None:
 
 
 def observe(data_directory: Path, model_directory: Path) -> dict[str, Any]:
-    """What the tests hold later versions to."""
+    """The results that later versions must reproduce."""
     data = open_data(data_directory)
     test = read_examples(data_directory / "test.jsonl")
     learnt = Path(data.config.data.source[0]).read_text(encoding="utf-8").splitlines()[:LEARNT]
     lines = [*(line.split("\t")[0] for line in learnt), *(example.src for example in test), *ODD]
-    translations = {str(beam): translate_firmly(model_directory, lines, beam) for beam in BEAMS}
+    translations = {str(beam): translate_robustly(model_directory, lines, beam) for beam in BEAMS}
     translator = nmt.load(model_directory, device="cpu")
     found = evaluate(translator, test, ScoringRules.for_text(data.config.text, data.config.data.languages[1]))
     return {
@@ -102,8 +102,8 @@ def observe(data_directory: Path, model_directory: Path) -> dict[str, Any]:
     }
 
 
-def translate_firmly(model_directory: Path, lines: list[str], beam_size: int) -> list[str]:
-    """Translations that do not hang on the last digits of the weights.
+def translate_robustly(model_directory: Path, lines: list[str], beam_size: int) -> list[str]:
+    """Translate, and check that translations do not depend on the last digits of the weights.
 
     Raises:
         SystemExit: One does.

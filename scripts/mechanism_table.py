@@ -1,8 +1,8 @@
 """Train attention mechanisms on the bundled sample and compare them: a Markdown table on standard output.
 
-Each mechanism is `nmt train --config sample` with a few overrides; a run that is finished already is not trained
-again, unless its settings (`--epochs`) are others: then it is replaced. BLEU is that of `nmt evaluate`; the alignment
-error rate (AER) holds the attention of the decoder, fed the reference, against the gold alignments of data/sample.
+Each mechanism is `nmt train --config sample` with a few overrides; a finished run is not trained again, unless its
+settings (`--epochs`) differ: then it is replaced. BLEU is that of `nmt evaluate`; the alignment error rate (AER)
+compares the attention in forced decoding of the references with the gold alignments of data/sample.
 
 Usage: python scripts/mechanism_table.py [--only none luong_dot] [--epochs 8] [--output runs/mechanisms]
 """
@@ -73,17 +73,17 @@ MECHANISMS: dict[str, tuple[str, ...]] = {
     "luong_cell_norm": (LUONG, GENERAL, "model.encoder.layer_norm=cell", "model.decoder.layer_norm=cell"),
     "bahdanau_location": (BAHDANAU, ADDITIVE, "model.attention.past.name=location"),
 }
-"""Overrides of the sample config, by name; a further row of the table is a further entry. `concat` is `additive`."""
+"""Overrides of the sample config, by name of the table row. `concat` is `additive`."""
 BEAM_SIZE = 5
 ROUNDS = 3
 UPDATES = 20
 
 
 def work_class(config: Config) -> str:
-    """How much of training must be sequential.
+    """The class of work of teacher-forced training.
 
     Returns:
-        `a`: recurrence, attention and readout are one call each for all target positions; `b`: attention reads its
+        `a`: recurrence, attention and readout are one call each for all target positions; `b`: attention depends on its
         own past and loops; `c`: the whole step loops.
     """
     decoder, forcing = config.model.decoder, config.train.teacher_forcing
@@ -96,24 +96,24 @@ def gold_links(pairs: Sequence[Pair]) -> list[Links]:
     """Gold alignments of some pairs of the sample corpus.
 
     Raises:
-        DataError: One of them is not in it.
+        DataError: A pair is not in the corpus.
     """
     corpus, path = shipped("data/sample/deu.txt"), shipped("data/sample/alignments.txt")
     sentences, alignments = read_pairs(open_corpus([corpus]).train), read_alignments(path)
     if len(sentences) != len(alignments):
-        raise DataError(f"{path}: has {len(alignments)} lines for {len(sentences)} pairs of {corpus}; write both again")
+        raise DataError(f"{path}: has {len(alignments)} lines for {len(sentences)} pairs of {corpus}; generate both")
     gold = dict(zip(sentences, alignments, strict=True))
     unknown = [pair for pair in pairs if pair not in gold]
     if unknown:
-        raise DataError(f"{corpus}: does not hold {unknown[0].src!r} of the test split; preprocess the sample again")
+        raise DataError(f"{corpus}: does not contain {unknown[0].src!r} of the test split; preprocess the sample again")
     return [gold[pair] for pair in pairs]
 
 
 def nmt(*arguments: str) -> None:
-    """Run a command of `nmt`; what it says goes to standard error.
+    """Run an `nmt` command, with its output on standard error.
 
     Raises:
-        SystemExit: It failed; it has said why.
+        SystemExit: It failed.
     """
     code = subprocess.run([sys.executable, "-m", "nmt", *arguments], stdout=sys.stderr).returncode
     if code:
@@ -121,7 +121,7 @@ def nmt(*arguments: str) -> None:
 
 
 def train(overrides: Sequence[str], run: Path) -> None:
-    """Train a mechanism unless there is a finished run of the same settings."""
+    """Train a mechanism unless there is a finished run with the same settings."""
     if (run / MARKER).exists() and read_json(run / MARKER)["state"] == "finished":
         there = parse_config((run / "config.yaml").read_text("utf-8"), str(run / "config.yaml"))
         wanted = load_config(CONFIG, overrides)
@@ -132,7 +132,7 @@ def train(overrides: Sequence[str], run: Path) -> None:
 
 
 def measure_speed(translator: Translator, lines: Sequence[str]) -> float:
-    """Sentences a second, the median of some rounds after one that does not count."""
+    """Sentences per second, the median of some rounds after a warm-up round."""
     seconds = []
     for _ in range(1 + ROUNDS):
         begin = time.perf_counter()
@@ -142,7 +142,7 @@ def measure_speed(translator: Translator, lines: Sequence[str]) -> float:
 
 
 def measure_training(config: Config, data: DataDirectory) -> float:
-    """Target tokens a second of ordinary updates, the median of some rounds after one that does not count."""
+    """Target tokens per second of ordinary updates, the median of some rounds after a warm-up round."""
     model = build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary)).train()
     optimizer = make_optimizer(config.train.optimizer, model)
     groups = plan_epoch(data.train, config.train, 1)[:UPDATES]
@@ -163,7 +163,7 @@ def measure(
     """Evaluate a trained mechanism on the test split.
 
     Returns:
-        Its row of the table, and the signature of its BLEU.
+        Its table row, and the signature of its BLEU.
     """
     saved = load_model(find_model(run))
     processor = saved.load_processor()
@@ -189,8 +189,8 @@ def main() -> None:
     """Train what is missing, then print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=MECHANISMS, default=list(MECHANISMS))
-    parser.add_argument("--epochs", type=int, help="passes over the training split; the config's unless given")
-    parser.add_argument("--output", type=Path, default=Path("runs/mechanisms"), help="a run directory each goes here")
+    parser.add_argument("--epochs", type=int, help="passes over the training split [default: the config's]")
+    parser.add_argument("--output", type=Path, default=Path("runs/mechanisms"), help="folder for the run directories")
     arguments = parser.parse_args()
     try:
         data = load_config(CONFIG).data_directory

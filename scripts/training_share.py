@@ -1,4 +1,4 @@
-"""How much of its own training text a model has learnt: the share of sources that come out as one of their references.
+"""Share of its own training sources that a model translates as one of their references.
 
 Usage: python scripts/training_share.py --model runs/tutorial_luong_concat [--beam-size 1]
 """
@@ -18,7 +18,7 @@ from nmt.workflow.runs import find_model
 
 
 def main() -> None:
-    """Translate every distinct training source and compare with its references, token by token."""
+    """Translate every distinct training source and compare the result with its references."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--beam-size", type=int, default=1)
@@ -40,7 +40,8 @@ def main() -> None:
         found = Translator(saved.model, processor, options).translate(sources, advance=bar.update)
     hits = sum(best.text in references[source] for source, best in zip(sources, found, strict=True))
     print(
-        f"{hits:,} of {len(sources):,} training sources ({hits / len(sources):.1%}) come out as one of their references"
+        f"{hits:,} of {len(sources):,} training sources ({hits / len(sources):.1%}) "
+        "are translated as one of their references"
     )
 
 

@@ -203,7 +203,7 @@ def read_tensors(run: Path) -> dict[str, Tensor]:
 
 
 def read_position(run: Path) -> dict[str, Any]:
-    """What the newest checkpoint says beside tensors, without what the clock, the config and the place say."""
+    """Facts of the newest checkpoint, without times, config and paths."""
     checkpoint = newest_checkpoint(run)
     assert checkpoint is not None
     progress = {key: value for key, value in checkpoint.facts["progress"].items() if key != "seconds"}

@@ -93,12 +93,12 @@ def test_files_are_evaluated(here: Project) -> None:
         ({"src": "nowhere", "ref": "nowhere"}, "nowhere"),
     ],
 )
-def test_arguments_that_do_not_go_together(here: Project, arguments: dict[str, Any], words: str) -> None:
+def test_conflicting_arguments(here: Project, arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(nmt.NmtError, match=words):
         nmt.evaluate(here.run, **arguments)
 
 
-def test_a_run_tells_how_it_ended(here: Project) -> None:
+def test_a_run_has_its_outcome(here: Project) -> None:
     run = nmt.train(here.config, output="new", overrides={"train.max_updates": 40, "train.validation.every": 20})
     facts = json.loads(Path("new/run.json").read_text("utf-8"))
     assert (run.path, run.model, run.metric) == (Path("new"), Path("new/best"), "bleu")
@@ -114,7 +114,7 @@ def test_data_is_made_from_a_config_or_a_config_object(here: Project) -> None:
     again = nmt.preprocess(config, source=[config.data.source[0]], output="again")
     assert again.report["pairs"] == made.report["pairs"]
     assert (Path("again/train.src.ids.npy")).read_bytes() == Path("small/train.src.ids.npy").read_bytes()
-    with pytest.raises(nmt.DataError, match="again: holds an earlier result"):
+    with pytest.raises(nmt.DataError, match="again: contains an earlier result"):
         nmt.preprocess(config, output="again")
     with pytest.raises(nmt.DataError, match=r"never: does not exist .*; make it with: nmt\.preprocess"):
         nmt.train(config, data="never")
@@ -128,7 +128,7 @@ def test_overrides_are_a_mapping_or_settings(here: Project) -> None:
     assert nmt.load_config(nmt.load_config(here.config), mapping) == expected
     with pytest.raises(nmt.ConfigError, match=r"train\.epochs: should be a valid integer, found 'ten'"):
         nmt.load_config(here.config, {"train.epochs": "ten"})
-    with pytest.raises(nmt.ConfigError, match=r"^train\.epochs: .*object.* is no value"):
+    with pytest.raises(nmt.ConfigError, match=r"^train\.epochs: .*object.* cannot be a value"):
         nmt.load_config(here.config, {"train.epochs": object()})
 
 

@@ -37,14 +37,14 @@ def test_each_pair_is_in_exactly_one_batch(
 
 
 @given(lengths=lengths_of_pairs, size=st.integers(1, 200), seed=seeds)
-def test_batches_of_sentences_are_full_but_for_one(lengths: list[tuple[int, int]], size: int, seed: int | None) -> None:
+def test_batches_of_sentences_are_full_except_one(lengths: list[tuple[int, int]], size: int, seed: int | None) -> None:
     plan = plan_batches(*arrays(lengths), size=size, unit="sentences", generator=generator(seed))
     full, rest = divmod(len(lengths), size)
     assert sorted(map(len, plan)) == sorted([size] * full + [rest] * (rest > 0))
 
 
 @given(lengths=lengths_of_pairs, size=st.integers(1, 200), seed=seeds)
-def test_batches_of_tokens_hold_the_limit(lengths: list[tuple[int, int]], size: int, seed: int | None) -> None:
+def test_batches_of_tokens_keep_the_limit(lengths: list[tuple[int, int]], size: int, seed: int | None) -> None:
     plan = plan_batches(*arrays(lengths), size=size, unit="tokens", generator=generator(seed))
     for batch in plan:
         longest = max(max(lengths[index]) + 1 for index in batch)
@@ -98,7 +98,7 @@ def test_a_plan_by_tokens_by_hand() -> None:
 
 @units
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_no_pairs_make_no_batches(unit: Unit, shuffled: bool) -> None:
+def test_no_pairs_have_no_batches(unit: Unit, shuffled: bool) -> None:
     assert plan_batches(*arrays([]), size=4, unit=unit, generator=generator(1 if shuffled else None)) == []
 
 
@@ -108,7 +108,7 @@ def padding_share(src: NDArray[np.int64], tgt: NDArray[np.int64], plan: list[NDA
 
 
 @pytest.mark.parametrize(("unit", "size"), [("sentences", 64), ("tokens", 1000)])
-def test_batches_of_like_lengths_have_little_padding(unit: Unit, size: int) -> None:
+def test_batches_of_similar_lengths_have_little_padding(unit: Unit, size: int) -> None:
     src, tgt = random_lengths(5_000)
     plan = plan_batches(src, tgt, size=size, unit=unit, generator=epoch_generator(1, 1))
     in_order = np.array_split(np.arange(5_000), len(plan))
@@ -132,7 +132,7 @@ def test_a_batch_by_hand() -> None:
 
 def test_a_batch_with_noise_by_hand() -> None:
     def longer(src: Ids, tgt: Ids, epoch: int, index: int) -> tuple[Ids, Ids, Ids]:
-        """The source twice; the target with its epoch and place, which the decoder is not fed."""
+        """The source twice; the target with its epoch and index, which the decoder does not read."""
         return np.tile(src, 2), np.append(tgt, [UNK_ID, UNK_ID]), np.append(tgt, [30 + epoch, 40 + index])
 
     batch = make_batch(PAIRS, np.array([1, 2]), longer, 7)
@@ -145,7 +145,7 @@ def test_a_batch_with_noise_by_hand() -> None:
 
 
 @given(lengths=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20))
-def test_a_batch_holds_its_pairs(lengths: list[tuple[int, int]]) -> None:
+def test_a_batch_contains_its_pairs(lengths: list[tuple[int, int]]) -> None:
     src = [[4 + index] * length for index, (length, _) in enumerate(lengths)]
     tgt = [[50 + index] * length for index, (_, length) in enumerate(lengths)]
     batch = make_batch(EncodedPairs(Sequences.pack(src), Sequences.pack(tgt)), np.arange(len(lengths)))
@@ -158,7 +158,7 @@ def test_a_batch_holds_its_pairs(lengths: list[tuple[int, int]]) -> None:
     assert torch.equal(batch.tgt_in[:, 1:][real], batch.tgt_out[:, :-1][real])
 
 
-def test_a_batch_stays_as_it_is_on_the_cpu() -> None:
+def test_a_batch_is_unchanged_on_the_cpu() -> None:
     batch = make_batch(PAIRS, np.array([0]))
     assert batch.to(torch.device("cpu")) is batch
 
@@ -176,7 +176,7 @@ def test_padding_by_hand(prefix: bool, suffix: bool, expected: list[list[int]]) 
     assert pad([[5, 6], [7]], prefix=prefix, suffix=suffix).tolist() == expected
 
 
-def test_nothing_is_padded_to_nothing() -> None:
+def test_padding_nothing() -> None:
     assert pad([]).shape == (0, 0)
     assert pad([[], []], suffix=True).tolist() == [[EOS_ID], [EOS_ID]]
 

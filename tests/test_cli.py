@@ -63,7 +63,7 @@ def test_evaluate_on_files(here: Project, cli: Cli) -> None:
     assert_error(cli("evaluate", "--src", "a.src", "--ref", "b.ref"), "b.ref", "1 lines", "2")
     assert_error(cli("evaluate", "--src", "a.src"), "--ref")
     assert_error(cli("evaluate", "--src", "a.src", "--ref", "a.ref", "--split", "test"), "not both")
-    assert_error(cli("evaluate", "--split", "train"), "test and valid")
+    assert_error(cli("evaluate", "--split", "train"), "test or valid")
     assert_error(cli("evaluate", "--src", "none", "--ref", "a.ref"), "none")
 
 
@@ -89,7 +89,7 @@ def test_heatmap_is_written(here: Project, cli: Cli) -> None:
     assert not Path("empty.png").exists()
 
 
-def test_one_line_out_for_one_line_in(here: Project) -> None:
+def test_one_line_out_per_input_line(here: Project) -> None:
     odd = [
         "",
         "   ",
@@ -121,7 +121,7 @@ def test_translation_does_not_depend_on_locale_or_batch(here: Project, cli: Cli)
     assert done.stdout == Path("out.txt").read_bytes()
 
 
-def test_lines_are_translated_as_they_come(here: Project) -> None:
+def test_lines_are_translated_unchanged(here: Project) -> None:
     with subprocess.Popen([*COMMAND, "translate"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin
         assert process.stdout
@@ -161,7 +161,7 @@ def test_an_interrupt_keeps_the_best_model(here: Project, tmp_path: Path) -> Non
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 75
-    assert "nothing is lost; go on with: nmt train" in err
+    assert "nothing is lost; resume with: nmt train" in err
     assert "Traceback" not in err
     assert json.loads((run / "run.json").read_text())["state"] == "stopped"
     assert call("translate", "a b", "--model", run, "--output", tmp_path / "out.txt") == 0
@@ -181,7 +181,7 @@ def test_nothing_is_overwritten_unasked(here: Project, cli: Cli) -> None:
     assert (foreign / "precious.txt").read_text() == "keep me"
 
 
-def test_translating_before_any_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+def test_translating_without_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     monkeypatch.chdir(tmp_path)
     assert_error(cli("translate", "a"), "no finished run", "--model")
     assert_error(cli("evaluate"), "no finished run")
@@ -217,7 +217,7 @@ def test_damaged_models(
     assert_error(cli("translate", "a", "--model", model), *words)
 
 
-def test_config_errors_come_all_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+def test_all_config_errors_are_reported_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     monkeypatch.chdir(tmp_path)
     Path("bad.yaml").write_text("model:\n  encoder: {hidden_sizes: 3}\ntrain: {epochs: many}\nfoo: 1\n")
     found = cli("train", "--config", "bad.yaml")
@@ -232,7 +232,7 @@ def test_config_errors_come_all_at_once(tmp_path: Path, monkeypatch: pytest.Monk
     assert list(tmp_path.glob("runs")) == []
 
 
-def test_device_that_is_not_there(here: Project, tmp_path: Path, cli: Cli) -> None:
+def test_unavailable_device(here: Project, tmp_path: Path, cli: Cli) -> None:
     found = cli("train", "--config", here.config, "--output", tmp_path / "run", "--set", "train.device=cuda:99")
     assert_error(found, "cuda:99", "not there")
     assert not (tmp_path / "run").exists()
@@ -274,7 +274,7 @@ def test_data_of_another_config(here: Project, tmp_path: Path, cli: Cli) -> None
 
 
 @pytest.mark.parametrize("command", ["train", "check"])
-def test_data_that_was_never_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli, command: str) -> None:
+def test_missing_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli, command: str) -> None:
     monkeypatch.chdir(tmp_path)
     make = "nmt preprocess --config sample"
     settings = ["--set", "data.first_lines=900", "--set", "train.epochs=1"]
@@ -289,7 +289,7 @@ def test_data_that_was_never_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("command", ["train", "check"])
-def test_data_is_taken_as_it_was_made(here: Project, tmp_path: Path, cli: Cli, command: str) -> None:
+def test_overrides_that_differ_from_the_data_are_refused(here: Project, tmp_path: Path, cli: Cli, command: str) -> None:
     for setting, key in (
         ("data.reverse=true", "data.reverse (False there, True here)"),
         ("data={split: {valid_size: 50, test_size: 9}}", "data.split.test_size (50 there, 9 here)"),
@@ -302,7 +302,7 @@ def test_data_is_taken_as_it_was_made(here: Project, tmp_path: Path, cli: Cli, c
         assert "data.split.seed (" not in found.err
 
 
-def test_what_data_was_made_with_may_be_said_again(here: Project, tmp_path: Path, cli: Cli) -> None:
+def test_overrides_that_match_the_data_are_accepted(here: Project, tmp_path: Path, cli: Cli) -> None:
     same = [
         "data.reverse=false",
         "data.split={valid_size: 50}",
@@ -314,7 +314,7 @@ def test_what_data_was_made_with_may_be_said_again(here: Project, tmp_path: Path
     assert found.code == 0 or "learnt nothing" in found.err
 
 
-def test_training_goes_on_from_a_model(here: Project, tmp_path: Path, cli: Cli) -> None:
+def test_training_starts_from_a_model(here: Project, tmp_path: Path, cli: Cli) -> None:
     common = ["--config", here.config, "--set", "train.max_updates=1", "--set", f"train.init_from={here.run}"]
     assert (
         cli("train", *common, "--output", tmp_path / "tuned", "--set", "train.optimizer.learning_rate=1e-9").code == 0
@@ -366,7 +366,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize("library", ["nmt.cli", "typer", "pydantic", "torch"])
-def test_an_interrupt_during_imports_is_one_line_whatever_a_library_makes_of_it(here: Project, library: str) -> None:
+def test_an_interrupt_during_imports_is_one_line_whatever_a_library_does(here: Project, library: str) -> None:
     program = (
         "import contextlib, importlib.abc, os, signal, sys\n"
         "class Interrupted(importlib.abc.MetaPathFinder):\n"
@@ -381,7 +381,7 @@ def test_an_interrupt_during_imports_is_one_line_whatever_a_library_makes_of_it(
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (130, "")
-    assert done.stderr == "nmt: error: interrupted; what was finished before is still there\n"
+    assert done.stderr == "nmt: error: interrupted; earlier results are intact\n"
 
 
 def test_the_shell_completes_configs(tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def test_later_overrides_win_and_leave_their_neighbours(tmp_path: Path) -> None:
             "train.epochs=0",
             "--set train.epochs: train.epochs: should be greater than or equal to 1, found 0",
         ),
-        ("train=3", "--set train: train: should hold keys of its own, found 3"),
+        ("train=3", "--set train: train: should be a section with keys, found 3"),
         ("train.epochs=1e3", "--set train.epochs: train.epochs: should be a valid integer, found 1000.0"),
     ],
 )
@@ -199,7 +199,7 @@ def test_wrong_overrides_are_named(tmp_path: Path, override: str, message: str) 
     assert only_problem(tmp_path, "", override) == message
 
 
-def test_an_override_that_is_no_yaml_is_refused(tmp_path: Path) -> None:
+def test_an_override_that_is_not_yaml_is_refused(tmp_path: Path) -> None:
     assert only_problem(tmp_path, "", "data.source=[a").startswith("--set:1:")
 
 
@@ -219,11 +219,11 @@ def test_what_an_override_replaces_is_not_blamed_on_the_file(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("train:\n  epochs: 1\n  seed: 2\n  epochs: 3\n", "mine.yaml:4: train.epochs: written twice; keep one"),
-        ("train: {}\ndata: {}\ntrain: {}\n", "mine.yaml:3: train: written twice; keep one"),
+        ("train:\n  epochs: 1\n  seed: 2\n  epochs: 3\n", "mine.yaml:4: train.epochs: occurs twice; remove one"),
+        ("train: {}\ndata: {}\ntrain: {}\n", "mine.yaml:3: train: occurs twice; remove one"),
         (
             "model: {attention: {options: {a: 1, a: 1}}}\n",
-            "mine.yaml:1: model.attention.options.a: written twice; keep one",
+            "mine.yaml:1: model.attention.options.a: occurs twice; remove one",
         ),
     ],
 )
@@ -242,7 +242,7 @@ def test_duplicate_keys_are_refused(tmp_path: Path, text: str, message: str) -> 
         (r'model: {attention: {options: {"\ud800": 1}}}', r"mine.yaml:1: model.attention.options.\ud800"),
     ],
 )
-def test_surrogates_are_no_text(tmp_path: Path, text: str, place: str) -> None:
+def test_surrogates_are_not_text(tmp_path: Path, text: str, place: str) -> None:
     assert only_problem(tmp_path, text).startswith(f"{place}: is not valid Unicode text")
     path = tmp_path / "received.yaml"
     path.write_text(text)
@@ -252,7 +252,7 @@ def test_surrogates_are_no_text(tmp_path: Path, text: str, place: str) -> None:
 
 
 @pytest.mark.parametrize("override", ["\udcff=1", "data.\ud800=1"])
-def test_surrogates_are_no_key_to_override(tmp_path: Path, override: str) -> None:
+def test_surrogates_are_not_a_key_to_override(tmp_path: Path, override: str) -> None:
     key = override.removesuffix("=1")
     assert only_problem(tmp_path, "", override).startswith(f"--set {key}: is not valid Unicode text")
 
@@ -287,7 +287,7 @@ def test_a_config_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
         load_config(str(path))
 
 
-def test_all_unknown_keys_are_told_at_once(tmp_path: Path) -> None:
+def test_all_unknown_keys_are_reported_at_once(tmp_path: Path) -> None:
     text = """\
 data:
   sorce: a.tsv
@@ -317,9 +317,9 @@ decode: {zzz: 1}
         ("train:\n  epochs: '3'\n", "mine.yaml:2: train.epochs: should be a valid integer, found '3'"),
         ("train:\n  epochs: 2.5\n", "mine.yaml:2: train.epochs: should be a valid integer, found 2.5"),
         ("train:\n  epochs: null\n", "mine.yaml:2: train.epochs: should be a valid integer, found None"),
-        ("train: 3\n", "mine.yaml:1: train: should hold keys of its own, found 3"),
-        ("train:\n  batch: 64\n", "mine.yaml:2: train.batch: should hold keys of its own, found 64"),
-        ("train:\n", "mine.yaml:1: train: should hold keys of its own, found None"),
+        ("train: 3\n", "mine.yaml:1: train: should be a section with keys, found 3"),
+        ("train:\n  batch: 64\n", "mine.yaml:2: train.batch: should be a section with keys, found 64"),
+        ("train:\n", "mine.yaml:1: train: should be a section with keys, found None"),
         (
             "model:\n  dropout: 1.0\n",
             "mine.yaml:2: model.dropout: should be less than 1, found 1.0",
@@ -335,7 +335,7 @@ decode: {zzz: 1}
         ),
     ],
 )
-def test_wrong_values_are_told_with_what_was_found(tmp_path: Path, text: str, message: str) -> None:
+def test_wrong_values_are_reported_with_what_was_found(tmp_path: Path, text: str, message: str) -> None:
     assert only_problem(tmp_path, text) == message
 
 
@@ -414,20 +414,20 @@ INVERSE = "train: {schedule: {name: inverse_sqrt}}"
         (
             "model: {attention: {score: additive, options: {width: 8}}}",
             "model.attention.options.width",
-            "unknown option; known here: size",
+            "unknown option; known options: size",
         ),
         (
             "model: {attention: {score: general, options: {size: 8}}}",
             "model.attention.options.size",
-            "unknown option; it takes no options",
+            "unknown option; there are no options",
         ),
         (
             "model: {attention: {score: none, options: {size: 8}}}",
             "model.attention.options.size",
-            "unknown option; it takes no options",
+            "unknown option; there are no options",
         ),
         ("data: {cleaning: {min_length: 5, max_length: 4}}", "data.cleaning.min_length", "is above max_length"),
-        ("data: {source: [a, b, c, d, e]}", "data.source", "takes 1, 2, 3, 4 or 6 files, found 5"),
+        ("data: {source: [a, b, c, d, e]}", "data.source", "must be 1, 2, 3, 4 or 6 files, found 5"),
         *(
             (
                 f"model: {{{part}: {{{name}: {value}{more}}}}}",
@@ -451,7 +451,7 @@ INVERSE = "train: {schedule: {name: inverse_sqrt}}"
         (
             "model: {decoder: {readout: maxout}}",
             "model.decoder.readout",
-            "maxout belongs to Bahdanau order; Luong order makes an attentional vector",
+            "maxout belongs to Bahdanau order; Luong order computes an attentional vector",
         ),
     ],
 )
@@ -483,7 +483,7 @@ def test_combinations_that_cannot_work_are_refused(tmp_path: Path, text: str, pl
         "model: {attention: {score: additive, options: {size: null}}}",
     ],
 )
-def test_combinations_that_work_are_taken(tmp_path: Path, text: str) -> None:
+def test_combinations_that_work_are_accepted(tmp_path: Path, text: str) -> None:
     load(tmp_path, f"{text}\n")
 
 
@@ -506,13 +506,13 @@ def user_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("user_scores")
 @pytest.mark.parametrize("options", ["{factor: 2.5}", "{factor: 2}", "{factor: 1e-3, depth: 3, even: true}"])
-def test_a_score_of_the_users_own_is_found(tmp_path: Path, options: str) -> None:
+def test_a_custom_score_is_found(tmp_path: Path, options: str) -> None:
     config = load(tmp_path, f"model: {{attention: {{score: scores_of_a_user.Weighted, options: {options}}}}}\n")
     assert config.model.attention.score == "scores_of_a_user.Weighted"
 
 
 @pytest.mark.usefixtures("user_scores")
-def test_options_of_a_score_of_the_users_own_are_checked(tmp_path: Path) -> None:
+def test_options_of_a_custom_score_are_checked(tmp_path: Path) -> None:
     text = "model:\n  attention:\n    score: scores_of_a_user.Weighted\n    options:\n      depht: 3\n      even: 7\n"
     [unknown, missing, mistyped] = sorted(problems(tmp_path, text))
     assert unknown == "mine.yaml:5: model.attention.options.depht: unknown option; did you mean depth?"
@@ -533,7 +533,7 @@ def test_options_of_a_score_of_the_users_own_are_checked(tmp_path: Path) -> None
         ("scores_of_a_user.", "cannot be imported"),
     ],
 )
-def test_a_dotted_path_that_is_no_score_is_told(tmp_path: Path, name: str, message: str) -> None:
+def test_a_dotted_path_that_is_not_a_score_is_reported(tmp_path: Path, name: str, message: str) -> None:
     found = only_problem(tmp_path, f"model: {{attention: {{score: {name}}}}}\n")
     assert found.startswith(f"mine.yaml:1: model.attention.score: {name} {message}")
 
@@ -600,7 +600,7 @@ def test_a_run_can_be_named_after_its_learning_rate(tmp_path: Path) -> None:
     assert parse_config(dump_config(config), "dump.yaml") == config
 
 
-def test_a_damaged_dump_is_told_with_its_place() -> None:
+def test_a_damaged_dump_is_reported_with_its_place() -> None:
     with pytest.raises(ConfigError, match=r"^runs/a/config.yaml:2: train.epochs: "):
         parse_config("train:\n  epochs: 0\n", "runs/a/config.yaml")
 

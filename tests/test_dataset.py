@@ -21,7 +21,7 @@ def unpacked(sequences: Sequences) -> list[list[int]]:
     return [sequences[index].tolist() for index in range(len(sequences))]
 
 
-def test_sequences_are_packed_one_after_another() -> None:
+def test_sequences_are_concatenated() -> None:
     packed = Sequences.pack(LISTS)
     assert packed.ids.tolist() == [5, 6, 7, 4, 9, 9]
     assert packed.offsets.tolist() == [0, 3, 3, 4, 6]
@@ -98,7 +98,7 @@ def test_pickled_arrays_are_never_loaded(tmp_path: Path) -> None:
 def test_ids_and_offsets_belong_together(tmp_path: Path, offsets: list[int]) -> None:
     Sequences.pack(LISTS).save(tmp_path, "a")
     np.save(tmp_path / "a.offsets.npy", np.array(offsets, dtype=np.int64))
-    with pytest.raises(DataError, match="do not belong together"):
+    with pytest.raises(DataError, match="do not match"):
         Sequences.load(tmp_path, "a")
 
 
@@ -122,7 +122,7 @@ def test_pairs_need_as_many_targets_as_sources(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.builds(Example, st.text(), st.lists(st.text(), min_size=1).map(tuple))))
-def test_examples_come_back(tmp_path_factory: pytest.TempPathFactory, examples: list[Example]) -> None:
+def test_examples_round_trip(tmp_path_factory: pytest.TempPathFactory, examples: list[Example]) -> None:
     path = tmp_path_factory.mktemp("examples") / "test.jsonl"
     write_examples(path, iter(examples))
     assert read_examples(path) == examples
@@ -189,7 +189,7 @@ def test_vocabularies_are_read_once(directory: Path) -> None:
     assert data.load_processor().tgt_vocabulary == Vocabulary(["x", "y"])
 
 
-def test_a_folder_that_is_not_there_is_a_data_error(tmp_path: Path) -> None:
+def test_a_missing_folder_is_a_data_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nowhere: does not exist .* run nmt preprocess first"):
         open_data(tmp_path / "nowhere")
 

@@ -19,7 +19,7 @@ from nmt.errors import SHOWN_CHARACTERS, list_names, printable, shorten
         ("\ud800x\udcff", "\\ud800x\\udcff"),
     ],
 )
-def test_what_a_terminal_would_obey_is_escaped(text: str, shown: str) -> None:
+def test_control_characters_are_escaped(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
@@ -40,7 +40,7 @@ def test_long_text_is_cut() -> None:
     assert shorten("\x1b" * 10**6) == "\\x1b" * SHOWN_CHARACTERS + "..."
 
 
-def test_a_few_names_stand_for_many() -> None:
+def test_long_lists_are_shortened() -> None:
     assert list_names([]) == ""
     assert list_names(["a", "b\x1b"]) == "a, b\\x1b"
     assert list_names("abcde") == "a, b, c, d, e"

@@ -128,7 +128,7 @@ def test_a_disk_that_fills_up_while_a_run_trains(here: Project) -> None:
     assert done.stdout.split() == ["1"]
     (line,) = errors(done.stderr)
     command = f"nmt train --config disk/run/config.yaml --data {here.data} --output disk/run --resume"
-    assert line.endswith(f": No space left on device; make room and go on with: {command}")
+    assert line.endswith(f": No space left on device; make room and resume with: {command}")
     assert done.returncode == 0, done.stderr
 
 
@@ -226,7 +226,7 @@ def training(here: Project, *arguments: str) -> Iterator["subprocess.Popen[str]"
             process.kill()
 
 
-def test_a_killed_run_holds_no_lock_and_gives_the_earlier_one_back(
+def test_a_killed_run_holds_no_lock_and_restores_the_earlier_one(
     here: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = tree()
@@ -242,7 +242,7 @@ def test_a_killed_run_holds_no_lock_and_gives_the_earlier_one_back(
     assert call("train", "--config", here.config) == 1
     err = capsys.readouterr().err
     assert "runs/reversal: the earlier run is back" in err
-    assert "holds an earlier result" in errors(err)[0]
+    assert "contains an earlier result" in errors(err)[0]
     assert tree() == before
     assert call("train", "--config", here.config, "--overwrite", *SHORT) == 0
     assert [path.name for path in Path("runs").iterdir()] == ["reversal"]
@@ -281,11 +281,11 @@ def test_the_working_folder_is_not_replaced(
     [
         (b"a b\r\nc d\r\ne\r\n", None),
         (b"\xef\xbb\xbfa b\nc d\ne", None),
-        ("a b\nc d\ne ü\nü\n".encode("latin-1"), "line 3: not UTF-8; unreadable bytes became U+FFFD"),
+        ("a b\nc d\ne ü\nü\n".encode("latin-1"), "line 3: not UTF-8; invalid bytes became U+FFFD"),
         ("a b\nc d\ne \ufffd\n".encode(), None),
         (
             "a b\nc d\ne\n".encode("utf-16-le"),
-            "line 1: holds NUL characters, as UTF-16 does; convert it to UTF-8 first",
+            "line 1: has NUL characters, as UTF-16 does; convert it to UTF-8 first",
         ),
     ],
 )
@@ -331,10 +331,10 @@ def test_a_sentence_of_bytes_that_are_not_utf8(
     assert call("translate", os.fsdecode(b"a \xff b"), *picture) == 0
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 1
-    assert err.splitlines()[0] == "line 1: not UTF-8; unreadable bytes became U+FFFD"
+    assert err.splitlines()[0] == "line 1: not UTF-8; invalid bytes became U+FFFD"
 
 
-def test_names_with_blanks_and_umlauts_in_the_c_locale(here: Project) -> None:
+def test_names_with_spaces_and_umlauts_in_the_c_locale(here: Project) -> None:
     place = Path("Ärger mit Wörtern")
     place.mkdir()
     for name in ("config", "corpus"):
@@ -375,7 +375,7 @@ def test_a_terminal_is_read_line_by_line(here: Project) -> None:
         assert process.stdout
         assert process.stderr
         os.close(end)
-        assert process.stderr.readline() == "reading standard input, one sentence a line; end with Ctrl-D\n"
+        assert process.stderr.readline() == "reading standard input, one sentence per line; end with Ctrl-D\n"
         for line, translation in (("a b c\n", "C B A\n"), ("d\n", "D\n")):
             os.write(terminal, line.encode())
             assert process.stdout.readline() == translation
@@ -384,7 +384,7 @@ def test_a_terminal_is_read_line_by_line(here: Project) -> None:
     os.close(terminal)
     assert process.returncode == 130
     assert out == ""
-    assert err == "nmt: error: interrupted; what was finished before is still there\n"
+    assert err == "nmt: error: interrupted; earlier results are intact\n"
 
 
 def test_the_end_of_a_terminal_is_the_end(here: Project) -> None:

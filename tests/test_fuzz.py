@@ -1,4 +1,4 @@
-"""Text and configs that nobody wrote: whatever comes in, the commands take it or refuse it in clear lines.
+"""Random text and configs: the commands accept any input or reject it in clear lines.
 
 Each test runs on a few inputs with a fixed seed and, marked `soak`, on many with a new one, which it prints and
 FUZZ_SEED sets again.
@@ -53,7 +53,7 @@ MARKUP = [
 
 
 def any_character(source: random.Random) -> str:
-    """Of any plane, assigned or not, but for surrogates, which are no text, and line feeds, which end it."""
+    """Any character except surrogates, which are not text, and line feeds, which end a line."""
     plane = source.choice([0, 0, 0, 1, 2, 3, 14, 15, 16])
     character = chr(source.randrange(plane << 16, (plane + 1) << 16))
     return "\ufffd" if "\ud800" <= character <= "\udfff" or character == "\n" else character
@@ -124,7 +124,7 @@ def assert_refused_clearly(outcome: Outcome) -> None:
 def test_any_line_is_translated(
     model: str, number: int, source: random.Random, project: Project, cli: Cli, tmp_path: Path
 ) -> None:
-    lines = [b"a b c", *(any_line(source) for _ in range(number))]  # not to begin as UTF-16 does
+    lines = [b"a b c", *(any_line(source) for _ in range(number))]  # must not start like UTF-16
     write_lines(tmp_path / "in", lines)
     directory = project.run if model == "project" else GOLDEN_MODEL
     outcome = cli("translate", "--model", directory, "-i", tmp_path / "in", "-o", tmp_path / "out", "--beam-size", 2)
@@ -229,7 +229,7 @@ def any_override(source: random.Random) -> str:
     return key + source.choice(["=", "=", "=", " = ", "", ":"]) + source.choice(VALUES)
 
 
-def test_any_config_is_taken_or_refused(
+def test_any_config_is_accepted_or_refused(
     number: int, source: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -262,7 +262,7 @@ def test_any_config_is_taken_or_refused(
         pytest.param("1" * 5000, "int", id="too many digits"),
     ],
 )
-def test_a_value_that_its_tag_does_not_suit_is_named(value: str, kind: str, tmp_path: Path) -> None:
+def test_a_value_that_does_not_match_its_tag_is_named(value: str, kind: str, tmp_path: Path) -> None:
     (tmp_path / "fuzz.yaml").write_text(f"train:\n  epochs: {value}\n", encoding="utf-8")
     with pytest.raises(ConfigError) as refused:
         load_config(str(tmp_path / "fuzz.yaml"))

@@ -14,7 +14,7 @@ from nmt.files import read_json, write_json
 GOLDEN = Path(__file__).parent / "golden"
 EXPECTED: dict[str, Any] = read_json(GOLDEN / "expected.json")
 PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05", b"PK")
-"""How pickles begin, and zip files, in which torch.save puts them."""
+"""First bytes of pickles, and of zip files, which torch.save writes."""
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_nothing_is_pickled() -> None:
     assert [path for path in files if path.suffix == ".npy" and b"'|O'" in path.read_bytes()] == []
 
 
-def test_the_golden_files_are_small_and_hold_no_absolute_path() -> None:
+def test_the_golden_files_are_small_and_have_no_absolute_path() -> None:
     files = [path for path in GOLDEN.rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) < 300_000
     texts = {path: path.read_text(encoding="utf-8") for path in files if path.suffix in (".json", ".jsonl", ".yaml")}

@@ -75,7 +75,7 @@ def test_no_two_packages_import_each_other() -> None:
         ("nmt.text", {"nmt.config", "nmt.corpus", "nmt.errors", "nmt.files", "nmt.limits"}),
     ],
 )
-def test_what_the_first_packages_may_import(package_name: str, earlier: set[str]) -> None:
+def test_allowed_imports_of_the_first_packages(package_name: str, earlier: set[str]) -> None:
     imported = {package(name) for module, names in graph().items() if package(module) == package_name for name in names}
     assert imported - {package_name} <= earlier
 

@@ -49,7 +49,7 @@ Prepared = dict[str, tuple[list[str], dict[str, bytes]]]
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    """Every file, but for the report, which tells the time."""
+    """Every file except the report, which has the time."""
     files = {str(path.relative_to(directory)): path for path in directory.rglob("*") if path.is_file()}
     return {name: path.read_bytes() for name, path in files.items() if name != "report.json"}
 
@@ -74,7 +74,7 @@ def assert_one_is_whole(prepared: Prepared, output: Path, earlier: bool) -> None
     before, after = prepared["earlier"][1], prepared["new"][1]
     if output.exists():
         assert contents(output) in ([before, after] if earlier else [after])
-    elif earlier:  # killed between two renames: the earlier one lies beside its place
+    elif earlier:  # killed between two renames: the earlier one is next to its place
         assert contents(output.with_name(".data.earlier")) == before
     whole = earlier or output.exists()
     again = [*prepared["new"][0], "--output", str(output)]
@@ -131,7 +131,7 @@ def test_workers_end_with_a_killed_preprocess(tmp_path: Path) -> None:
     settings = CONFIG.format(source=source, size=5).replace("workers: 1", "workers: 2")
     config.write_text(settings, encoding="utf-8")
     arguments = ["preprocess", "--config", str(config), "--output", str(tmp_path / "data")]
-    for place, number in (("nmt.corpus.sources._cut_at_overlong", 4), ("nmt.corpus.store.in_chunks", 1)):
+    for place, number in (("nmt.corpus.sources._split_at_overlong", 4), ("nmt.corpus.store.in_chunks", 1)):
         assert run_killed(place, number, arguments)
         assert not (tmp_path / "data").exists()
     assert call(*arguments) == 0

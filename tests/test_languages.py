@@ -1,4 +1,4 @@
-"""Pairs other than English-German, from configuration alone: reversed, without blanks, from Tatoeba's own export."""
+"""Pairs other than English-German, by configuration alone: reversed, without spaces, from Tatoeba's own export."""
 
 import json
 import random
@@ -105,7 +105,7 @@ PIECES = "{algorithm: bpe, vocabulary_size: 50}"
     ],
     ids=["to-chinese-subwords", "from-chinese-words"],
 )
-def test_a_script_without_blanks(cli: Cli, reverse: bool, text: str, tokenize: str) -> None:
+def test_a_script_without_spaces(cli: Cli, reverse: bool, text: str, tokenize: str) -> None:
     languages = "src_language: en, tgt_language: zh"
     data = f"{{source: {SOURCES}, {languages}, reverse: {json.dumps(reverse)}, {SPLIT}}}"
     config = write_config("numbers", data, text)

@@ -42,7 +42,7 @@ def uniform(seed: int = 0) -> Iterator[float]:
 
 
 def words_of(tokenizer: SubwordTokenizer, lines: Sequence[str]) -> dict[str, list[str]]:
-    """SentencePiece's own pieces of each distinct word, which begins with the mark of a blank."""
+    """SentencePiece's own pieces of each distinct word, which starts with `WORD_BEGINNING`."""
     words: dict[str, list[str]] = {}
     for pieces in tokenizer.tokenize(lines):
         starts = [place for place, piece in enumerate(pieces) if piece.startswith("▁")]
@@ -113,7 +113,7 @@ def bpe_dropout_by_subsets(pieces: tuple[str, ...], p: float) -> Distribution:
 
 
 def test_bpe_dropout_by_hand() -> None:
-    # From a b c, ab is merged unless left out, else bc unless left out too; then either may become abc.
+    # From a b c, ab is merged unless skipped, otherwise bc unless skipped too; then either may become abc.
     p = 0.3
     expected = {
         ("abc",): (1 - p) ** 2 * (1 + p),
@@ -161,7 +161,7 @@ def test_segmentations_have_their_probabilities(
         assert abs(found[split] - number * probability) < 4.5 * deviation + 1, split
 
 
-def test_unigram_sampling_passes_characters_that_are_no_piece() -> None:
+def test_unigram_sampling_keeps_unknown_characters() -> None:
     segment = unigram_sampling({"a": -1.0, "c": -1.0, "bc": -1.0, "abc": -1.0}, 1.0)
     draws = uniform()
     assert {tuple(segment("abca", draws)) for _ in range(100)} == {("a", "bc", "a"), ("abc", "a")}
@@ -172,7 +172,7 @@ def characters(word: str, draws: Iterator[float]) -> list[str]:
     return list(word)
 
 
-def test_words_with_unknown_pieces_keep_theirs() -> None:
+def test_words_with_unknown_pieces_keep_their_pieces() -> None:
     # There is no d, but every character of <unk>, which is no text.
     vocabulary = Vocabulary(["▁a", "b", "c", "▁", "a", "▁d", "ab", "▁cc", *"<unk>"])
     ids = {token: index for index, token in enumerate(vocabulary.tokens)}
@@ -191,7 +191,7 @@ def test_words_with_unknown_pieces_keep_theirs() -> None:
     assert resampled() == []
 
 
-def test_hidden_words_are_as_many_as_asked_for() -> None:
+def test_the_share_of_hidden_words_is_the_probability() -> None:
     ids = np.arange(10, 20_010, dtype=np.int32)
     hidden = hide_words(ids, 0.2, np.random.default_rng(0))
     assert hidden.dtype == np.int32
@@ -257,7 +257,7 @@ def test_noise_depends_on_seed_epoch_and_pair_alone(
     assert noisy_pairs(data, TrainSection(seed=4, noise=section), 2, [range(60)]) != together
 
 
-def test_the_same_sentence_at_two_places_gets_two_noises(directories: dict[str, DataDirectory]) -> None:
+def test_the_same_sentence_twice_gets_different_noise(directories: dict[str, DataDirectory]) -> None:
     data = directories["bpe"]
     pairs = EncodedPairs(*(Sequences.pack([side[0].tolist()] * 8) for side in (data.train.src, data.train.tgt)))
     found = noisy_pairs(replace(data, train=pairs), TrainSection(noise=NoiseSection(bpe_dropout=0.5)), 1, [range(8)])
@@ -265,7 +265,7 @@ def test_the_same_sentence_at_two_places_gets_two_noises(directories: dict[str, 
 
 
 @every_noise
-def test_noise_is_what_was_asked_for_and_nothing_else(
+def test_only_the_configured_noise_is_applied(
     algorithm: str, section: NoiseSection, directories: dict[str, DataDirectory]
 ) -> None:
     data = directories[algorithm]

@@ -147,13 +147,13 @@ def test_options_that_make_a_search_smaller(batch_size: int, beam_size: int, lin
         (RuntimeError("shapes do not fit"), False),
     ],
 )
-def test_what_running_out_looks_like(error: Exception, expected: bool) -> None:
+def test_out_of_memory_errors_are_recognised(error: Exception, expected: bool) -> None:
     assert is_out_of_memory(error) is expected
     with pytest.raises(OutOfMemory if expected else type(error)), when_out_of_memory("lower something"):
         raise error
 
 
-def test_the_advice_nearest_to_the_cause_counts() -> None:
+def test_the_innermost_advice_is_shown() -> None:
     with pytest.raises(OutOfMemory) as caught, when_out_of_memory("outer"), when_out_of_memory("inner"):
         raise MemoryError
     assert str(caught.value) == "out of memory; inner"

@@ -34,7 +34,7 @@ finally:
 
 
 @pytest.mark.soak
-def test_peak_memory_stays_where_it_is(project: Project, tmp_path: Path) -> None:
+def test_peak_memory_does_not_grow(project: Project, tmp_path: Path) -> None:
     settings = [
         "model.embedding_size=128",
         "model.encoder.hidden_size=128",

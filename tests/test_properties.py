@@ -1,4 +1,4 @@
-"""Properties of whole stages, on corpora and batches that nobody chose; single parts have theirs in their own tests."""
+"""Properties of whole stages, on random corpora and batches; those of single parts are in their own tests."""
 
 import tempfile
 from collections import Counter
@@ -26,7 +26,7 @@ SENTENCES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=2).map(" ".joi
     sizes=st.tuples(st.integers(0, 3), st.integers(0, 3)),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_a_corpus_is_kept_whole_and_the_held_out_part_unseen(
+def test_a_corpus_is_complete_and_its_held_out_part_unseen(
     pairs: list[tuple[str, str]], sizes: tuple[int, int], seed: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -14,15 +14,15 @@ from nmt.errors import DataError
 from nmt.files import write_text
 from nmt.replacement import (
     Verdict,
+    atomic_directory,
+    check_not_in_use,
     check_output,
-    check_unread,
+    clean_up,
     is_locked,
     locked,
     reading,
     set_aside,
     settle,
-    tidy,
-    whole_directory,
 )
 
 
@@ -38,7 +38,7 @@ def folder(path: Path, *files: str) -> Path:
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_new_and_empty_folders_can_take_output(tmp_path: Path, overwrite: bool) -> None:
+def test_new_and_empty_folders_are_accepted(tmp_path: Path, overwrite: bool) -> None:
     check_output(tmp_path / "new" / "deep", "marker.json", overwrite=overwrite)
     check_output(folder(tmp_path / "empty"), "marker.json", overwrite=overwrite)
     assert names(tmp_path) == ["empty"]
@@ -46,29 +46,29 @@ def test_new_and_empty_folders_can_take_output(tmp_path: Path, overwrite: bool) 
 
 def test_an_earlier_result_is_replaced_only_when_asked(tmp_path: Path) -> None:
     earlier = folder(tmp_path / "out", "marker.json", "other.txt")
-    with pytest.raises(DataError, match="holds an earlier result; add --overwrite"):
+    with pytest.raises(DataError, match="contains an earlier result; add --overwrite"):
         check_output(earlier, "marker.json", overwrite=False)
     check_output(earlier, "marker.json", overwrite=True)
     assert names(earlier) == ["marker.json", "other.txt"]
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_files_of_somebody_else_are_never_replaced(tmp_path: Path, overwrite: bool) -> None:
+def test_files_of_others_are_never_replaced(tmp_path: Path, overwrite: bool) -> None:
     theirs = folder(tmp_path / "out", "thesis.tex")
-    with pytest.raises(DataError, match=r"holds files that are not ours \(no marker\.json\)"):
+    with pytest.raises(DataError, match=r"other files \(no marker\.json\)"):
         check_output(theirs, "marker.json", overwrite=overwrite)
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_file_is_no_output_folder(tmp_path: Path, overwrite: bool) -> None:
+def test_a_file_is_not_an_output_folder(tmp_path: Path, overwrite: bool) -> None:
     (tmp_path / "out").touch()
     with pytest.raises(DataError, match="out: is a file"):
         check_output(tmp_path / "out", "marker.json", overwrite=overwrite)
 
 
-def test_a_whole_directory_appears_only_at_the_end(tmp_path: Path) -> None:
+def test_an_atomic_directory_appears_only_at_the_end(tmp_path: Path) -> None:
     target = tmp_path / "deep" / "out"
-    with whole_directory(target) as temporary:
+    with atomic_directory(target) as temporary:
         write_text(temporary / "a.txt", "new")
         (temporary / "sub").mkdir()
         assert not target.exists()
@@ -76,9 +76,9 @@ def test_a_whole_directory_appears_only_at_the_end(tmp_path: Path) -> None:
     assert names(tmp_path / "deep") == ["out"]
 
 
-def test_a_whole_directory_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
+def test_an_atomic_directory_replaces_the_old_one(tmp_path: Path) -> None:
     target = folder(tmp_path / "out", "a.txt", "stale.txt")
-    with whole_directory(target) as temporary:
+    with atomic_directory(target) as temporary:
         write_text(temporary / "a.txt", "new")
         assert names(target) == ["a.txt", "stale.txt"]
     assert names(target) == ["a.txt"]
@@ -94,7 +94,7 @@ def test_a_failing_block_changes_nothing(tmp_path: Path, error: type[BaseExcepti
         folder(target, "old.txt")
 
     def fail() -> None:
-        with whole_directory(target) as temporary:
+        with atomic_directory(target) as temporary:
             write_text(temporary / "new.txt", "new")
             raise error("stop")
 
@@ -136,7 +136,7 @@ def judge_by_names(directory: Path) -> Verdict:
     return Verdict.BOTH if (directory / "open").exists() else Verdict.EARLIER
 
 
-def test_a_folder_that_is_whole_once_it_is_there_needs_no_judge(tmp_path: Path) -> None:
+def test_an_atomically_created_folder_needs_no_judge(tmp_path: Path) -> None:
     target = folder(tmp_path / "out", "old")
     for verdict, files in ((Verdict.EARLIER, None), (Verdict.NEW, "new")):
         set_aside(target)
@@ -147,7 +147,7 @@ def test_a_folder_that_is_whole_once_it_is_there_needs_no_judge(tmp_path: Path) 
     assert names(tmp_path) == ["out"]
 
 
-def test_of_three_folders_the_one_that_was_worth_something_is_kept(tmp_path: Path) -> None:
+def test_of_three_folders_the_one_with_results_is_kept(tmp_path: Path) -> None:
     target = folder(tmp_path / "out", "old")
     set_aside(target)
     folder(target, "begun", "open")
@@ -159,10 +159,10 @@ def test_of_three_folders_the_one_that_was_worth_something_is_kept(tmp_path: Pat
 
 @pytest.mark.parametrize("new", [["begun", "open", "x"], ["begun", "worth", "x"], ["begun", "x", "y"]])
 @pytest.mark.parametrize("moment", range(8))
-def test_settling_can_be_cut_off_anywhere(
+def test_settling_can_be_interrupted_anywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new: list[str], moment: int
 ) -> None:
-    """At each rename and each file that is deleted, as by a kill; whoever comes next decides the same."""
+    """At each rename and each deleted file, as by a kill; the next command decides the same."""
     target = folder(tmp_path / "out", "old", "older")
     set_aside(target)
     folder(target, *new)
@@ -178,7 +178,9 @@ def test_settling_can_be_cut_off_anywhere(
 
 
 @pytest.mark.parametrize("moment", range(8))
-def test_setting_aside_can_be_cut_off_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int) -> None:
+def test_setting_aside_can_be_interrupted_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
     target = folder(tmp_path / "out", "old")
     set_aside(target)
     folder(target, "begun", "open", "x")
@@ -206,7 +208,7 @@ def cut_off(patched: pytest.MonkeyPatch, moment: int) -> None:
         patched.setattr(os, name, cut)
 
 
-def test_a_lock_leaves_nothing_and_takes_what_a_killed_command_left(tmp_path: Path) -> None:
+def test_a_lock_leaves_nothing_and_cleans_up_after_a_killed_command(tmp_path: Path) -> None:
     folder(tmp_path / ".out.partial-123", "half")
     folder(tmp_path / ".out.b.partial-123", "of another folder")
     with locked(tmp_path / "out"), pytest.raises(DataError, match=r"out: in use by another command \(process \d+\)"):
@@ -250,7 +252,7 @@ def another_user() -> Iterator[None]:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize("mode", [0o644, 0o600])
 def test_a_lock_of_another_user(shared: Path, mode: int) -> None:
-    """Living and killed; of a file that may not even be read nobody can tell, and it is taken for held."""
+    """Living and killed; a file that cannot even be read counts as held."""
     target = folder(shared / "run")
     command = [sys.executable, "-c", HOLDER, str(target)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -271,7 +273,7 @@ def test_a_lock_of_another_user(shared: Path, mode: int) -> None:
         assert not is_locked(target)
 
 
-def test_what_a_killed_process_left_in_a_folder(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_process(tmp_path: Path) -> None:
     """Cut off in a write of a file, in one of a folder, and before and after a new folder took the old one's place."""
     (tmp_path / ".a.json.partial-12").write_text("{")
     (tmp_path / ".curve.png.partial").write_text("")
@@ -279,11 +281,11 @@ def test_what_a_killed_process_left_in_a_folder(tmp_path: Path) -> None:
     for place in ("b", ".b.earlier", ".c.earlier"):
         write_text_in(tmp_path / place, place)
     (tmp_path / ".mine").touch()
-    tidy(tmp_path)
+    clean_up(tmp_path)
     assert names(tmp_path) == [".mine", "b", "c"]
     assert (tmp_path / "b/name").read_text(encoding="utf-8") == "b"
     assert (tmp_path / "c/name").read_text(encoding="utf-8") == ".c.earlier"
-    tidy(tmp_path / "nowhere")
+    clean_up(tmp_path / "nowhere")
 
 
 def write_text_in(folder: Path, text: str) -> None:
@@ -296,12 +298,12 @@ def test_data_that_is_being_written_is_not_read(tmp_path: Path) -> None:
     with locked(tmp_path / "data"), written, reading(tmp_path / "data", Path("run")):
         pytest.fail("it was read")
     with reading(tmp_path / "data", Path("run")), pytest.raises(DataError, match="in use by the run run"):
-        check_unread(tmp_path / "data")
-    check_unread(tmp_path / "data")
+        check_not_in_use(tmp_path / "data")
+    check_not_in_use(tmp_path / "data")
     assert not list(tmp_path.glob(".*"))
 
 
-def test_data_beside_which_nothing_can_be_written_is_read_all_the_same(tmp_path: Path) -> None:
+def test_data_in_a_read_only_folder_is_read(tmp_path: Path) -> None:
     with reading(tmp_path / "gone/data", Path("run")):
         pass
     assert not (tmp_path / "gone").exists()

@@ -1,4 +1,4 @@
-"""A model, data or run folder from somebody else is data: reading it runs no code of its own, ends, and stays small."""
+"""Untrusted model, data and run folders: reading them runs no code of theirs, terminates and needs little memory."""
 
 import hashlib
 import json
@@ -50,7 +50,7 @@ TEXT = ["the cat sat on the mat", "a dog sat", "die Katze sass da", "ein Hund sa
 
 @pytest.fixture(autouse=True)
 def limited_time() -> Iterator[None]:
-    """Whoever opens a pipe that nobody writes to waits for ever: here that is a failure."""
+    """Opening a pipe without a writer blocks for ever: here that is a failure."""
 
     def fail(number: int, frame: object) -> None:
         pytest.fail("hangs")
@@ -135,11 +135,11 @@ def test_a_class_that_its_user_allows_is_used_once(tmp_path: Path, canary: Path,
     assert (allowed.code, allowed.out) == (0, plain.out)
     assert canary.exists()
     canary.unlink()
-    assert cli("translate", "--model", model, "the cat").code == 1  # nobody remembers
+    assert cli("translate", "--model", model, "the cat").code == 1  # the permission is not remembered
     assert not canary.exists()
 
 
-def test_a_user_s_score_may_keep_a_buffer_out_of_its_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_custom_score_may_keep_a_buffer_out_of_its_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such a buffer has no values on the meta device, on which shapes are compared."""
     (tmp_path / "scores_with_buffer.py").write_text(
         "import torch\nfrom nmt.model.attention.general import GeneralScore\n"
@@ -244,7 +244,7 @@ def test_sizes_that_the_weights_do_not_have_take_no_memory(tmp_path: Path, key: 
     set_in(model / "config.yaml", size, *key.split("."))
 
     def load() -> int:
-        with pytest.raises(CheckpointError, match="weights do not fit config and vocabulary"):
+        with pytest.raises(CheckpointError, match="weights do not match config and vocabulary"):
             load_model(model)
         return 0
 
@@ -257,7 +257,7 @@ def test_a_vocabulary_that_the_weights_do_not_have_takes_no_memory(tmp_path: Pat
     model = make_model_directory(tmp_path / "model")
     for side in ("src", "tgt"):
         (model / f"text/{side}.vocabulary.json").write_text(json.dumps([f"w{n}" for n in range(60_000)]))
-    with pytest.raises(CheckpointError, match="weights do not fit config and vocabulary"):
+    with pytest.raises(CheckpointError, match="weights do not match config and vocabulary"):
         load_model(model)
 
 
@@ -375,7 +375,7 @@ def test_only_regular_files_of_a_run_are_read(project: Project, tmp_path: Path, 
         ("7", "model format None"),
     ],
 )
-def test_a_marker_that_is_no_marker(tmp_path: Path, cli: Cli, content: str, found: str) -> None:
+def test_a_marker_that_is_not_a_marker(tmp_path: Path, cli: Cli, content: str, found: str) -> None:
     model = make_model_directory(tmp_path / "model")
     (model / "model.json").write_text(content, encoding="utf-8")
     outcome = cli("translate", "--model", model, "the cat")
@@ -407,7 +407,7 @@ def test_control_characters_of_a_run_reach_no_terminal(tmp_path: Path, cli: Cli,
     assert outcome.out.replace("\t", "").replace("\n", "").isprintable()
 
 
-def test_a_model_tells_nothing_of_the_machine_it_was_made_on(project: Project) -> None:
+def test_a_model_reveals_nothing_about_its_machine(project: Project) -> None:
     for path in (project.run / "best").rglob("*"):
         if path.is_file():
             assert str(project.root).encode() not in path.read_bytes(), path
@@ -419,11 +419,11 @@ def test_paths_of_a_config_are_cut_in_a_model(tmp_path: Path) -> None:
     config = config.model_copy(
         update={
             "data": DataSection(
-                source=("/home/me/corpus.tsv", "https://example.org/a/b.zip", "data/sample/x.tsv", "../y.tsv"),
-                directory="/home/me/data",
+                source=("/somewhere/else/corpus.tsv", "https://example.org/a/b.zip", "data/sample/x.tsv", "../y.tsv"),
+                directory="/somewhere/else/data",
             ),
             "text": TextSection(reuse="~me/old"),
-            "train": TrainSection(init_from="/home/me/runs/a"),
+            "train": TrainSection(init_from="/somewhere/else/runs/a"),
         }
     )
     save_model(tmp_path / "again", config, load_model(model).model, model / "text", {})
@@ -614,7 +614,7 @@ def put(place: int, value: int) -> Callable[[Any], None]:
         ("valid.src.ids.npy", put(3, 60_000), "holds ids beyond the"),
     ],
 )
-def test_arrays_of_a_data_directory_that_do_not_make_sense(
+def test_inconsistent_arrays_of_a_data_directory(
     project: Project, tmp_path: Path, cli: Cli, name: str, change: Callable[[Any], None], fault: str
 ) -> None:
     """They took gigabytes, or ended the run with a traceback once the sentence was reached."""
@@ -679,7 +679,7 @@ VALUES = ("x", None, [1], {}, -1, 1.5, True, 10**17, "\x1b[2J", [None] * 9, 10**
     ],
     ids=".".join,
 )
-def test_a_checkpoint_with_a_right_checksum_and_wrong_facts(
+def test_a_checkpoint_with_a_valid_checksum_and_invalid_facts(
     random_project: Project, tmp_path: Path, place: tuple[str, ...], cli: Cli
 ) -> None:
     from safetensors import safe_open
@@ -731,7 +731,7 @@ def test_a_run_is_one_row_whatever_it_says(
     assert outcome.out.replace("\t", "").replace("\n", "").isprintable()
 
 
-def test_a_weights_file_that_is_mostly_hole(tmp_path: Path, cli: Cli) -> None:
+def test_a_sparse_weights_file(tmp_path: Path, cli: Cli) -> None:
     model = make_model_directory(tmp_path / "model")
     os.truncate(model / "model.safetensors", 2**40)
     outcome = cli("translate", "--model", model, "the cat")

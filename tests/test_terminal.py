@@ -29,7 +29,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_table_is_tabs_where_there_is_no_terminal() -> None:
+def test_a_table_uses_tabs_without_a_terminal() -> None:
     file = io.StringIO()
     write_table(TABLE, file)
     assert file.getvalue() == f"name\twhat it is\tn\na\\x1b[2J\t{'word ' * 20}\t7\nb\t\t1,234\n"
@@ -60,7 +60,7 @@ def test_messages_are_plain_lines_on_standard_error(capsys: pytest.CaptureFixtur
     assert [type(handler) for handler in logging.getLogger("nmt").handlers] == [logging.NullHandler]
 
 
-def test_a_message_stands_above_the_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_is_above_the_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
     with showing_messages(), progress_bar(total=9, desc="going on", file=screen):
@@ -71,7 +71,7 @@ def test_a_message_stands_above_the_progress_bar(monkeypatch: pytest.MonkeyPatch
     assert "going on" in after
 
 
-def test_there_is_no_bar_where_nobody_wants_messages() -> None:
+def test_there_is_no_bar_without_messages() -> None:
     screen = Terminal()
     with progress_bar(total=9, file=screen) as bar:
         bar.update(9)

@@ -171,7 +171,7 @@ def test_a_broken_score_fails_the_right_tests(score: type[Score], expected: dict
         (ChangesKeys, "keys_are_computed_once_a_sentence", "changed by a step"),
     ],
 )
-def test_a_score_that_breaks_much_is_told_what_first(score: type[Score], test: str, words: str) -> None:
+def test_a_score_that_breaks_much_is_reported_what_first(score: type[Score], test: str, words: str) -> None:
     tests = type("Tests", (ScoreTests,), {"score": score})()
     with pytest.raises(AssertionError, match=re.escape(words)):
         getattr(tests, f"test_{test}")()

@@ -1,7 +1,7 @@
-"""Configuration: YAML files become frozen, typed sections; every problem is told at once, with its place.
+"""Configuration: YAML files become frozen, typed sections; all problems are reported at once, with their places.
 
-The one package that knows YAML and pydantic. `sections` holds every key, `reading` turns files and `--set` into a
-`Config`, `checks` refuses combinations that cannot work, `description` explains the keys to people and editors.
+The only package that uses YAML and pydantic. `sections` has every key, `reading` turns files and `--set` into a
+`Config`, `checks` rejects combinations that cannot work, `description` documents the keys for people and editors.
 """
 
 from nmt.config.checks import Check, Conflict, Option, Place, check_options, names_class, places, suggest

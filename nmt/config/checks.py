@@ -1,6 +1,6 @@
-"""What is wrong with a config beyond single values: combinations that cannot work, keys without effect, options.
+"""Checks of a config beyond single values: combinations that cannot work, keys without effect, options.
 
-Also the words for what pydantic finds wrong with single values.
+Also rewords pydantic's messages about single values.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from nmt.errors import shorten
 Place = tuple[str, ...]
 Problem = tuple[Place, str]
 Conflict = tuple[tuple[Place, ...], str]
-"""The keys that do not go together, the one to change first, and what is wrong."""
+"""The conflicting keys, starting with the one to change, and what is wrong."""
 
 
 def dotted(path: Place) -> str:
-    """A place in a config, as it is shown."""
+    """A place in a config, as shown in messages."""
     return shorten(".".join(path))
 
 
 def suggest(key: str, known: Sequence[str]) -> str:
-    """`; did you mean ...?` where a known key is close, else nothing."""
+    """`; did you mean ...?` if a known key is close, otherwise empty."""
     close = difflib.get_close_matches(key[:100], known, n=1, cutoff=0.6)
     return f"; did you mean {close[0]}?" if close else ""
 
 
 def closest_key(path: Place) -> Place:
-    """The known key that an unknown one resembles most; itself where none does."""
+    """The known key most similar to an unknown one; the unknown one itself if none is."""
     close = difflib.get_close_matches(path[-1][:100], _known_keys(path[:-1]), n=1, cutoff=0.6)
     return (*path[:-1], *(close or path[-1:]))
 
@@ -50,24 +50,24 @@ def _known_keys(path: Place) -> list[str]:
 
 
 def _in_words(error: Mapping[str, Any]) -> str:
-    """Pydantic's message without its grammatical subject, as the key before it is the subject."""
+    """Pydantic's message without its subject, as messages start with the key."""
     message = re.sub(r"^(Value error, )?(input|string|tuple|list) (?=should)", "", error["msg"], flags=re.IGNORECASE)
     return message[0].lower() + message[1:]
 
 
 def describe(error: Mapping[str, Any], path: Place) -> str:
-    """What is wrong with one value: what is allowed, what was found, what may have been meant.
+    """Describe what is wrong with one value: what is allowed, what was found, what may have been meant.
 
     Args:
         error: One of the errors of a pydantic ValidationError.
-        path: Where it is.
+        path: Place of the value.
     """
     found = error["input"]
     if error["type"] == "extra_forbidden":
         known = _known_keys(path[:-1])
-        return f"unknown key{suggest(path[-1], known) or '; known here: ' + ', '.join(known)}"
+        return f"unknown key{suggest(path[-1], known) or '; known keys: ' + ', '.join(known)}"
     if error["type"] == "model_type":
-        return f"should hold keys of its own, found {shorten(repr(found))}"
+        return f"should be a section with keys, found {shorten(repr(found))}"
     if isinstance(found, dict):
         return _in_words(error)
     choices = re.findall(r"'([^']*)'", error["ctx"]["expected"]) if error["type"] == "literal_error" else []
@@ -80,18 +80,24 @@ def places(*keys: str) -> tuple[Place, ...]:
 
 
 def names_class(score: str) -> bool:
-    """Whether a score is the dotted path of a class, and no name that is registered."""
+    """Whether a score is the dotted path of a class rather than a registered name."""
     return "." in score
 
 
 Check = Callable[[Config], Iterable[Conflict]]
-"""Finds combinations that cannot work; given by those who know the parts that a section describes."""
+"""Finds combinations that cannot work; defined by the packages that implement a section."""
 
 
 def conflicts(config: Config) -> Iterator[Conflict]:
     """Combinations that cannot work."""
-    data, model, text, train = config.data, config.model, config.text, config.train
     yield from _depth_conflicts(config)
+    yield from _model_conflicts(config)
+    yield from _training_conflicts(config)
+    yield from _data_conflicts(config)
+
+
+def _model_conflicts(config: Config) -> Iterator[Conflict]:
+    model, text = config.model, config.text
     if model.decoder.order == "bahdanau" and model.decoder.input_feeding:
         yield (
             places("model.decoder.input_feeding", "model.decoder.order"),
@@ -109,6 +115,10 @@ def conflicts(config: Config) -> Iterator[Conflict]:
             places("text.vocabulary.joint", "text.tokenizer", "text.subword.joint"),
             "with subwords needs text.subword.joint: true",
         )
+
+
+def _training_conflicts(config: Config) -> Iterator[Conflict]:
+    text, train = config.text, config.train
     if train.schedule.name == "inverse_sqrt" and train.schedule.warmup == 0:
         yield (
             places("train.schedule.warmup", "train.schedule.name"),
@@ -125,12 +135,6 @@ def conflicts(config: Config) -> Iterator[Conflict]:
             places("train.teacher_forcing.minimum", "train.teacher_forcing.ratio", "train.teacher_forcing.schedule"),
             f"is above the ratio {forcing.ratio}",
         )
-    if data.cleaning.min_length > data.cleaning.max_length:
-        yield places("data.cleaning.min_length", "data.cleaning.max_length"), "is above max_length"
-    if data.columns[0] == data.columns[1]:
-        yield places("data.columns"), f"takes two different columns, found {data.columns[0]} twice"
-    if data.source and len(data.source) not in (1, 2, 3, 4, 6):
-        yield places("data.source"), f"takes 1, 2, 3, 4 or 6 files, found {len(data.source)}"
     algorithm = text.subword.algorithm if text.tokenizer == "subword" else None
     for name, given, needed in [
         ("bpe_dropout", train.noise.bpe_dropout != 0, "bpe"),
@@ -143,7 +147,17 @@ def conflicts(config: Config) -> Iterator[Conflict]:
             )
 
 
-_OF_MORE_LAYERS: tuple[tuple[str, str | bool], ...] = (
+def _data_conflicts(config: Config) -> Iterator[Conflict]:
+    data = config.data
+    if data.cleaning.min_length > data.cleaning.max_length:
+        yield places("data.cleaning.min_length", "data.cleaning.max_length"), "is above max_length"
+    if data.columns[0] == data.columns[1]:
+        yield places("data.columns"), f"must be two different columns, found {data.columns[0]} twice"
+    if data.source and len(data.source) not in (1, 2, 3, 4, 6):
+        yield places("data.source"), f"must be 1, 2, 3, 4 or 6 files, found {len(data.source)}"
+
+
+_NEED_LAYERS: tuple[tuple[str, str | bool], ...] = (
     ("model.encoder.residual", True),
     ("model.encoder.layer_norm", "layers"),
     ("model.decoder.residual", True),
@@ -155,7 +169,7 @@ _OF_MORE_LAYERS: tuple[tuple[str, str | bool], ...] = (
 
 def _depth_conflicts(config: Config) -> Iterator[Conflict]:
     decoder = config.model.decoder
-    for key, value in _OF_MORE_LAYERS:
+    for key, value in _NEED_LAYERS:
         layers = f"{key.rpartition('.')[0]}.num_layers"
         both = places(key, layers)
         if value_at(config, both[0]) == value and value_at(config, both[1]) == 1:
@@ -168,26 +182,26 @@ def _depth_conflicts(config: Config) -> Iterator[Conflict]:
     if decoder.order == "luong" and decoder.readout == "maxout":
         yield (
             places("model.decoder.readout", "model.decoder.order"),
-            "maxout belongs to Bahdanau order; Luong order makes an attentional vector",
+            "maxout belongs to Bahdanau order; Luong order computes an attentional vector",
         )
 
 
 def ineffective(config: Config) -> Iterator[Conflict]:
-    """Combinations in which what was asked for never happens.
+    """Combinations in which a setting never takes effect.
 
-    A model that was trained so is still good: this is for configs to come, not for those of saved models.
+    For new configs only: a model that was trained with such a config is still valid.
     """
     data, schedule, patience = config.data, config.train.schedule, config.train.validation.patience
     if schedule.name == "plateau" and patience is not None and schedule.patience + 1 >= patience:
         yield (
             places("train.schedule.patience", "train.schedule.name", "train.validation.patience"),
             f"{schedule.patience} never lowers the learning rate, as train.validation.patience: {patience} stops the "
-            f"run first; take less, or {schedule.patience + 2} or more there",
+            f"run first; lower this, or set {schedule.patience + 2} or more there",
         )
     if schedule.name == "plateau" and len(data.source) in (1, 2, 3) and data.split.valid_size == 0:
         yield (
             places("train.schedule.name", "data.split.valid_size", "data.source"),
-            "plateau follows validation, and data.split.valid_size is 0",
+            "plateau needs validation, but data.split.valid_size is 0",
         )
     wanted = data.split.valid_size + data.split.test_size + (data.split.train_size or 1)
     if len(data.source) in (1, 2) and data.first_lines is not None and data.first_lines < wanted:
@@ -199,7 +213,7 @@ def ineffective(config: Config) -> Iterator[Conflict]:
                 "data.split.valid_size",
                 "data.split.test_size",
             ),
-            f"gives at most {data.first_lines} pairs, and data.split asks for {wanted} or more",
+            f"yields at most {data.first_lines} pairs, but data.split needs {wanted} or more",
         )
 
 
@@ -220,16 +234,16 @@ _USED_WITH: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def unused(config: Config, layers: Mapping[Place, int]) -> Iterator[Conflict]:
-    """Values that were set on purpose and that another key, as it is, leaves without any effect.
+    """Values set on purpose that have no effect because of the value of another key.
 
-    A value is not meant to be used where it is its default, where the other key was written in a layer above it
-    (a child that changes the optimiser need not undo the settings of its parent's), or where its section is spelled
-    out in full, as in a resolved config.
+    A value counts as unintended if it is the default, if the other key was set in a higher layer (a child config that
+    changes the optimiser need not reset the parent's options of it), or if its section is written out in full, as in a
+    resolved config.
 
     Args:
         config: The config.
-        layers: For each place that was written, in which layer: a file lies above those that it extends, and what
-            the command line sets lies above all files.
+        layers: Layer of each place that was set: a file is above those that it extends, and the command line is above
+            all files.
     """
     rules = dict(_USED_WITH)
     if config.text.vocabulary.min_count == 0:
@@ -242,16 +256,16 @@ def unused(config: Config, layers: Mapping[Place, int]) -> Iterator[Conflict]:
         if chosen in users or place not in layers or value_at(config, place) == field.default:
             continue
         layer = layers[place]
-        spelled_out = all(layers.get((*place[:-1], name)) == layer for name in type(section).model_fields)
-        if layer >= layers.get(selecting, layer) and not spelled_out:
+        complete = all(layers.get((*place[:-1], name)) == layer for name in type(section).model_fields)
+        if layer >= layers.get(selecting, layer) and not complete:
             yield (
                 (place, selecting),
-                f"has no effect with {selector}: {chosen}, only with {' or '.join(users)}; leave it out or change that",
+                f"has no effect with {selector}: {chosen}, only with {' or '.join(users)}; remove it or change that",
             )
 
 
 def value_at(section: Section, place: Place) -> Any:
-    """The value, or the section, at a place of a config."""
+    """The value or section at a place of a config."""
     value: Any = section
     for part in place:
         value = getattr(value, part)
@@ -259,11 +273,11 @@ def value_at(section: Section, place: Place) -> Any:
 
 
 class Option(NamedTuple):
-    """An argument that a pluggable part takes from a config's `options`.
+    """An argument of a pluggable part, set in a config's `options`.
 
     Attributes:
-        name: Its name.
-        annotation: Its type; `inspect.Parameter.empty` where it has none.
+        name: Name of the argument.
+        annotation: Its type; `inspect.Parameter.empty` if it has none.
         required: Whether it has no default.
     """
 
@@ -273,20 +287,20 @@ class Option(NamedTuple):
 
 
 def check_options(accepted: Sequence[Option], given: Mapping[str, Any], path: Place) -> Iterator[Problem]:
-    """Find what is wrong with the `options` of a pluggable part.
+    """Check the `options` of a pluggable part.
 
     Args:
-        accepted: What the part takes.
-        given: What the config gives.
+        accepted: Arguments of the part.
+        given: Values in the config.
         path: Place of `options` in the config.
 
     Yields:
-        A (place, message) for each unknown, missing or mistyped option.
+        (place, message) for each unknown, missing or mistyped option.
     """
     options = {option.name: option for option in accepted}
     for name, value in given.items():
         if name not in options:
-            known = f"; known here: {', '.join(options)}" if options else "; it takes no options"
+            known = f"; known options: {', '.join(options)}" if options else "; there are no options"
             yield (*path, name), f"unknown option{suggest(name, list(options)) or known}"
         elif options[name].annotation is not inspect.Parameter.empty:
             try:

@@ -1,4 +1,4 @@
-"""The keys of a config explained: to editors as a JSON Schema, to people as a table."""
+"""Documentation of the keys of a config: a JSON Schema for editors, a table for people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from nmt.config.reading import in_one_line
 from nmt.config.sections import Config, Section
 
-EXTENDS = "config to build on: a path from this file's folder, or the name of a shipped config"
+EXTENDS = "config to build on: a path relative to this file, or the name of a shipped config"
 BEGIN = "<!-- config table: python scripts/config_table.py --write -->"
 END = "<!-- end of config table -->"
 
@@ -19,11 +19,11 @@ class KeyDescription(NamedTuple):
     """One key, or one section.
 
     Attributes:
-        path: Its place, `train.batch.size`.
-        values: What it takes, in words; empty for a section.
-        default: As YAML; empty for a section.
-        unit: What a number counts; empty where the value is no number.
-        text: What it does.
+        path: Dotted path, such as `train.batch.size`.
+        values: Allowed values, in words; empty for a section.
+        default: Default as YAML; empty for a section.
+        unit: Unit of a number; empty if the value is not a number.
+        text: Description.
     """
 
     path: str
@@ -48,7 +48,7 @@ def describe_keys(section: type[Section] = Config, above: str = "") -> Iterator[
 
 
 def _values_in_words(schema: Mapping[str, Any]) -> str:
-    """What a key takes, from its JSON Schema."""
+    """Describe the allowed values of a key, from its JSON Schema."""
     if "anyOf" in schema:
         return " or ".join(_values_in_words(choice) for choice in schema["anyOf"])
     if "const" in schema:
@@ -79,7 +79,7 @@ def json_schema() -> dict[str, Any]:
 def markdown_table() -> str:
     """Every key, in one Markdown table for each top-level section."""
     lines = [
-        "| key | takes | default | unit | what it does |",
+        "| key | values | default | unit | description |",
         "|---|---|---|---|---|",
         f"| `extends` | text | | | {EXTENDS} |",
     ]
@@ -96,13 +96,13 @@ def markdown_table() -> str:
 
 
 def with_table(text: str) -> str:
-    """A text in which whatever stood between the two marks is the table as it is now.
+    """Replace the text between the two marks by the current table.
 
     Raises:
-        ValueError: The text does not hold both marks.
+        ValueError: The text lacks one of the marks.
     """
     before, first, rest = text.partition(BEGIN)
     _, last, after = rest.partition(END)
     if not (first and last):
-        raise ValueError(f"the text lacks {BEGIN} or, behind it, {END}")
+        raise ValueError(f"the text lacks {BEGIN} or, after it, {END}")
     return f"{before}{BEGIN}\n<details>\n<summary>All keys</summary>\n\n{markdown_table()}\n</details>\n{END}{after}"

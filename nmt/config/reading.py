@@ -32,11 +32,11 @@ from nmt.limits import KIB, MAX_CONFIG, MAX_DIGITS
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML with the scalars of version 1.2's core schema (YAML 1.2.2, section 10.3), and no others."""
+    """YAML with the scalars of version 1.2's core schema (YAML 1.2.2, section 10.3) only."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes whatever a reader of YAML 1.1 or 1.2 would not read as text."""
+    """Quotes strings that YAML 1.1 or 1.2 would not read as text."""
 
 
 _CORE = {
@@ -45,7 +45,7 @@ _CORE = {
     "int": (r"^([-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$", "-+0123456789"),
     "float": (r"^[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?$", "-+.0123456789"),
 }
-"""The core schema's scalars and the characters they begin with; .inf and .nan are left out, as no key takes them."""
+"""The core schema's scalars and their first characters; without .inf and .nan, as no key allows them."""
 _TAG = "tag:yaml.org,2002:"
 _TAGS = {
     yaml.ScalarNode: {_TAG + name for name in (*_CORE, "str")},
@@ -53,9 +53,9 @@ _TAGS = {
     yaml.MappingNode: {_TAG + "map"},
 }
 _MAX_VALUES = 2_000
-"""Values of a config, those that aliases repeat counted each time; one with every key spelled out has about 150."""
+"""Maximum number of values of a config, including repetitions by aliases; one with every key has about 150."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_NOT_UNICODE = "is not valid Unicode text: it holds a surrogate, which stands for no character"
+_NOT_UNICODE = "is not valid Unicode text: it contains a surrogate"
 
 _Loader.yaml_implicit_resolvers = {}
 for _name, (_pattern, _first) in _CORE.items():
@@ -73,11 +73,11 @@ def _construct_int(loader: _Loader, node: yaml.ScalarNode) -> int:
 _Loader.add_constructor(_TAG + "int", _construct_int)
 
 _COMMAND_LINE = 1
-"""Layer of `--set`. The file that was asked for is layer 0, what it extends -1, and so on."""
+"""Layer of `--set`. The config file is layer 0, the file that it extends -1, and so on."""
 
 
 class _Written(NamedTuple):
-    """Where a value was written."""
+    """Where a value was set."""
 
     where: str
     layer: int
@@ -85,7 +85,7 @@ class _Written(NamedTuple):
 
 @dataclass
 class _Source:
-    """Raw values of a config and where each was written."""
+    """Raw values of a config, and where each was set."""
 
     values: dict[str, Any]
     places: dict[Place, _Written]
@@ -99,13 +99,13 @@ class _Source:
 
 @dataclass
 class _Builder:
-    """Makes plain values of YAML nodes, and notes where each was written.
+    """Builds plain values from YAML nodes, and records where each was set.
 
     Attributes:
         loader: Reads the scalars.
         origin: The file; empty for the command line.
         layer: Layer of the file.
-        places: Where each value was written.
+        places: Where each value was set.
     """
 
     loader: _Loader
@@ -114,11 +114,9 @@ class _Builder:
     places: dict[Place, _Written]
 
     def build(self, node: yaml.Node, path: Place = ()) -> Any:
-        """The value of a node and of all below it."""
+        """Build the value of a node and of all nodes below it."""
         if len(self.places) == _MAX_VALUES:
-            raise self._refusal(
-                node, (), f"more than {_MAX_VALUES:,} values, aliases followed; no config needs so many"
-            )
+            raise self._refusal(node, (), f"more than {_MAX_VALUES:,} values, including those of aliases; remove some")
         if node.tag not in _TAGS[type(node)]:
             tag = printable(str(node.tag).removeprefix(_TAG))
             raise self._refusal(node, path, f"is tagged {tag}, which does not fit here in YAML 1.2's core schema")
@@ -130,17 +128,17 @@ class _Builder:
             return [self.build(item, (*path, str(index))) for index, item in enumerate(node.value)]
         try:
             return self.loader.construct_object(node)
-        except (ValueError, LookupError, AttributeError):  # a number beyond all bounds, or PyYAML on `!!float x`
+        except (ValueError, LookupError, AttributeError):  # a number that is too large, or PyYAML on `!!float x`
             raise self._refusal(node, path, f"cannot be read as {str(node.tag).removeprefix(_TAG)}") from None
 
     def _build_mapping(self, node: yaml.MappingNode, path: Place) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                raise self._refusal(key_node, path, "has a key that is a list or a section; keys are text")
+                raise self._refusal(key_node, path, "has a key that is a list or a section; write text")
             key = str(key_node.value)
             if key in result:
-                raise self._refusal(key_node, (*path, key), "written twice; keep one")
+                raise self._refusal(key_node, (*path, key), "occurs twice; remove one")
             self._check_unicode(key_node, (*path, key))
             result[key] = self.build(value_node, (*path, key))
         return result
@@ -163,7 +161,7 @@ def _load_yaml(text: str, origin: str, layer: int = 0) -> _Source:
     loader: _Loader | None = None
     try:
         if len(text) > MAX_CONFIG:
-            raise ConfigError(f"{name}: longer than {MAX_CONFIG // KIB} KiB; no config needs so much")
+            raise ConfigError(f"{name}: longer than {MAX_CONFIG // KIB} KiB; shorten it")
         loader = _Loader(text)
         node = loader.get_single_node()
         values = {} if node is None else _Builder(loader, origin, layer, places).build(node)
@@ -201,10 +199,10 @@ def _merge(base: _Source, top: _Source) -> _Source:
 
 
 def find_config(name: str) -> Path:
-    """Path of a config given as a path or as the name of a shipped config.
+    """Find a config by its path or by the name of a shipped config.
 
     Raises:
-        ConfigError: There is neither such a file nor such a shipped config.
+        ConfigError: There is no such file or shipped config.
     """
     path = Path(name)
     if path.is_file():
@@ -217,7 +215,7 @@ def find_config(name: str) -> Path:
 
 
 def _shown(path: Path) -> str:
-    """A path as short as it can be: configs that ship with a checkout are found by their whole path."""
+    """A path relative to the working folder if possible: shipped configs have absolute paths."""
     return str(path.relative_to(Path.cwd()) if path.is_absolute() and path.is_relative_to(Path.cwd()) else path)
 
 
@@ -250,7 +248,7 @@ def _read(path: Path, seen: tuple[Path, ...] = ()) -> _Source:
 
 
 def _value_problems(error: ValidationError) -> tuple[list[Problem], set[Place]]:
-    """The problems with single values, and every key whose value is thereby not known."""
+    """The problems with single values, and the keys whose values are unknown because of them."""
     problems: list[Problem] = []
     unknown: set[Place] = set()
     for item in error.errors():
@@ -265,7 +263,7 @@ def _within(path: Place, outer: Place) -> bool:
 
 
 def _without(values: Mapping[str, Any], places: Collection[Place], above: Place = ()) -> dict[str, Any]:
-    """The values but for those in which one of the places lies."""
+    """The values except those at, or above, one of the places."""
     kept: dict[str, Any] = {}
     for key, value in values.items():
         path = (*above, key)
@@ -279,15 +277,16 @@ def _without(values: Mapping[str, Any], places: Collection[Place], above: Place 
 def _validate(source: _Source, *, new: bool, checks: Sequence[Check]) -> Config:
     """Check values and combinations.
 
-    Combinations are checked even where single values are wrong, as long as those are no part of them.
+    Combinations are checked even if single values are wrong, unless those are part of the combination.
 
     Args:
-        source: What was written.
-        new: Whether this is a config to work with, not that of finished work: it must make sense too.
-        checks: Find combinations that cannot work, beside those that this package knows of.
+        source: The raw values.
+        new: Whether this config is for new work rather than that of saved data or a saved model: it is then also
+            checked for settings without effect.
+        checks: Further checks for combinations that cannot work.
 
     Raises:
-        ConfigError: One line for each problem.
+        ConfigError: One line per problem.
     """
     problems: list[Problem] = []
     unknown: set[Place] = set()
@@ -310,7 +309,7 @@ def _validate(source: _Source, *, new: bool, checks: Sequence[Check]) -> Config:
 
 
 def _first_of(lines: list[str]) -> list[str]:
-    """The first problems, and how many there are more."""
+    """The first problems, and the number of further ones."""
     more = len(lines) - _SHOWN_PROBLEMS
     return lines if more <= 0 else [*lines[:_SHOWN_PROBLEMS], f"and {more:,} more problems"]
 
@@ -319,14 +318,14 @@ _SHOWN_PROBLEMS = 50
 
 
 Overrides = Mapping[str, Any] | Sequence[str]
-"""Values to put in place of a config's: `section.key=value`, the value as YAML, or a mapping from `section.key`."""
+"""Values that replace a config's: `section.key=value`, the value as YAML, or a mapping from `section.key`."""
 
 
 def as_settings(overrides: Overrides) -> list[str]:
     """Overrides as `section.key=value`, the value as YAML.
 
     Raises:
-        ConfigError: A value is none that YAML knows.
+        ConfigError: A value cannot be written as YAML.
     """
     if not isinstance(overrides, Mapping):
         return [overrides] if isinstance(overrides, str) else list(overrides)
@@ -341,7 +340,7 @@ def _as_yaml(key: str, value: Any) -> str:
     try:
         return in_one_line(value)
     except yaml.YAMLError:
-        raise ConfigError(f"{key}: {shorten(repr(value))} is no value for a config") from None
+        raise ConfigError(f"{key}: {shorten(repr(value))} cannot be a value of a config") from None
 
 
 def _parse_setting(setting: str) -> _Source:
@@ -361,7 +360,7 @@ def _parse_setting(setting: str) -> _Source:
 
 
 def overridden(overrides: Overrides) -> dict[str, str]:
-    """The dotted path of each value that overrides set, with the `section.key=value` that does."""
+    """The dotted path of each value set by overrides, with the `section.key=value` that sets it."""
 
     def paths(value: Any, path: str) -> Iterator[str]:
         if isinstance(value, dict):
@@ -387,25 +386,25 @@ def load_config(config: str | Path | Config, overrides: Overrides = (), checks: 
     """Read a config file or a shipped config, with overrides.
 
     Args:
-        config: Path of a YAML file, the name of a shipped config, or a config that was read before.
+        config: Path of a YAML file, the name of a shipped config, or a config that was read earlier.
         overrides: `section.key=value`, the value parsed as YAML, or a mapping; later ones win.
-        checks: Find combinations that cannot work in sections of which this package knows only the keys.
+        checks: Further checks for combinations that cannot work.
 
     Raises:
-        ConfigError: One line for each problem: file and line, key, what was found, what is allowed.
+        ConfigError: One line per problem: file and line, key, what was found, what is allowed.
     """
     return _validate(_load(config, overrides), new=True, checks=checks)
 
 
 def with_search_options(options: DecodeSection, given: Mapping[str, Any]) -> DecodeSection:
-    """Search options of which some are replaced.
+    """Replace some search options.
 
     Args:
-        options: What a model's config says.
-        given: Values by key; None leaves the config's.
+        options: Options in a model's config.
+        given: Values by key; None keeps the config's.
 
     Raises:
-        ConfigError: One line for each value that is not allowed.
+        ConfigError: One line per value that is not allowed.
     """
     values = {key: value for key, value in given.items() if value is not None}
     try:
@@ -416,15 +415,15 @@ def with_search_options(options: DecodeSection, given: Mapping[str, Any]) -> Dec
 
 
 def parse_config(text: str, origin: str, checks: Sequence[Check] = ()) -> Config:
-    """Read a resolved config, as `dump_config` wrote it into a data or model directory.
+    """Parse a resolved config, as `dump_config` wrote it into a data or model directory.
 
     Args:
         text: YAML.
-        origin: Where it comes from, for errors.
+        origin: File name for errors.
         checks: As in `load_config`.
 
     Raises:
-        ConfigError: One line for each problem.
+        ConfigError: One line per problem.
     """
     return _validate(_load_yaml(text, origin), new=False, checks=checks)
 
@@ -433,8 +432,8 @@ def read_config(path: Path, checks: Sequence[Check] = ()) -> Config:
     """Read the resolved config in a data or model directory; see `parse_config`.
 
     Raises:
-        ConfigError: One line for each problem.
-        DataError: The file is missing, unreadable, or none that may be read.
+        ConfigError: One line per problem.
+        DataError: The file is missing, unreadable, or not a regular file in its folder.
     """
     try:
         text = read_bytes(check_file(path, path.parent), MAX_CONFIG).decode("utf-8")
@@ -446,12 +445,12 @@ def read_config(path: Path, checks: Sequence[Check] = ()) -> Config:
 
 
 def dump_config(config: Config) -> str:
-    """The whole config as YAML, every default written out."""
+    """The complete config as YAML, including defaults."""
     return yaml.dump(config.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 
 def show_config(name: str, overrides: Overrides = (), checks: Sequence[Check] = ()) -> str:
-    """The whole config as YAML that can be loaded again, each value with a comment that says where it comes from.
+    """The complete config as YAML that can be loaded again, each value with a comment on its origin.
 
     Args:
         name: As in `load_config`.
@@ -468,11 +467,11 @@ def show_config(name: str, overrides: Overrides = (), checks: Sequence[Check] = 
 
 
 _WIDEST = 60
-"""Columns; the comment of a longer line follows it at once, so that all others stand near their values."""
+"""Columns; comments are aligned, except that of a longer line, so that the others stay close to their values."""
 
 
 def _rows(section: Section, places: Mapping[Place, _Written], above: Place = ()) -> Iterator[tuple[str, str]]:
-    """Each line of a section without its comment, and the comment."""
+    """Yield each line of a section without its comment, and the comment."""
     indent = "  " * len(above)
     for key, value in section.model_dump(mode="json").items():
         path, part = (*above, key), getattr(section, key)
@@ -493,7 +492,7 @@ def in_one_line(value: Any) -> str:
     """A value as YAML without line breaks."""
 
     def dump(style: str | None) -> str:
-        # The brackets of a list keep PyYAML from ending a lone word with a document mark.
+        # In a list, because PyYAML ends a lone scalar with a document marker.
         return yaml.dump(
             [value],
             Dumper=_Dumper,

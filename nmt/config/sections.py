@@ -1,4 +1,4 @@
-"""The typed, frozen sections of a config: every key with its default, what it does and, for numbers, its unit."""
+"""The typed, frozen sections of a config: every key with its default, description and, for numbers, unit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nmt.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH, MAX_UNITS
 
 @dataclass(frozen=True)
 class AtMost:
-    """The largest value of a number, and why there is one."""
+    """The upper bound of a number, and the reason for it."""
 
     limit: int
     reason: str
@@ -33,7 +33,7 @@ class AtMost:
         return core_schema.no_info_after_validator_function(self._check, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Tell editors of the bound."""
+        """Add the bound for editors."""
         return {**handler(schema), "maximum": self.limit}
 
     def _check(self, value: int) -> int:
@@ -52,25 +52,25 @@ def _as_tuple(value: Any) -> Any:
 
 def _without_nul(value: str) -> str:
     if "\0" in value:
-        raise PydanticCustomError("nul", "should hold no NUL character, which no path can have")
+        raise PydanticCustomError("nul", "should not contain a NUL character, which no path can have")
     return value
 
 
 _ANY = 1_000_000_000
 Count = Annotated[int, Field(strict=True, ge=1), AtMost(_ANY, "more than any corpus or run has")]
 NonNegative = Annotated[int, Field(strict=True, ge=0), AtMost(_ANY, "more than any corpus or run has")]
-Units = Annotated[Count, AtMost(MAX_UNITS, "one recurrent layer would hold over 4 GB of weights")]
-Layers = Annotated[Count, AtMost(64, "no recurrent network that can be trained is deeper")]
-Heads = Annotated[Count, AtMost(1024, "a head needs units of its own")]
+Units = Annotated[Count, AtMost(MAX_UNITS, "one recurrent layer would have over 4 GB of weights")]
+Layers = Annotated[Count, AtMost(64, "deeper recurrent networks cannot be trained")]
+Heads = Annotated[Count, AtMost(1024, "each head needs units of its own")]
 Positions = Annotated[Count, AtMost(1_000_000, "no line is longer")]
 Columns = Annotated[Count, AtMost(10_000, "no line has more")]
-Tokens = Annotated[Count, AtMost(10_000_000, "an embedding for each would not fit into memory")]
+Tokens = Annotated[Count, AtMost(10_000_000, "their embeddings would not fit into memory")]
 Processes = Annotated[Count, AtMost(1024, "no machine has more cores to run them on")]
 Kept = Annotated[Count, AtMost(10_000, "each is a file as large as the model")]
 Flag = Annotated[bool, Field(strict=True)]
 PathText = Annotated[str, AfterValidator(_without_nul)]
 Language = Annotated[str, Field(pattern=r"^[\w-]+$", min_length=1, max_length=35)]  # BCP 47 (RFC 5646, section 4.4.1)
-Seed = Annotated[int, Field(strict=True, ge=0, le=4_294_967_295)]  # what random number generators take
+Seed = Annotated[int, Field(strict=True, ge=0, le=4_294_967_295)]  # the range of random number generators
 Number = Annotated[float, Field(strict=True)]
 Probability = Annotated[Number, Field(ge=0, lt=1)]
 Share = Annotated[Number, Field(ge=0, le=1)]
@@ -87,52 +87,52 @@ def key(default: Any, description: str, *, unit: str | None = None) -> Any:
     """A key of a section.
 
     Args:
-        default: Its value where a config leaves it out.
+        default: Value if a config does not set it.
         description: What it does.
-        unit: What a number counts; "1" for a pure number; None where the value is no number.
+        unit: Unit of a number, "1" for a pure number; None if the value is not a number.
     """
     return Field(default, description=description, json_schema_extra={"unit": unit} if unit else None)
 
 
 class Section(BaseModel):
-    """Base of every section: unknown keys are refused and values never change."""
+    """Base class of every section: unknown keys are rejected and values never change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class CleaningSection(Section):
-    """What is mended in every sentence, and which pairs are thrown away, before anything else looks at them.
+    """How sentences are repaired and which pairs are dropped, before anything else.
 
-    The first five keys change text, of a sentence to translate as well; the others drop training pairs.
+    The first five keys change text, also that of sentences to translate; the others drop training pairs.
     """
 
     unicode: Literal["nfc", "nfkc", "none"] = key("nfc", "Unicode normal form")
-    control_characters: Flag = key(True, "take out control, zero-width and direction characters and soft hyphens")
-    html_entities: Flag = key(True, "turn &amp; and its like into the characters they stand for")
-    quotes: Flag = key(False, "turn typographic quotation marks into straight ones")
-    dashes: Flag = key(False, "turn typographic dashes and hyphens into -")
-    min_length: Positions = key(1, "fewest words (separated by blanks) on either side", unit="words")
-    max_length: Positions = key(100, "most words (separated by blanks) on either side", unit="words")
+    control_characters: Flag = key(True, "remove control, zero-width and direction characters and soft hyphens")
+    html_entities: Flag = key(True, "replace &amp; and the like by the characters they stand for")
+    quotes: Flag = key(False, "replace typographic quotation marks by straight ones")
+    dashes: Flag = key(False, "replace typographic dashes and hyphens by -")
+    min_length: Positions = key(1, "minimum words (separated by spaces) on either side", unit="words")
+    max_length: Positions = key(100, "maximum words (separated by spaces) on either side", unit="words")
     max_characters: Positions | None = key(
-        1000, "most characters on either side, for scripts without blanks; null is off", unit="characters"
+        1000, "maximum characters on either side, for scripts without spaces; null is off", unit="characters"
     )
     max_ratio: Annotated[Number, Field(ge=1)] | None = key(
-        9.0, "most characters of the longer side for one of the shorter; null is off", unit="1"
+        9.0, "maximum characters of the longer side per character of the shorter; null is off", unit="1"
     )
-    min_letters: Share = key(0.3, "smallest share of letters among the characters that are not blank", unit="share")
+    min_letters: Share = key(0.3, "minimum share of letters among the characters that are not spaces", unit="share")
     copies: Flag = key(False, "keep pairs whose two sides are the same text")
     duplicates: Literal["drop", "drop_casefold", "keep"] = key(
-        "drop", "pairs that came before; drop_casefold: also in other letter case"
+        "drop", "what to do with repeated pairs; drop_casefold: ignore case when comparing"
     )
 
 
 class SplitSection(Section):
-    """Leak-free splits; ignored where the corpus comes with splits of its own."""
+    """Leak-free splits; ignored if the corpus has ready-made splits."""
 
     train_size: Count | None = key(None, "size of the training split; null takes all that is left", unit="pairs")
     valid_size: NonNegative = key(1000, "distinct source sentences to validate on", unit="sentences")
     test_size: NonNegative = key(1000, "distinct source sentences to test on", unit="sentences")
-    seed: Seed = key(1, "chooses which sentences go where", unit="1")
+    seed: Seed = key(1, "random choice of the sentences of each split", unit="1")
 
 
 class DataSection(Section):
@@ -144,28 +144,28 @@ class DataSection(Section):
         "test); or the three files of a Tatoeba export (source sentences, target sentences, links)",
     )
     columns: tuple[Columns, Columns] = key((1, 2), "columns of source and target, from 1", unit="column")
-    src_language: Language = key("en", "language code of the files' source")
-    tgt_language: Language = key("de", "language code of the files' target")
-    reverse: Flag = key(False, "translate the other way: swap source and target")
+    src_language: Language = key("en", "language code of the source in the files")
+    tgt_language: Language = key("de", "language code of the target in the files")
+    reverse: Flag = key(False, "translate in the opposite direction: swap source and target")
     first_lines: Count | None = key(
-        None, "how much to read, of the corpus or of its training files; null reads all", unit="lines"
+        None, "how much of the corpus, or of its training files, to read; null reads all", unit="lines"
     )
     max_malformed: Share = key(
         0.01,
-        "largest share of lines that may be left out as malformed: too few columns, not UTF-8, over 1 MB",
+        "maximum share of malformed lines to skip: too few columns, not UTF-8, over 1 MB",
         unit="share",
     )
-    drop_overlap: Flag = key(False, "given splits: leave out training pairs that share a sentence with valid or test")
+    drop_overlap: Flag = key(False, "ready-made splits: drop training pairs that share a sentence with valid or test")
     directory: PathText | None = key(None, "where prepared data goes; null means data/prepared/NAME")
     workers: Processes | None = key(
-        None, "processes that clean and tokenise; null takes every core for large corpora", unit="processes"
+        None, "processes that clean and tokenise; null uses every core for large corpora", unit="processes"
     )
     cleaning: CleaningSection = CleaningSection()
     split: SplitSection = SplitSection()
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Codes of the languages translated from and to."""
+        """Codes of the source and the target language."""
         languages = self.src_language, self.tgt_language
         return languages[::-1] if self.reverse else languages
 
@@ -174,9 +174,9 @@ class SubwordSection(Section):
     """Subword segmentation, learnt from the training split alone (SentencePiece)."""
 
     algorithm: Literal["bpe", "unigram"] = key("bpe", "bpe (Sennrich et al., 2016) or unigram (Kudo, 2018)")
-    vocabulary_size: Tokens = key(8000, "pieces to learn, with the learner's own three", unit="pieces")
+    vocabulary_size: Tokens = key(8000, "pieces to learn, including SentencePiece's own three", unit="pieces")
     joint: Flag = key(False, "one segmentation for both languages")
-    sample: Count = key(500_000, "most training sentences a side to learn from, evenly spaced", unit="sentences")
+    sample: Count = key(500_000, "maximum training sentences per side to learn from, evenly spaced", unit="sentences")
 
 
 class VocabularySection(Section):
@@ -184,7 +184,7 @@ class VocabularySection(Section):
 
     min_count: NonNegative = key(
         1,
-        "rarer tokens become unknown; 0 also keeps subwords that training text never shows",
+        "rarer tokens become unknown; 0 also keeps subwords that do not occur in training text",
         unit="occurrences",
     )
     max_size: Tokens | None = key(None, "keep the most frequent; null keeps all", unit="tokens")
@@ -195,26 +195,28 @@ class TextSection(Section):
     """How text becomes tokens and back."""
 
     tokenizer: Literal["spacy", "subword", "whitespace"] = key(
-        "subword", "spacy: words; subword: pieces of words; whitespace: text that is tokenised already"
+        "subword", "spacy: words; subword: pieces of words; whitespace: text that is already tokenised"
     )
     lowercase: Flag = key(False, "lower-case all text; scores then ignore case as well")
     subword: SubwordSection = SubwordSection()
     vocabulary: VocabularySection = VocabularySection()
-    max_length: Positions = key(100, "longest side of a training pair; longer pairs are left out", unit="tokens")
-    reuse: PathText | None = key(None, "data or model directory whose tokenizers and vocabularies to take")
+    max_length: Positions = key(
+        100, "maximum on either side of a training pair; longer ones are dropped", unit="tokens"
+    )
+    reuse: PathText | None = key(None, "data or model directory whose tokenizers and vocabularies to reuse")
 
 
 class EncoderSection(Section):
-    """What reads the source."""
+    """Encoder of the source."""
 
     kind: Literal["recurrent"] = key("recurrent", "GRU or LSTM layers")
     cell: Literal["gru", "lstm"] = key("lstm", "recurrent cell")
-    hidden_size: Units = key(256, "size of a state, in each direction", unit="units")
-    num_layers: Layers = key(1, "recurrent layers, one on top of the other", unit="layers")
-    bidirectional: Flag = key(True, "read the sentence from both ends")
-    residual: Flag = key(False, "each layer above the first adds to what it reads (Wu et al., 2016)")
+    hidden_size: Units = key(256, "size of a state in each direction", unit="units")
+    num_layers: Layers = key(1, "stacked recurrent layers", unit="layers")
+    bidirectional: Flag = key(True, "read the sentence in both directions")
+    residual: Flag = key(False, "layers above the first add their input to their output (Wu et al., 2016)")
     layer_norm: Literal["none", "layers", "cell"] = key(
-        "none", "layers: on what layers above the first read; cell: inside each cell, slower (Ba et al., 2016)"
+        "none", "layers: on the input of layers above the first; cell: inside each cell, slower (Ba et al., 2016)"
     )
 
     @property
@@ -228,23 +230,23 @@ class DecoderSection(Section):
 
     cell: Literal["gru", "lstm"] = key("lstm", "recurrent cell")
     hidden_size: Units = key(512, "size of a state", unit="units")
-    num_layers: Layers = key(1, "recurrent layers, one on top of the other", unit="layers")
+    num_layers: Layers = key(1, "stacked recurrent layers", unit="layers")
     order: Literal["bahdanau", "luong"] = key(
         "luong", "bahdanau: attend with the last state, then update; luong: update, then attend with the new one"
     )
     input_feeding: Flag = key(False, "Luong order: feed the last attentional vector back")
     initial_state: Literal["backward", "final", "zeros"] = key(
         "final",
-        "what the first decoder state is made from: the encoder's backward state at the first word, its final "
-        "states, or nothing",
+        "source of the first decoder state: the encoder's backward state at the first word, its final states, or "
+        "nothing",
     )
-    residual: Flag = key(False, "each layer above the first adds to what it reads (Wu et al., 2016)")
+    residual: Flag = key(False, "layers above the first add their input to their output (Wu et al., 2016)")
     layer_norm: Literal["none", "layers", "cell"] = key(
-        "none", "layers: on what layers above the first read; cell: inside each cell, slower (Ba et al., 2016)"
+        "none", "layers: on the input of layers above the first; cell: inside each cell, slower (Ba et al., 2016)"
     )
     attend_from: Literal["top", "first"] = key("top", "layer that attends; first as in Wu et al. (2016)")
     context_to: Literal["first", "all"] = key(
-        "first", "layers that read the context or, with input feeding, the attentional vector"
+        "first", "layers whose input includes the context or, with input feeding, the attentional vector"
     )
     readout: Literal["plain", "maxout"] = key(
         "plain", "Bahdanau order: tanh layer, or maxout (Bahdanau et al., 2015, A.2.2)"
@@ -255,7 +257,7 @@ class WindowSection(Section):
     """Which source positions a step may attend to (Luong et al., 2015, section 3)."""
 
     name: Literal["global", "local_m", "local_p", "hard"] = key(
-        "global", "all positions; around the step's own; around a predicted one; one position, drawn in training"
+        "global", "all positions; around the current one; around a predicted one; one position, drawn in training"
     )
     radius: Positions = key(10, "local windows: D, positions on each side", unit="tokens")
 
@@ -267,12 +269,12 @@ class NormalizerSection(Section):
         "softmax", "sparsemax and entmax15 give weights of exactly 0 (package entmax)"
     )
     temperature: Annotated[Number, Field(ge=0.001, le=1000)] = key(
-        1.0, "divides the scores: above 1 weights are more even", unit="1"
+        1.0, "divides the scores: above 1 weights are more uniform", unit="1"
     )
 
 
 class PastSection(Section):
-    """What the score sees of earlier steps; additive scores only."""
+    """Memory of earlier alignments in the score; additive scores only."""
 
     name: Literal["none", "coverage", "location"] = key(
         "none", "coverage: the sum of all alignments so far; location: the last one, convolved"
@@ -280,12 +282,12 @@ class PastSection(Section):
     loss_weight: Annotated[Number, Field(ge=0, le=1000)] = key(
         0.0, "coverage: weight of its loss (See et al., 2017)", unit="1"
     )
-    filters: Units = key(10, "location: features of a position", unit="features")
-    radius: Units = key(5, "location: positions on each side that a feature sees", unit="tokens")
+    filters: Units = key(10, "location: features per position", unit="features")
+    radius: Units = key(5, "location: positions on each side that a feature depends on", unit="tokens")
 
 
 class AttentionSection(Section):
-    """How the decoder reads the source; `nmt attentions` lists what there is."""
+    """How the decoder reads the source; `nmt attentions` lists the mechanisms."""
 
     score: Annotated[str, Field(min_length=1, max_length=200)] = key(
         "general",
@@ -293,12 +295,12 @@ class AttentionSection(Section):
         "class",
     )
     options: dict[str, Any] = key({}, "arguments of the score's class")
-    heads: Heads = key(1, "several have projections of their own", unit="heads")
-    head_size: Units | None = key(None, "size of a head; null shares out the encoder states' units", unit="units")
+    heads: Heads = key(1, "if several, each has projections of its own", unit="heads")
+    head_size: Units | None = key(None, "size of a head; null divides the encoder states among them", unit="units")
     window: WindowSection = WindowSection()
     normalizer: NormalizerSection = NormalizerSection()
     past: PastSection = PastSection()
-    dropout: Probability = key(0.0, "chance of leaving an attention weight out, in training", unit="probability")
+    dropout: Probability = key(0.0, "probability of dropping an attention weight, in training", unit="probability")
 
 
 class InitializationSection(Section):
@@ -307,7 +309,7 @@ class InitializationSection(Section):
     scheme: Literal["uniform", "xavier"] = key(
         "uniform", "distribution of weights; xavier (Glorot & Bengio, 2010) leaves embeddings uniform"
     )
-    scale: Annotated[Positive, Field(le=1000)] = key(0.1, "uniform: weights lie in [-scale, scale]", unit="1")
+    scale: Annotated[Positive, Field(le=1000)] = key(0.1, "uniform: weights are in [-scale, scale]", unit="1")
     forget_bias: Annotated[Number, Field(ge=-1000, le=1000)] = key(
         0.0, "initial bias of an LSTM's forget gate", unit="1"
     )
@@ -332,21 +334,21 @@ class BatchSection(Section):
 
     size: Count = key(64, "sentences, or tokens of the longer side with padding: see unit", unit="sentences or tokens")
     unit: Literal["sentences", "tokens"] = key("sentences", "what size counts")
-    accumulate: Count = key(1, "batches whose gradients make one update", unit="batches")
+    accumulate: Count = key(1, "batches whose gradients are combined in one update", unit="batches")
 
 
 class OptimizerSection(Section):
     """Optimiser; see torch.optim."""
 
     name: Literal["adam", "adamw", "sgd"] = key("adam", "algorithm")
-    learning_rate: Positive = key(0.001, "step size where the schedule is at its highest", unit="1")
+    learning_rate: Positive = key(0.001, "step size at the peak of the schedule", unit="1")
     weight_decay: Annotated[Number, Field(ge=0)] = key(0.0, "L2 penalty; adamw: decoupled from the gradient", unit="1")
     betas: tuple[Probability, Probability] = key(
         (0.9, 0.999), "adam, adamw: decay of the running means of gradient and squared gradient", unit="1"
     )
     epsilon: Positive = key(1e-8, "adam, adamw: keeps the denominator from 0", unit="1")
     momentum: Probability = key(0.0, "sgd only", unit="1")
-    clip_norm: Positive | None = key(1.0, "largest norm of the whole gradient; null is off", unit="1")
+    clip_norm: Positive | None = key(1.0, "maximum norm of the whole gradient; null is off", unit="1")
 
 
 class ScheduleSection(Section):
@@ -358,16 +360,16 @@ class ScheduleSection(Section):
     )
     warmup: NonNegative = key(0, "linear warm-up at the start; any schedule", unit="updates")
     factor: Annotated[Number, Field(gt=0, lt=1)] = key(0.5, "plateau: multiply by this", unit="1")
-    patience: NonNegative = key(0, "plateau: validations without gain that are let pass", unit="validations")
-    floor: Share = key(0.01, "plateau, cosine: lowest share of the learning rate", unit="share")
+    patience: NonNegative = key(0, "plateau: validations without improvement to wait", unit="validations")
+    floor: Share = key(0.01, "plateau, cosine: minimum share of the learning rate", unit="share")
 
 
 class TeacherForcingSection(Section):
-    """How often the decoder is fed the reference instead of its own last word."""
+    """How often the decoder reads the reference instead of its own last word."""
 
-    ratio: Share = key(1.0, "probability of feeding the reference, at the start", unit="probability")
-    minimum: Share = key(0.0, "where a falling schedule ends", unit="probability")
-    unit: Literal["sentence", "token"] = key("sentence", "draw once a sentence or once a token")
+    ratio: Share = key(1.0, "initial probability of the reference", unit="probability")
+    minimum: Share = key(0.0, "final probability of a falling schedule", unit="probability")
+    unit: Literal["sentence", "token"] = key("sentence", "draw once per sentence or once per token")
     schedule: Literal["constant", "linear", "inverse_sigmoid"] = key(
         "constant", "how the probability falls (Bengio et al., 2015)"
     )
@@ -385,33 +387,33 @@ class ValidationSection(Section):
 
 
 class NoiseSection(Section):
-    """Noise on training text, drawn anew for each sentence in each epoch from the seed alone."""
+    """Noise on training text, drawn for each sentence in each epoch from the seed alone."""
 
     bpe_dropout: Probability = key(
-        0.0, "BPE subwords: chance of leaving a merge out (Provilkov et al., 2020)", unit="probability"
+        0.0, "BPE subwords: probability of skipping a merge (Provilkov et al., 2020)", unit="probability"
     )
     unigram_alpha: Positive | None = key(
         None,
         "unigram subwords: sample segmentations with probability ~ P^alpha (Kudo, 2018); null is off",
         unit="1",
     )
-    src_word_dropout: Probability = key(0.0, "chance of hiding a source token as unknown", unit="probability")
-    tgt_word_dropout: Probability = key(0.0, "the same for what the decoder is fed", unit="probability")
+    src_word_dropout: Probability = key(0.0, "probability of making a source token unknown", unit="probability")
+    tgt_word_dropout: Probability = key(0.0, "the same for the decoder's input", unit="probability")
 
 
 class CheckpointSection(Section):
-    """What a run keeps so that it can go on after any interruption, and which models."""
+    """Checkpoints, from which an interrupted run continues, and models to keep."""
 
-    every: Count | None = key(None, "time between checkpoints; null: see minutes alone", unit="updates")
-    minutes: Positive | None = key(5.0, "longest time without a checkpoint; null: see every alone", unit="minutes")
-    keep_last: Kept = key(2, "newest checkpoints that stay", unit="checkpoints")
-    keep_best: Kept = key(1, "best models that stay; more than 1 also fill RUN/models", unit="models")
+    every: Count | None = key(None, "time between checkpoints; null: minutes alone decides", unit="updates")
+    minutes: Positive | None = key(5.0, "maximum time without a checkpoint; null: every alone decides", unit="minutes")
+    keep_last: Kept = key(2, "newest checkpoints to keep", unit="checkpoints")
+    keep_best: Kept = key(1, "best models to keep; more than 1 are also stored in RUN/models", unit="models")
 
 
 class TrainSection(Section):
     """One training run."""
 
-    seed: Seed = key(1, "starts every random draw of the run", unit="1")
+    seed: Seed = key(1, "seed of every random choice of the run", unit="1")
     epochs: Count = key(20, "passes over the training split", unit="epochs")
     max_updates: Count | None = key(None, "stop after so many updates; null is off", unit="updates")
     batch: BatchSection = BatchSection()
@@ -425,13 +427,13 @@ class TrainSection(Section):
     validation: ValidationSection = ValidationSection()
     checkpoint: CheckpointSection = CheckpointSection()
     max_skipped: NonNegative = key(
-        20, "updates in a row that may be left out because loss or gradient is not finite", unit="updates"
+        20, "maximum consecutive updates to skip because loss or gradient is not finite", unit="updates"
     )
     device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = key(
-        "auto", "auto, cpu, mps, cuda or cuda:N; auto takes the fastest there is"
+        "auto", "auto, cpu, mps, cuda or cuda:N; auto is the fastest available"
     )
     precision: Literal["float32", "bfloat16"] = key("float32", "bfloat16: autocast")
-    threads: Processes | None = key(None, "CPU threads; null leaves torch's choice", unit="threads")
+    threads: Processes | None = key(None, "CPU threads; null is torch's choice", unit="threads")
     init_from: PathText | None = key(None, "model directory whose weights to start from")
     log_every: Count = key(50, "time between lines of metrics.jsonl", unit="updates")
 
@@ -486,10 +488,10 @@ class DecodeSection(Section):
 
 
 class Config(Section):
-    """A whole experiment."""
+    """A complete experiment."""
 
     name: Annotated[str, Field(pattern=r"^[\w.-]+$", max_length=100)] = key(
-        "experiment", "names the data and run folders; the config file's name unless given"
+        "experiment", "name of the data and run folders; the config file's name if omitted"
     )
     data: DataSection = DataSection()
     text: TextSection = TextSection()
@@ -499,17 +501,17 @@ class Config(Section):
 
     @property
     def data_directory(self) -> Path:
-        """Where `nmt preprocess` writes and `nmt train` reads unless told otherwise."""
+        """Default output of `nmt preprocess` and input of `nmt train`."""
         return Path(self.data.directory or f"data/prepared/{self.name}")
 
     @property
     def run_directory(self) -> Path:
-        """Where `nmt train` writes unless told otherwise."""
+        """Default output of `nmt train`."""
         return Path("runs") / self.name
 
 
 def differing_keys(first: Section, second: Section, prefix: str = "") -> list[str]:
-    """Paths of the keys in which two sections of one kind differ, with both values."""
+    """Paths of the keys in which two sections of the same type differ, with both values."""
     result: list[str] = []
     for name in type(first).model_fields:
         a, b = getattr(first, name), getattr(second, name)

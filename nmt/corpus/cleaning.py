@@ -1,4 +1,4 @@
-"""Cleaning: sentences are mended, pairs that cannot be used are dropped, and both are counted and sampled."""
+"""Cleaning: repair sentences and drop unusable pairs, with counts and samples of both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nmt.corpus import Pair
 from nmt.corpus.normalization import Normalizer
 
 SAMPLES = 3
-"""How many examples of what a rule did are kept."""
+"""How many examples are kept for each rule."""
 
 SETTINGS = {
     "empty": "data.columns",
@@ -25,7 +25,7 @@ SETTINGS = {
     "duplicate": "data.cleaning.duplicates",
     "caseless_duplicate": "data.cleaning.duplicates",
 }
-"""What decides over each rule that drops pairs."""
+"""The config key of each rule that drops pairs."""
 
 
 @dataclass
@@ -41,26 +41,26 @@ class Finding:
     samples: list[tuple[Pair, ...]] = field(default_factory=list)
 
     def note(self, *texts: Pair) -> None:
-        """Count a pair, and keep it as a sample while there are few."""
+        """Count a pair, and keep it if there are fewer than `SAMPLES`."""
         self.pairs += 1
         if len(self.samples) < SAMPLES:
             self.samples.append(texts)
 
     def add(self, other: Finding) -> None:
-        """Add what the same rule did further on in the corpus."""
+        """Add what the same rule did in a later part of the corpus."""
         self.pairs += other.pairs
         self.samples += other.samples[: SAMPLES - len(self.samples)]
 
 
 @dataclass
 class CleaningReport:
-    """What cleaning did, in pairs: read = kept + all that were dropped.
+    """What cleaning did, in pairs: read = kept + dropped.
 
     Attributes:
-        read: Pairs looked at.
-        kept: Pairs left.
-        changed: By name of the rule that mended text; a pair can count under several.
-        dropped: By name of the first rule that a pair broke.
+        read: Pairs before cleaning.
+        kept: Pairs after cleaning.
+        changed: By name of the rule that changed text; a pair can count under several.
+        dropped: By name of the first rule that a pair violated.
     """
 
     read: int = 0
@@ -69,7 +69,7 @@ class CleaningReport:
     dropped: dict[str, Finding] = field(default_factory=dict)
 
     def add(self, other: CleaningReport) -> None:
-        """Add what happened further on in the corpus."""
+        """Add the report of a later part of the corpus."""
         self.read += other.read
         self.kept += other.kept
         for mine, others in ((self.changed, other.changed), (self.dropped, other.dropped)):
@@ -77,12 +77,12 @@ class CleaningReport:
                 mine.setdefault(name, Finding()).add(finding)
 
     def drop(self, rule: str, count: int, samples: Iterable[Pair]) -> None:
-        """Count pairs that were kept so far as dropped by `rule`."""
+        """Count pairs kept so far as dropped by `rule`."""
         self.kept -= count
         self.dropped.setdefault(rule, Finding()).add(Finding(count, [(pair,) for pair in samples]))
 
     def explain_loss(self) -> str:
-        """What left few pairs, and where that is set; empty where at least half of them were kept."""
+        """Name the rule that dropped most pairs, and its config key; empty if at least half of them were kept."""
         if 2 * self.kept >= self.read:
             return ""
         rule, finding = max(self.dropped.items(), key=lambda item: item[1].pairs)
@@ -91,15 +91,15 @@ class CleaningReport:
 
 
 class Cleaner:
-    """The rules that look at one pair alone; repeated pairs are found by their fingerprints.
+    """The rules that judge each pair on its own; duplicates are found later, by their fingerprints.
 
     Args:
-        normalizer: Mends each sentence before it is judged.
-        min_length: Fewest words, separated by blanks, that a side may have.
-        max_length: Most words that a side may have.
-        max_characters: Most characters that a side may have; None is off.
-        max_ratio: Most characters of the longer side for one of the shorter; None is off.
-        min_letters: Smallest share of letters and their marks among the characters that are not blank.
+        normalizer: Repairs each sentence before it is judged.
+        min_length: Minimum number of words, separated by spaces, of a side.
+        max_length: Maximum number of words of a side.
+        max_characters: Maximum number of characters of a side; None is off.
+        max_ratio: Maximum number of characters of the longer side per character of the shorter; None is off.
+        min_letters: Minimum share of letters and their marks among the characters that are not spaces.
         copies: Keep pairs whose sides are the same text.
     """
 
@@ -116,7 +116,7 @@ class Cleaner:
     ) -> None:
         self.normalizer = normalizer
         most, ratio = max_characters or sys.maxsize, max_ratio or math.inf
-        # The order matters: a pair counts under the first rule it breaks, and the later ones need words on both sides.
+        # The order matters: a pair counts under the first rule it violates, and later ones need words on both sides.
         rules: dict[str, tuple[bool, Callable[[Pair], bool]]] = {
             "empty": (True, lambda pair: not pair.src or not pair.tgt),
             "too_short": (min_length > 1, lambda pair: min(_words(pair.src), _words(pair.tgt)) < min_length),
@@ -126,13 +126,13 @@ class Cleaner:
             "few_letters": (min_letters > 0, lambda pair: min(map(letter_share, pair)) < min_letters),
             "copy": (not copies, lambda pair: pair.src == pair.tgt),
         }
-        self.rules = {name: breaks for name, (active, breaks) in rules.items() if active}
+        self.rules = {name: violates for name, (active, violates) in rules.items() if active}
 
     def clean(self, pairs: Iterable[Pair]) -> tuple[list[Pair], CleaningReport]:
-        """Mend every pair and drop what breaks a rule.
+        """Repair every pair and drop those that violate a rule.
 
         Returns:
-            The pairs kept, in order, and what was done.
+            The pairs kept, in order, and a report.
         """
         report = CleaningReport()
         kept = []
@@ -143,9 +143,9 @@ class Cleaner:
             pair = Pair(src, tgt)
             for step in dict.fromkeys(src_steps + tgt_steps):
                 report.changed.setdefault(step, Finding()).note(raw, pair)
-            broken = next((name for name, breaks in self.rules.items() if breaks(pair)), None)
-            if broken:
-                report.dropped.setdefault(broken, Finding()).note(raw)
+            violated = next((name for name, violates in self.rules.items() if violates(pair)), None)
+            if violated:
+                report.dropped.setdefault(violated, Finding()).note(raw)
             else:
                 kept.append(pair)
         report.kept = len(kept)
@@ -153,12 +153,12 @@ class Cleaner:
 
 
 def letter_share(text: str) -> float:
-    """Share of letters, with the marks that belong to them, among the characters that are not blank."""
-    solid = len(text) - text.count(" ")
+    """Share of letters, with the marks that belong to them, among the characters that are not spaces."""
+    total = len(text) - text.count(" ")
     letters = sum(map(str.isalpha, text))
     if not text.isascii():  # the vowel signs of many scripts are marks, not letters
         letters += sum(unicodedata.category(character)[0] == "M" for character in text)
-    return letters / solid if solid else 0.0
+    return letters / total if total else 0.0
 
 
 def _words(text: str) -> int:

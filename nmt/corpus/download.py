@@ -1,4 +1,4 @@
-"""Fetching corpora from the web, once, over a network that may break off."""
+"""Downloading corpora once, over a network that may fail."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from filelock import FileLock, Timeout
 
 from nmt import __version__
 from nmt.errors import DataError, printable, shorten
-from nmt.files import flush
+from nmt.files import sync
 from nmt.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ log = logging.getLogger(__name__)
 
 HEADERS = {
     "User-Agent": f"nmt/{__version__} (neural machine translation trainer)",
-    "Accept-Encoding": "identity",  # else some servers pack what they send
+    "Accept-Encoding": "identity",  # otherwise some servers compress what they send
 }
 TIMEOUT = 30.0  # seconds without a byte
 BLOCK = 1 << 16  # bytes
 ATTEMPTS = 4  # for one file, in one command
 PAUSE = 2.0  # seconds before the second attempt; twice that before the third, and so on
-BUSY = (429, 500, 502, 503, 504)  # HTTP status codes that may be gone a moment later
+BUSY = (429, 500, 502, 503, 504)  # HTTP status codes that may be temporary
 BY_HAND = "download it yourself and give the file with --source PATH"
 LATER = f"run the command again later, or {BY_HAND}"
 MOVED = f"the file may have moved: look for it with a browser, {BY_HAND}"
@@ -54,26 +54,26 @@ UNPACKERS: dict[str, Callable[[Path], io.BufferedIOBase]] = {
 UNREADABLE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, RuntimeError, ValueError)
 
 
-class _BrokenTransferError(Exception):
+class _TransientError(Exception):
     """A transfer failed in a way that may not happen again."""
 
 
 def resolve_sources(sources: Sequence[str], raw_directory: Path) -> list[Path]:
-    """Turn file names and URLs into files on disk, downloading what is not there yet.
+    """Turn file names and URLs into files on disk, downloading what is missing.
 
-    A download that breaks off is tried again a few times. Until it is complete and known to be sound it is NAME.part.
-    Of several processes that want one file, one downloads it and the others wait.
+    A failed download is retried a few times. The file is called NAME.part until it is complete and verified.
+    If several processes want the same file, one downloads it and the others wait.
 
     Args:
         sources: Local paths and http or https URLs.
-        raw_directory: Where downloads are kept, each under the last part of its URL; made when needed.
+        raw_directory: Where downloads are kept, each under the last part of its URL; created if needed.
 
     Returns:
         One path for each source, in order. Local paths are not checked here.
 
     Raises:
-        DataError: A URL cannot be downloaded, names no file, has the file name of another one or yields a damaged
-            archive; or `raw_directory` cannot be written to.
+        DataError: A URL cannot be downloaded, has no file name or that of another URL, or yields a damaged archive;
+            or `raw_directory` cannot be written to.
     """
     urls: dict[Path, str] = {}
     paths = []
@@ -99,52 +99,52 @@ def _file_name(url: str) -> str:
     except ValueError as error:
         raise _failure(url, str(error)) from None
     if name in ("", "..") or name != printable(name):
-        raise _failure(url, "the URL names no file")
+        raise _failure(url, "the URL has no file name")
     return name
 
 
 def _fetch(url: str, path: Path) -> None:
-    """Download `url` to `path` unless it is there, or another process is just bringing it there."""
+    """Download `url` to `path` unless the file exists; wait if another process is downloading it."""
     if not path.exists():
-        with _writing(path.parent):
+        with _naming_write_errors(path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(path):
+        with _exclusive(path):
             if not path.exists():
                 _download(url, path)
                 return
-    log.info(f"Using {path}, downloaded before (delete it to download it again)")
+    log.info(f"Using {path}, downloaded earlier (delete it to download it again)")
 
 
 @contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Keep other processes from downloading `path`; waits for one that does."""
+def _exclusive(path: Path) -> Iterator[None]:
+    """Keep other processes from downloading `path`; wait for one that already does."""
     lock_path = path.with_name(f"{path.name}.lock")
     lock = FileLock(lock_path)
-    with _writing(lock_path), contextlib.suppress(Timeout):
+    with _naming_write_errors(lock_path), contextlib.suppress(Timeout):
         lock.acquire(blocking=False)
     if not lock.is_locked:
-        log.info(f"Waiting for another process, which downloads {path}")
-        with _writing(lock_path):
+        log.info(f"Waiting for another process to download {path}")
+        with _naming_write_errors(lock_path):
             lock.acquire()
     try:
         yield
     finally:
-        # Unlinked while it is held: whoever waits for it sees that the file has no name any more and locks a new one.
-        with contextlib.suppress(OSError):  # Windows removes no open file; the release does it there
+        # Unlinked while held: a process waiting for it sees that the file is gone and locks a new one.
+        with contextlib.suppress(OSError):  # Windows cannot delete an open file; there the release does it
             lock_path.unlink()
         lock.release()
 
 
 def _download(url: str, path: Path) -> None:
-    """Download `url` to `path`, whole or not at all, in a few attempts.
+    """Download `url` to `path`, completely or not at all, in a few attempts.
 
     Raises:
-        DataError: No attempt succeeded, what arrived is no good, or it cannot be stored.
+        DataError: No attempt succeeded, or the file is damaged or cannot be stored.
     """
     part = path.with_name(f"{path.name}.part")
     try:
         _try_to_transfer(url, path, part)
-        with _writing(part):
+        with _naming_write_errors(part):
             problem = _find_problem(part, path.suffix.lower())
             if problem is not None:
                 raise _failure(url, problem, LATER)
@@ -155,24 +155,24 @@ def _download(url: str, path: Path) -> None:
 
 
 def _try_to_transfer(url: str, path: Path, part: Path) -> None:
-    """Bring the content of `url` to `part`, in a few attempts."""
+    """Download `url` to `part`, in a few attempts."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
             _transfer(url, path, part)
             return
-        except _BrokenTransferError as error:
+        except _TransientError as error:
             if attempt == ATTEMPTS:
-                raise _failure(url, f"{error}, at attempt {attempt} of {ATTEMPTS}", LATER) from None
+                raise _failure(url, f"{error}, attempt {attempt} of {ATTEMPTS}", LATER) from None
             pause = PAUSE * attempt
-            log.warning(f"{url}: {error}; attempt {attempt + 1} of {ATTEMPTS} follows in {pause:g} s")
+            log.warning(f"{url}: {error}; attempt {attempt + 1} of {ATTEMPTS} in {pause:g} s")
             time.sleep(pause)
 
 
 def _transfer(url: str, path: Path, part: Path) -> None:
-    """Bring the content of `url` to `part`, in one attempt.
+    """Download `url` to `part`, in one attempt.
 
     Raises:
-        _BrokenTransferError: Another attempt may succeed.
+        _TransientError: Another attempt may succeed.
         DataError: Another attempt will not.
     """
     from pooch import HTTPDownloader
@@ -183,8 +183,8 @@ def _transfer(url: str, path: Path, part: Path) -> None:
         if response.is_redirect:
             return
         _check_status(url, response)
-        response.raw.headers.pop("Content-Encoding", None)  # a file is stored as it came, packed or not
-        response.raw.enforce_content_length = False  # it is compared below
+        response.raw.headers.pop("Content-Encoding", None)  # store the file as it was sent, compressed or not
+        response.raw.enforce_content_length = False  # compared below
         bar.total = _length(url, response.headers)
         size = "size unknown" if bar.total is None else _readable_size(bar.total)
         log.info(f"Downloading {url} ({size}) to {path}")
@@ -192,22 +192,22 @@ def _transfer(url: str, path: Path, part: Path) -> None:
     with (
         contextlib.ExitStack() as responses,
         progress_bar(unit="B", unit_scale=True, desc=path.name, leave=False) as bar,
-        _writing(part),
+        _naming_write_errors(part),
     ):
-        with part.open("wb") as file, _network(url):
+        with part.open("wb") as file, _naming_network_errors(url):
             download = HTTPDownloader(chunk_size=BLOCK, timeout=TIMEOUT, headers=HEADERS, hooks={"response": announce})
             download(url, CallbackIOWrapper(bar.update, file, "write"), None)
-        flush(part)
+        sync(part)
         received = part.stat().st_size
     if bar.total not in (None, received):
-        raise _BrokenTransferError(f"{received:,} of {bar.total:,} bytes arrived")
+        raise _TransientError(f"{received:,} of {bar.total:,} bytes arrived")
 
 
 def _check_status(url: str, response: Response) -> None:
-    """Raise what a transfer raises unless the server sends what it was asked for."""
+    """Raise the errors of `_transfer` unless the server sends the file."""
     reason = shorten(f"HTTP {response.status_code} {response.reason}")
     if response.status_code in BUSY:
-        raise _BrokenTransferError(reason)
+        raise _TransientError(reason)
     if response.status_code != HTTPStatus.OK:
         raise _failure(url, reason, ADVICE.get(response.status_code, BY_HAND))
 
@@ -221,8 +221,8 @@ def _length(url: str, headers: Mapping[str, str]) -> int | None:
 
 
 @contextlib.contextmanager
-def _network(url: str) -> Iterator[None]:
-    """Sort the errors of a request into those that may pass and those that will not."""
+def _naming_network_errors(url: str) -> Iterator[None]:
+    """Turn the errors of a request into those worth a retry and those that are not."""
     from requests.exceptions import RequestException
 
     try:
@@ -231,23 +231,23 @@ def _network(url: str) -> Iterator[None]:
         if isinstance(error, ValueError):  # a malformed URL, or an unknown scheme
             raise _failure(url, shorten(str(error))) from None
         cause: BaseException = error
-        while earlier := cause.__cause__ or cause.__context__:  # libraries wrap the errors of one another
+        while earlier := cause.__cause__ or cause.__context__:  # libraries wrap each other's errors
             cause = earlier
         reason = shorten(getattr(cause, "strerror", None) or str(cause) or type(cause).__name__)
         if isinstance(cause, ssl.SSLCertVerificationError):
             raise _failure(url, reason) from None
-        raise _BrokenTransferError(reason) from None
+        raise _TransientError(reason) from None
 
 
 @contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """Name the local path when it cannot be written."""
+def _naming_write_errors(path: Path) -> Iterator[None]:
+    """Turn write errors into a DataError that names the local path."""
     try:
         yield
     except OSError as error:
         raise DataError(
             f"{path}: cannot be written ({error.strerror or error}); "
-            "see to the folder, its permissions and the free space, then run the command again"
+            "check the folder, its permissions and the free space, then run the command again"
         ) from None
 
 
@@ -256,7 +256,7 @@ def _find_problem(path: Path, suffix: str) -> str | None:
 
     Args:
         path: The download.
-        suffix: What kind of file it is to be: .zip, .gz, .bz2 and .xz are unpacked to their end.
+        suffix: The expected type: .zip, .gz, .bz2 and .xz are decompressed to the end.
     """
     with path.open("rb") as file:
         start = file.read(1024)
@@ -273,19 +273,19 @@ def _find_problem(path: Path, suffix: str) -> str | None:
                 while unpacked.read(BLOCK):
                     pass
     except (*UNREADABLE, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # the disk's fault
+        if isinstance(error, OSError) and error.errno is not None:  # an error of the disk
             raise
         return f"the archive is corrupt and was deleted: {shorten(str(error))}"
     return None
 
 
 def _failure(url: str, reason: str, advice: str = BY_HAND) -> DataError:
-    """Error for a URL that could not be fetched."""
+    """Error for a URL that could not be downloaded."""
     return DataError(f"{printable(url)}: cannot be downloaded ({reason}); {advice}")
 
 
 def _readable_size(size: int) -> str:
-    """Size in bytes as people read it: 9.2 MB (decimal units)."""
+    """Human-readable size (decimal units): 9.2 MB."""
     if size < 1_000:
         return f"{size} bytes"
     if size < 1_000_000:

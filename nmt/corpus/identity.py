@@ -1,7 +1,7 @@
-"""Fingerprints of sentences and pairs: 64 bits stand for a text, so that millions fit in memory.
+"""Fingerprints of sentences and pairs: 64 bits represent a text, so that millions fit in memory.
 
-Two different texts of a corpus of 3 million pairs share a fingerprint with a probability of about one in a million;
-they would then be taken for the same sentence, which can cost a pair but never leak one.
+In a corpus of 3 million pairs, the probability that any two texts share a fingerprint is about one in a million.
+They would then count as the same sentence, which can cost a pair but never leak one.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ FINGERPRINTS = np.dtype(
         ("component_draw", ">u8"),
     ]
 )
-"""What is kept of a pair: its sentences as identities and as texts, the pair without case, and its random draws."""
+"""The fingerprints of a pair: its sentences as identities and as texts, the pair ignoring case, and random draws."""
 
 Fingerprints = NDArray[np.void]
 
 
 def identity(text: str) -> str:
-    """What makes a sentence the same sentence: its letters and digits, caseless; else the text itself."""
+    """What sentences are compared by: letters and digits, ignoring case; if there are none, the text itself."""
     return "".join(filter(str.isalnum, text.casefold())) or text
 
 
 def fingerprint(text: str) -> bytes:
-    """Eight bytes that stand for a text."""
+    """Eight bytes that represent a text."""
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
 def draw(purpose: str, seed: int, *texts: str) -> bytes:
-    """Eight bytes that put texts in a random order which is the same wherever they stood before.
+    """Eight bytes to sort by, which put texts in a random order that does not depend on their previous order.
 
     Args:
         purpose: Draws for different purposes are independent of each other; at most 16 letters.
@@ -69,12 +69,12 @@ def take_fingerprints(pairs: Sequence[Pair], seed: int) -> Fingerprints:
 
 
 def save_seen(path: Path, prints: NDArray[np.uint64]) -> None:
-    """Write the identity fingerprints of training sources, 8 bytes for each distinct sentence, in rising order."""
+    """Write the identity fingerprints of training sources, 8 bytes per distinct sentence, in ascending order."""
     np.save(path, np.unique(prints), allow_pickle=False)
 
 
 def load_seen(path: Path) -> NDArray[np.uint64] | None:
-    """What `save_seen` wrote, mapped into memory; None where there is no such file.
+    """Memory-map what `save_seen` wrote; None if there is no such file.
 
     Raises:
         DataError: The file is damaged.
@@ -86,8 +86,8 @@ def count_seen(texts: Sequence[str], seen: NDArray[np.uint64]) -> int:
     """How many sentences were seen in training.
 
     Args:
-        texts: Sentences, repaired the way training text was.
-        seen: Fingerprints in rising order.
+        texts: Sentences, repaired in the same way as training text.
+        seen: Fingerprints in ascending order.
     """
     if not len(seen):
         return 0

@@ -21,17 +21,17 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BLOCK = 1 << 20  # bytes
 BUFFER = 1 << 16  # bytes
 MAX_LINE = 1 << 20
-"""Most bytes of a line, its line feed not counted. No more of a longer one is ever held in memory."""
+"""Maximum number of bytes of a line, without its line feed; no more of a longer line is ever held in memory."""
 OVERLONG = f"longer than {MAX_LINE >> 20} MB"
-"""What is said about a line that is longer."""
+"""How messages describe a longer line."""
 TOO_LONG = b""
-"""Stands for a line that is longer; every other line ends in a line feed."""
+"""Placeholder for a longer line; every other line ends in a line feed."""
 
 Row = TypeVar("Row")
 
 
 def in_blocks(rows: Iterable[Row], size: Callable[[Row], int]) -> Iterator[list[Row]]:
-    """Cut lines, or whatever has a size in bytes, into blocks of about a megabyte."""
+    """Group lines, or anything with a size in bytes, into blocks of about a megabyte."""
     block: list[Row] = []
     taken = 0
     for row in rows:
@@ -45,7 +45,7 @@ def in_blocks(rows: Iterable[Row], size: Callable[[Row], int]) -> Iterator[list[
 
 
 def read_lines(path: Path, first_lines: int | None) -> Iterator[bytes]:
-    """Lines of a plain or compressed file, each with a line feed at its end; `TOO_LONG` for one that is too long.
+    """Lines of a plain or compressed file, each ending in a line feed; `TOO_LONG` for one that is too long.
 
     Raises:
         DataError: The file is missing, unreadable, damaged or in another encoding.
@@ -61,7 +61,7 @@ def read_lines(path: Path, first_lines: int | None) -> Iterator[bytes]:
 
 
 def _end_line(line: bytes, file: BinaryIO) -> bytes:
-    """The last line of a file with a line feed; or `TOO_LONG`, and the rest of the line is passed over."""
+    """Complete the last line of a file with a line feed; or skip the rest of a long line and return `TOO_LONG`."""
     if len(line) <= MAX_LINE:
         return line + b"\n"
     while (rest := file.readline(MAX_LINE)) and not rest.endswith(b"\n"):
@@ -71,7 +71,7 @@ def _end_line(line: bytes, file: BinaryIO) -> bytes:
 
 @contextmanager
 def _naming_faults(path: Path) -> Iterator[None]:
-    """Let what goes wrong while a file is read be a DataError that names it."""
+    """Turn errors in reading a file into a DataError that names it."""
     try:
         yield
     except FileNotFoundError:
@@ -87,7 +87,7 @@ def _naming_faults(path: Path) -> Iterator[None]:
 
 
 def _check_encoding(path: Path, line: bytes) -> None:
-    """Refuse UTF-16 and UTF-32, which have zero bytes or a byte order mark of their own, and line ends of CR alone."""
+    """Reject UTF-16 and UTF-32 (zero bytes or a byte order mark of their own) and lines that end in CR alone."""
     if line.startswith((b"\xff\xfe", b"\xfe\xff")) or line.count(b"\0") * 4 > len(line):
         raise DataError(f"{path}: looks like UTF-16; convert it: iconv -f UTF-16 -t UTF-8")
     if line.rstrip(b"\r\n").count(b"\r") > 1:
@@ -96,8 +96,8 @@ def _check_encoding(path: Path, line: bytes) -> None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading bytes; its suffix says how it is packed."""
-    if not path.exists():  # a name that no file can have, as with a NUL character, is no error of its own
+    """Open a file for reading bytes; its suffix says how it is compressed."""
+    if not path.exists():  # also for a name that no file can have, such as one with a NUL character
         raise FileNotFoundError
     match path.suffix.lower():
         case ".zip":
@@ -118,12 +118,12 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _buffered(unpacked: Any) -> BinaryIO:
-    """A file that is unpacked while it is read, with quick lines of limited length: its own are slow where limited."""
+    """Buffer a file that is decompressed while it is read: its own `readline` with a limit is slow."""
     return io.BufferedReader(unpacked, BUFFER)
 
 
 def _open_member(path: Path, archive: zipfile.ZipFile) -> IO[bytes]:
-    """Open the one data file of an archive; names that start with `_` (_about.txt) are not data."""
+    """Open the only data file of an archive; names that start with `_` (_about.txt) are not data."""
     names = [
         info.filename
         for info in archive.infolist()
@@ -131,7 +131,7 @@ def _open_member(path: Path, archive: zipfile.ZipFile) -> IO[bytes]:
     ]
     if len(names) != 1:
         found = f"{len(names):,} data files ({list_names(names)})" if names else "no data file"
-        raise DataError(f"{path}: {found} in the archive, one is needed; unpack it and give the text file")
+        raise DataError(f"{path}: {found} in the archive, exactly one is needed; unpack it and give the text file")
     try:
         return archive.open(names[0])
     except (RuntimeError, NotImplementedError) as error:  # a password, an unknown compression

@@ -1,4 +1,4 @@
-"""Mending the text of a sentence: Unicode form, invisible characters, entities, blanks."""
+"""Repairing the text of a sentence: Unicode form, invisible characters, entities, spaces."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable
 from html.entities import html5
 from typing import Literal, get_args
 
-# What is left out: controls that are no white space, zero-width space and joiner, soft hyphen, byte order mark, marks
-# of direction, of annotation and of invisible operators. The zero-width (non-)joiners U+200C and U+200D stay: they
-# are letters of Persian, Hindi and others, and build emoji.
+# Removed: control characters other than white space, zero-width space, word joiner, soft hyphen, byte order mark, and
+# marks of direction, annotation and invisible operators. The zero-width (non-)joiners U+200C and U+200D stay: Persian,
+# Hindi and other languages are spelt with them, and emoji are built with them.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"
     "\ufeff\ufff9-\ufffb]+"
@@ -20,25 +20,25 @@ _QUOTES = re.compile("[\u201c-\u201f\u00ab\u00bb\u2033\u300c-\u300f\uff02]|[\u20
 _DASHES = re.compile("[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]")
 _ENTITY = re.compile("&(#[0-9]{1,7};|#[xX][0-9a-fA-F]{1,6};|[a-zA-Z][a-zA-Z0-9]*;)")
 _ESCAPED_OFTEN = re.compile("&(?:amp;)+")
-_PLAIN = re.compile("[!-%'-~]+(?: [!-%'-~]+)*")  # ASCII words with single blanks and no &: nothing to mend
+_PLAIN = re.compile("[!-%'-~]+(?: [!-%'-~]+)*")  # ASCII words with single spaces and no &: nothing to repair
 
-MOST_MARKS = 30
-"""Combining marks that may follow each other, as in Unicode's stream-safe text (UAX #15, D3): nobody writes more, and
-putting many in order takes quadratic time."""
+MAX_MARKS = 30
+"""Maximum number of combining marks in a row, as in Unicode's stream-safe text (UAX #15, D3): nobody writes more, and
+sorting many takes quadratic time."""
 _KATAKANA_MARKS = "\uff9e\uff9f"  # letters that are marks in NFKC
-_MANY_MARKS = re.compile(f"[\\W{_KATAKANA_MARKS}]{{{MOST_MARKS + 1},}}")  # may hold so many marks
+_MANY_MARKS = re.compile(f"[\\W{_KATAKANA_MARKS}]{{{MAX_MARKS + 1},}}")  # may contain too many marks
 
 Form = Literal["nfc", "nfkc", "none"]
 FORMS = get_args(Form)
 
 
 class Normalizer:
-    """Mends one sentence; what it gives it leaves as it is when given again.
+    """Repairs one sentence. Repairing it again changes nothing.
 
     Args:
-        unicode: Normal form; combining marks after the first `MOST_MARKS` in a row are left out.
-        control_characters: Take out control, zero-width and direction characters and soft hyphens.
-        html_entities: Replace `&amp;` and its like, also those that were escaped twice.
+        unicode: Normal form; combining marks after the first `MAX_MARKS` in a row are removed.
+        control_characters: Remove control, zero-width and direction characters and soft hyphens.
+        html_entities: Replace `&amp;` and the like, including those escaped twice.
         quotes: Replace typographic quotation marks by straight ones.
         dashes: Replace typographic dashes and hyphens by `-`.
 
@@ -56,7 +56,7 @@ class Normalizer:
         dashes: bool = False,
     ) -> None:
         if unicode not in FORMS:
-            raise ValueError(f"unicode: {unicode!r} is no normal form; there are {', '.join(FORMS)}")
+            raise ValueError(f"unicode: {unicode!r} is not a normal form; use one of {', '.join(FORMS)}")
         self.settings = {
             "unicode": unicode,
             "control_characters": control_characters,
@@ -70,21 +70,21 @@ class Normalizer:
             "unicode": None if unicode == "none" else _composer(unicode),
             "quotes": _straight_quotes if quotes else None,
             "dashes": _plain_dashes if dashes else None,
-            "blanks": _single_blanks,
+            "blanks": _single_spaces,
         }
         self.steps = {name: step for name, step in steps.items() if step}
         self._leaves_plain = not quotes  # ` is a quotation mark in ASCII
 
     def __call__(self, text: str) -> str:
-        """Mend a sentence: single blanks between words, none around them, and what else is asked for."""
+        """Repair a sentence: the chosen steps, then single spaces between words and none around them."""
         return self.explain(text)[0]
 
     def explain(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """Mend a sentence, and name the steps that changed it."""
+        """Repair a sentence, and name the steps that changed it."""
         if self._leaves_plain and _PLAIN.fullmatch(text):
             return text, ()
         applied: dict[str, None] = {}
-        while True:  # one step can make work for another: an entity that stands for an invisible character
+        while True:  # one step can make work for another: an entity may stand for an invisible character
             before = text
             for name, step in self.steps.items():
                 changed = step(text)
@@ -101,7 +101,7 @@ def _without_invisible(text: str) -> str:
 
 def _unescape(text: str) -> str:
     """Replace entities that end in a semicolon: `html.unescape` alone would make `?a=1&section=2` `?a=1§ion=2`."""
-    text = _ESCAPED_OFTEN.sub("&amp;", text)  # at once: layer by layer would take quadratic time
+    text = _ESCAPED_OFTEN.sub("&amp;", text)  # all at once: one level at a time would take quadratic time
     return _ENTITY.sub(
         lambda found: html.unescape(found[0]) if found[1][0] == "#" else html5.get(found[1], found[0]), text
     )
@@ -123,7 +123,7 @@ def _without_excess_marks(found: re.Match[str]) -> str:
     for character in found[0]:
         is_mark = unicodedata.category(character)[0] == "M" or character in _KATAKANA_MARKS
         marks = marks + 1 if is_mark else 0
-        if marks <= MOST_MARKS:
+        if marks <= MAX_MARKS:
             kept.append(character)
     return "".join(kept)
 
@@ -136,6 +136,6 @@ def _plain_dashes(text: str) -> str:
     return _DASHES.sub("-", text)
 
 
-def _single_blanks(text: str) -> str:
-    """Replace every run of Unicode white space by one blank, and strip."""
+def _single_spaces(text: str) -> str:
+    """Replace every run of Unicode white space by one space, and strip."""
     return " ".join(text.split())

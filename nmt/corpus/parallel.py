@@ -1,4 +1,4 @@
-"""The same work on many chunks in several processes, in order and in bounded memory."""
+"""A parallel `map` over chunks, in order and in bounded memory."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from typing import TypeVar
 from nmt.errors import DataError
 
 MANY_CHUNKS = 5
-"""From so many chunks of 20,000 lines or a megabyte on, starting further processes pays."""
+"""With at least so many chunks of 20,000 lines or a megabyte, starting more processes pays off."""
 
 PER_CORE = 4
-"""Most processes for each core: more only take memory, and thousands take all there is."""
+"""Maximum number of processes per core: more only use memory, and thousands use all there is."""
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -37,15 +37,15 @@ def map_chunks(work: Callable[[In], Out], chunks: Iterable[In], workers: int | N
 
     Args:
         work: A function that can be pickled.
-        chunks: Read as they are needed: a few a worker are in memory at a time.
-        workers: Processes, of which at most `PER_CORE` for each core are started; 1 works in this one; None takes
-            every core where there are many chunks.
+        chunks: Read as they are needed: a few per worker are in memory at a time.
+        workers: Number of processes, limited to `PER_CORE` per core; 1 works in this process; None uses every core
+            if there are many chunks.
 
     Yields:
-        What `work` gives for each chunk.
+        What `work` returns for each chunk.
 
     Raises:
-        DataError: A process was ended from outside.
+        DataError: A process was killed.
     """
     if workers is None:
         chunks = iter(chunks)
@@ -58,7 +58,7 @@ def map_chunks(work: Callable[[In], Out], chunks: Iterable[In], workers: int | N
         return
     # Forked workers start at once; elsewhere they have to import everything again.
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_follow_parent) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_exit_with_parent) as pool:
         waiting: deque[Future[Out]] = deque()
         try:
             for chunk in chunks:
@@ -69,15 +69,15 @@ def map_chunks(work: Callable[[In], Out], chunks: Iterable[In], workers: int | N
                 yield waiting.popleft().result()
         except BrokenProcessPool:
             raise DataError(
-                f"one of {workers} processes was ended from outside, perhaps for want of memory; lower data.workers"
+                f"one of {workers} processes was killed, perhaps for lack of memory; lower data.workers"
             ) from None
         finally:
             for future in waiting:
                 future.cancel()
 
 
-def _follow_parent() -> None:
-    """Leave Ctrl-C to the parent, and end when it has ended, whatever ended it."""
+def _exit_with_parent() -> None:
+    """Leave Ctrl-C to the parent, and exit when the parent has ended for whatever reason."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     parent = multiprocessing.parent_process()

@@ -18,12 +18,12 @@ from nmt.errors import DataError, list_names
 
 SPLIT_NAMES = ("train", "valid", "test")
 PLACES = 5
-"""How many places of malformed lines are kept."""
+"""How many malformed lines are located in the report, per kind."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Raw lines that follow each other in a corpus; each ends in a line feed.
+    """Consecutive raw lines of a corpus, each ending in a line feed.
 
     Attributes:
         files: The file, or the two parallel files.
@@ -44,10 +44,10 @@ class LineReport:
 
     Attributes:
         lines: Lines, or pairs of parallel lines, read.
-        blank: Blank lines of a table, passed over.
-        malformed: Lines left out, by kind.
-        places: Where the first of them are, FILE:LINE, by kind.
-        widest: Most columns of a line.
+        blank: Blank lines of a table, which are skipped.
+        malformed: Number of malformed lines, which are skipped, by kind.
+        places: FILE:LINE of the first of them, by kind.
+        widest: Maximum number of columns of a line.
     """
 
     lines: int = 0
@@ -56,14 +56,14 @@ class LineReport:
     places: dict[str, list[str]] = field(default_factory=dict)
     widest: int = 0
 
-    def leave_out(self, kind: str, place: str) -> None:
+    def skip(self, kind: str, place: str) -> None:
         """Count a malformed line."""
         self.malformed[kind] = self.malformed.get(kind, 0) + 1
         self.places.setdefault(kind, []).append(place)
         del self.places[kind][PLACES:]
 
     def add(self, other: LineReport) -> None:
-        """Add what was found further on."""
+        """Add the report of a later part of the corpus."""
         self.lines += other.lines
         self.blank += other.blank
         self.widest = max(self.widest, other.widest)
@@ -72,13 +72,13 @@ class LineReport:
             self.places[kind] = (self.places.get(kind, []) + other.places[kind])[:PLACES]
 
     def check(self, max_share: float | None) -> None:
-        """Refuse a corpus of which too much is malformed.
+        """Reject a corpus with too many malformed lines.
 
         Args:
-            max_share: Largest share of the lines that may be left out; None where no line may.
+            max_share: Maximum share of malformed lines; None allows none.
 
         Raises:
-            DataError: More lines were left out.
+            DataError: More lines are malformed.
         """
         count = sum(self.malformed.values())
         if count <= (max_share or 0.0) * self.lines:
@@ -87,9 +87,9 @@ class LineReport:
         for kind, number in self.malformed.items():
             more = ["..."] if number > len(self.places[kind]) else []
             kinds.append(f"{number:,} {KINDS[kind]} ({', '.join([*self.places[kind], *more])})")
-        advice = next((advice for kind, advice in ADVICE.items() if kind in self.malformed), "mend the file")
+        advice = next((advice for kind, advice in ADVICE.items() if kind in self.malformed), "correct the file")
         if max_share is not None:
-            advice += f", or raise data.max_malformed ({max_share:g}) above {count / self.lines:.3g} to leave them out"
+            advice += f", or raise data.max_malformed ({max_share:g}) above {count / self.lines:.3g} to skip them"
         raise DataError(f"{count:,} of {self.lines:,} lines are malformed: {'; '.join(kinds)}; {advice}")
 
 
@@ -97,33 +97,33 @@ KINDS = {
     "too_few_columns": "with too few columns",
     "not_utf8": "not UTF-8",
     "too_long": OVERLONG,
-    "not_a_number": "without the number of a sentence",
+    "not_a_number": "without a sentence number",
 }
-ADVICE = {"not_utf8": "convert the file to UTF-8", "too_long": "give one sentence a line"}
+ADVICE = {"not_utf8": "convert the file to UTF-8", "too_long": "write one sentence per line"}
 
 
-def _cut_at_overlong(
+def _split_at_overlong(
     files: tuple[str, ...],
     first_line: int,
     blocks: tuple[Sequence[bytes], ...],
     report: LineReport,
     columns: tuple[int, int] | None = None,
 ) -> Iterator[Chunk]:
-    """Chunks of the lines between those that are too long, which are counted; one of two takes its partner along."""
+    """Chunks of the lines between overlong ones, which are counted as malformed, each with its parallel line."""
     start, end = 0, len(blocks[0])
-    sides = reversed([*enumerate(blocks)])  # where both are too long, the first is named
-    overlong = {index: place for place, lines in sides for index in _places_of_overlong(lines)}
+    sides = reversed([*enumerate(blocks)])  # if both are too long, the first is reported
+    overlong = {index: place for place, lines in sides for index in _find_overlong(lines)}
     for stop in [*sorted(overlong), end]:
         if stop > start:
             lines = tuple(b"".join(block[start:stop]) for block in blocks)
             yield Chunk(files, first_line + start, lines, columns)
         if stop < end:
             report.lines += 1
-            report.leave_out("too_long", f"{files[overlong[stop]]}:{first_line + stop}")
+            report.skip("too_long", f"{files[overlong[stop]]}:{first_line + stop}")
         start = stop + 1
 
 
-def _places_of_overlong(lines: Sequence[bytes]) -> list[int]:
+def _find_overlong(lines: Sequence[bytes]) -> list[int]:
     return [index for index, line in enumerate(lines) if line == TOO_LONG] if TOO_LONG in lines else []
 
 
@@ -134,11 +134,11 @@ class Source(ABC):
 
     @abstractmethod
     def chunks(self, report: LineReport) -> Iterator[Chunk]:
-        """Raw lines, in order; what has to be left out already here goes into `report`."""
+        """Raw lines, in order; lines skipped at this stage are counted in `report`."""
 
     @abstractmethod
-    def check_found(self, report: LineReport) -> None:
-        """Refuse a corpus without a single pair, in words that fit it.
+    def reject_empty(self, report: LineReport) -> None:
+        """Report that this corpus has no pair at all.
 
         Raises:
             DataError: Always.
@@ -168,26 +168,26 @@ class Table(Source):
         """About a megabyte of lines at a time."""
         number = 1
         for lines in in_blocks(read_lines(self.path, self.first_lines), len):
-            yield from _cut_at_overlong((str(self.path),), number, (lines,), report, self.columns)
+            yield from _split_at_overlong((str(self.path),), number, (lines,), report, self.columns)
             number += len(lines)
 
-    def check_found(self, report: LineReport) -> None:
+    def reject_empty(self, report: LineReport) -> None:
         """See `Source`."""
         if report.lines == report.blank:
             raise DataError(f"{self.path}: empty; give a file with lines of source<TAB>target")
         if not report.widest:
             report.check(None)  # not a line of it is UTF-8
         src, tgt = self.columns
-        found = "one column only" if report.widest == 1 else f"{report.widest} columns at most"
+        found = "only one column" if report.widest == 1 else f"at most {report.widest} columns"
         raise DataError(
-            f"{self.path}: no line has columns {src} and {tgt} ({found} in {report.lines:,} lines); the "
-            "format is source<TAB>target, or say which columns hold them; parallel text takes two files"
+            f"{self.path}: no line has columns {src} and {tgt} ({found} in {report.lines:,} lines); write lines of "
+            "source<TAB>target, set data.columns, or give two files of parallel text"
         )
 
 
 @dataclass(frozen=True)
 class Parallel(Source):
-    """Two files, a line of one for a line of the other.
+    """Two files, line by line translations of each other.
 
     Attributes:
         src: Source sentences.
@@ -210,7 +210,7 @@ class Parallel(Source):
         number = 1
         for rows in in_blocks(self._rows(), lambda row: len(row[0]) + len(row[1])):
             src, tgt = zip(*rows, strict=True)
-            yield from _cut_at_overlong(files, number, (src, tgt), report)
+            yield from _split_at_overlong(files, number, (src, tgt), report)
             number += len(rows)
 
     def _rows(self) -> Iterator[tuple[bytes, bytes]]:
@@ -226,27 +226,27 @@ class Parallel(Source):
                 totals = (number, more) if src is None else (more, number)
                 raise DataError(
                     f"{self.src} and {self.tgt}: {totals[0]:,} and {totals[1]:,} lines; "
-                    "parallel files have one sentence a line and the same number of lines"
+                    "parallel files need one sentence per line and the same number of lines"
                 )
             yield src, tgt
 
-    def check_found(self, report: LineReport) -> None:
+    def reject_empty(self, report: LineReport) -> None:
         """See `Source`."""
         report.check(None)
-        raise DataError(f"{self.src} and {self.tgt}: empty; give files with one sentence a line")
+        raise DataError(f"{self.src} and {self.tgt}: empty; give files with one sentence per line")
 
 
 @dataclass(frozen=True)
 class Export(Source):
     """Tatoeba's own export: sentences of two languages and the links between them.
 
-    Sentences are lines of number, language, text (more columns are passed over); links are lines of two
-    numbers. Links between other sentences are passed over, so that the links of all languages can be given.
+    Sentences are lines of number, language, text (further columns are ignored); links are lines of two numbers.
+    Links to other sentences are ignored, so a file with the links of all languages can be used.
 
     Attributes:
         src: Source sentences.
         tgt: Target sentences.
-        links: Which translates which, in either direction.
+        links: Numbers of sentences that translate each other, in either order.
         first_lines: Links to read; None reads all.
     """
 
@@ -270,11 +270,11 @@ class Export(Source):
             src_rows, tgt_rows = src.find(given[:, 0]), tgt.find(given[:, 1])
             both = (src_rows >= 0) & (tgt_rows >= 0)
             blocks = src.raw(src_rows[both]), tgt.raw(tgt_rows[both])
-            report.lines += len(lines) - int(both.sum())  # whoever parses the chunk counts its lines
+            report.lines += len(lines) - int(both.sum())  # `parse_chunk` counts those of the chunk
             yield Chunk((str(self.links), str(self.links)), number, blocks)
             number += len(lines)
 
-    def check_found(self, report: LineReport) -> None:
+    def reject_empty(self, report: LineReport) -> None:
         """See `Source`."""
         raise DataError(
             f"{self.links}: links no sentence of {self.src} to one of {self.tgt}; give the sentences of the source, "
@@ -286,7 +286,7 @@ class _Sentences:
     """Numbered sentences in one block of text.
 
     Args:
-        numbers: In rising order.
+        numbers: In ascending order.
         starts: Where the text of each begins in `block`, in the same order.
         ends: Where it ends.
         block: All lines.
@@ -308,7 +308,7 @@ class _Sentences:
         for count, line in enumerate(read_lines(path, None), start=1):
             report.lines += 1
             if line == TOO_LONG:
-                report.leave_out("too_long", f"{path}:{count}")
+                report.skip("too_long", f"{path}:{count}")
                 continue
             if line.isspace():
                 report.blank += 1
@@ -316,7 +316,7 @@ class _Sentences:
             cells = line.rstrip(b"\r\n").split(b"\t")
             fault = _sentence_fault(cells)
             if fault:
-                report.leave_out(fault, f"{path}:{count}")
+                report.skip(fault, f"{path}:{count}")
                 continue
             numbers.append(int(cells[0]))
             languages.add(cells[1])
@@ -333,7 +333,7 @@ class _Sentences:
         return cls(unordered[order], since[order], until[order], bytes(block))
 
     def find(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Places of sentences by number; -1 for those that are not here."""
+        """Places of sentences by number; -1 for those not found."""
         if not len(self.numbers):
             return np.full(len(numbers), -1)
         places = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
@@ -346,7 +346,7 @@ class _Sentences:
 
 
 def _sentence_fault(cells: Sequence[bytes]) -> str | None:
-    """What makes a line of number, language and text unusable, as one of `KINDS`."""
+    """What is wrong with a line of number, language and text, as one of `KINDS`; None if nothing is."""
     if len(cells) < 3:
         return "too_few_columns"
     if not _is_number(cells[0]):
@@ -362,9 +362,9 @@ def _numbers(lines: Sequence[bytes], path: Path, first_line: int, report: LineRe
         if len(cells) >= 2 and _is_number(cells[0]) and _is_number(cells[1]):
             found.append((int(cells[0]), int(cells[1])))
         elif line == TOO_LONG:
-            report.leave_out("too_long", f"{path}:{number}")
+            report.skip("too_long", f"{path}:{number}")
         elif cells:
-            report.leave_out("not_a_number", f"{path}:{number}")
+            report.skip("not_a_number", f"{path}:{number}")
         else:
             report.blank += 1
     return np.array(found, dtype=np.int64).reshape(-1, 2)
@@ -376,11 +376,11 @@ def _is_number(cell: bytes) -> bool:
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus that is still to be split, or one that comes split.
+    """A corpus that is yet to be split, or one with ready-made splits.
 
     Attributes:
-        train: All of an unsplit corpus; else its training split.
-        given: Its own validation and test splits, by name.
+        train: All of an unsplit corpus, or the training split.
+        given: Ready-made validation and test splits, by name.
     """
 
     train: Source
@@ -390,21 +390,21 @@ class Corpus:
 def open_corpus(
     paths: Sequence[Path], *, columns: tuple[int, int] = (1, 2), first_lines: int | None = None, reverse: bool = False
 ) -> Corpus:
-    """Find out what the files of a corpus are.
+    """Recognise the format of a corpus by its number of files.
 
     Every file is UTF-8, with or without a byte order mark, lines ending in LF or CRLF; it may be plain, compressed
-    (.gz, .bz2, .xz) or a zip archive (.zip) of one file, not counting those whose name starts with `_`.
+    (.gz, .bz2, .xz) or a zip archive (.zip) of one file, not counting those whose names start with `_`.
 
     Args:
         paths: One tab-separated file; two parallel files (source, target); three files of a Tatoeba export (source
             sentences, target sentences, links); or four or six parallel files (source and target of train, valid
             and, with six, test).
-        columns: Numbers, from 1, of the source and the target column. For a tab-separated file only.
-        first_lines: Read only that many lines of an unsplit corpus or of the training split; None reads all.
+        columns: Source and target column, from 1. Only for a tab-separated file.
+        first_lines: Read only so many lines of an unsplit corpus or of the training split; None reads all.
         reverse: Swap source and target.
 
     Raises:
-        DataError: No corpus has so many files.
+        DataError: There is no format with so many files.
     """
     swap = -1 if reverse else 1
     if len(paths) == 1:
@@ -427,16 +427,16 @@ def parse_chunk(chunk: Chunk) -> tuple[list[Pair], LineReport]:
     """Decode the lines of a chunk and find source and target in them.
 
     Returns:
-        The pairs, and what was left out. A malformed line of one parallel file takes its partner with it.
+        The pairs, and a report. If a line of one parallel file is malformed, the pair is skipped.
     """
     report = LineReport()
     pairs = []
     sides = [_decode(block) for block in chunk.blocks]
     report.lines = len(sides[0])
     for number, line in enumerate(zip(*sides, strict=True), start=chunk.first_line):
-        broken = next((place for place, text in enumerate(line) if text is None), None)
-        if broken is not None:
-            report.leave_out("not_utf8", f"{chunk.files[broken]}:{number}")
+        undecoded = next((place for place, text in enumerate(line) if text is None), None)
+        if undecoded is not None:
+            report.skip("not_utf8", f"{chunk.files[undecoded]}:{number}")
             continue
         texts = cast(tuple[str, ...], line)
         if chunk.columns is None:
@@ -447,14 +447,14 @@ def parse_chunk(chunk: Chunk) -> tuple[list[Pair], LineReport]:
         if len(cells) >= max(chunk.columns):
             pairs.append(Pair(cells[chunk.columns[0] - 1], cells[chunk.columns[1] - 1]))
         elif texts[0].strip():
-            report.leave_out("too_few_columns", f"{chunk.files[0]}:{number}")
+            report.skip("too_few_columns", f"{chunk.files[0]}:{number}")
         else:
             report.blank += 1
     return pairs, report
 
 
 def read_pairs(source: Source) -> list[Pair]:
-    """All pairs of a source, which must be without fault.
+    """All pairs of a source that must not have malformed lines.
 
     Raises:
         DataError: A line is malformed, or there is none.
@@ -466,15 +466,15 @@ def read_pairs(source: Source) -> list[Pair]:
         pairs += found
         report.add(lines)
     if not pairs:
-        source.check_found(report)
+        source.reject_empty(report)
     report.check(None)
     return pairs
 
 
 def _decode(block: bytes) -> list[str | None]:
-    """Lines of UTF-8 without their ends; None for one that is not UTF-8.
+    """Lines of UTF-8 without their line ends; None for one that is not UTF-8.
 
-    Only LF ends a line, as in every other tool that counts them: U+2028, U+0085 and form feeds stay inside.
+    Only LF ends a line, as in every other tool that counts lines: U+2028, U+0085 and form feeds do not.
     """
     try:
         lines: list[str | None] = [*block.decode("utf-8").split("\n")]

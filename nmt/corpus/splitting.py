@@ -1,8 +1,8 @@
-"""Splits whose test set is unseen: sentences that share a translation stay together.
+"""Splits with an unseen test set: sentences that share a translation stay together.
 
 Tatoeba is many-to-many: one English sentence has several German translations, each of which may have several
-English ones. A random split of the pairs puts the same sentence on both sides. Here pairs that share a
-sentence, directly or through other pairs, form a component, and a component goes whole to one split.
+English ones. A random split of the pairs puts the same sentence into training and test. Here pairs that share a
+sentence, directly or through other pairs, form a component, and each component goes to one split as a whole.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from nmt.corpus.identity import draw, identities
 from nmt.corpus.store import PairStore, Rows, in_chunks
 from nmt.errors import DataError, shorten
 
-TIES = 3
-"""How many sentences are named that tie a corpus together."""
+MAX_HUBS = 3
+"""How many of the sentences that connect a corpus are named."""
 MANY_PARTNERS = 10
-"""So many different translations a sentence has at least that is named for them."""
+"""Minimum number of different translations of such a sentence."""
 READY_MADE = "give ready-made splits, 4 or 6 files with --source"
 
 
 class SplitError(DataError):
-    """A corpus has too little for the splits that are wanted.
+    """A corpus is too small for the requested splits.
 
     Attributes:
         found: What was found.
-        advice: What to do where there is no other reason than that.
+        advice: What to do if cleaning is not the cause.
     """
 
     def __init__(self, found: str, advice: str) -> None:
@@ -49,12 +49,12 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True)
 class Splits:
-    """Training pairs, and validation and test sentences that share no sentence with them or each other.
+    """Training pairs, and validation and test examples that share no sentence with them or each other.
 
     Attributes:
-        train: Numbers of the training pairs in their store.
-        valid: Validation sentences.
-        test: Test sentences.
+        train: Rows of the training pairs in their store.
+        valid: Validation examples.
+        test: Test examples.
         components: Number of components in the corpus.
         largest_component: Size of the largest one, in pairs.
     """
@@ -86,22 +86,21 @@ def split_pairs(
 ) -> Splits:
     """Split a corpus so that no sentence, on either side, is in two splits.
 
-    Two sentences count as the same when their letters and digits agree, whatever their case. The result
-    depends on the pairs and the seed alone, not on the order of the pairs. The test split is filled first,
-    then the validation split: components come in a random order, and one that does not fit into the room
-    left is passed over.
+    Two sentences count as the same if their letters and digits agree, ignoring case. The result depends on the pairs
+    and the seed alone, not on the order of the pairs. The test split is filled first, then the validation split:
+    components come in a random order, and those too large for the room left are skipped.
 
     Args:
         store: Clean pairs, fingerprinted with the same seed.
         rows: Which of them to split, each pair once.
         valid_size: Distinct source sentences in the validation split.
         test_size: Distinct source sentences in the test split.
-        train_size: Pairs in the training split, a random choice; None keeps all that are left.
-        seed: Which of the possible splits.
+        train_size: Pairs in the training split, chosen at random; None keeps all that are left.
+        seed: Seed of the random order.
 
     Returns:
-        The splits, each in a random order; but with `valid_size` and `test_size` both 0, the training
-        pairs are in the order of `rows`.
+        The splits, each in a random order; but if `valid_size` and `test_size` are both 0, the training pairs are
+        in the order of `rows`.
 
     Raises:
         SplitError: The corpus is too small for the sizes, or its components are too large.
@@ -121,7 +120,7 @@ def split_pairs(
     if not len(train) or (train_size is not None and len(train) < train_size):
         wanted = "" if train_size is None else f" of the {train_size:,} wanted"
         raise SplitError(
-            f"corpus: {len(train):,} pairs{wanted} left for training, beside {test_size:,} test and "
+            f"corpus: {len(train):,} pairs{wanted} left for training, after {test_size:,} test and "
             f"{valid_size:,} valid sentences",
             "ask for smaller splits or give more data",
         )
@@ -137,19 +136,19 @@ def group_references(pairs: Iterable[Pair]) -> list[Example]:
 
 
 def as_examples(pairs: Iterable[Pair]) -> list[Example]:
-    """Make each pair an example with one reference, in order: for test sets that come ready-made."""
+    """Make each pair an example with one reference, in order: for ready-made test sets."""
     return [Example(src, (tgt,)) for src, tgt in pairs]
 
 
 def count_references(store: PairStore, rows: Rows) -> list[int]:
-    """How many distinct source texts have one pair, two pairs, and so on."""
+    """Number of distinct source texts with one pair, with two pairs, and so on."""
     _, pairs = np.unique(store.prints("src_text")[rows], return_counts=True)
     counts: list[int] = np.bincount(pairs)[1:].tolist()
     return counts
 
 
 def measure_overlap(store: PairStore, train: Rows, examples: Sequence[Example]) -> Overlap:
-    """Count the examples that training has seen, where letters and digits alone tell sentences apart."""
+    """Count the examples seen in training, comparing sentences by letters and digits alone."""
     sources = _found(identities([example.src for example in examples]), store.prints("src_identity")[train])
     references = identities([reference for example in examples for reference in example.references])
     owners = np.repeat(np.arange(len(examples)), [len(example.references) for example in examples])
@@ -166,7 +165,7 @@ def without_overlap(store: PairStore, train: Rows, examples: Sequence[Example]) 
 
 
 def _among(many: NDArray[np.uint64], few: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which of many numbers are among a few: without sorting the many, as np.isin would."""
+    """Which of many numbers are among a few, without sorting the many as np.isin would."""
     if not len(few):
         return np.zeros(len(many), dtype=bool)
     few = np.sort(few)
@@ -182,8 +181,8 @@ def _found(few: NDArray[np.uint64], many: NDArray[np.uint64]) -> NDArray[np.bool
 def naive_overlap(store: PairStore, rows: Rows, test_size: int) -> Overlap:
     """Count what a plain random split of the pairs would have leaked, for comparison.
 
-    Unlike `measure_overlap`, this compares exact texts, and each test pair is an example of its own:
-    it is the common practice, measured by the mildest rule.
+    Unlike `measure_overlap`, this compares exact texts, and each test pair is an example of its own: the common
+    practice, measured by the most lenient rule.
 
     Args:
         store: Clean pairs.
@@ -201,12 +200,13 @@ def naive_overlap(store: PairStore, rows: Rows, test_size: int) -> Overlap:
 def find_components(src: NDArray[np.uint64], tgt: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Group pairs that share a sentence, directly or through other pairs.
 
-    Each sentence carries the smallest label seen so far; pairs pass the smaller of their two labels on to the
-    sentences those labels name, and labels are followed to their ends, until nothing changes.
+    Label propagation with pointer jumping: each sentence has the smallest label seen so far, pairs pass the smaller
+    of their two labels on to the sentence that the larger one names, and labels are followed to their ends, until
+    nothing changes.
 
     Args:
-        src: What tells source sentences apart, [pairs].
-        tgt: What tells target sentences apart, [pairs].
+        src: Identities of the source sentences, [pairs].
+        tgt: Identities of the target sentences, [pairs].
 
     Returns:
         The component of each pair, from 0 without gaps, [pairs].
@@ -226,15 +226,15 @@ def find_components(src: NDArray[np.uint64], tgt: NDArray[np.uint64]) -> NDArray
             labels = followed
 
 
-def find_ties(store: PairStore, rows: Rows) -> list[tuple[str, str, int]]:
-    """The sentences that most other ones translate.
+def find_hubs(store: PairStore, rows: Rows) -> list[tuple[str, str, int]]:
+    """The sentences with the most translations, which connect a corpus.
 
     Args:
         store: Clean pairs.
         rows: Which of them.
 
     Returns:
-        A few texts, each with what its partners are (sources or targets) and their number; none has fewer than
+        A few texts, each with the side of its partners ("sources" or "targets") and their number, at least
         `MANY_PARTNERS`.
     """
     sides = [store.prints(f"{side}_identity")[rows] for side in ("src", "tgt")]
@@ -242,11 +242,11 @@ def find_ties(store: PairStore, rows: Rows) -> list[tuple[str, str, int]]:
     found: list[tuple[int, str, str]] = []
     for place, (column, partners) in enumerate(((store.src, "targets"), (store.tgt, "sources"))):
         identity, counts = np.unique(distinct[:, place], return_counts=True)
-        for top in np.argsort(-counts, kind="stable")[:TIES]:
+        for top in np.argsort(-counts, kind="stable")[:MAX_HUBS]:
             if counts[top] >= MANY_PARTNERS:
                 text = min(column.texts(rows[sides[place] == identity[top]]))
                 found.append((-int(counts[top]), text, partners))
-    return [(text, partners, -count) for count, text, partners in sorted(found)[:TIES]]
+    return [(text, partners, -count) for count, text, partners in sorted(found)[:MAX_HUBS]]
 
 
 class _Chooser:
@@ -267,7 +267,7 @@ class _Chooser:
         self._ends = np.cumsum(sizes)
         self._starts = self._ends - sizes
         self._sources = store.prints("src_text")[rows]
-        # A component is drawn by the draw of its smallest pair: its only one, or the first in the order of texts.
+        # The random draw of a component is that of its smallest pair: its only one, or the first in text order.
         first = self._members[self._starts]
         several = np.flatnonzero(sizes > 1)
         for batch in in_chunks(several):
@@ -284,10 +284,10 @@ class _Chooser:
         self._order = np.argsort(draws, kind="stable").tolist()
 
     def take(self, name: str, size: int) -> NDArray[np.int64]:
-        """Take components while they fit into `size` distinct sources; places in `rows` of their pairs.
+        """Take components until they have `size` distinct sources; return the places of their pairs in `rows`.
 
         Raises:
-            SplitError: There are not so many sources, or the components left are too large.
+            SplitError: There are fewer sources, or the components left are too large.
         """
         room = size
         found: list[NDArray[np.int64]] = []
@@ -309,7 +309,7 @@ class _Chooser:
         return chosen
 
     def _explain(self, found: str, name: str) -> SplitError:
-        """Why no more sentences were found for a split."""
+        """Explain why no more sentences were found for a split."""
         left = len(self._order)
         if not left:
             return SplitError(found, f"ask for a smaller {name} split or give more data")
@@ -319,9 +319,9 @@ class _Chooser:
         members = self._rows[self._members[self._starts[largest] : self._ends[largest]]]
         if 2 * len(members) <= len(self._rows):
             return SplitError(found, f"ask for a smaller {name} split or give more data")
-        found += f": {len(members):,} of {len(self._rows):,} pairs hang together through shared sentences"
-        ties = find_ties(self._store, members)
-        if not ties:
-            return SplitError(found, f"no one sentence ties them; {READY_MADE}")
-        named = ", ".join(f"'{shorten(text)}' ({count:,} {partners})" for text, partners, count in ties)
-        return SplitError(f"{found}, above all {named}", f"leave such lines out, or {READY_MADE}")
+        found += f": {len(members):,} of {len(self._rows):,} pairs are connected through shared sentences"
+        hubs = find_hubs(self._store, members)
+        if not hubs:
+            return SplitError(found, f"no single sentence connects them; {READY_MADE}")
+        named = ", ".join(f"'{shorten(text)}' ({count:,} {partners})" for text, partners, count in hubs)
+        return SplitError(f"{found}, mainly {named}", f"remove such lines, or {READY_MADE}")

@@ -1,4 +1,4 @@
-"""Clean pairs on disk while a corpus is being prepared; in memory there are only numbers."""
+"""Clean pairs on disk while a corpus is being prepared; only numbers are in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TextColumn:
 
     Args:
         path: A file of lines that end in a line feed.
-        lengths: Bytes of each line with its end.
+        lengths: Bytes of each line, including its line feed.
     """
 
     def __init__(self, path: Path, lengths: NDArray[np.int64]) -> None:
@@ -33,7 +33,7 @@ class TextColumn:
         return len(self._ends)
 
     def raw(self, rows: Rows) -> bytes:
-        """The lines at `rows`, with their ends."""
+        """The lines at `rows`, with their line feeds."""
         ends = self._ends[rows]
         starts = np.where(rows > 0, self._ends[rows - 1], 0)
         view = self._bytes
@@ -44,7 +44,7 @@ class TextColumn:
         return self.raw(rows).decode().split("\n")[:-1]
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if isinstance(self._bytes, mmap.mmap):
             self._bytes.close()
 
@@ -66,7 +66,7 @@ class PairStore:
         return len(self.src)
 
     def prints(self, name: str) -> NDArray[np.uint64]:
-        """One fingerprint of every pair, read anew; `FINGERPRINTS` has the names."""
+        """One fingerprint of every pair, read from disk; `FINGERPRINTS` has the names."""
         return np.fromfile(_prints_path(self._directory, name), dtype=np.uint64)
 
     def pairs(self, rows: Sequence[int] | Rows) -> list[Pair]:
@@ -75,7 +75,7 @@ class PairStore:
         return list(map(Pair, self.src.texts(numbers), self.tgt.texts(numbers)))
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self.src.close()
         self.tgt.close()
 
@@ -89,9 +89,9 @@ def most_frequent(column: TextColumn, texts: NDArray[np.uint64], rows: Rows, num
 
     Args:
         column: Texts of one side.
-        texts: What tells these texts apart, one for each line of the column.
-        rows: Lines to look at.
-        number: How many texts are wanted.
+        texts: Fingerprints of the texts, one per line of the column.
+        rows: Lines to count.
+        number: How many texts to return.
     """
     _, first, counts = np.unique(texts[rows], return_index=True, return_counts=True)
     top = np.lexsort((rows[first], -counts))[:number]
@@ -107,7 +107,7 @@ class PairWriter:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._open = contextlib.ExitStack()  # closes all, even if one of them cannot be
+        self._open = contextlib.ExitStack()  # closes all files, even if closing one fails
         self._paths = [directory / name for name in ("src.txt", "tgt.txt")]
         self._texts = [self._open.enter_context(path.open("wb")) for path in self._paths]
         self._prints = {
@@ -117,7 +117,7 @@ class PairWriter:
         self._lengths: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
 
     def write(self, sides: tuple[Sequence[bytes], Sequence[bytes]], fingerprints: Fingerprints) -> None:
-        """Append pairs: lines with their ends of both sides, and a fingerprint a pair."""
+        """Append pairs: lines with their line feeds of both sides, and the fingerprints of each pair."""
         for file, lengths, lines in zip(self._texts, self._lengths, sides, strict=True):
             file.writelines(lines)
             lengths.append(np.fromiter(map(len, lines), dtype=np.int64, count=len(lines)))

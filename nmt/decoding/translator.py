@@ -1,4 +1,4 @@
-"""Raw text in, raw text out: one line for one line, whatever the line."""
+"""Translation of raw text to raw text, one line per line."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.text.processor import TextProcessor
 
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
-"""Characters that could command a terminal, from a vocabulary of whatever origin; white space is not among them."""
+"""Control characters other than white space: an untrusted vocabulary could control a terminal with them."""
 MAX_SOURCE_LENGTH = 1000
-"""Source tokens that are read of one line; the rest of a longer line is cut off."""
+"""Maximum number of source tokens per line; the rest of a longer line is cut off."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Translation:
         tokens: Target tokens.
         src_tokens: Source tokens.
         log_prob: Natural logarithm of the model's probability.
-        score: What hypotheses are ranked by.
-        alignment: Attention, [target tokens + EOS, heads, source tokens + EOS]; None unless asked for.
+        score: Log-probability after length normalisation, by which hypotheses are ranked.
+        alignment: Attention, [target tokens + EOS, heads, source tokens + EOS]; None unless requested.
         truncated: Whether the source was longer than `MAX_SOURCE_LENGTH`.
     """
 
@@ -47,10 +47,10 @@ class Translation:
 
 
 class Translator:
-    """A model with its text processor; several threads may translate with one at once.
+    """A model with its text processor. It is thread-safe.
 
     Args:
-        model: In evaluation mode, in which it stays.
+        model: Model in evaluation mode.
         processor: Text to ids and back.
         options: Search settings.
         others: More models with the same vocabularies, which translate together with the first: the probability of a
@@ -74,7 +74,7 @@ class Translator:
         self._tokenizing = threading.Lock()  # spaCy fills caches as it goes
 
     @overload
-    def translate(  # type: ignore[overload-overlap]  # a text is a sequence of texts too, but never meant as one
+    def translate(  # type: ignore[overload-overlap]  # str is a sequence of str, too
         self, texts: str, n_best: None = None, with_alignment: bool = False, *, advance: Callable[[int], object] = ...
     ) -> Translation: ...
     @overload
@@ -105,18 +105,18 @@ class Translator:
         """Translate raw text.
 
         Args:
-            texts: One sentence, or several; one without any token gives an empty translation.
-            n_best: How many translations of each to give, at most the beam size; None gives the best one by itself.
+            texts: One sentence, or several; a sentence without tokens has an empty translation.
+            n_best: Number of translations of each, at most the beam size; None returns only the best, without a list.
             with_alignment: Keep alignments.
-            advance: Called with the number of sentences done, for a progress bar.
+            advance: Called with the number of finished sentences, for a progress bar.
 
         Returns:
-            The translation of one sentence; the translations of several, in order. With `n_best` a list for each
-            sentence, best first.
+            The translation of one sentence; the translations of several, in order. With `n_best` a list per sentence,
+            best first.
 
         Raises:
-            ConfigError: `n_best` is more than the beam size.
-            CheckpointError: The model's probabilities are not numbers.
+            ConfigError: `n_best` is not from 1 to the beam size.
+            CheckpointError: The model's probabilities are not finite.
         """
         self.check_n_best(n_best)
         found = self._translate([texts] if isinstance(texts, str) else texts, n_best or 1, with_alignment, advance)
@@ -126,20 +126,20 @@ class Translator:
         return found[0] if isinstance(texts, str) else found
 
     def check_n_best(self, n_best: int | None) -> None:
-        """Refuse to give more translations than the beam holds, or none.
+        """Check that `n_best` is from 1 to the beam size.
 
         Raises:
-            ConfigError: As it says.
+            ConfigError: It is not.
         """
         if n_best is not None and n_best > self.options.beam_size:
             raise ConfigError(f"--n-best {n_best} is more than the beam size {self.options.beam_size}")
         if n_best is not None and n_best < 1:
-            raise ConfigError(f"--n-best {n_best}: there is no such number of translations")
+            raise ConfigError(f"--n-best {n_best}: must be at least 1")
 
     def _translate(
         self, lines: Sequence[str], n_best: int, with_alignment: bool, advance: Callable[[int], object]
     ) -> list[list[Translation]]:
-        """For each line, in order, its translations, best first."""
+        """The translations of each line, in order, best first."""
         with self._tokenizing:
             sources = self.processor.tokenize_source(lines)
         results = [[Translation("")] for _ in lines]

@@ -1,1 +1,1 @@
-"""Scores of translations."""
+"""Evaluation: scores, losses and alignments."""

@@ -1,4 +1,4 @@
-"""Where a model looks: alignments as a stream, the word links they stand for, and how far these are from gold."""
+"""Alignments of a model as a stream, the word links derived from them, and their error rate."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.text.processor import TextProcessor
 
 Links = set[tuple[int, int]]
-"""Word alignment of a pair: (source token, target token), each counted from 0."""
+"""Word alignment of a pair: (source token, target token), counted from 0."""
 
 _LINK = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
 def read_alignments(path: Path) -> list[Links]:
-    """Read links in Pharaoh format: a line a pair, `i-j` for source token i and target token j, blanks between links.
+    """Read links in Pharaoh format: one line per pair, with `i-j` for source token i and target token j, and spaces.
 
     Raises:
-        DataError: The file cannot be read, is not UTF-8, or holds something else.
+        DataError: The file cannot be read, is not UTF-8, or has another format.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
-        raise DataError(f"{path}: not UTF-8 text; word alignments are lines such as 0-0 1-2 2-1") from None
+        raise DataError(f"{path}: not UTF-8 text; write lines such as 0-0 1-2 2-1") from None
     alignments: list[Links] = []
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), 1):
         links: Links = set()
@@ -53,14 +53,14 @@ def read_alignments(path: Path) -> list[Links]:
 def alignment_error_rate(predicted: Sequence[Links], gold: Sequence[Links]) -> float:
     """Alignment error rate of a corpus (Och & Ney, 2003, section 6): 1 - (|A & S| + |A & P|) / (|A| + |S|).
 
-    There is one set of gold links, so that sure links S and possible links P are the same.
+    There is only one set of gold links, so sure links S and possible links P are the same.
 
     Args:
         predicted: A: links of each pair.
         gold: S: links of each pair, in the same order.
 
     Returns:
-        0 where all links agree, 1 where none does; 0 where there are none at all.
+        0 if all links agree, 1 if none does; 0 if there are none at all.
     """
     common = sum(len(a & s) for a, s in zip(predicted, gold, strict=True))
     total = sum(map(len, predicted)) + sum(map(len, gold))
@@ -68,11 +68,11 @@ def alignment_error_rate(predicted: Sequence[Links], gold: Sequence[Links]) -> f
 
 
 def check_links(gold: Sequence[Links], processor: TextProcessor, pairs: Sequence[Pair]) -> None:
-    """Make sure that gold links are about the tokens that a processor makes of the same pairs.
+    """Check that gold links refer to the tokens of a processor.
 
     Raises:
         DataError: A link points past the end of a sentence.
-        ConfigError: The tokens are pieces of words.
+        ConfigError: The tokens are subwords.
     """
     _require_words(processor)
     sources = processor.tokenize_source([pair.src for pair in pairs])
@@ -81,23 +81,22 @@ def check_links(gold: Sequence[Links], processor: TextProcessor, pairs: Sequence
         for i, j in sorted(links):
             if i >= len(src) or j >= len(tgt):
                 raise DataError(
-                    f"gold link {i}-{j} of {pair.src!r} ||| {pair.tgt!r}: the model reads {len(src)} and {len(tgt)} "
-                    "tokens there; take alignments of the same pairs and tokenizer"
+                    f"gold link {i}-{j} of {pair.src!r} ||| {pair.tgt!r}: the sentences have {len(src)} and {len(tgt)} "
+                    "tokens; use alignments of the same pairs and tokenizer"
                 )
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """Where a model looks in one sentence while it writes another.
+    """Attention of a model for one sentence pair.
 
     Attributes:
         source: Raw source.
         target: Translation, or the raw reference.
-        src_tokens: What the model reads, but for EOS.
-        tgt_tokens: What it writes, but for EOS.
-        weights: Attention at each step, that of EOS last if it was reached, on each token, EOS last,
-            [target tokens, heads, source tokens].
-        forced: Whether the target is a reference that the decoder was fed, not its own translation.
+        src_tokens: Source tokens without EOS.
+        tgt_tokens: Target tokens without EOS.
+        weights: Attention, [target tokens, heads, source tokens], with EOS last on both sides if it was reached.
+        forced: Whether the target is a reference (forced decoding) rather than the model's translation.
     """
 
     source: str
@@ -111,12 +110,12 @@ class Alignment:
 def align(
     translator: Translator, sources: Sequence[str], references: Sequence[str] | None = None
 ) -> Iterator[Alignment]:
-    """Alignments of any text, one sentence after another.
+    """Yield the alignments of any text, sentence by sentence.
 
     Args:
         translator: Model and search settings.
-        sources: Raw sentences; one without any token has nothing to align and weights of size 0.
-        references: Raw targets that the decoder is fed, one a source; None lets it translate.
+        sources: Raw sentences; the weights of one without tokens have size 0.
+        references: Raw targets for forced decoding, one per source; None translates.
     """
     size = translator.options.batch_size
     for start in range(0, len(sources), size):
@@ -131,7 +130,7 @@ def align(
 
 @torch.inference_mode()
 def _forced(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> list[Alignment]:
-    """Alignments of a batch of pairs: the weights of the step that predicts a token are its own."""
+    """Alignments of a batch of pairs; a token's weights are those of the step that predicts it."""
     processor, model = translator.processor, translator.model
     src_tokens = [tokens[:MAX_SOURCE_LENGTH] for tokens in processor.tokenize_source(sources)]
     tgt_tokens = list(processor.tgt_tokenizer.tokenize([processor.normalizer(text) for text in references]))
@@ -141,22 +140,22 @@ def _forced(translator: Translator, sources: Sequence[str], references: Sequence
     weights = model.decoder(pad(tgt, prefix=True).to(model.device), encoded).alignments.cpu()
     texts = zip(sources, references, src_tokens, tgt_tokens, weights, strict=True)
     return [
-        Alignment(source, target, read, written, rows[: len(written) + 1, :, : len(read) + 1], True)
-        for source, target, read, written, rows in texts
+        Alignment(source, target, src, tgt, rows[: len(tgt) + 1, :, : len(src) + 1], True)
+        for source, target, src, tgt, rows in texts
     ]
 
 
 def forced_alignments(
     model: Seq2Seq, processor: TextProcessor, pairs: Sequence[Pair], batch_size: int = 64
 ) -> list[Links] | None:
-    """Link each target token to the source token attended most when the decoder is fed the reference.
+    """Link each target token to the source token attended most in forced decoding of the reference.
 
-    The weights are averaged over heads. Neither end-of-sentence token takes part; a target token with no weight on any
-    source token has no link.
+    The weights are averaged over heads. EOS is excluded on both sides; a target token with no weight on any source
+    token has no link.
 
     Args:
-        model: Any mode; it is put into evaluation mode and back after it.
-        processor: Text to ids, in words.
+        model: The model; it is put into evaluation mode and back.
+        processor: Tokenizers, which must split into words.
         pairs: Raw sentences with their references.
         batch_size: Sentences at once.
 
@@ -164,7 +163,7 @@ def forced_alignments(
         Links of each pair, in order; None for a model without attention.
 
     Raises:
-        ConfigError: The tokens are pieces of words.
+        ConfigError: The tokens are subwords.
     """
     _require_words(processor)
     if isinstance(model.decoder.cell.attention, FixedContext):
@@ -176,7 +175,7 @@ def forced_alignments(
 
 
 def _strongest(weights: Tensor) -> Links:
-    """Link each target token to its strongest source token, where there is one: [T, S]."""
+    """Link each target token to the source token with the largest weight, if that is not 0: [T, S]."""
     if weights.numel() == 0:
         return set()
     weight, position = weights.max(dim=-1)
@@ -184,14 +183,14 @@ def _strongest(weights: Tensor) -> Links:
 
 
 def _require_words(processor: TextProcessor) -> None:
-    """Refuse tokens that are pieces of words.
+    """Check that tokens are words.
 
     Raises:
-        ConfigError: As it says.
+        ConfigError: They are subwords.
     """
     for key, tokenizer in (("source", processor.src_tokenizer), ("target", processor.tgt_tokenizer)):
         if tokenizer.kind == "subword":
             raise ConfigError(
-                f"text.tokenizer: the model's {key} tokens are subwords, and alignments link words; "
-                "take a model of text.tokenizer: spacy"
+                f"text.tokenizer: the model's {key} tokens are subwords, but alignments link words; "
+                "use a model with text.tokenizer: spacy"
             )

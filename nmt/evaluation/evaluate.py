@@ -1,4 +1,4 @@
-"""One evaluation path: the same code scores a model while it trains and when it is done."""
+"""Evaluation of a model, with the same code during and after training."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Evaluation:
     """Translations of a test set and their scores.
 
     Attributes:
-        hypotheses: One translation an example, in order.
+        hypotheses: One translation per example, in order.
         scores: `bleu` and `chrf`.
     """
 
@@ -39,7 +39,7 @@ def evaluate(
         translator: Model and search settings.
         examples: Sources with references.
         rules: Case and tokenisation.
-        advance: Called with the number of sentences done, for a progress bar.
+        advance: Called with the number of finished sentences, for a progress bar.
     """
     found = translator.translate([example.src for example in examples], advance=advance)
     hypotheses = [translation.text for translation in found]
@@ -47,13 +47,13 @@ def evaluate(
 
 
 class Validator:
-    """Scores a model during training: loss, perplexity and, where text can be scored, greedy BLEU and chrF.
+    """Scores a model during training: loss, perplexity and, if text can be scored, greedy BLEU and chrF.
 
     Args:
-        pairs: Encoded validation pairs, one for each reference.
-        examples: The same as raw text; empty leaves BLEU and chrF out.
+        pairs: Encoded validation pairs, one per reference.
+        examples: The same as raw text; without any, BLEU and chrF are skipped.
         rules: Case and tokenisation.
-        translator: Greedy translator of the model in training; None leaves BLEU and chrF out.
+        translator: Greedy translator of the model in training; None skips BLEU and chrF.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Validator:
         """Source, translation and first reference of one sentence of the last validation."""
 
     def validate(self, model: Seq2Seq) -> dict[str, float]:
-        """Loss in nats a token and perplexity, and BLEU and chrF; the model stays in the mode that it is in."""
+        """Loss in nats per token, perplexity, BLEU and chrF; the mode of the model is restored."""
         with evaluating(model):
             return self._score(model)
 

@@ -1,4 +1,4 @@
-"""What a model loses on reference translations."""
+"""Loss of a model on reference translations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nmt.model.seq2seq import Seq2Seq
 
 @contextlib.contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Put a model into evaluation mode, and back into the mode that it was in."""
+    """Put a model into evaluation mode, and restore its mode afterwards."""
     training = model.training
     model.eval()
     try:
@@ -28,7 +28,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 @torch.no_grad()
 def mean_loss(model: Seq2Seq, pairs: EncodedPairs, batch_size: int = 64) -> float:
-    """Cross-entropy of encoded pairs in nats a token, with the reference always fed; NaN without pairs."""
+    """Teacher-forced cross-entropy of encoded pairs in nats per token; NaN without pairs."""
     plan = plan_batches(pairs.src.lengths, pairs.tgt.lengths, size=batch_size, unit="sentences")
     losses, tokens = [], 0
     with evaluating(model):

@@ -9,7 +9,7 @@ from typing import Any
 from nmt.config import TextSection
 
 UNSPACED = {"zh": "zh", "yue": "zh"} | dict.fromkeys(("ja", "th", "lo", "km", "my", "bo", "dz"), "char")
-"""sacreBLEU's tokenizer for languages that are written without blanks between words."""
+"""sacreBLEU's tokenizer for languages that are written without spaces between words."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class ScoringRules:
     """How text is compared with references.
 
     Attributes:
-        lowercase: Ignore case: for a model that writes lower case only.
-        tokenize: sacreBLEU's tokenizer; `none` for text that is tokenised already.
+        lowercase: Ignore case, for a lower-case model.
+        tokenize: sacreBLEU's tokenizer; `none` for text that is already tokenised.
     """
 
     lowercase: bool = False
@@ -41,10 +41,10 @@ class ScoringRules:
 
     @classmethod
     def for_text(cls, text: TextSection, language: str) -> ScoringRules:
-        """The rules that a model's text settings and its target language ask for.
+        """The rules for a model's text settings and target language.
 
-        sacreBLEU's default tokenizer splits at blanks and punctuation; where text has no blanks between words, its
-        own tokenizer for Chinese is taken, and single characters for the others.
+        sacreBLEU's default tokenizer splits at spaces and punctuation; for languages without spaces between words, its
+        Chinese tokenizer or single characters are used.
         """
         if text.tokenizer == "whitespace":
             return cls(text.lowercase, "none")
@@ -65,7 +65,7 @@ class ScoringRules:
 
 
 def _columns(references: Sequence[Sequence[str]]) -> list[list[str | None]]:
-    """Turn references by sentence into sacreBLEU's streams; a sentence with fewer of them has None."""
+    """Turn references by sentence into sacreBLEU's streams, padded with None."""
     width = max(map(len, references), default=0)
     return [[refs[n] if n < len(refs) else None for refs in references] for n in range(width)]
 
@@ -76,8 +76,8 @@ def score_corpus(
     """Score detokenised translations.
 
     Args:
-        hypotheses: One translation a sentence.
-        references: For each sentence all its raw references, at least one.
+        hypotheses: One translation per sentence.
+        references: All raw references of each sentence, at least one.
         rules: Case and tokenisation.
 
     Returns:
@@ -123,7 +123,7 @@ def compare_systems(
 
     Args:
         systems: Name and translations of each; the first is the baseline.
-        references: For each sentence all its references.
+        references: All references of each sentence.
         rules: Case and tokenisation.
         samples: Resampled test sets.
     """
@@ -146,7 +146,7 @@ def compare_systems(
 
 
 def _p_value(result: Any, baseline: Any) -> float | None:
-    """sacreBLEU's p-value; where both scores are equal there is no difference to test, and its test says 0."""
+    """sacreBLEU's p-value, but 1 instead of its 0 if both scores are equal."""
     if result.p_value is None:
         return None
     return 1.0 if result.score == baseline.score else float(result.p_value)

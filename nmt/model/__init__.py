@@ -1,1 +1,1 @@
-"""Encoder, attention, decoder, and the one place where a config becomes modules."""
+"""Encoder, attention, decoder, and `build_model`, which turns a config into modules."""

@@ -1,4 +1,4 @@
-"""Attention decoders: one decoder, two orders of attending and updating."""
+"""The attention decoder, with two orders of attending and updating."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class DecoderState(NamedTuple):
     """
 
     recurrent: RecurrentState
-    fed: Tensor
+    feedback: Tensor
     attention: AttentionState
     layout: Layout
 
@@ -103,13 +103,13 @@ class FoldedReader:
 
 
 class DecoderWeights(NamedTuple):
-    """A decoder's weights for the steps of one loop: made before it by `Decoder.prepare`, dropped after it.
+    """A decoder's weights for the steps of a loop: created before it by `Decoder.prepare`, discarded after it.
 
     Attributes:
         read: Reads the last words.
         recurrent: The recurrent layers.
         attention: The attention mechanism.
-        readout: The layer that makes the readout.
+        readout: The readout layer.
         output: The output layer.
     """
 
@@ -121,10 +121,10 @@ class DecoderWeights(NamedTuple):
 
 
 class StepOutput(NamedTuple):
-    """What one target position gives.
+    """Result of one step.
 
     Attributes:
-        features: What the readout is made from, [R, F].
+        features: Input of the readout, [R, F].
         alignment: [R, heads, S].
         state: State after the step.
     """
@@ -135,13 +135,13 @@ class StepOutput(NamedTuple):
 
 
 class DecoderCell(nn.Module, ABC):
-    """One step of decoding without embedding and output layer: the order of attending and updating."""
+    """One decoding step without embedding and output layer; subclasses define the order of attending and updating."""
 
     recurrent: RecurrentStack
     attention: Attention
     output: nn.Module
-    """The layer that makes the readout."""
-    fed_size: int = 0
+    """The readout layer."""
+    feedback_size: int = 0
 
     @property
     def parallel(self) -> bool:
@@ -156,11 +156,11 @@ class DecoderCell(nn.Module, ABC):
             projected: What the last word adds to the gates, from `weights.recurrent.project`, [R, gates].
             memory: Memory of the sentences.
             state: State before the step.
-            weights: What `Decoder.prepare` returned before the loop.
+            weights: Result of `Decoder.prepare`.
         """
 
     def sequence(self, embedded: Tensor, memory: Memory, state: DecoderState) -> tuple[Tensor, Tensor]:
-        """All steps at once, only where `parallel`.
+        """Run all steps at once; only if `parallel`.
 
         Args:
             embedded: Embedded target words, [B, T, E].
@@ -178,8 +178,8 @@ class DecoderCell(nn.Module, ABC):
 
         Args:
             features: [..., F].
-            embedded: Embedded words that the steps were fed, [..., E].
-            weights: Those of a loop, where it is called at every step of one.
+            embedded: Embedded input words of the steps, [..., E].
+            weights: Weights of the loop, if called inside one.
 
         Returns:
             [..., readout size].
@@ -197,7 +197,7 @@ def attend_by_row(
 
 
 class Maxout(nn.Module):
-    """The larger of each two neighbouring units (Goodfellow et al., 2013; Bahdanau et al., 2015, A.2.2)."""
+    """The maximum of each pair of adjacent units (Goodfellow et al., 2013; Bahdanau et al., 2015, A.2.2)."""
 
     def forward(self, inputs: Tensor) -> Tensor:
         """[..., 2 * size] -> [..., size]."""
@@ -208,11 +208,11 @@ class BahdanauCell(DecoderCell):
     """Attend with the last state, then update (Bahdanau et al., 2015, section 3.1).
 
     c_i = attend(s_{i-1});  s_i = f(s_{i-1}, y_{i-1}, c_i);  readout tanh(W [s_i; c_i; y_{i-1}]), or the maxout of
-    U s_i + V y_{i-1} + C c_i (appendix A.2.2, there with s_{i-1}; eq. 4 has s_i), where W is U, V and C side by side.
+    U s_i + V y_{i-1} + C c_i (appendix A.2.2 with s_{i-1}, eq. 4 with s_i), where W concatenates U, C and V.
 
     Args:
         recurrent: Layers whose extra input is the context.
-        attention: Attention whose query is a state of one layer, before any residual connection adds to it.
+        attention: Attention whose query is the state of one layer, without its residual connection.
         embedding_size: Size of a target embedding.
         readout_size: Size of the vector before the output layer.
         readout: `plain` (tanh) or `maxout`.
@@ -263,8 +263,8 @@ class LuongCell(DecoderCell):
         attention: Attention whose query is the output of one layer.
         readout_size: Size of the attentional vector.
         input_feeding: Feed the attentional vector back.
-        attend_from: Layer whose output is the query; `first` needs a stack that gives the outputs of every layer. The
-            attentional vector is made from the top layer's in either case.
+        attend_from: Layer whose output is the query; `first` needs a stack that returns the outputs of every layer. The
+            attentional vector always uses the output of the top layer.
     """
 
     def __init__(
@@ -281,18 +281,18 @@ class LuongCell(DecoderCell):
         self.attention = attention
         self.query_layer = QUERY_LAYERS[attend_from]
         self.input_feeding = input_feeding
-        self.fed_size = readout_size if input_feeding else 0
+        self.feedback_size = readout_size if input_feeding else 0
         self.output = StepLinear(recurrent.hidden_size + attention.context_size, readout_size, bias=False)
 
     @property
     def parallel(self) -> bool:
-        """Without feedback the recurrence and the readout are one call each; so is an attention without a past."""
+        """True without input feeding: recurrence and readout are then one call each."""
         return not self.input_feeding
 
     def step(self, projected: Tensor, memory: Memory, state: DecoderState, weights: DecoderWeights) -> StepOutput:
         """Update, then attend."""
-        fed = state.fed if self.input_feeding else None
-        outputs, recurrent = weights.recurrent.step(projected, fed, state.recurrent)
+        feedback = state.feedback if self.input_feeding else None
+        outputs, recurrent = weights.recurrent.step(projected, feedback, state.recurrent)
         query = outputs[self.query_layer]
         context, alignment, attention_state = attend_by_row(weights.attention, query, memory, state)
         features = torch.cat([context, outputs[-1]], dim=-1)
@@ -302,13 +302,13 @@ class LuongCell(DecoderCell):
         return StepOutput(features, alignment, DecoderState(recurrent, new_fed, attention_state, state.layout))
 
     def sequence(self, embedded: Tensor, memory: Memory, state: DecoderState) -> tuple[Tensor, Tensor]:
-        """The recurrence over all positions, then attention for all of them."""
+        """Run the recurrence over all positions, then attention for all of them."""
         outputs, _ = self.recurrent(embedded, state.recurrent)
         context, alignment = self.attention.attend_all(outputs[self.query_layer], memory, state.past)
         return torch.cat([context, outputs[-1]], dim=-1), alignment
 
     def readout(self, features: Tensor, embedded: Tensor, weights: DecoderWeights | None = None) -> Tensor:
-        """tanh(W_c [c; h]); with input feeding the step has computed it already."""
+        """tanh(W_c [c; h]); with input feeding the step has already computed it."""
         if self.input_feeding:
             return features
         layer = self.output if weights is None else weights.readout
@@ -318,8 +318,8 @@ class LuongCell(DecoderCell):
 class InitialState(nn.Module):
     """First decoder state from the encoder: s_0 = tanh(W x) (Bahdanau et al., 2015, A.2.2).
 
-    There x is the backward state at the first word; `final` takes both directions' last states. Each layer, and
-    each of an LSTM's two parts, has its own W.
+    In the paper x is the backward state at the first word; `final` uses the last states of both directions. Each layer,
+    and each of an LSTM's two states, has its own W.
 
     Args:
         source: `backward`, `final` or `zeros`.
@@ -332,25 +332,25 @@ class InitialState(nn.Module):
         self.parts = recurrent.num_states * recurrent.num_layers
         self.shape = (recurrent.num_states, recurrent.num_layers, recurrent.hidden_size)
         self.source = source
-        read = encoder.backward_size if source == "backward" else encoder.output_size
-        self.projection = None if source == "zeros" else nn.Linear(read, recurrent.hidden_size * self.parts)
+        size = encoder.backward_size if source == "backward" else encoder.output_size
+        self.projection = None if source == "zeros" else nn.Linear(size, recurrent.hidden_size * self.parts)
 
     def forward(self, encoded: EncoderOutput) -> RecurrentState:
         """States [L, B, H]."""
         if self.projection is None:
             states = encoded.states.new_zeros(encoded.states.size(0), self.parts * self.shape[2])
         else:
-            read = encoded.backward_state if self.source == "backward" else encoded.final_state
-            states = tanh(self.projection(read))
+            inputs = encoded.backward_state if self.source == "backward" else encoded.final_state
+            states = tanh(self.projection(inputs))
         split = states.view(-1, *self.shape).permute(1, 2, 0, 3).contiguous()  # [B, P*L*H] -> [P, L, B, H]
         return tuple(split)
 
 
 class WordChooser(Protocol):
-    """Decides during training which word each step is fed."""
+    """Chooses the input word of each step in training."""
 
     def __call__(self, position: int, logits: Tensor) -> Tensor:
-        """Ids [B] for `position` (1 or later), given the logits [B, V] of the position before."""
+        """Ids [B] for `position` (1 or later), given the logits [B, V] of the previous position."""
         ...
 
 
@@ -372,7 +372,7 @@ class Decoder(nn.Module):
     Args:
         embedding: Target embedding.
         cell: Order of attending and updating.
-        initial_state: Makes the first state.
+        initial_state: Computes the first state.
         output: Output layer from readout to logits.
         dropout: On embeddings and before the output layer.
     """
@@ -427,7 +427,7 @@ class Decoder(nn.Module):
             words: Ids of the last words, [R].
             memory: Memory of the sentences.
             state: State before the step.
-            weights: What `prepare` returned before the loop.
+            weights: Result of `prepare`.
 
         Returns:
             Logits [R, V], alignment [R, heads, S], new state.
@@ -446,21 +446,21 @@ class Decoder(nn.Module):
     def forward(self, tgt_in: Tensor, encoded: EncoderOutput, choose: WordChooser | None = None) -> DecoderOutput:
         """Decode all positions of known targets.
 
-        Without `choose` every step is fed `tgt_in`, and only what must be sequential is (see `DecoderCell`).
+        With full teacher forcing, only what must be sequential is (see `DecoderCell`).
 
         Args:
-            tgt_in: Target ids that begin with BOS, [B, T].
+            tgt_in: Target ids that start with BOS, [B, T].
             encoded: The encoded sources.
-            choose: Decides what each step is fed; None feeds `tgt_in`.
+            choose: Chooses the input word of each step; None uses `tgt_in`.
         """
         memory, state = self.start(encoded)
         if choose is not None:
-            return self._choosing(tgt_in, memory.gathered(), state, choose)
+            return self._forward_choosing(tgt_in, memory.for_loop(), state, choose)
         embedded = self.dropout(self.embedding(tgt_in))
         if self.cell.parallel:
             features, alignments = self.cell.sequence(embedded, memory, state)
             return DecoderOutput(self.cell.readout(features, embedded), alignments)
-        weights, memory = self.prepare(), memory.gathered()
+        weights, memory = self.prepare(), memory.for_loop()
         steps: list[StepOutput] = []
         for projected in weights.recurrent.project(embedded).unbind(1):
             steps.append(self.cell.step(projected, memory, state, weights))
@@ -469,7 +469,9 @@ class Decoder(nn.Module):
         alignments = torch.stack([step.alignment for step in steps], dim=1)
         return DecoderOutput(self.cell.readout(features, embedded), alignments)
 
-    def _choosing(self, tgt_in: Tensor, memory: Memory, state: DecoderState, choose: WordChooser) -> DecoderOutput:
+    def _forward_choosing(
+        self, tgt_in: Tensor, memory: Memory, state: DecoderState, choose: WordChooser
+    ) -> DecoderOutput:
         words = torch.full_like(tgt_in[:, 0], BOS_ID)
         weights = self.prepare()
         readouts: list[Tensor] = []
@@ -484,7 +486,7 @@ class Decoder(nn.Module):
         return DecoderOutput(torch.stack(readouts, dim=1), torch.stack(alignments, dim=1))
 
     def logits(self, readouts: Tensor, weights: DecoderWeights | None = None) -> Tensor:
-        """Output layer: [..., R] -> [..., V]; with the weights of a loop, where it is called at every step of one."""
+        """Output layer: [..., R] -> [..., V]; with the weights of the loop if called inside one."""
         layer = self.output if weights is None else weights.output
         logits: Tensor = layer(self.dropout(readouts))
         return logits

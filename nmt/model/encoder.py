@@ -1,4 +1,4 @@
-"""What every encoder is."""
+"""The interface of encoders."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from torch import Tensor, nn
 
 
 class EncoderOutput(NamedTuple):
-    """What the decoder sees of a source.
+    """The encoded sources.
 
     Attributes:
         states: Encoder states, [B, S, D], 0 on padding.
-        final_state: A summary of the source: of a recurrent encoder the last state of the forward direction and, if
-            there is one, the backward direction's state at the first word, [B, D].
-        backward_state: The last, [B, backward_size].
+        final_state: A summary of the source, [B, D]: for a recurrent encoder, the last state of the forward direction
+            and, if bidirectional, the backward state at the first word.
+        backward_state: The backward state at the first word, [B, backward_size].
         mask: True at real tokens, [B, S].
         lengths: True lengths, [B].
     """
@@ -28,12 +28,12 @@ class EncoderOutput(NamedTuple):
 
 
 class Encoder(nn.Module, ABC):
-    """Reads sources. Padding never changes a state."""
+    """Encodes sources. Padding never changes a state."""
 
     output_size: int
     """Size of an encoder state, and of the final state, D."""
     backward_size: int = 0
-    """Size of the backward direction's state at the first word; 0 where there is no such direction."""
+    """Size of the backward state; 0 without a backward direction."""
 
     @abstractmethod
     def forward(self, src: Tensor, lengths: Tensor) -> EncoderOutput:

@@ -1,4 +1,4 @@
-"""Stacks of GRU or LSTM layers: all steps in one call, or one step at a time, with the same weights.
+"""Stacks of GRU or LSTM layers, which run all steps in one call or one step at a time, with the same weights.
 
 The fast forms of `lstm_step`, `gru_step` and their layer-normalised variants in `nmt.model.reference`.
 """
@@ -25,7 +25,7 @@ GATES = {"gru": 3, "lstm": 4}
 
 
 class RecurrentStack(nn.Module, ABC):
-    """Layers of one cell, run from left to right.
+    """Layers of one kind of cell, run from left to right.
 
     The LSTM is that of Hochreiter & Schmidhuber (1997) with forget gates and without peepholes. The GRU is torch's:
     the reset gate multiplies U h after the product (Cho et al., 2014, multiply h before it).
@@ -33,7 +33,7 @@ class RecurrentStack(nn.Module, ABC):
     Args:
         cell: `gru` or `lstm`.
         input_size: Size of the input; with `extra_size` the input is [input; extra].
-        hidden_size: Units a layer.
+        hidden_size: Units per layer.
         num_layers: Layers.
     """
 
@@ -46,7 +46,7 @@ class RecurrentStack(nn.Module, ABC):
 
     @property
     def num_states(self) -> int:
-        """Tensors that make up a state: 2 for an LSTM, 1 for a GRU."""
+        """Tensors per state: 2 for an LSTM, 1 for a GRU."""
         return 2 if self.cell == "lstm" else 1
 
     def zero_state(self, rows: int, like: Tensor) -> RecurrentState:
@@ -55,7 +55,7 @@ class RecurrentStack(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, inputs: Tensor, state: RecurrentState) -> tuple[tuple[Tensor, ...], RecurrentState]:
-        """All steps.
+        """Run all steps.
 
         Args:
             inputs: [B, T, input_size + extra_size].
@@ -63,34 +63,34 @@ class RecurrentStack(nn.Module, ABC):
 
         Returns:
             Outputs of the layers, the top one last, [B, T, H] each, and the state after the last step. A stack that
-            runs its layers in one call gives the top one alone.
+            runs its layers in one call returns only the top one.
         """
 
     @abstractmethod
     def prepare(self, weight_format: WeightFormat = StepWeight) -> RecurrentSteps:
-        """These layers for the steps of one loop.
+        """Prepare these layers for the steps of a loop.
 
         Args:
-            weight_format: Makes the form in which the loop uses a weight.
+            weight_format: Wraps each weight for the loop.
         """
 
 
 class RecurrentSteps(ABC):
-    """The layers of a stack, one step at a time: made before a loop by `RecurrentStack.prepare`, dropped after it."""
+    """A stack for the steps of a loop: created before it by `RecurrentStack.prepare`, discarded after it."""
 
     @abstractmethod
     def project(self, inputs: Tensor) -> Tensor:
-        """What the input adds to the first layer's gates, which needs no loop: [..., input_size] -> [..., gates]."""
+        """Contribution of the input to the first layer's gates, outside the loop: [..., input_size] -> [..., gates]."""
 
     @abstractmethod
     def step(
         self, projected: Tensor, extra: Tensor | None, state: RecurrentState
     ) -> tuple[tuple[Tensor, ...], RecurrentState]:
-        """One step; equal to the stack's `forward` on [input; extra].
+        """Run one step; equals the stack's `forward` on [input; extra].
 
         Args:
-            projected: What `project` returned for this step, [B, gates].
-            extra: The part of the input known only now, [B, extra_size], or None where there is none.
+            projected: Result of `project` for this step, [B, gates].
+            extra: The part of the input known only now, [B, extra_size], or None if there is none.
             state: State before the step.
 
         Returns:
@@ -99,15 +99,15 @@ class RecurrentSteps(ABC):
 
 
 class PlainStack(RecurrentStack):
-    """torch's own layers, all of them in one call.
+    """torch's own layers, all in one call.
 
     Args:
         cell: `gru` or `lstm`.
         input_size: Size of the input; with `extra_size` the input is [input; extra].
-        extra_size: Size of the part of the input that is known only step by step (context, fed-back vector).
-        hidden_size: Units a layer.
+        extra_size: Size of the part of the input that is known only step by step (context, attentional vector).
+        hidden_size: Units per layer.
         num_layers: Layers.
-        dropout: Applied to what one layer hands to the next.
+        dropout: Applied between layers.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class PlainStack(RecurrentStack):
         )
 
     def forward(self, inputs: Tensor, state: RecurrentState) -> tuple[tuple[Tensor, ...], RecurrentState]:
-        """All steps of all layers in one call, or of one layer after another where that is faster."""
+        """Run all steps of all layers in one call, or layer by layer if that is faster."""
         if self.cell == "lstm":
             outputs, last = self.rnn(inputs, state)
             return (outputs,), last
@@ -148,25 +148,25 @@ class PlainStack(RecurrentStack):
         return (outputs,), (torch.stack(lasts),)
 
     def weights(self, layer: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Weights of a layer for what it reads [gates, K] and for its hidden state [gates, H], and their biases."""
+        """Weights of a layer for its input [gates, K] and its hidden state [gates, H], and their biases."""
         names = (f"weight_ih_l{layer}", f"weight_hh_l{layer}", f"bias_ih_l{layer}", f"bias_hh_l{layer}")
         w_input, w_hidden, b_input, b_hidden = (getattr(self.rnn, name) for name in names)
         return w_input, w_hidden, b_input, b_hidden
 
     def prepare(self, weight_format: WeightFormat = StepWeight) -> PlainSteps:
-        """The weights of each layer as its steps use them."""
+        """Prepare the weights of each layer for its steps."""
         return PlainSteps(self, weight_format)
 
 
 class PlainSteps(RecurrentSteps):
     """The steps of a `PlainStack`.
 
-    It holds the first layer's input weight, split in what `project` and what a step multiplies by, and for each layer
-    its weights in the form that its cell uses.
+    Has the first layer's input weight, split into the parts for `project` and for the steps, and the weights of each
+    layer as its cell needs them.
 
     Args:
         stack: The layers.
-        weight_format: Makes the form of each weight.
+        weight_format: Wraps each weight.
     """
 
     def __init__(self, stack: PlainStack, weight_format: WeightFormat) -> None:
@@ -178,27 +178,27 @@ class PlainSteps(RecurrentSteps):
         self.dropout = stack.dropout
 
     def project(self, inputs: Tensor) -> Tensor:
-        """W x + b, where b is the sum of an LSTM's two biases, and the first of a GRU's."""
+        """W x + b, where b is the sum of an LSTM's two biases, or the first of a GRU's."""
         return self.input_weight(inputs) + self.layers[0].bias
 
     def step(
         self, projected: Tensor, extra: Tensor | None, state: RecurrentState
     ) -> tuple[tuple[Tensor, ...], RecurrentState]:
-        """One step of all layers."""
-        befores = list(zip(*(part.unbind() for part in state), strict=True))
-        states = [self.layers[0].step(projected, extra, befores[0])]
-        for layer, before in zip(self.layers[1:], befores[1:], strict=True):
+        """Run one step of all layers."""
+        first, *rest = zip(*(part.unbind() for part in state), strict=True)
+        states = [self.layers[0].step(projected, extra, first)]
+        for layer, last in zip(self.layers[1:], rest, strict=True):
             below = self.dropout(states[-1][0])
-            states.append(layer.step(layer.bias.expand_as(projected), below, before))
+            states.append(layer.step(layer.bias.expand_as(projected), below, last))
         return (states[-1][0],), tuple(torch.stack(parts) for parts in zip(*states, strict=True))
 
 
 class _LSTMSteps:
-    """The steps of one LSTM layer: input and hidden weight side by side, and the sum of both biases.
+    """The steps of one LSTM layer, with input and hidden weight concatenated and both biases added.
 
     Args:
-        weights: For what `step` reads [4 * H, K] and for the hidden state [4 * H, H], and their biases.
-        weight_format: Makes the form of the joint weight.
+        weights: Weights for the input of `step` [4 * H, K] and for the hidden state [4 * H, H], and their biases.
+        weight_format: Wraps the joint weight.
     """
 
     def __init__(self, weights: Sequence[Tensor], weight_format: WeightFormat) -> None:
@@ -206,17 +206,17 @@ class _LSTMSteps:
         self.weight = weight_format(torch.cat([w_input, w_hidden], dim=1) if w_input.size(1) else w_hidden)
         self.bias = b_input + b_hidden
 
-    def step(self, gates: Tensor, read: Tensor | None, state: RecurrentState) -> RecurrentState:
-        """One step.
+    def step(self, gates: Tensor, inputs: Tensor | None, state: RecurrentState) -> RecurrentState:
+        """Run one step.
 
         Args:
-            gates: What is known of the gates before the step, the bias included, [B, 4 * H].
-            read: What else they read, [B, K], or None for nothing.
+            gates: The part of the gates known before the step, including the bias, [B, 4 * H].
+            inputs: Further input, [B, K], or None.
             state: h and c, [B, H].
         """
         hidden, cell = state
-        inputs = hidden if read is None else torch.cat([read, hidden], dim=1)
-        return lstm_step(gates, inputs, cell, self.weight)
+        joint = hidden if inputs is None else torch.cat([inputs, hidden], dim=1)
+        return lstm_step(gates, joint, cell, self.weight)
 
 
 class _GRUSteps:
@@ -227,10 +227,10 @@ class _GRUSteps:
         self.input_weight = weight_format(w_input)
         self.hidden_weight = weight_format(w_hidden)
 
-    def step(self, gates: Tensor, read: Tensor | None, state: RecurrentState) -> RecurrentState:
-        """One step; see `_LSTMSteps.step`."""
+    def step(self, gates: Tensor, inputs: Tensor | None, state: RecurrentState) -> RecurrentState:
+        """Run one step; see `_LSTMSteps.step`."""
         [hidden] = state
-        gates = gates if read is None else gates + self.input_weight(read)
+        gates = gates if inputs is None else gates + self.input_weight(inputs)
         return (gru_step(gates, self.hidden_weight(hidden) + self.hidden_bias, hidden),)
 
 
@@ -239,9 +239,9 @@ class NormalizedLayer(RecurrentStack):
 
     LSTM (eq. 20-22): gates LN(W_h h) + LN(W_x x), c = f c_{t-1} + i tanh(g), h = o tanh(LN(c)); eq. 20's b is the
     bias of the norms. GRU: reset and update gate share LN(W_h h) + LN(W_x x), and the candidate is
-    tanh(LN(W x) + r LN(U h)); update gate and its complement change places, as in torch's GRU.
+    tanh(LN(W x) + r LN(U h)); the update gate and its complement are swapped, as in torch's GRU.
 
-    Slower than `PlainStack`, as torch has no such layer: it runs step by step.
+    Slower than `PlainStack`: torch has no such layer, so it runs step by step.
 
     Args:
         cell: `gru` or `lstm`.
@@ -257,7 +257,7 @@ class NormalizedLayer(RecurrentStack):
         self.weight_hidden = nn.Parameter(torch.empty(gates, hidden_size))
         for weight in (self.weight_input, self.weight_hidden):
             nn.init.xavier_uniform_(weight)
-        # What is normalised together: all gates of an LSTM; reset and update gate, then the candidate of a GRU.
+        # Normalised together: all gates of an LSTM; reset and update gate, then the candidate of a GRU.
         self.groups = [gates] if cell == "lstm" else [2 * hidden_size, hidden_size]
         self.input_norms = _norms(self.groups)
         self.hidden_norms = _norms(self.groups)
@@ -269,7 +269,7 @@ class NormalizedLayer(RecurrentStack):
         return torch.cat([norm(part) for norm, part in zip(norms, parts, strict=True)], dim=-1)
 
     def update(self, gates: Tensor, from_hidden: Tensor, state: RecurrentState) -> RecurrentState:
-        """One step of the cell, given what enters its gates, normalised: [B, gates] each, parts [B, H]."""
+        """Run one step of the cell, given the normalised inputs of its gates, [B, gates] each, and parts [B, H]."""
         if self.cell == "gru":
             return (gru_step(gates, from_hidden, state[0]),)
         input_gate, forget_gate, candidate, output_gate = (gates + from_hidden).chunk(4, dim=-1)
@@ -277,27 +277,27 @@ class NormalizedLayer(RecurrentStack):
         return output_gate.sigmoid() * self.cell_norm[0](cell).tanh(), cell
 
     def forward(self, inputs: Tensor, state: RecurrentState) -> tuple[tuple[Tensor, ...], RecurrentState]:
-        """One step after another; only W x is computed for all of them at once."""
+        """Run step by step; only W x is computed for all steps at once."""
         gates = self.normalize(nn.functional.linear(inputs, self.weight_input), self.input_norms)
         hidden_weight = StepWeight(self.weight_hidden)
         parts = tuple(part.squeeze(0) for part in state)
         outputs: list[Tensor] = []
-        for now in gates.unbind(1):
-            parts = self.update(now, self.normalize(hidden_weight(parts[0]), self.hidden_norms), parts)
+        for step_gates in gates.unbind(1):
+            parts = self.update(step_gates, self.normalize(hidden_weight(parts[0]), self.hidden_norms), parts)
             outputs.append(parts[0])
         return (torch.stack(outputs, dim=1),), tuple(part.unsqueeze(0) for part in parts)
 
     def prepare(self, weight_format: WeightFormat = StepWeight) -> NormalizedSteps:
-        """The weights as the steps use them."""
+        """Prepare the weights for the steps."""
         return NormalizedSteps(self, weight_format)
 
 
 class NormalizedSteps(RecurrentSteps):
-    """The steps of a `NormalizedLayer`: its input weight split as in `PlainSteps`, and its hidden weight.
+    """The steps of a `NormalizedLayer`: its input weight, split as in `PlainSteps`, and its hidden weight.
 
     Args:
         layer: The layer.
-        weight_format: Makes the form of each weight.
+        weight_format: Wraps each weight.
     """
 
     def __init__(self, layer: NormalizedLayer, weight_format: WeightFormat) -> None:
@@ -306,31 +306,31 @@ class NormalizedSteps(RecurrentSteps):
         self.hidden_weight = weight_format(layer.weight_hidden)
 
     def project(self, inputs: Tensor) -> Tensor:
-        """W x, which is normalised when the extra input has been added."""
+        """W x, which is normalised after the extra input is added."""
         return self.input_weight(inputs)
 
     def step(
         self, projected: Tensor, extra: Tensor | None, state: RecurrentState
     ) -> tuple[tuple[Tensor, ...], RecurrentState]:
-        """One step."""
-        layer, before = self.layer, tuple(part.squeeze(0) for part in state)
+        """Run one step."""
+        layer, last = self.layer, tuple(part.squeeze(0) for part in state)
         gates = projected if extra is None else projected + self.extra_weight(extra)
-        from_hidden = layer.normalize(self.hidden_weight(before[0]), layer.hidden_norms)
-        parts = layer.update(layer.normalize(gates, layer.input_norms), from_hidden, before)
+        from_hidden = layer.normalize(self.hidden_weight(last[0]), layer.hidden_norms)
+        parts = layer.update(layer.normalize(gates, layer.input_norms), from_hidden, last)
         return (parts[0],), tuple(part.unsqueeze(0) for part in parts)
 
 
 class Connection(nn.Module):
-    """What lies between a layer f and the one below: x -> x + f(dropout(norm(x))), or f(dropout(norm(x))) alone.
+    """The connection of a layer f to the one below: x + f(dropout(norm(x))), or f(dropout(norm(x))) alone.
 
-    The sum x + f(..) is the residual connection of He et al. (2016), between recurrent layers that of Wu et al. (2016,
-    section 3.1). The sum itself is not normalised, so that x reaches the top unchanged.
+    x + f(..) is the residual connection of He et al. (2016), for recurrent layers that of Wu et al. (2016, section
+    3.1). The sum itself is not normalised, so x reaches the top unchanged.
 
     Args:
         size: Size of x.
         residual: Add x.
-        layer_norm: Normalise what f reads (Ba et al., 2016).
-        dropout: Applied to what f reads.
+        layer_norm: Normalise the input of f (Ba et al., 2016).
+        dropout: Applied to the input of f.
     """
 
     def __init__(self, size: int, *, residual: bool, layer_norm: bool, dropout: float) -> None:
@@ -340,29 +340,28 @@ class Connection(nn.Module):
         self.dropout = Dropout(dropout)
 
     def enter(self, below: Tensor) -> Tensor:
-        """What the layer reads of what the one below gave, [..., size]."""
-        read: Tensor = self.dropout(self.norm(below))
-        return read
+        """The input of the layer, given the output of the one below, [..., size]."""
+        inputs: Tensor = self.dropout(self.norm(below))
+        return inputs
 
     def leave(self, below: Tensor, output: Tensor) -> Tensor:
-        """What the layer gives, [..., size]."""
+        """The output of the connection, given that of the layer, [..., size]."""
         return below + output if self.residual else output
 
 
 class LayeredStack(RecurrentStack):
-    """Layers that are joined in ways of which torch's own stacks know nothing.
+    """Layers with connections that torch's own stacks do not support.
 
     Args:
         cell: `gru` or `lstm`.
         input_size: Size of the input; with `extra_size` the input is [input; extra].
-        hidden_size: Units a layer.
+        hidden_size: Units per layer.
         num_layers: Layers.
-        extra_size: Size of the part of the input that is known only step by step (context, fed-back vector).
-        dropout: Applied to what one layer hands to the next.
-        residual: Add to the output of each layer above the first what the layer below gave.
-        layer_norm: Normalise what each layer above the first reads of the one below (`layers`), or inside the cells
-            (`cell`).
-        extra_to_all: Every layer reads the extra input, not the first alone.
+        extra_size: Size of the part of the input that is known only step by step (context, attentional vector).
+        dropout: Applied between layers.
+        residual: Add the output of the layer below to that of each layer above the first.
+        layer_norm: Normalise the input of each layer above the first (`layers`), or inside the cells (`cell`).
+        extra_to_all: Every layer reads the extra input, not only the first.
     """
 
     def __init__(
@@ -390,32 +389,32 @@ class LayeredStack(RecurrentStack):
         )
 
     def forward(self, inputs: Tensor, state: RecurrentState) -> tuple[tuple[Tensor, ...], RecurrentState]:
-        """All steps of one layer, then of the next."""
+        """Run all steps layer by layer."""
         extra = inputs[..., self.input_size :]
-        befores = _by_layer(state)
-        outputs, last = self.layers[0](inputs, befores[0])
+        first_states = _by_layer(state)
+        outputs, last = self.layers[0](inputs, first_states[0])
         states = [last]
         for number, connection in enumerate(self.connections, 1):
             below = outputs[-1]
-            read = connection.enter(below)
+            layer_inputs = connection.enter(below)
             if self.extra_to_all:
-                read = torch.cat([read, extra], dim=-1)
-            (output,), last = self.layers[number](read, befores[number])
+                layer_inputs = torch.cat([layer_inputs, extra], dim=-1)
+            (output,), last = self.layers[number](layer_inputs, first_states[number])
             outputs += (connection.leave(below, output),)
             states.append(last)
         return outputs, tuple(torch.cat(parts) for parts in zip(*states, strict=True))
 
     def prepare(self, weight_format: WeightFormat = StepWeight) -> LayeredSteps:
-        """The weights of each layer as its steps use them."""
+        """Prepare the weights of each layer for its steps."""
         return LayeredSteps(self, weight_format)
 
 
 class LayeredSteps(RecurrentSteps):
-    """The steps of a `LayeredStack`, which holds those of its layers.
+    """The steps of a `LayeredStack`, made of those of its layers.
 
     Args:
         stack: The layers.
-        weight_format: Makes the form of each weight.
+        weight_format: Wraps each weight.
     """
 
     def __init__(self, stack: LayeredStack, weight_format: WeightFormat) -> None:
@@ -424,29 +423,29 @@ class LayeredSteps(RecurrentSteps):
         self.extra_to_all = stack.extra_to_all
 
     def project(self, inputs: Tensor) -> Tensor:
-        """That of the first layer."""
+        """The projection of the first layer."""
         return self.layers[0].project(inputs)
 
     def step(
         self, projected: Tensor, extra: Tensor | None, state: RecurrentState
     ) -> tuple[tuple[Tensor, ...], RecurrentState]:
-        """One step of one layer, then of the next."""
-        befores = _by_layer(state)
-        outputs, last = self.layers[0].step(projected, extra, befores[0])
-        states = [last]
+        """Run one step of each layer in turn."""
+        last_states = _by_layer(state)
+        outputs, new = self.layers[0].step(projected, extra, last_states[0])
+        states = [new]
         extra_above = extra if self.extra_to_all else None
-        for layer, connection, before in zip(self.layers[1:], self.connections, befores[1:], strict=True):
+        for layer, connection, last in zip(self.layers[1:], self.connections, last_states[1:], strict=True):
             below = outputs[-1]
-            (output,), last = layer.step(layer.project(connection.enter(below)), extra_above, before)
+            (output,), new = layer.step(layer.project(connection.enter(below)), extra_above, last)
             outputs += (connection.leave(below, output),)
-            states.append(last)
+            states.append(new)
         return outputs, tuple(torch.cat(parts) for parts in zip(*states, strict=True))
 
 
 def single_layer(
     cell: CellName, input_size: int, hidden_size: int, layer_norm: LayerNormPlace, *, extra_size: int = 0
 ) -> RecurrentStack:
-    """One layer, with layer normalisation inside its cell where `layer_norm` says so."""
+    """One layer, with layer normalisation inside its cell if `layer_norm` is `cell`."""
     layer = NormalizedLayer if layer_norm == "cell" else PlainStack
     return layer(cell, input_size, hidden_size, extra_size=extra_size)
 
@@ -464,19 +463,19 @@ def build_stack(
     extra_to_all: bool = False,
     every_output: bool = False,
 ) -> RecurrentStack:
-    """The fastest stack that can do what is asked; see `LayeredStack`.
+    """Build the fastest stack with the given features; see `LayeredStack`.
 
     Args:
         cell: `gru` or `lstm`.
         input_size: Size of the input.
-        hidden_size: Units a layer.
+        hidden_size: Units per layer.
         num_layers: Layers.
         extra_size: Size of the extra input.
         dropout: Between layers.
         residual: Residual connections.
         layer_norm: Where to normalise.
         extra_to_all: Feed the extra input to every layer.
-        every_output: Give the outputs of every layer, not of the top one alone.
+        every_output: Return the outputs of every layer, not only of the top one.
     """
     if residual or layer_norm != "none" or extra_to_all or every_output:
         return LayeredStack(
@@ -498,14 +497,14 @@ def _norms(sizes: list[int]) -> Sequence[nn.LayerNorm]:
 
 
 def _by_layer(state: RecurrentState) -> list[RecurrentState]:
-    """Parts [L, B, H] -> the state of each layer, parts [1, B, H]."""
+    """The state of each layer: parts [L, B, H] -> L states with parts [1, B, H]."""
     return list(zip(*(part.split_with_sizes([1] * len(part)) for part in state), strict=True))
 
 
 def _split_input(weight: Tensor, input_size: int) -> tuple[Tensor, Tensor]:
-    """An input weight [gates, K] split in that of what is known before the loop and that of the extra input.
+    """Split an input weight [gates, K] into that of the input known before the loop and that of the extra input.
 
-    One split, as each slice of its own would fill a gradient of full size with zeros.
+    In one split, as the gradient of each separate slice would be a full-size tensor filled with zeros.
     """
     known, extra = weight.split_with_sizes([input_size, weight.size(1) - input_size], dim=1)
     return known, extra

@@ -13,18 +13,18 @@ from nmt.model.recurrent import CellName, Connection, LayerNormPlace, RecurrentS
 class RecurrentEncoder(Encoder):
     """GRU or LSTM layers over embedded source tokens, in one or both directions (Bahdanau et al., 2015, A.2.1).
 
-    Padding never changes a state: the backward direction reads each sentence reversed within its own length, so
-    that padding comes last in both directions.
+    Padding never changes a state: the backward direction reverses each sentence within its own length, so that padding
+    comes last in both directions.
 
     Args:
-        embedding: Source embedding, shared or not.
+        embedding: Source embedding; may be shared.
         cell: `gru` or `lstm`.
-        hidden_size: Units a direction.
+        hidden_size: Units per direction.
         num_layers: Layers; each reads both directions of the one below.
-        bidirectional: Read from both ends.
+        bidirectional: Read in both directions.
         dropout: On embeddings and between layers.
-        residual: Add to the output of each layer above the first, both directions side by side, what it read.
-        layer_norm: Normalise what each layer above the first reads (`layers`), or inside the cells (`cell`).
+        residual: Add its input to the output of each layer above the first, both directions concatenated.
+        layer_norm: Normalise the input of each layer above the first (`layers`), or inside the cells (`cell`).
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class RecurrentEncoder(Encoder):
         lengths = lengths.to(src.device, non_blocking=True)
         positions = torch.arange(src.size(1), device=src.device)
         mask = positions < lengths.unsqueeze(1)  # [B, S]
-        # Place of each token when the sentence, not its padding, is reversed; its own inverse.
+        # Position of each token after reversing the sentence without its padding; its own inverse.
         reverse = torch.where(mask, lengths.unsqueeze(1) - 1 - positions, positions)
         order = (reverse + src.size(1) * torch.arange(len(src), device=src.device).unsqueeze(1)).flatten()
         outputs = self.embedding(src)
@@ -79,7 +79,7 @@ class RecurrentEncoder(Encoder):
 
 
 def _reorder(sequences: Tensor, order: Tensor) -> Tensor:
-    """[B, S, D] with its rows in the order [B * S]."""
+    """Reorder the flattened rows of [B, S, D] by `order` [B * S]."""
     return reorder(sequences.flatten(0, 1), order).view_as(sequences)
 
 

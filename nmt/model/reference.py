@@ -1,8 +1,8 @@
 """The equations of the model, each once, in the papers' order and symbols.
 
-Everything here is about one sentence and one step, without batches, padding or masks, in plain torch whose gradients
-are autograd's. Nothing else in the project calls it: the rest of `nmt.model` computes the same for whole batches, many
-steps at a time, and the tests hold it to these functions, values and gradients alike.
+Every function is for one sentence and one step, without batches, padding or masks, in plain torch with autograd's
+gradients. Only the tests use this module: they check that the rest of `nmt.model`, which computes the same for whole
+batches and many steps at a time, agrees with it in values and gradients.
 
 Symbols: x is an input, h an encoder state, s a decoder state, y an embedded word. W, U, V and C are matrices that
 multiply from the left, v is a vector, b a bias. S source and T target positions are counted from 0.
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 Step = Callable[[Tensor, tuple[Tensor, ...]], tuple[Tensor, ...]]
-"""A recurrent layer: an input and the state before it to the state after it, whose first part is the output."""
+"""A recurrent layer: maps an input and a state to the next state, whose first part is the output."""
 
 
 # Recurrent layers
@@ -66,7 +66,7 @@ def layer_norm(a: Tensor, g: Tensor, b: Tensor) -> Tensor:
 
 
 Norm = Callable[[Tensor], Tensor]
-"""`layer_norm` with a gain and bias of its own."""
+"""`layer_norm` with a given gain and bias."""
 
 
 def normalized_lstm_step(
@@ -84,7 +84,7 @@ def normalized_gru_step(
 ) -> Tensor:
     """`gru_step` with layer normalisation (Ba et al., 2016, supplementary material).
 
-    Reset and update gate are normalised together, the candidate by itself.
+    Reset and update gate are normalised together, the candidate separately.
     """
     size = 2 * len(h)
     r, z = torch.sigmoid(norm_h[0](U[:size] @ h) + norm_x[0](W[:size] @ x)).chunk(2)
@@ -102,7 +102,7 @@ def run(step: Step, inputs: Sequence[Tensor], state: tuple[Tensor, ...]) -> list
 
 
 def encode(inputs: Sequence[Tensor], forward: Step, backward: Step, zeros: tuple[Tensor, ...]) -> list[Tensor]:
-    """A bidirectional layer (Bahdanau et al., 2015, section 3.2): h_j is the states of both directions at word j."""
+    """A bidirectional layer (Bahdanau et al., 2015, section 3.2): h_j concatenates the states of both directions."""
     forward_states = run(forward, inputs, zeros)
     backward_states = run(backward, inputs[::-1], zeros)[::-1]
     return [torch.cat(both) for both in zip(forward_states, backward_states, strict=True)]
@@ -119,7 +119,7 @@ def initial_state(h: Tensor, W: Tensor, b: Tensor) -> Tensor:
 def additive(s: Tensor, h: Tensor, W: Tensor, U: Tensor, v: Tensor) -> Tensor:
     """Additive score (Bahdanau et al., 2015, A.1.2): v^T tanh(W s + U h).
 
-    Luong's `concat`, v^T tanh(W [s; h]), is the same with [W U] for W.
+    Luong's `concat`, v^T tanh(W [s; h]), is the same function with [W U] for W.
     """
     return v @ torch.tanh(W @ s + U @ h)
 
@@ -150,13 +150,13 @@ def scaled_dot(s: Tensor, h: Tensor) -> Tensor:
 
 
 def cosine(s: Tensor, h: Tensor, sharpness: Tensor) -> Tensor:
-    """Cosine (Graves et al., 2014, eq. 6), times a key strength (eq. 5); 0 where either vector is."""
+    """Cosine (Graves et al., 2014, eq. 6), times a key strength (eq. 5); 0 if either vector is 0."""
     score: Tensor = sharpness * (s @ h) / (s.norm().clamp(min=1e-12) * h.norm().clamp(min=1e-12))
     return score
 
 
 def location(s: Tensor, W: Tensor) -> Tensor:
-    """Location-based scores of the first positions (Luong et al., 2015, eq. 8): W s; the source is not looked at."""
+    """Location-based scores of the first positions (Luong et al., 2015, eq. 8): W s; does not depend on the source."""
     return W @ s
 
 
@@ -190,7 +190,7 @@ def attend(scores: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def monotonic_centre(t: int, length: int) -> float:
-    """Local-m (Luong et al., 2015, section 3.2): p_t = t, and the last position where the source is shorter."""
+    """Local-m (Luong et al., 2015, section 3.2): p_t = t, or the last position if the source is shorter."""
     return min(t, length - 1)
 
 
@@ -224,7 +224,7 @@ def coverage_loss(alignments: Tensor) -> Tensor:
 
 
 Attend = Callable[[Tensor], tuple[Tensor, Tensor]]
-"""Scores of a query with all encoder states, and `attend`: context and alignment."""
+"""Scores a query against all encoder states and calls `attend`; returns context and alignment."""
 
 
 def bahdanau_step(
@@ -248,15 +248,15 @@ def bahdanau_readout(s: Tensor, c: Tensor, y: Tensor, W: Tensor, b: Tensor) -> T
 
 
 def maxout_readout(s: Tensor, c: Tensor, y: Tensor, W: Tensor, b: Tensor) -> Tensor:
-    """Bahdanau et al. (2015, A.2.2): t~ = U s_i + V y_{i-1} + C c_i, of each two units of which the larger stays.
+    """Bahdanau et al. (2015, A.2.2): t~ = U s_i + V y_{i-1} + C c_i, and the maximum of each pair of its units.
 
-    W is U, C and V side by side. The appendix has s_{i-1}, eq. 4 s_i; here it is s_i.
+    W concatenates U, C and V. The appendix has s_{i-1}, eq. 4 has s_i; here it is s_i.
     """
     return (W @ torch.cat([s, c, y]) + b).view(-1, 2).amax(dim=1)
 
 
 def luong_step(
-    y: Tensor, state: tuple[Tensor, ...], attention: Attend, recurrent: Step, W_c: Tensor, fed: Tensor | None = None
+    y: Tensor, state: tuple[Tensor, ...], attention: Attend, recurrent: Step, W_c: Tensor, h_tilde: Tensor | None = None
 ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     """Update, then attend with the new state (Luong et al., 2015, section 3).
 
@@ -265,15 +265,15 @@ def luong_step(
     Args:
         y: Embedded last word.
         state: State of the recurrent layer.
-        attention: Reads the source.
+        attention: Attends to the source.
         recurrent: f.
-        W_c: Of eq. 5.
-        fed: h~_{t-1} where input feeding (section 3.3) puts it beside y.
+        W_c: Weight of eq. 5.
+        h_tilde: h~_{t-1}, which input feeding (section 3.3) concatenates to y; None without input feeding.
 
     Returns:
         h~_t, which is the readout, the alignment and the new state, whose first part is h_t.
     """
-    state = recurrent(y if fed is None else torch.cat([y, fed]), state)
+    state = recurrent(y if h_tilde is None else torch.cat([y, h_tilde]), state)
     c, a = attention(state[0])
     return torch.tanh(W_c @ torch.cat([c, state[0]])), a, state
 

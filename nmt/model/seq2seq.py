@@ -1,4 +1,4 @@
-"""The whole model, and the one place where a config becomes modules."""
+"""The whole model, and `build_model`, the only place where a config becomes modules."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Seq2Seq(nn.Module):
         return encoded
 
     def forward(self, batch: Batch, choose: WordChooser | None = None, label_smoothing: float = 0.0) -> Tensor:
-        """Loss summed over the real target positions: cross-entropy in nats, and what attention adds to it.
+        """Loss summed over the real target positions: cross-entropy in nats, plus the penalty of attention.
 
         Args:
             batch: Sentence pairs.
-            choose: Decides what each decoder step is fed; None means always the reference.
+            choose: Chooses the input word of each decoder step; None is always the reference.
             label_smoothing: Share of the probability that is spread evenly over all words.
 
         Returns:
@@ -54,11 +54,11 @@ class Seq2Seq(nn.Module):
         return self.decoder.loss(readouts, targets, label_smoothing) + penalty
 
     def readouts(self, batch: Batch, choose: WordChooser | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """What predicts the word at every real target position; see `forward`.
+        """The readout of every real target position; see `forward`.
 
         Returns:
-            Vectors before the output layer [N, R], the words that they should predict [N], and what attention adds
-            to their summed loss, a scalar; N counts target tokens without padding.
+            Vectors before the output layer [N, R], the words to predict [N], and the summed penalty of attention, a
+            scalar; N counts target tokens without padding.
         """
         output: DecoderOutput = self.decoder(batch.tgt_in, self.encode(batch.src, batch.src_lengths), choose)
         readouts = output.readouts.flatten(0, 1).index_select(0, batch.positions)
@@ -66,18 +66,18 @@ class Seq2Seq(nn.Module):
         return readouts, batch.tgt_out.flatten().index_select(0, batch.positions), penalty.sum()
 
     @property
-    def guessing_loss(self) -> float:
-        """Cross-entropy of guessing evenly among all target words, in nats a token: what knowing nothing costs."""
+    def uniform_loss(self) -> float:
+        """Cross-entropy of the uniform distribution over target words, in nats per token: that of random guessing."""
         return math.log(self.decoder.output.out_features)
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """Device of the weights."""
         return self.decoder.embedding.weight.device
 
 
 def build_model(config: ModelSection, src_size: int, tgt_size: int) -> Seq2Seq:
-    """Make the model that a config describes, with fresh weights.
+    """Build the model that a config describes, with initial weights.
 
     Args:
         config: The model section.
@@ -125,13 +125,13 @@ def _build_decoder(config: ModelSection, encoder: Encoder, embedding: nn.Embeddi
 
 def _build_cell(config: ModelSection, attention: Attention, readout_size: int) -> DecoderCell:
     section = config.decoder
-    fed = {"bahdanau": attention.context_size, "luong": readout_size if section.input_feeding else 0}
+    extra_sizes = {"bahdanau": attention.context_size, "luong": readout_size if section.input_feeding else 0}
     recurrent = build_stack(
         section.cell,
         config.embedding_size,
         section.hidden_size,
         section.num_layers,
-        extra_size=fed[section.order],
+        extra_size=extra_sizes[section.order],
         dropout=config.dropout,
         residual=section.residual,
         layer_norm=section.layer_norm,
@@ -158,14 +158,14 @@ def _build_cell(config: ModelSection, attention: Attention, readout_size: int) -
 
 @torch.no_grad()
 def initialize(model: nn.Module, config: InitializationSection) -> None:
-    """Draw fresh weights from torch's global generator.
+    """Draw initial weights from torch's global generator.
 
-    `uniform`: every weight from U(-scale, scale), as Luong et al. (2015, section 4.1). `xavier`: embeddings as in
-    `uniform`, matrices by Glorot & Bengio (2010), a gate at a time. In both, biases are 0 but for an LSTM's forget
+    `uniform`: every weight from U(-scale, scale), as in Luong et al. (2015, section 4.1). `xavier`: embeddings as in
+    `uniform`, matrices by Glorot & Bengio (2010), one gate at a time. In both, biases are 0 except for an LSTM's forget
     gate, gains of layer normalisation are 1, and the embedding of PAD is 0.
     """
     for module in model.modules():
-        if not isinstance(module, Score):  # what a score made itself it made on purpose
+        if not isinstance(module, Score):  # a score initialises its own parameters
             for name, parameter in module.named_parameters(recurse=False):
                 _draw(module, name, parameter, config)
     for module in model.modules():
@@ -191,7 +191,7 @@ def _draw(module: nn.Module, name: str, parameter: Tensor, config: Initializatio
 
 
 def _num_gates(module: nn.Module) -> int:
-    """Matrices that lie one below the other in each of a module's weights."""
+    """Number of gate matrices stacked in each of a module's weights."""
     if isinstance(module, nn.LSTM | nn.GRU):
         return GATES[module.mode.lower()]
     return GATES[module.cell] if isinstance(module, NormalizedLayer) else 1

@@ -1,6 +1,6 @@
-"""The model directory: weights, config, vocabularies and tokenizers. Whoever made it, loading it runs none of its code.
+"""The model directory: weights, config, vocabularies and tokenizers. Loading an untrusted one runs none of its code.
 
-Nothing is unpickled, no class that it names is imported unless its user allows it, no file outside it is read, and
+Nothing is unpickled, no class that it names is imported unless the user allows it, no file outside it is read, and
 nothing is allocated before the names, shapes and types in the header of the weights agree with the config.
 """
 
@@ -22,11 +22,11 @@ from torch.overrides import TorchFunctionMode
 from nmt import __version__
 from nmt.config import Config, dump_config, names_class, read_config
 from nmt.errors import CheckpointError, DataError, shorten
-from nmt.files import check_file, flush, grant_usual_access, read_json, write_json, write_text
+from nmt.files import check_file, read_json, set_default_permissions, sync, write_json, write_text
 from nmt.limits import MAX_HEADER, MIB
 from nmt.model.attention.checks import attention_check
 from nmt.model.seq2seq import Seq2Seq, build_model
-from nmt.replacement import whole_directory
+from nmt.replacement import atomic_directory
 from nmt.text.processor import SEEN, TEXT_FILES, TextProcessor, copy_text_files, load_processor, load_vocabularies
 from nmt.text.vocabulary import Vocabulary
 
@@ -47,7 +47,7 @@ class SavedModel:
         model: The model, in evaluation mode.
         src_vocabulary: Vocabulary of the source.
         tgt_vocabulary: Vocabulary of the target.
-        facts: What `model.json` says: versions, update, epoch, validation scores.
+        facts: Content of `model.json`: versions, update, epoch, validation scores.
     """
 
     path: Path
@@ -63,7 +63,7 @@ class SavedModel:
         return self.path / TEXT
 
     def load_processor(self) -> TextProcessor:
-        """Tokenizers and vocabularies, of which only the tokenizers are still to be read.
+        """Load the tokenizers, and combine them with the vocabularies.
 
         Raises:
             DataError: Files are missing or damaged.
@@ -72,25 +72,25 @@ class SavedModel:
 
 
 def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, facts: Mapping[str, Any]) -> None:
-    """Write a model directory, whole or not at all; an older one in its place is replaced.
+    """Write a model directory atomically, replacing an existing one.
 
     Args:
-        directory: Where to.
+        directory: Output folder.
         config: Resolved config.
         model: The weights.
-        text: Folder with vocabularies and tokenizers, copied as it is.
-        facts: Update, epoch, scores: whatever explains this model.
+        text: Folder with vocabularies and tokenizers, which is copied unchanged.
+        facts: Information about this model: update, epoch, scores.
 
     Raises:
         OSError: The disk is full, or the folder cannot be written.
     """
-    with whole_directory(directory) as temporary:
+    with atomic_directory(directory) as temporary:
         copy_text_files(text, temporary / TEXT)
         try:
             save_weights(model, str(temporary / WEIGHTS))
         except SafetensorError as error:
             raise OSError(str(error)) from None
-        grant_usual_access(temporary / WEIGHTS)
+        set_default_permissions(temporary / WEIGHTS)
         write_text(temporary / CONFIG, dump_config(_without_paths(config)))
         write_json(
             temporary / MARKER,
@@ -105,11 +105,11 @@ def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, fact
             },
         )
         for path in temporary.rglob("*"):
-            flush(path)  # before it takes the place of an older one
+            sync(path)  # before it replaces an older one
 
 
 def _without_paths(config: Config) -> Config:
-    """The config in which paths of the machine it was trained on are cut down to their last part."""
+    """The config with local paths of the training machine reduced to their last part."""
 
     def cut(place: str | None) -> str | None:
         if place is None or "://" in place:
@@ -130,21 +130,21 @@ def _without_paths(config: Config) -> Config:
 def load_model(
     directory: Path, device: torch.device | None = None, allowed_classes: Collection[str] = ()
 ) -> SavedModel:
-    """Read a model directory, which may be anybody's.
+    """Load a model directory, which may be untrusted.
 
     Args:
-        directory: What `save_model` wrote.
-        device: Where the weights go; None is the CPU.
-        allowed_classes: Dotted paths of classes that its config may name; importing one runs its module.
+        directory: Folder written by `save_model`.
+        device: Device for the weights; None is the CPU.
+        allowed_classes: Dotted paths of classes that its config may use; importing one runs its module.
 
     Raises:
-        CheckpointError: It is missing, incomplete, damaged, of another format, or its parts do not fit; or it names a
+        CheckpointError: It is missing, incomplete, damaged or of another format, its parts do not match, or it uses a
             class that is not allowed.
         ConfigError: Its config is wrong.
     """
     if not (directory / MARKER).is_file():
         what = "is not a model directory" if directory.exists() else "does not exist"
-        raise CheckpointError(f"{directory}: {what} (no {MARKER}); train first, or give one with --model")
+        raise CheckpointError(f"{directory}: {what} (no {MARKER}); train first, or give another one with --model")
     try:
         facts = read_json(directory / MARKER)
         version = facts.get("format_version") if isinstance(facts, dict) else None
@@ -167,63 +167,63 @@ def load_model(
 def _check_class(score: str, path: Path, allowed: Collection[str]) -> None:
     if names_class(score) and score not in allowed:
         raise CheckpointError(
-            f"{path}: model.attention.score names the class {shorten(score)}, whose code would run; if you trust it, "
-            f"allow it with --allow-class {shorten(score)}, or to train on, name it in the config of your own"
+            f"{path}: model.attention.score is the class {shorten(score)}, whose code would run; if you trust it, "
+            f"allow it with --allow-class {shorten(score)}, or, for init_from, set it in your own config"
         )
 
 
 def _check_text(folder: Path, weights: Path) -> None:
-    """Refuse text files that are large beside the weights: what is learnt of a word takes far more than its letters."""
+    """Reject text files that are large compared to the weights: a word's weights take far more than its letters."""
     limit = MIB + (weights.stat().st_size // 4 if weights.is_file() else 0)
     for name in TEXT_FILES:
         check_file(folder / name, folder, None if name == SEEN else limit)
 
 
 def _build(config: Config, vocabularies: tuple[Vocabulary, Vocabulary], weights: Path) -> Seq2Seq:
-    """The model with its weights; only shapes are made before it is known that the file fits them."""
+    """Build the model and load its weights; memory is allocated only once the file is known to match."""
     sizes = [len(vocabulary) for vocabulary in vocabularies]
-    with torch.device("meta"), _NoDraws():
+    with torch.device("meta"), _SkipInitialization():
         model = build_model(config.model, *sizes)
     read_weights(model, weights)
-    if any(buffer.is_meta for buffer in model.buffers()):  # a class of a user's may keep some out of its weights
+    if any(buffer.is_meta for buffer in model.buffers()):  # a custom class may have buffers that are not stored
         model = build_model(config.model, *sizes)
         read_weights(model, weights)
     return model
 
 
-class _NoDraws(TorchFunctionMode):
-    """Leaves out random initial values: on the meta device they are nothing, and take 1.5 s of imports."""
+class _SkipInitialization(TorchFunctionMode):
+    """Skips random initialisation: on the meta device it has no effect but takes 1.5 s of imports."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call any other function as it is."""
+        """Call all other functions unchanged."""
         if getattr(func, "__module__", None) == "torch.nn.init" or func in (Tensor.uniform_, Tensor.normal_):
             return args[0] if args else kwargs["tensor"]
         return func(*args, **(kwargs or {}))
 
 
 def read_weights(model: nn.Module, path: Path) -> None:
-    """Give a model the weights of a safetensors file; those that were tied are tied still.
+    """Load the weights of a safetensors file into a model; tied weights stay tied.
 
     Args:
-        model: On any device; on the meta device, memory is taken for the weights alone.
+        model: A model on any device; on the meta device, memory is only needed for the weights.
         path: The file.
 
     Raises:
-        CheckpointError: The file is missing or damaged, or its tensors do not fit the model.
+        CheckpointError: The file is missing or damaged, or its tensors do not match the model.
     """
     if not path.is_file():
         raise CheckpointError(f"{path}: missing; the model directory is incomplete")
     wanted: dict[Tensor, list[str]] = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
         wanted.setdefault(tensor, []).append(name)
-    begins = _read_header(path)
-    if fault := _misfit(wanted, {name: kind for name, (kind, _) in begins.items()}):
-        raise CheckpointError(f"{path}: weights do not fit config and vocabulary: {fault}")
+    stored = _read_header(path)
+    if fault := _find_mismatch(wanted, {name: kind for name, (kind, _) in stored.items()}):
+        raise CheckpointError(f"{path}: weights do not match config and vocabulary: {fault}")
     with path.open("rb") as file:
         for tensor, names in wanted.items():
             value = torch.empty(tensor.shape, dtype=tensor.dtype)
-            file.seek(next(begins[name][1] for name in names if name in begins))
-            file.readinto(value.numpy().reshape(-1).view(np.uint8).data)  # mapping the file would take memory twice
+            file.seek(next(stored[name][1] for name in names if name in stored))
+            file.readinto(value.numpy().reshape(-1).view(np.uint8).data)  # mapping the file would need twice the memory
             given = nn.Parameter(value, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else value
             for name in names:
                 owner, _, attribute = name.rpartition(".")
@@ -232,14 +232,14 @@ def read_weights(model: nn.Module, path: Path) -> None:
 
 _TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.int32: "I32", torch.bool: "BOOL"}
 _Kind = tuple[str, list[int]]
-"""Type and shape of a tensor, as a safetensors file names them."""
+"""Type and shape of a tensor, as in a safetensors header."""
 
 
 def _read_header(path: Path) -> dict[str, tuple[_Kind, int]]:
-    """Type, shape and place in the file of each stored tensor; the library makes sure that they fit the file.
+    """Type, shape and offset of each stored tensor; the library checks that they match the file.
 
     Raises:
-        CheckpointError: They do not.
+        CheckpointError: They do not match.
     """
     try:
         with path.open("rb") as file:
@@ -263,13 +263,13 @@ def _read_header(path: Path) -> dict[str, tuple[_Kind, int]]:
         raise CheckpointError(f"{path}: damaged or truncated ({reason}); copy the model again") from None
 
 
-def _misfit(wanted: Mapping[Tensor, list[str]], stored: Mapping[str, _Kind]) -> str:
-    """The first way in which stored tensors are not those that are wanted; empty if they are."""
+def _find_mismatch(wanted: Mapping[Tensor, list[str]], stored: Mapping[str, _Kind]) -> str:
+    """The first difference between wanted and stored tensors; empty if there is none."""
     known = {name for names in wanted.values() for name in names}
     unknown = sorted(stored.keys() - known)
     if unknown:
-        more = f" ({len(unknown):,} such)" if len(unknown) > 1 else ""
-        return f"{shorten(unknown[0])} is no part of the model{more}"
+        more = f" ({len(unknown):,} in total)" if len(unknown) > 1 else ""
+        return f"{shorten(unknown[0])} is not part of the model{more}"
     for tensor, names in wanted.items():
         need = _TYPES.get(tensor.dtype, str(tensor.dtype)), list(tensor.shape)
         found = [stored[name] for name in names if name in stored]

@@ -1,4 +1,4 @@
-"""Tokens as numbers while a corpus is being tokenised, before there is a vocabulary."""
+"""Numbering tokens while a corpus is being tokenised, before there is a vocabulary."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from nmt.text.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class IndexedLines:
-    """Tokens of some lines, numbered among themselves.
+    """Tokens of some lines, with a numbering of their own.
 
     Attributes:
-        tokens: Each distinct token; its place is its number.
-        numbers: All tokens of all lines, one line after another.
-        lengths: Tokens of each line.
+        tokens: Each distinct token; its index is its number.
+        numbers: All tokens of all lines, concatenated.
+        lengths: Number of tokens of each line.
     """
 
     tokens: list[str]
@@ -45,9 +45,9 @@ def index_block(directory: Path, side: str, block: bytes) -> IndexedLines:
     """Tokenise a block of lines with a saved tokenizer, which each process reads once.
 
     Args:
-        directory: Where `Tokenizer.save` wrote.
+        directory: Folder that `Tokenizer.save` wrote to.
         side: `src` or `tgt`.
-        block: UTF-8 lines, each with a line feed at its end.
+        block: UTF-8 lines, each ending in a line feed.
     """
     written = (directory / f"{side}.tokenizer.json").stat().st_mtime_ns  # another run may use the same folder
     return index_lines(_saved_tokenizer(directory, side, written), block.decode().split("\n")[:-1])
@@ -59,14 +59,14 @@ def _saved_tokenizer(directory: Path, side: str, written: int) -> Tokenizer:
 
 
 class TokenIndex:
-    """Distinct tokens of a whole corpus, numbered by first appearance, and how often each occurs."""
+    """Distinct tokens of a whole corpus, numbered by first appearance, with their counts."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._counts = np.zeros(1024, dtype=np.int64)
 
     def renumber(self, lines: IndexedLines) -> NDArray[np.int32]:
-        """Count the tokens of lines; their numbers in the whole corpus."""
+        """Count the tokens of lines; return their numbers in the whole corpus."""
         numbers = self._numbers
         table = np.array([numbers.setdefault(token, len(numbers)) for token in lines.tokens], dtype=np.int32)
         if len(numbers) > len(self._counts):
@@ -78,13 +78,13 @@ class TokenIndex:
         return len(self._numbers)
 
     def coverage(self, sizes: Sequence[int]) -> dict[int, float]:
-        """Share of all tokens that the most frequent ones make up, for some numbers of them and for all."""
+        """Share of all tokens that the N most frequent ones make up, for each N in `sizes` and for all."""
         counts = np.sort(self._counts[: len(self)])[::-1]
         covered = np.cumsum(counts) / max(1, counts.sum())
         return {size: round(float(covered[size - 1]), 6) for size in (*(s for s in sizes if s < len(self)), len(self))}
 
     def counter(self) -> Counter[str]:
-        """How often each token occurs."""
+        """Number of occurrences of each token."""
         return Counter(dict(zip(self._numbers, self._counts.tolist(), strict=False)))
 
     def ids(self, vocabulary: Vocabulary) -> NDArray[np.int32]:

@@ -22,9 +22,9 @@ TEXT_FILES = (
     NORMALIZATION,
     SEEN,
 )
-"""All that a text folder may hold."""
+"""All files of a text folder."""
 OPTIONAL_FILES = ("src.subwords.model", "tgt.subwords.model", SEEN)
-"""Files that a text folder may lack."""
+"""Those that may be missing."""
 NORMALIZATION_KINDS = {key: one_of(*FORMS) if key == "unicode" else FLAG for key in Normalizer().settings}
 
 
@@ -36,7 +36,7 @@ class TextProcessor:
         tgt_tokenizer: Tokenizer of the target language.
         src_vocabulary: Vocabulary of the source.
         tgt_vocabulary: Vocabulary of the target.
-        normalizer: What training text went through, and source text goes through; None is the default one.
+        normalizer: Repairs source text in the same way as training text; None is the default one.
     """
 
     def __init__(
@@ -54,13 +54,13 @@ class TextProcessor:
         self.normalizer = normalizer or Normalizer()
 
     def tokenize_source(self, lines: Sequence[str]) -> list[list[str]]:
-        """Tokens of raw source lines, cleaned the way training text was."""
+        """Tokens of raw source lines, repaired in the same way as training text."""
         return list(self.src_tokenizer.tokenize([self.normalizer(line) for line in lines]))
 
     def target_tokens(
         self, ids: Sequence[int], src_tokens: Sequence[str] = (), attended: Sequence[int] = ()
     ) -> list[str]:
-        """Tokens of target ids; an unknown one becomes the source token it attends to (Luong et al., 2015).
+        """Tokens of target ids; an unknown one is replaced by the source token it attends to (Luong et al., 2015).
 
         Args:
             ids: Target ids without EOS.
@@ -80,18 +80,18 @@ class TextProcessor:
         self.save_vocabularies(directory)
 
     def save_vocabularies(self, directory: Path) -> None:
-        """Write vocabularies and normalisation beside tokenizers that were saved before."""
+        """Write vocabularies and normalisation next to tokenizers saved earlier."""
         self.src_vocabulary.save(directory / VOCABULARIES[0])
         self.tgt_vocabulary.save(directory / VOCABULARIES[1])
         write_json(directory / NORMALIZATION, self.normalizer.settings)
 
 
 def load_processor(directory: Path, vocabularies: tuple[Vocabulary, Vocabulary] | None = None) -> TextProcessor:
-    """Make again what `TextProcessor.save` wrote.
+    """Load what `TextProcessor.save` wrote.
 
     Args:
-        directory: Where it was written.
-        vocabularies: What `load_vocabularies` found there, where it was called before; None reads them.
+        directory: The text folder.
+        vocabularies: Result of `load_vocabularies`, if already called; None reads them.
 
     Raises:
         DataError: Files are missing or damaged.
@@ -105,7 +105,7 @@ def load_processor(directory: Path, vocabularies: tuple[Vocabulary, Vocabulary] 
 
 
 def load_normalizer(directory: Path) -> Normalizer:
-    """What training text went through.
+    """The normalizer of the training text.
 
     Raises:
         DataError: The file is missing, damaged, or of another version.
@@ -118,16 +118,16 @@ def load_normalizer(directory: Path) -> Normalizer:
 
 
 def load_vocabularies(directory: Path) -> tuple[Vocabulary, Vocabulary]:
-    """Source and target vocabulary alone: needs no tokenizer library."""
+    """Load the source and target vocabulary alone, without a tokenizer library."""
     src, tgt = (Vocabulary.load(directory / name) for name in VOCABULARIES)
     return src, tgt
 
 
 def copy_text_files(source: Path, target: Path) -> None:
-    """Copy the files of a text folder to another folder, which is made, without reading them.
+    """Copy the files of a text folder to another folder, which is created if missing, without parsing them.
 
     Raises:
-        DataError: One of them is no regular file of its folder.
+        DataError: One of them is not a regular file in its folder.
         OSError: One of them cannot be read or written.
     """
     target.mkdir(exist_ok=True)

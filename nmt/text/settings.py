@@ -1,4 +1,4 @@
-"""Saved settings: read from JSON, and refused where a value is not what it may be."""
+"""Validation of settings saved as JSON."""
 
 from __future__ import annotations
 
@@ -10,56 +10,56 @@ from nmt.errors import DataError, list_names, shorten
 
 
 class Kind(NamedTuple):
-    """What a value may be.
+    """A type of value.
 
     Attributes:
-        name: In words.
-        holds: Whether a value is one.
+        name: Description for messages.
+        accepts: Whether a value is of this kind.
     """
 
     name: str
-    holds: Callable[[Any], bool]
+    accepts: Callable[[Any], bool]
 
 
 FLAG = Kind("true or false", lambda value: isinstance(value, bool))
 TEXT = Kind("a string", lambda value: isinstance(value, str))
-TEXTS = Kind("a list of strings", lambda value: isinstance(value, list) and all(map(TEXT.holds, value)))
+TEXTS = Kind("a list of strings", lambda value: isinstance(value, list) and all(map(TEXT.accepts, value)))
 
 
 def one_of(*values: str) -> Kind:
-    """One of some strings."""
+    """The kind that accepts one of some strings."""
     return Kind(" or ".join(values), lambda value: isinstance(value, str) and value in values)
 
 
 def check_settings(path: Path, settings: Any, kinds: Mapping[str, Kind]) -> None:
-    """Refuse settings of which one is missing or is not what it may be; others are not looked at.
+    """Reject settings if one is missing or of the wrong kind; further settings are ignored.
 
     Args:
-        path: The file they are from.
-        settings: What the file holds.
-        kinds: What each setting may be.
+        path: The file they were read from.
+        settings: Its content.
+        kinds: Kind of each required setting.
 
     Raises:
-        DataError: They are no object, or a setting is missing or wrong.
+        DataError: The content is not an object, or a setting is missing or wrong.
     """
     if not isinstance(settings, dict):
-        raise _damaged(path, f"{shorten(repr(settings))} found, not settings with names")
+        raise _damaged(path, f"found {shorten(repr(settings))}, expected an object")
     for key, kind in kinds.items():
         if key not in settings:
-            raise _damaged(path, f"{key} is missing; it may be {kind.name}")
-        if not kind.holds(settings[key]):
-            raise _damaged(path, f"{key}: {shorten(repr(settings[key]))} found; it may be {kind.name}")
+            raise _damaged(path, f"{key} is missing, expected {kind.name}")
+        if not kind.accepts(settings[key]):
+            raise _damaged(path, f"{key}: found {shorten(repr(settings[key]))}, expected {kind.name}")
 
 
 def check_names(path: Path, settings: Mapping[str, Any], known: Collection[str]) -> None:
-    """Refuse settings that nobody knows.
+    """Reject unknown settings.
 
     Raises:
-        DataError: There is another one than those known.
+        DataError: There is a setting that is not in `known`.
     """
     if unknown := [key for key in settings if key not in known]:
-        raise _damaged(path, f"{list_names(unknown)} found; there are {', '.join(known)}")
+        raise _damaged(path, f"found {list_names(unknown)}, expected only {', '.join(known)}")
 
 
 def _damaged(path: Path, fault: str) -> DataError:
-    return DataError(f"{path}: damaged, or of another version ({fault})")
+    return DataError(f"{path}: damaged, or written by another version ({fault})")

@@ -1,7 +1,7 @@
-"""Tokenizers: spaCy's words, SentencePiece's subwords, and blanks alone.
+"""Tokenizers: spaCy's words, SentencePiece's subwords, and white space.
 
-A tokenizer turns one line of text into tokens and tokens into text. What it learns it learns from training text
-alone, and it is saved as plain files from which `load_tokenizer` makes it again.
+A tokenizer turns a line of text into tokens and tokens into text. It learns from training text alone, and is saved as
+plain files that `load_tokenizer` reads.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from nmt.limits import MAX_TEXT_FILE
 from nmt.text.settings import FLAG, TEXT, TEXTS, check_settings, one_of
 from nmt.text.spacing import Spacing
 
-WORD_BEGINNING = "\u2581"  # how SentencePiece writes a blank, and the beginning of a line
+WORD_BEGINNING = "\u2581"  # SentencePiece's mark for a space and for the start of a line
 
 ANY_LANGUAGE = "use text.tokenizer: subword or whitespace"
-"""What to do about a language that spaCy does not know."""
+"""Advice for a language that spaCy does not know."""
 _OVERLONG = re.compile(r"(\S{200})(?=\S)")
 
 
@@ -39,15 +39,15 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Text of tokens; `detokenize(tokenize(text))` restores ordinary text."""
+        """Join tokens; `detokenize(tokenize(text))` restores ordinary text."""
 
     @abstractmethod
     def save(self, directory: Path, side: str) -> None:
-        """Write what `load_tokenizer` needs; `side` (`src`, `tgt`) begins the files' names."""
+        """Write what `load_tokenizer` needs, in files whose names start with `side` (`src`, `tgt`)."""
 
 
 class WhitespaceTokenizer(Tokenizer):
-    """Blanks alone: for text that is tokenised already."""
+    """Splits at white space, for text that is already tokenised."""
 
     kind = "whitespace"
 
@@ -55,12 +55,12 @@ class WhitespaceTokenizer(Tokenizer):
         self.lowercase = lowercase
 
     def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:
-        """Split at blanks."""
+        """Split at white space."""
         for line in lines:
             yield (line.lower() if self.lowercase else line).split()
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Join with single blanks."""
+        """Join with single spaces."""
         return " ".join(tokens)
 
     def save(self, directory: Path, side: str) -> None:
@@ -69,12 +69,12 @@ class WhitespaceTokenizer(Tokenizer):
 
 
 class WordTokenizer(Tokenizer):
-    """spaCy's rule-based words of a blank language: no model is downloaded.
+    """Words by the rules of spaCy's blank language: no model is downloaded.
 
     Args:
         language: Language code that spaCy knows, such as `en`.
         lowercase: Lower-case before splitting.
-        spacing: Where blanks go when tokens are put together; see `learn_spacing`.
+        spacing: Where spaces go when tokens are joined; see `learn_spacing`.
 
     Raises:
         ConfigError: spaCy has no tokenizer for the language.
@@ -101,18 +101,18 @@ class WordTokenizer(Tokenizer):
             yield self._nlp.tokenizer(parts.lower() if self.lowercase else parts)
 
     def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:
-        """spaCy's tokens without those that are only blanks."""
+        """spaCy's tokens without those that are only white space."""
         for doc in self._docs(lines):
             yield [token.text for token in doc if not token.is_space]
 
     def learn_spacing(self, lines: Iterable[str]) -> None:
-        """Learn from training text where blanks go."""
+        """Learn from training text where spaces go."""
         self.spacing = Spacing.learn(
             ([token.text for token in doc], [bool(token.whitespace_) for token in doc]) for doc in self._docs(lines)
         )
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Join with the blanks that training text has between such tokens."""
+        """Join with spaces where training text has them between such tokens."""
         return self.spacing.join(tokens)
 
     def save(self, directory: Path, side: str) -> None:
@@ -129,12 +129,12 @@ class WordTokenizer(Tokenizer):
 
 
 def _blank_language(language: str) -> Any:
-    """spaCy's rules for a language.
+    """spaCy's blank pipeline for a language.
 
-    Nothing else of spaCy, or of what is installed, is imported by that name: `en.stop_words` is no language.
+    Nothing but languages is imported by that name: `en.stop_words` is not a language.
 
     Raises:
-        ImportError: spaCy has none, or they need a library that is not installed.
+        ImportError: spaCy does not know the language, or needs a library for it that is not installed.
     """
     import spacy.lang
     from spacy.util import find_matching_language, registry
@@ -174,7 +174,7 @@ class SubwordTokenizer(Tokenizer):
         Args:
             lines: Training text.
             algorithm: `bpe` or `unigram`.
-            vocabulary_size: Pieces to learn, in all.
+            vocabulary_size: Total number of pieces.
             lowercase: Lower-case the text first.
 
         Raises:
@@ -206,38 +206,38 @@ class SubwordTokenizer(Tokenizer):
             elif limit:
                 advice = f"the training text has at most {limit[1]}; lower text.subword.vocabulary_size"
             elif "INTERNAL" in message:
-                advice = "they are fewer than the learner's own three; raise text.subword.vocabulary_size"
+                advice = "SentencePiece itself needs three; raise text.subword.vocabulary_size"
             else:
                 advice = shorten(message)
             raise DataError(f"cannot learn {vocabulary_size} {algorithm} pieces: {advice}") from None
         return cls(model.getvalue(), lowercase=lowercase)
 
     def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:
-        """Pieces of each line; characters never seen stay as they are and have no id."""
+        """Pieces of each line; unseen characters are kept as pieces without an id."""
         for start in range(0, len(lines), 10_000):
             chunk = [line.lower() if self.lowercase else line for line in lines[start : start + 10_000]]
             yield from self._processor.encode(chunk, out_type=str)
 
     @property
     def scores(self) -> dict[str, float]:
-        """Score of each piece that text can become: a log-probability, or for BPE minus the place of its merge."""
+        """Score of each piece except control pieces: a log-probability, or for BPE minus the rank of its merge."""
         processor = self._processor
         ids = (i for i in range(processor.get_piece_size()) if not (processor.is_unknown(i) or processor.is_control(i)))
         return {processor.id_to_piece(index): processor.get_score(index) for index in ids}
 
     @property
     def pieces(self) -> list[str]:
-        """Every piece that text can become, in SentencePiece's order."""
+        """All pieces except control pieces, in SentencePiece's order."""
         return list(self.scores)
 
     @property
     def algorithm(self) -> Literal["bpe", "unigram"]:
-        """What learnt the pieces: the scores of BPE count 0, -1, -2 and so on."""
+        """The algorithm that learnt the pieces: only BPE has the scores 0, -1, -2 and so on."""
         scores = list(self.scores.values())
         return "bpe" if scores == [-place for place in range(len(scores))] else "unigram"
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Join the pieces; the blanks are part of them."""
+        """Join the pieces; spaces are part of them."""
         return "".join(tokens).replace(WORD_BEGINNING, " ").strip()
 
     def save(self, directory: Path, side: str) -> None:
@@ -256,7 +256,7 @@ KINDS = {
 
 
 def load_tokenizer(directory: Path, side: str) -> Tokenizer:
-    """Make again what `Tokenizer.save` wrote.
+    """Load what `Tokenizer.save` wrote.
 
     Raises:
         DataError: Files are missing or damaged.

@@ -15,7 +15,7 @@ PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>")
 
 LARGER = "lower text.vocabulary.min_count, raise text.vocabulary.max_size or use text.tokenizer: subword"
-"""What to do where a vocabulary lacks too much."""
+"""Advice for a vocabulary that is too small."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -30,7 +30,7 @@ class Vocabulary:
         self.tokens: list[str] = [*SPECIAL_TOKENS, *tokens]
         self._ids = {token: index for index, token in enumerate(self.tokens)}
         if len(self._ids) != len(self.tokens):
-            raise ValueError("a token stands twice in the vocabulary")
+            raise ValueError("a token occurs twice in the vocabulary")
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -46,16 +46,16 @@ class Vocabulary:
         """Keep tokens by frequency, ties in alphabetical order.
 
         Args:
-            counts: How often each token occurs in the training text.
+            counts: Number of occurrences of each token in the training text.
             min_count: Rarer tokens get no id.
-            max_size: Most tokens to keep, special ones not counted; None keeps all.
+            max_size: Maximum number of tokens to keep, not counting special ones; None keeps all.
         """
         kept = [token for token, count in counts.items() if count >= min_count and token not in SPECIAL_TOKENS]
         kept.sort(key=lambda token: (-counts[token], token))
         return cls(kept[:max_size])
 
     def encode(self, tokens: Sequence[str]) -> list[int]:
-        """Ids of tokens, UNK_ID for those without one; no EOS is added. Special tokens' names are plain text."""
+        """Ids of tokens, UNK_ID for unknown ones; no EOS is added. The names of special tokens are unknown too."""
         ids = [self._ids.get(token, UNK_ID) for token in tokens]
         return [index if index > EOS_ID else UNK_ID for index in ids]
 
@@ -78,8 +78,8 @@ class Vocabulary:
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
             raise DataError(f"{path}: not a list of tokens; the directory is damaged")
         for number, token in enumerate(tokens, start=1):
-            if not _may_be_token(token):
-                found = f"token {number:,} is {shorten(repr(token))}, which no text becomes"
+            if not _is_possible_token(token):
+                found = f"token {number:,} is {shorten(repr(token))}, which no tokenizer produces"
                 raise DataError(f"{path}: {found}; the directory is damaged")
         try:
             return cls(tokens)
@@ -87,6 +87,6 @@ class Vocabulary:
             raise DataError(f"{path}: {error}; the directory is damaged") from None
 
 
-def _may_be_token(token: str) -> bool:
-    """Whether a tokenizer can make it: there is something to see in it, all in one line, and it can be written."""
+def _is_possible_token(token: str) -> bool:
+    """Whether a tokenizer can produce it: it is visible, in one line, and can be encoded as UTF-8."""
     return token.splitlines() == [token] and not token.isspace() and not _SURROGATE.search(token)

@@ -1,8 +1,7 @@
 """Checkpoints: the only place where training state is saved and loaded.
 
-`RUN/checkpoints/update-N.safetensors` holds tensors, and everything else as JSON in its metadata;
-`update-N.safetensors.sha256` beside it, written last, is its checksum in the form that `sha256sum -c` reads. A
-checkpoint without its checksum was never finished.
+`RUN/checkpoints/update-N.safetensors` contains tensors, and everything else as JSON in its metadata. Its checksum
+`update-N.safetensors.sha256`, in the format of `sha256sum -c`, is written last: a checkpoint without it is unfinished.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from nmt.errors import CheckpointError, DataError, shorten
-from nmt.files import check_file, flush, grant_usual_access, naming, read_bytes, sha256
+from nmt.files import check_file, naming, read_bytes, set_default_permissions, sha256, sync
 from nmt.limits import MAX_CONFIG
 
 log = logging.getLogger(__name__)
@@ -39,7 +38,7 @@ class Checkpoint:
 
     Attributes:
         tensors: Weights, optimiser, random states, sums since the last report.
-        facts: Everything else, as JSON knows it.
+        facts: Everything else, as JSON values.
     """
 
     tensors: Mapping[str, Tensor]
@@ -47,13 +46,13 @@ class Checkpoint:
 
 
 def write_checkpoint(run: Path, update: int, checkpoint: Checkpoint, keep: int) -> None:
-    """Write a checkpoint so that a kill or a power failure at any moment leaves it whole or leaves those before it.
+    """Write a checkpoint atomically, even in case of a kill or a power failure.
 
     Args:
         run: Run directory.
-        update: Updates made.
-        checkpoint: What to keep.
-        keep: Newest checkpoints that stay; older ones are deleted once this one is safe.
+        update: Number of updates so far.
+        checkpoint: The training state.
+        keep: Number of newest checkpoints to keep; older ones are deleted once this one is safe.
 
     Raises:
         OSError: The disk is full, or the folder cannot be written.
@@ -67,7 +66,7 @@ def write_checkpoint(run: Path, update: int, checkpoint: Checkpoint, keep: int) 
             save_file({key: tensor.contiguous() for key, tensor in checkpoint.tensors.items()}, temporary, metadata)
         except SafetensorError as error:
             raise OSError(str(error)) from None
-        grant_usual_access(temporary)
+        set_default_permissions(temporary)
         digest = sha256(temporary)
     with _written_durably(folder / (name + _CHECKSUM)) as temporary:
         temporary.write_text(f"{digest}  {name}{_TENSORS}\n", encoding="ascii")
@@ -76,19 +75,19 @@ def write_checkpoint(run: Path, update: int, checkpoint: Checkpoint, keep: int) 
 
 
 def has_checkpoint(run: Path) -> bool:
-    """Whether a checkpoint of a run was ever finished; it may be damaged since."""
+    """Whether a run has a finished checkpoint, which may be damaged."""
     return bool(_updates(run / FOLDER))
 
 
 def without_checksum(run: Path) -> list[Path]:
-    """Checkpoints of a run that were never finished, or have lost their checksum."""
+    """Checkpoints of a run that are unfinished or have lost their checksum."""
     folder = run / FOLDER
     unfinished = set(_updates(folder, _TENSORS)) - set(_updates(folder))
     return [folder / f"update-{update:09d}{_TENSORS}" for update in sorted(unfinished)]
 
 
 def newest_checkpoint(run: Path) -> Checkpoint | None:
-    """The newest good checkpoint of a run; None where none was ever finished. Damaged ones are passed over.
+    """The newest intact checkpoint of a run; None if none is finished. Damaged ones are skipped.
 
     Args:
         run: Run directory.
@@ -99,26 +98,26 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
     folder = run / FOLDER
     updates = _updates(folder)
     for path in without_checksum(run):
-        log.warning(f"{path}: has no checksum, so it was never finished; passing over it")
+        log.warning(f"{path}: unfinished, as it has no checksum; skipping it")
     for update in updates:
         path = folder / f"update-{update:09d}{_TENSORS}"
         try:
             return _read(path)
         except (OSError, ValueError, TypeError, KeyError, RecursionError, DataError, SafetensorError) as error:
-            log.warning(f"{path}: damaged ({error}); passing over it to the one before")
+            log.warning(f"{path}: damaged ({error}); using the one before")
     if updates:
-        raise CheckpointError(f"{folder}: no checkpoint is whole; start anew with --overwrite")
+        raise CheckpointError(f"{folder}: all checkpoints are damaged; start over with --overwrite")
     return None
 
 
 def delete_checkpoint(folder: Path, update: int) -> None:
-    """Delete one, checksum first, so that half of it never looks like a checkpoint."""
+    """Delete a checkpoint, checksum first, so that half of it never looks like a checkpoint."""
     for suffix in (_CHECKSUM, _TENSORS):
         (folder / f"update-{update:09d}{suffix}").unlink(missing_ok=True)
 
 
-def tidy_checkpoints(run: Path, update: int) -> None:
-    """Delete what a killed process left unfinished, and damaged checkpoints that are newer than `update`."""
+def clean_up_checkpoints(run: Path, update: int) -> None:
+    """Delete unfinished checkpoints of a killed process, and damaged ones that are newer than `update`."""
     finished = set(_updates(run / FOLDER))
     for path in (run / FOLDER).glob(f"update-*{_TENSORS}*"):
         number = path.name.removeprefix("update-").split(".")[0]
@@ -132,7 +131,7 @@ def _read(path: Path) -> Checkpoint:
     checksum = check_file(path.with_name(path.name + ".sha256"), path.parent)
     expected = read_bytes(checksum, MAX_CONFIG).decode("ascii").split()
     if expected != [sha256(check_file(path, path.parent)), path.name]:
-        raise ValueError("its checksum does not fit")
+        raise ValueError("wrong checksum")
     with safe_open(path, framework="pt") as file:
         facts = json.loads(file.metadata()[_METADATA])
         if facts["format_version"] != FORMAT_VERSION:
@@ -142,20 +141,20 @@ def _read(path: Path) -> Checkpoint:
 
 
 def _updates(folder: Path, suffix: str = _CHECKSUM) -> list[int]:
-    """Updates of the checkpoints of which there is the file with a suffix, newest first; by default the finished."""
+    """Updates of the checkpoints with a file of this suffix, newest first; by default the finished ones."""
     names = (path.name.removesuffix(suffix).removeprefix("update-") for path in folder.glob(f"update-*{suffix}"))
     return sorted((int(name) for name in names if name.isdigit()), reverse=True)
 
 
 @contextlib.contextmanager
 def _written_durably(path: Path) -> Iterator[Path]:
-    """Yield a temporary name; what was written under it is on the disk under its own when the block succeeds."""
+    """Yield a temporary name; when the block succeeds, the file is synced to disk and renamed."""
     temporary = path.with_name(path.name + ".partial")
     try:
         with naming(path, temporary):
             yield temporary
-            flush(temporary)
+            sync(temporary)
             temporary.replace(path)
-            flush(path.parent)
+            sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)

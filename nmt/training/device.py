@@ -1,4 +1,4 @@
-"""Where and how fast tensors are computed."""
+"""Device, precision and environment."""
 
 from __future__ import annotations
 
@@ -15,37 +15,36 @@ from nmt.errors import ConfigError
 
 
 def resolve_device(name: str) -> torch.device:
-    """The device that a config names; `auto` takes CUDA, then MPS, then the CPU.
+    """The device of a config; `auto` is CUDA, MPS or the CPU, in this order.
 
     Raises:
-        ConfigError: The device is not there.
+        ConfigError: The device is not available.
     """
-    # Before 2.13 the fused optimisers on MPS took no notice of clipping, and of updates that are to be left out.
+    # Before 2.13 the fused optimisers on MPS ignored clipping and skipped updates.
     mps = torch.backends.mps.is_available() and TorchVersion(torch.__version__) >= TorchVersion("2.13")
     if name == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if mps else "cpu")
     if not re.fullmatch(r"cpu|mps|cuda(:\d+)?", name):
-        raise ConfigError(f"device {name}: there are auto, cpu, cuda, cuda:N and mps")
+        raise ConfigError(f"device {name}: must be auto, cpu, cuda, cuda:N or mps")
     device = torch.device(name)
     found = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(mps)}
     if (device.index or 0) >= found[device.type]:
         raise ConfigError(
-            f"device {name} is not there ({found[device.type]} {device.type} devices found); use auto or cpu"
+            f"device {name} is not available ({found[device.type]} {device.type} devices found); use auto or cpu"
         )
     return device
 
 
 def use_fast_products() -> bool:
-    """Let oneDNN compute the CPU's fp32 matrix products where it is at least as exact as ordinary fp32.
+    """Let oneDNN compute the CPU's fp32 matrix products if it is at least as accurate as ordinary fp32.
 
-    The switch permits lower precision inside a product. Processors without tile instructions (AMX) ignore the
-    permission and only gain another, often faster, kernel; so the product is tried, and the switch is taken back
-    unless its error is that of fp32.
+    The setting permits lower precision inside a product. Processors without tile instructions (AMX) do not use it, and
+    only get another, often faster, kernel. So a product is tried, and the setting is reverted if its error is larger.
 
     Returns:
-        Whether the switch stays on.
+        Whether the setting stays on.
     """
     before = torch.get_float32_matmul_precision()
     generator = torch.Generator().manual_seed(0)

@@ -1,4 +1,4 @@
-"""Several processes that train one model together, started by torchrun; one process alone is the simplest case."""
+"""Data-parallel training in several processes, started by torchrun; a single process is a special case."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from nmt.model.seq2seq import Seq2Seq
 
 CPU = torch.device("cpu")
 AGREE_EVERY = 10
-"""Updates between two agreements of several processes with GPUs, which would have to wait for them at each."""
+"""Updates between two agreements of processes with GPUs, as each one waits for the device."""
 PATIENCE = timedelta(days=1)
-"""How long processes wait for one another, as while the first one validates; torchrun ends those that wait in vain."""
+"""How long processes wait for each other, such as for validation; torchrun ends them if another one died."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Workers:
     """The processes of one run.
 
     Attributes:
-        rank: Number of this process, from 0.
-        size: How many there are.
-        device: Where this one computes.
+        rank: Index of this process.
+        size: Number of processes.
+        device: Device of this process.
     """
 
     rank: int = 0
@@ -46,22 +46,22 @@ class Workers:
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the one that writes, prints and validates."""
+        """Whether this is the process that writes, prints and validates."""
         return self.rank == 0
 
     def part(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """This process's part of a batch: every `size`-th pair, so that all have the same lengths to deal with."""
+        """This process's part of a batch: every `size`-th pair, so that all parts have similar lengths."""
         return indices[self.rank :: self.size]
 
     def replicate(self, model: Seq2Seq) -> nn.Module:
-        """The model as it is to be called in training: backward makes each gradient the mean over all processes."""
+        """Wrap the model for training: backward averages the gradients over all processes."""
         if self.size == 1:
             return model
         places = [self.device] if self.device.type == "cuda" else None
         return DistributedDataParallel(model, device_ids=places, gradient_as_bucket_view=True)
 
     def synchronized(self, replica: nn.Module, last: bool) -> contextlib.AbstractContextManager[Any]:
-        """Around the backward pass of one of several batches of an update: only the last one talks to the others."""
+        """Context for the backward pass of one of several batches per update: only the last one all-reduces."""
         if last or not isinstance(replica, DistributedDataParallel):
             return contextlib.nullcontext()
         return cast("contextlib.AbstractContextManager[Any]", replica.no_sync())
@@ -73,11 +73,11 @@ class Workers:
         return values
 
     def agree(self, update: int, request: int) -> int:
-        """The highest of what was asked of any process; several with GPUs only look every `AGREE_EVERY` updates.
+        """The highest request to any process; with GPUs only checked every `AGREE_EVERY` updates.
 
         Args:
-            update: Updates made, the same in all processes.
-            request: What was asked of this one since the last agreement; 0 is nothing.
+            update: Number of updates so far, the same in all processes.
+            request: Request to this process since the last agreement; 0 is none.
         """
         if self.size == 1:
             return request
@@ -87,8 +87,8 @@ class Workers:
         dist.all_reduce(highest, dist.ReduceOp.MAX)
         return int(highest)
 
-    def tell(self, value: Any) -> Any:
-        """What the first process gives, as JSON knows it, in all of them."""
+    def broadcast(self, value: Any) -> Any:
+        """Return the first process's value, a JSON value, in all processes."""
         if self.size == 1:
             return value
         text = json.dumps(value).encode()
@@ -100,11 +100,11 @@ class Workers:
         dist.broadcast(content, 0)
         return json.loads(bytes(content.tolist()))
 
-    def ask_first(self, decide: Callable[[], Any]) -> Any:
-        """What the first process decides, as JSON knows it, in all of them.
+    def decide_on_first(self, decide: Callable[[], Any]) -> Any:
+        """Call `decide` in the first process, and return its result, a JSON value, in all of them.
 
         Raises:
-            NmtError: In all of them, where the first one could not decide.
+            NmtError: In all processes, if `decide` raised it.
         """
         if self.size == 1:
             return decide()
@@ -114,13 +114,13 @@ class Workers:
                 decision = decide()
             except NmtError as error:
                 failure = error
-        decision, message = self.tell([decision, failure and str(failure)])
+        decision, message = self.broadcast([decision, failure and str(failure)])
         if message is not None:
             raise failure or NmtError(message)
         return decision
 
-    def collect(self, tensor: Tensor) -> list[Tensor]:
-        """The tensors of all processes, equal in shape, in order of rank."""
+    def gather(self, tensor: Tensor) -> list[Tensor]:
+        """The tensors of all processes, of equal shape, in order of rank."""
         if self.size == 1:
             return [tensor]
         here = tensor.to(self.device)
@@ -129,16 +129,16 @@ class Workers:
         return [part.cpu() for part in parts]
 
 
-ALONE = Workers()
-"""One process."""
+SINGLE = Workers()
+"""A single process."""
 
 
 @contextlib.contextmanager
 def join_workers(device: torch.device) -> Iterator[Workers]:
-    """Join the processes that torchrun started: gloo between CPUs, NCCL between GPUs. Only the first sends messages.
+    """Join the processes started by torchrun: gloo between CPUs, NCCL between GPUs. Only the first one logs.
 
     Args:
-        device: The device of the config; of several processes on CUDA each takes the one of its local rank.
+        device: The device of the config; with several processes on CUDA, each uses that of its local rank.
     """
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
@@ -147,7 +147,7 @@ def join_workers(device: torch.device) -> Iterator[Workers]:
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
-    # torchrun's store outlives the processes: those that it starts again must not read the addresses of the dead.
+    # torchrun's store outlives the processes: was_restarted ones must not read the addresses of dead ones.
     store, rank, size = next(rendezvous("env://"))
     dist.init_process_group(
         "nccl" if device.type == "cuda" else "gloo",
@@ -167,8 +167,8 @@ def join_workers(device: torch.device) -> Iterator[Workers]:
         dist.destroy_process_group()
 
 
-def restarted() -> bool:
-    """Whether torchrun started this process again after one of its kind had died."""
+def was_restarted() -> bool:
+    """Whether torchrun was_restarted this process after another one died."""
     return _attempt() > 0
 
 
@@ -176,14 +176,14 @@ def _attempt() -> int:
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
-def launcher() -> list[str]:
-    """The words with which a command of as many processes as now begins."""
+def launch_command() -> list[str]:
+    """The start of a command line that starts as many processes as now."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         return ["nmt"]
     return ["torchrun", "--nproc-per-node", os.environ.get("LOCAL_WORLD_SIZE", os.environ["WORLD_SIZE"]), "-m", "nmt"]
 
 
-def launch() -> str | None:
-    """What names one call of torchrun, through all its restarts; None without torchrun."""
+def launch_id() -> str | None:
+    """Identifies one call of torchrun, including its restarts; None without torchrun."""
     name = os.environ.get("TORCHELASTIC_RUN_ID")
-    return f"process {os.getppid()}" if name == "none" else name  # "none" is the name of those that were given none
+    return f"process {os.getppid()}" if name == "none" else name  # "none" is torchrun's default

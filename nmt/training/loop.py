@@ -20,7 +20,7 @@ from nmt.errors import TrainingError, when_out_of_memory
 from nmt.model.seq2seq import Seq2Seq
 from nmt.noise import Noise, no_noise
 from nmt.training.device import autocast
-from nmt.training.distributed import ALONE, Workers
+from nmt.training.distributed import SINGLE, Workers
 from nmt.training.ranking import is_at_floor, rank
 from nmt.training.schedules import LearningRate, draw_choices
 from nmt.training.state import Progress, TrainState, make_optimizer
@@ -30,7 +30,7 @@ Scores = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Started:
-    """The plan of the run: updates an epoch, in all, and made already."""
+    """The run starts: updates per epoch, in total, and so far."""
 
     updates_per_epoch: int
     total_updates: int
@@ -39,7 +39,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Reported:
-    """Means since the last report, over the updates that were not left out."""
+    """Means since the last report, without skipped updates."""
 
     update: int
     epoch: int
@@ -51,7 +51,7 @@ class Reported:
 
 @dataclass(frozen=True)
 class Skipped:
-    """An update was left out, as its loss or gradient was not finite; told at the next report."""
+    """An update was skipped, as its loss or gradient was not finite; yielded at the next report."""
 
     update: int
     epoch: int
@@ -60,7 +60,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Validated:
-    """A validation was made; `improved` says whether its model is the best so far."""
+    """The model was validated; `improved` says whether it is the best so far."""
 
     update: int
     epoch: int
@@ -70,7 +70,7 @@ class Validated:
 
 @dataclass(frozen=True)
 class Updated:
-    """One update is over, with all there is to tell of it: a checkpoint may be made here."""
+    """One update is over, after its other events: a checkpoint may be written here."""
 
     update: int
     epoch: int
@@ -90,13 +90,13 @@ Event = Started | Reported | Skipped | Validated | Updated | Stopped
 
 @dataclass(frozen=True)
 class Step:
-    """What came of one update; scalars on the model's device.
+    """Result of one update; scalars on the model's device.
 
     Attributes:
         loss: Summed loss of this process's part.
         norm: Gradient norm before clipping.
         tokens: Target tokens of all processes.
-        skipped: 1 if a loss or the gradient was not finite, so that weights and optimiser stayed as they were; else 0.
+        skipped: 1 if a loss or the gradient was not finite and nothing was updated, otherwise 0.
     """
 
     loss: Tensor
@@ -111,19 +111,19 @@ def train_step(
     optimizer: torch.optim.Optimizer,
     config: TrainSection,
     update: int,
-    workers: Workers = ALONE,
+    workers: Workers = SINGLE,
 ) -> Step:
-    """One update from one or more batches; the gradient is that of the mean over all their tokens, everywhere.
+    """Update from one or more batches; the gradient is that of the mean over all their tokens in all processes.
 
-    The host never waits for the device: dividing by the tokens, clipping, and leaving the update out are arguments of
-    the fused optimiser.
+    The host never waits for the device: division by the tokens, clipping, and skipping the update are arguments of the
+    fused optimiser.
 
     Args:
-        model: In training mode; of several processes, what `Workers.replicate` gave.
-        batches: Batches whose gradients are added up, this process's part of each.
-        optimizer: From `make_optimizer`; its learning rates are set already.
+        model: In training mode; the result of `Workers.replicate`.
+        batches: Batches whose gradients are accumulated, this process's part of each.
+        optimizer: From `make_optimizer`, with the learning rate already set.
         config: Loss, precision and clipping.
-        update: Updates made so far.
+        update: Number of updates so far.
         workers: The processes that train the model.
     """
     parameters = optimizer.param_groups[0]["params"]
@@ -151,8 +151,8 @@ def train_step(
     return Step(total, norm, tokens, skipped)
 
 
-def start(model: Seq2Seq, pairs: EncodedPairs, options: TrainSection, workers: Workers = ALONE) -> TrainState:
-    """The state in which a run begins.
+def start(model: Seq2Seq, pairs: EncodedPairs, options: TrainSection, workers: Workers = SINGLE) -> TrainState:
+    """The initial state of a run.
 
     Args:
         model: On its device.
@@ -175,20 +175,20 @@ def train(
     validate: Callable[[], Scores] | None,
     noise: Noise = no_noise,
 ) -> Iterator[Event]:
-    """Train, and tell what happens.
+    """Train, and yield events.
 
     Args:
-        state: Where the run stands, kept up to date; its model is left in training mode.
+        state: State of the run, which is updated; its model is left in training mode.
         pairs: Training pairs.
-        config: The whole config; `train` is what counts here.
-        validate: Scores the model and leaves it in training mode; None where there is nothing to validate on.
-        noise: What is done to each training pair.
+        config: The whole config, of which `train` is used.
+        validate: Scores the model and leaves it in training mode; None if there is no validation data.
+        noise: Noise on training pairs.
 
     Yields:
-        `Started` first, `Stopped` last; all there is to tell of an update, then `Updated`.
+        `Started` first, `Stopped` last; the events of each update, then `Updated`.
 
     Raises:
-        TrainingError: Too many updates in a row had to be left out.
+        TrainingError: Too many updates in a row were skipped.
     """
     options = config.train
     every = options.validation.every or state.updates_per_epoch
@@ -213,7 +213,7 @@ def train(
             yield from _report(state, learning_rate, pairs, options)
         if validating and validate is not None:
             scores = validate()
-            progress.learnt = progress.learnt or scores["loss"] < state.model.guessing_loss
+            progress.learnt = progress.learnt or scores["loss"] < state.model.uniform_loss
             improved = _improve(progress, scores, options.validation.metric)
             state.rate.validated(improved)
             yield Validated(progress.update, progress.epoch, scores, improved)
@@ -222,7 +222,7 @@ def train(
 
 
 def count_updates(pairs: EncodedPairs, options: TrainSection) -> int:
-    """Updates an epoch: the same in every epoch, as the sorted lengths are."""
+    """Updates per epoch: the same in every epoch, as the sorted lengths are."""
     if options.batch.unit == "sentences":
         batches = math.ceil(len(pairs) / options.batch.size)
     else:
@@ -243,14 +243,14 @@ def plan_epoch(pairs: EncodedPairs, options: TrainSection, epoch: int) -> list[l
 
 
 def _groups_from(progress: Progress, pairs: EncodedPairs, options: TrainSection) -> Iterator[list[NDArray[np.int64]]]:
-    """The batches of each update from where the run stands, epoch after epoch, which are counted on the way."""
+    """Yield the batches of each update from the current position, epoch after epoch; advances `progress.epoch`."""
     while True:
         yield from plan_epoch(pairs, options, progress.epoch)[progress.position :]
         progress.epoch, progress.position = progress.epoch + 1, 0
 
 
 def _make_part(pairs: EncodedPairs, indices: NDArray[np.int64], noise: Noise, epoch: int, workers: Workers) -> Batch:
-    """This process's part of a batch; where there is none, a pair of which nothing is to be predicted."""
+    """This process's part of a batch; if that is empty, a pair without positions to predict."""
     part = workers.part(indices)
     batch = make_batch(pairs, part if len(part) else indices[:1], noise, epoch)
     return batch if len(part) else batch._replace(positions=batch.positions[:0])
@@ -261,14 +261,14 @@ def _reason_to_stop(state: TrainState, options: TrainSection) -> str | None:
     if patience is not None and state.progress.waited >= patience:
         return f"{options.validation.metric} has not improved for {state.progress.waited} validations"
     if state.progress.update >= state.total_updates:
-        return f"all {state.total_updates:,} updates are made"
+        return f"all {state.total_updates:,} updates are done"
     return None
 
 
 def _improve(progress: Progress, scores: Scores, metric: str) -> bool:
     """Compare with the best so far, see `rank`; a model whose scores are not finite is never better.
 
-    Patience is not lost while the best score stands at the metric's floor, where it says nothing of what is learnt.
+    Patience does not count while the best score is at the metric's floor, where it says nothing about progress.
     """
     better = all(map(math.isfinite, scores.values())) and (
         progress.best is None
@@ -284,10 +284,10 @@ def _improve(progress: Progress, scores: Scores, metric: str) -> bool:
 def _report(
     state: TrainState, learning_rate: float, pairs: EncodedPairs, options: TrainSection
 ) -> Iterator[Reported | Skipped]:
-    """Read what the device has summed up since the last report, and begin anew.
+    """Read the sums since the last report from the device, and reset them.
 
     Raises:
-        TrainingError: Too many updates in a row were left out.
+        TrainingError: Too many updates in a row were skipped.
     """
     begin = time.perf_counter()
     meter, progress = state.meter, state.progress
@@ -315,7 +315,7 @@ def _report(
 def _diverged(update: int, in_row: int, pairs: Sequence[int]) -> str:
     named = ", ".join(map(str, pairs[:5])) + (f" and {len(pairs) - 5} more" if len(pairs) > 5 else "")
     return (
-        f"update {update}: loss or gradient not finite for {in_row} updates in a row, which were left out (the last "
+        f"update {update}: loss or gradient not finite for {in_row} updates in a row, which were skipped (the last "
         f"one had training pairs {named}, counted from 0); lower train.optimizer.learning_rate or set "
-        "train.optimizer.clip_norm; weights and checkpoints are as they were before them"
+        "train.optimizer.clip_norm; weights and checkpoints are unchanged"
     )

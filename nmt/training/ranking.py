@@ -1,20 +1,20 @@
-"""Which of two models of a run is the better one."""
+"""Ranking the models of a run."""
 
 from __future__ import annotations
 
 import math
 
 FLOOR = 0.005
-"""BLEU and chrF below it show as 0.00, and count as 0."""
+"""BLEU and chrF below this are displayed as 0.00, and count as 0."""
 
 
 def rank(metric: str, score: float, loss: float | None) -> tuple[float, float]:
-    """What models are ordered by, the greater the better: the score, and among equal ones the validation loss.
+    """Sort key of a model, greater is better: the score, and for equal scores the validation loss.
 
     Args:
-        metric: What the score is; for the loss less is better, for all else more.
+        metric: Name of the score; lower is better for the loss, higher for all others.
         score: Its value.
-        loss: Validation loss; None where it is not known, which is worse than any.
+        loss: Validation loss; None if unknown, which is worse than any.
     """
     unlikely = -math.inf if loss is None else -loss
     if metric == "loss":
@@ -23,5 +23,5 @@ def rank(metric: str, score: float, loss: float | None) -> tuple[float, float]:
 
 
 def is_at_floor(metric: str, score: float) -> bool:
-    """Whether a score cannot be any worse, so that it tells nothing of a model that is still learning."""
+    """Whether a score is the worst possible, so that it says nothing about a model that is still learning."""
     return metric != "loss" and score < FLOOR

@@ -1,4 +1,4 @@
-"""Quantities that change during training: the learning rate and how often the reference is fed."""
+"""Schedules: the learning rate and the ratio of teacher forcing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class LearningRate:
 
     constant: 1. inverse_sqrt (Vaswani et al., 2017, eq. 3): sqrt(warmup / update). cosine (Loshchilov & Hutter,
     2017): from 1 to `floor` over the whole run. plateau: times `factor` after more than `patience` validations
-    without gain. Each begins with a linear warm-up over `warmup` updates.
+    without improvement. Each starts with a linear warm-up over `warmup` updates.
 
     Args:
         config: The schedule.
@@ -42,7 +42,7 @@ class LearningRate:
         return self.reduction
 
     def validated(self, improved: bool) -> None:
-        """Take note of a validation; only plateau reacts."""
+        """Record a validation; only affects plateau."""
         if self.config.name != "plateau":
             return
         self.waited = 0 if improved else self.waited + 1
@@ -52,7 +52,7 @@ class LearningRate:
 
 
 def forcing_ratio(config: TeacherForcingSection, update: int) -> float:
-    """Probability of feeding the reference at an update, counted from 0 (Bengio et al., 2015, section 2.4).
+    """Probability of teacher forcing at an update, counted from 0 (Bengio et al., 2015, section 2.4).
 
     linear: from `ratio` to `minimum` over `updates` updates. inverse_sigmoid: falls from `ratio` towards `minimum`
     as k / (k + exp(i / k)), with k = `updates`.
@@ -69,17 +69,17 @@ def forcing_ratio(config: TeacherForcingSection, update: int) -> float:
 
 
 def draw_choices(config: TeacherForcingSection, update: int, tgt_in: Tensor) -> WordChooser | None:
-    """Decide for one batch where the reference is fed and where the model's own last word.
+    """Draw for one batch which steps read the reference and which the model's own last word.
 
-    Draws from torch's global CPU generator, unless the reference is always fed.
+    Draws from torch's global CPU generator, unless the ratio is 1.
 
     Args:
         config: Ratio, unit and schedule.
-        update: Updates made so far.
-        tgt_in: Target ids that begin with BOS, [B, T].
+        update: Number of updates so far.
+        tgt_in: Target ids that start with BOS, [B, T].
 
     Returns:
-        What `Seq2Seq.forward` takes; None where every step of the batch is fed the reference.
+        `choose` of `Seq2Seq.forward`; None if every step of the batch reads the reference.
     """
     ratio = forcing_ratio(config, update)
     if ratio >= 1:

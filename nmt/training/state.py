@@ -1,4 +1,4 @@
-"""Everything that changes while a model is trained, and its way into a checkpoint and back."""
+"""The state of training, and its conversion to a checkpoint and back."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from nmt.training.schedules import LearningRate
 
 @dataclass
 class Progress:
-    """Where a run stands, in numbers.
+    """Progress of a run.
 
     Attributes:
-        update: Updates made, those left out included.
-        epoch: Epoch under way, from 1.
-        position: Updates made in this epoch.
+        update: Updates so far, including skipped ones.
+        epoch: Current epoch, from 1.
+        position: Updates so far in this epoch.
         best: Best value of the chosen metric so far; None before the first validation.
-        best_loss: Validation loss of the model that has it; None where it is not known.
-        best_update: Update at which it was reached.
-        waited: Validations since then, those not counted at which the best score still stood at its floor.
-        learnt: Whether any validation had a loss below that of guessing.
-        skipped_in_row: Updates left out one after another, as of the last report.
-        seconds: Time spent on updates, validation not counted.
+        best_loss: Validation loss of the model with that value; None if unknown.
+        best_update: Update of that model.
+        waited: Validations since then, not counting those while the best score was at its floor.
+        learnt: Whether any validation had a loss below that of uniform guessing.
+        skipped_in_row: Consecutive skipped updates, as of the last report.
+        seconds: Time spent on updates, without validation.
         tokens: Target tokens trained on, without padding.
     """
 
@@ -55,7 +55,7 @@ class Meter:
     Attributes:
         sums: Loss of this process and gradient norms, [2].
         counts: Target tokens of all processes, and updates, [2].
-        skipped: 1 for each update that was left out, else 0, one scalar an update. Those left out are in no sum.
+        skipped: One scalar per update, 1 if it was skipped, otherwise 0. The sums exclude skipped updates.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -63,18 +63,18 @@ class Meter:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Start from zero."""
         self.sums = torch.zeros(2, device=self.device)
         self.counts = torch.zeros(2, dtype=torch.int64, device=self.device)
         self.skipped: list[Tensor] = []
         self.seconds = 0.0
 
     def resume(self) -> None:
-        """Begin an update."""
+        """Start the clock of an update."""
         self._begin = time.perf_counter()
 
     def add(self, loss: Tensor, norm: Tensor, tokens: Tensor, skipped: Tensor) -> None:
-        """End an update."""
+        """Add a finished update."""
         kept = skipped == 0
         self.sums += torch.stack([loss, norm]).where(kept, 0)
         self.counts += torch.stack([tokens, torch.ones_like(tokens)]).where(kept, 0)
@@ -91,9 +91,9 @@ class TrainState:
         optimizer: Over all weights.
         rate: Learning rate over time.
         workers: The processes that train it.
-        updates_per_epoch: Updates an epoch.
-        total_updates: Updates of the whole run, unless it stops before.
-        progress: Where the run stands.
+        updates_per_epoch: Updates per epoch.
+        total_updates: Updates of the whole run, unless it stops early.
+        progress: Progress of the run.
         replica: The model as training calls it.
         meter: Sums since the last report.
     """
@@ -111,19 +111,19 @@ class TrainState:
         self.meter = Meter(self.model.device)
 
     @property
-    def left_out(self) -> bool:
-        """Whether the last update was left out; waits for the device."""
+    def last_skipped(self) -> bool:
+        """Whether the last update was skipped; waits for the device."""
         skipped = self.meter.skipped
         return bool(skipped[-1]) if skipped else self.progress.skipped_in_row > 0
 
 
 def make_optimizer(config: OptimizerSection, model: nn.Module) -> torch.optim.Optimizer:
-    """The optimiser over all weights; fused kernels, which can leave out an update without asking the host."""
+    """The optimiser over all weights, with fused kernels, which can skip an update without waiting for the host."""
     rate, decay, parameters = config.learning_rate, config.weight_decay, list(model.parameters())
     if config.name == "sgd":
         sgd = torch.optim.SGD(parameters, lr=rate, momentum=config.momentum, weight_decay=decay, fused=True)
         if config.momentum:
-            for parameter in parameters:  # torch would not fill it at a first update that is left out
+            for parameter in parameters:  # torch would leave it uninitialised if the first update is skipped
                 sgd.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
         return sgd
     kind: type[torch.optim.Adam] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[config.name]
@@ -131,12 +131,12 @@ def make_optimizer(config: OptimizerSection, model: nn.Module) -> torch.optim.Op
 
 
 def capture(state: TrainState) -> Checkpoint:
-    """All that the rest of the run depends on; all processes have to call it together."""
+    """Capture all that the rest of the run depends on; must be called by all processes together."""
     tensors = {f"model.{name}": parameter.detach() for name, parameter in state.model.named_parameters()}
     for index, values in state.optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
     for name, tensor in _of_each_process(state).items():
-        tensors |= {f"{name}.{rank}": part for rank, part in enumerate(state.workers.collect(tensor))}
+        tensors |= {f"{name}.{rank}": part for rank, part in enumerate(state.workers.gather(tensor))}
     numpy_state = np.random.get_state(legacy=False)
     facts = {
         "progress": dataclasses.asdict(state.progress),
@@ -150,15 +150,15 @@ def capture(state: TrainState) -> Checkpoint:
 
 
 def restore(state: TrainState, checkpoint: Checkpoint) -> bool:
-    """Put back what `capture` took.
+    """Restore what `capture` captured.
 
     Args:
-        state: Fresh, with the model, optimiser and schedule of the same config.
+        state: A new state with the model, optimiser and schedule of the same config.
         checkpoint: From `capture`.
 
     Returns:
-        Whether the run goes on as if it had never stopped; False with another number of processes, whose random
-        numbers go on as those of a new run would begin, or on another kind of device.
+        Whether the run continues as if it had never stopped; False with another number of processes or another kind of
+        device, as the random numbers are then those of a new run.
     """
     tensors, facts = checkpoint.tensors, checkpoint.facts
     with torch.no_grad():
@@ -171,7 +171,7 @@ def restore(state: TrainState, checkpoint: Checkpoint) -> bool:
             optimizer.setdefault(int(index), {})[name] = tensor.clone()
     groups = state.optimizer.state_dict()["param_groups"]
     state.optimizer.load_state_dict({"state": optimizer, "param_groups": groups})
-    # Checkpoints from before it was kept do not say whether the run has learnt anything: its best model has to do.
+    # Older checkpoints lack `learnt`: a best model has to suffice.
     state.progress = Progress(**{"learnt": facts["progress"]["best"] is not None, **facts["progress"]})
     state.rate.reduction, state.rate.waited = facts["rate"]["reduction"], facts["rate"]["waited"]
     version, numbers, gauss = facts["python_random"]
@@ -191,7 +191,7 @@ def restore(state: TrainState, checkpoint: Checkpoint) -> bool:
 
 
 def _of_each_process(state: TrainState) -> dict[str, Tensor]:
-    """What each process has of its own."""
+    """The state that differs between processes."""
     device, meter = state.meter.device, state.meter
     own = {"random.cpu": torch.get_rng_state(), "meter.sums": meter.sums, "meter.counts": meter.counts}
     own["meter.skipped"] = torch.stack(meter.skipped) if meter.skipped else torch.zeros(0, device=device)

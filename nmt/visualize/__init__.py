@@ -1,1 +1,1 @@
-"""Pictures: attention heatmaps and learning curves."""
+"""Pictures: attention heatmaps, learning curves and sentence lengths."""

@@ -31,12 +31,12 @@ def draw_learning_curve(run: Path) -> None:
     axes = figure.subplots(1, 2 if scored else 1, squeeze=False)[0]
     train, valid = kinds["train"], kinds["valid"]
     updates: Callable[[list[dict[str, Any]]], list[int]] = lambda rows: [row["update"] for row in rows]  # noqa: E731
-    losses = [row.get("loss", math.nan) for row in train]  # what was not finite was not logged
+    losses = [row.get("loss", math.nan) for row in train]  # values that are not finite are not logged
     axes[0].plot(updates(train), losses, label="training (with dropout, smoothing)", color="tab:blue", linewidth=1)
     if valid:
         losses = [row.get("loss", math.nan) for row in valid]
         axes[0].plot(updates(valid), losses, label="validation", color="tab:orange", marker=".")
-    axes[0].set(xlabel="updates", ylabel="cross-entropy (nats a token)", title="Loss")
+    axes[0].set(xlabel="updates", ylabel="cross-entropy (nats per token)", title="Loss")
     if scored:
         for key, label, colour in (("bleu", "BLEU", "tab:green"), ("chrf", "chrF", "tab:purple")):
             axes[1].plot(updates(valid), [row[key] for row in valid], label=label, color=colour, marker=".")
@@ -57,7 +57,7 @@ def draw_learning_curve(run: Path) -> None:
 
 
 def _read(path: Path) -> Iterator[dict[str, Any]]:
-    """The entries of a log; what is damaged is passed over, as a picture should not end a run."""
+    """Yield the entries of a log, skipping damaged lines, as a picture should not end a run."""
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         with contextlib.suppress(ValueError, RecursionError):
             entry = json.loads(line)

@@ -21,8 +21,8 @@ def draw_heatmap(
 
     Args:
         alignment: Weights, [target tokens, source tokens].
-        src_tokens: Labels of the columns, EOS included.
-        tgt_tokens: Labels of the rows, EOS included if it was reached.
+        src_tokens: Labels of the columns, including EOS.
+        tgt_tokens: Labels of the rows, including EOS if it was reached.
         path: Picture to write.
     """
     from matplotlib.figure import Figure
@@ -60,5 +60,5 @@ def draw_heatmap(
 
 
 def _escape(tokens: Sequence[str]) -> list[str]:
-    """Tokens as plain text: a dollar sign would begin a formula, and the font has no control characters."""
+    """Escape tokens: a dollar sign would start a formula, and the font has no control characters."""
     return [printable(token).replace("$", r"\$") for token in tokens]

@@ -1,4 +1,4 @@
-"""How long sentences are."""
+"""Picture of sentence lengths."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pathlib import Path
 from nmt.visualize.picture import save_figure
 
 SHOWN = 0.999
-"""Share of the training sentences of each side that the picture has room for."""
+"""Share of the training sentences of each side that the picture covers."""
 COLOURS = {"train": "0.78", "valid": "tab:orange", "test": "tab:blue"}
 
 Histogram = Sequence[int]
-"""How many sentences have no token, one token, and so on."""
+"""Number of sentences with no token, with one token, and so on."""
 
 
 def draw_lengths(lengths: Mapping[str, Sequence[Histogram]], path: Path) -> None:
-    """Draw how long the sentences of each split are, the source at the left and the target at the right.
+    """Draw the distribution of sentence lengths of each split, with the source on the left and the target on the right.
 
     The few longest are cut off. Without matplotlib, as on a bare GPU machine, nothing is drawn.
 
     Args:
-        lengths: Source and target histogram of each split; training has to be there, an empty split is passed over.
+        lengths: Source and target histogram of each split; train is required, empty splits are skipped.
         path: Picture to write.
     """
     if importlib.util.find_spec("matplotlib") is None:
@@ -60,12 +60,12 @@ def draw_lengths(lengths: Mapping[str, Sequence[Histogram]], path: Path) -> None
 
 
 def longest_shown(histogram: Histogram) -> int:
-    """The shortest length, in tokens, that at least `SHOWN` of the sentences do not exceed."""
+    """The smallest length, in tokens, that at least `SHOWN` of the sentences do not exceed."""
     return bisect_left(list(accumulate(histogram)), SHOWN * sum(histogram))
 
 
 def _shares(histogram: Histogram, end: int) -> list[float]:
-    """Shares of the sentences that have 0, 1, ... `end` tokens."""
+    """Shares of the sentences with 0, 1, ..., `end` tokens."""
     total = sum(histogram)
     shares = [count / total for count in histogram[: end + 1]]
     return shares + [0.0] * (end + 1 - len(shares))

@@ -1,4 +1,4 @@
-"""Writing a figure, whole or not at all."""
+"""Writing a figure atomically."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 
 def save_figure(figure: Figure, path: Path, dpi: int = 130) -> None:
-    """Write a figure in the format of the name's ending.
+    """Write a figure in the format of the file name's suffix.
 
     Raises:
-        DataError: The ending is none that matplotlib writes.
+        DataError: matplotlib does not support the format.
     """
     kind = path.suffix.lstrip(".").lower()
     known = figure.canvas.get_supported_filetypes()
     if kind not in known:
-        raise DataError(f"{path}: a picture's name ends in one of {', '.join(sorted(known))}")
+        raise DataError(f"{path}: not a picture format; use one of {', '.join(sorted(known))}")
     temporary = path.with_name(f".{path.name}.partial")
     try:
         with warnings.catch_warnings():
-            # Emoji and other characters that the font lacks are drawn as boxes; that is no news to the user.
+            # Emoji and other characters that the font lacks are drawn as boxes; the user sees that.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
             figure.savefig(temporary, format=kind, dpi=dpi, bbox_inches="tight")
         temporary.replace(path)

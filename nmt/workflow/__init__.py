@@ -1,1 +1,1 @@
-"""What the commands do, without the command line: one function each."""
+"""The commands without the command line: one function each."""

@@ -1,4 +1,4 @@
-"""What a careful person checks before a long run; nothing is written."""
+"""Checks before a long run; nothing is written."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ from nmt.workflow.memory import (
     as_text,
     available_memory,
     peak_resident,
-    settled,
     state_size,
+    trimmed_resident,
     try_sizes,
 )
 from nmt.workflow.report import REPORT
 from nmt.workflow.setup import make_model, make_validator, prepare, with_text_of
 from nmt.workflow.train import METRICS
 
-LOSS_TOLERANCE = 0.5  # nats a token
+LOSS_TOLERANCE = 0.5  # nats per token
 LOSS_SAMPLE = 512  # pairs
 WARM_UP, TIMED = 3, 20  # updates
-BATCH_SECONDS, TIMED_SECONDS, VALID_SECONDS = 30.0, 20.0, 10.0  # what trying things out may take
+BATCH_SECONDS, TIMED_SECONDS, VALID_SECONDS = 30.0, 20.0, 10.0  # time limits of the trials
 OVERFIT_PAIRS, OVERFIT_UPDATES, OVERFIT_RATE, OVERFIT_LOSS = 16, 200, 0.003, 0.1
 SHOWN = 2  # decoded pairs
-VALID_STEPS = 3  # of greedy search: each holds what the one before did
+VALID_STEPS = 3  # of greedy search: memory does not grow with further ones
 UNKNOWN_LIMIT, TOO_LONG_LIMIT, OVERLAP_LIMIT = 0.1, 0.1, 0.01  # shares
 
 PARTS = {
@@ -75,17 +75,17 @@ PARTS = {
     "decoder.output": "output",
     "decoder": "decoder",
 }
-"""Parts of a model by the beginning of a weight's name; the first that fits counts."""
+"""Parts of a model by the prefix of a weight's name; the first match counts."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """Result of one check.
 
     Attributes:
-        name: What was looked at.
-        ok: Whether it is fine; None where there is nothing to judge.
-        text: What was found and, where it is not fine, what to do.
+        name: Name of the check.
+        ok: Whether it passed; None if it only informs.
+        text: What was found and, if it failed, what to do.
     """
 
     name: str
@@ -98,14 +98,14 @@ SMALLER_BATCH = "lower train.batch.size or the sizes under model"
 
 
 def check(config: Config, data_directory: Path) -> Iterator[Finding]:
-    """Look at the data, build the model and try it out.
+    """Check the data, build the model and try it out.
 
     Args:
         config: The whole config; its text settings must be those of the data.
-        data_directory: What `nmt preprocess` wrote.
+        data_directory: Data directory written by `nmt preprocess`.
 
     Yields:
-        Findings, each as soon as it is known.
+        Findings, as soon as each is known.
 
     Raises:
         NmtError: The data, the config or the device cannot be used.
@@ -118,8 +118,8 @@ def check(config: Config, data_directory: Path) -> Iterator[Finding]:
     noise = make_noise(config.train, data)
     available = available_memory(device)
 
-    def fresh(config: Config) -> Seq2Seq:
-        """The model as a run with this config would begin with it."""
+    def new_model(config: Config) -> Seq2Seq:
+        """The initial model of a run with this config."""
         torch.manual_seed(config.train.seed)
         with when_out_of_memory(SMALLER_MODEL):
             return make_model(config, data).to(device).train()
@@ -130,9 +130,9 @@ def check(config: Config, data_directory: Path) -> Iterator[Finding]:
     if sizes.ok is False:
         return
     steps: dict[str, tuple[Callable[[], Iterator[Finding]], str]] = {
-        "initial loss": (lambda: check_initial_loss(config, data, fresh(config)), SMALLER_MODEL),
-        "one batch overfits": (lambda: check_overfitting(config, data, fresh), SMALLER_MODEL),
-        "longest batch": (lambda: check_updates(config, data, noise, fresh, device, available), SMALLER_BATCH),
+        "initial loss": (lambda: check_initial_loss(config, data, new_model(config)), SMALLER_MODEL),
+        "one batch overfits": (lambda: check_overfitting(config, data, new_model), SMALLER_MODEL),
+        "longest batch": (lambda: check_updates(config, data, noise, new_model, device, available), SMALLER_BATCH),
     }
     for name, (step, advice) in steps.items():
         problem = None
@@ -141,12 +141,12 @@ def check(config: Config, data_directory: Path) -> Iterator[Finding]:
                 yield from step()
         except OutOfMemory as error:
             problem = Finding(name, False, str(error))
-        if problem:  # told when what the step held is free
+        if problem:  # yielded only now, when the memory of the step is free
             yield problem
 
 
 def describe_data(data: DataDirectory) -> Iterator[Finding]:
-    """What the data is like, from its ids and from the report of `nmt preprocess` as far as there is one."""
+    """Describe the data, from its ids and, if available, the report of `nmt preprocess`."""
     src, tgt = data.train.src.lengths, data.train.tgt.lengths
     yield Finding(
         "training data",
@@ -158,17 +158,17 @@ def describe_data(data: DataDirectory) -> Iterator[Finding]:
         report = read_json(data.path / REPORT)
     except DataError:
         report = None
-    left_out = _count(report, "too_many_tokens")
-    if left_out is not None:
-        share = left_out / (left_out + len(data.train))
+    dropped = _count(report, "too_many_tokens")
+    if dropped is not None:
+        share = dropped / (dropped + len(data.train))
         advice = "; raise text.max_length" if share > TOO_LONG_LIMIT else ""
         yield Finding(
             "too long",
             not advice,
-            f"{left_out:,} training pairs ({share:.1%}) left out: too many tokens, or none{advice}",
+            f"{dropped:,} training pairs ({share:.1%}) dropped: too many tokens, or none{advice}",
         )
     if len(data.valid) == 0:
-        yield Finding("validation data", None, "none: the last model of the run is kept, whatever it is worth")
+        yield Finding("validation data", None, "none: the last model of the run is kept, however good it is")
     else:
         shares = [float(np.mean(side.ids == UNK_ID)) for side in (data.valid.src, data.valid.tgt)]
         advice = "; use subwords or a larger vocabulary (text)" if max(shares) > UNKNOWN_LIMIT else ""
@@ -181,21 +181,21 @@ def describe_data(data: DataDirectory) -> Iterator[Finding]:
     for split in ("valid", "test"):
         examples, found = (_count(report, "overlap", split, key) for key in ("examples", "sources"))
         if examples and found is not None:
-            advice = "; scores will flatter, see data.split" if found / examples > OVERLAP_LIMIT else ""
+            advice = "; scores will be too high, see data.split" if found / examples > OVERLAP_LIMIT else ""
             yield Finding(
                 f"{split} overlap", not advice, f"{found:,} of {examples:,} sources are in training too{advice}"
             )
 
 
 def _count(report: Any, *keys: str) -> int | None:
-    """A number deep in a report, or None where there is none."""
+    """A number nested in a report; None if there is none."""
     for key in keys:
         report = report.get(key) if isinstance(report, dict) else None
     return report if isinstance(report, int) else None
 
 
 def count_parameters(model: Seq2Seq) -> Counter[str]:
-    """Weights of each part; what several parts share counts for the first."""
+    """Number of weights of each part; shared weights count for the first."""
     counts: Counter[str] = Counter()
     for name, parameter in model.named_parameters():
         counts[next(part for prefix, part in PARTS.items() if name.startswith(f"{prefix}."))] += parameter.numel()
@@ -203,17 +203,17 @@ def count_parameters(model: Seq2Seq) -> Counter[str]:
 
 
 def outline(config: Config, data: DataDirectory) -> Seq2Seq:
-    """The model without its weights, which takes no memory."""
+    """The model on the meta device, which takes no memory."""
     with torch.device("meta"):
         return build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
 
 
 def describe_parameters(config: Config, model: Seq2Seq, available: int) -> Finding:
-    """Number of weights, by part, and whether they could be trained at all.
+    """Number of weights, by part, and whether memory suffices to train them.
 
     Args:
         config: The whole config.
-        model: May be without its weights.
+        model: The model; may be on the meta device.
         available: Bytes of memory.
     """
     counts = count_parameters(model)
@@ -232,24 +232,24 @@ def describe_parameters(config: Config, model: Seq2Seq, available: int) -> Findi
 
 
 def check_initial_loss(config: Config, data: DataDirectory, model: Seq2Seq) -> Iterator[Finding]:
-    """A fresh model should guess about evenly among all words; one that was trained before, better."""
+    """The initial loss should be near that of uniform guessing, or lower with `train.init_from`."""
     generator = np.random.default_rng(config.train.seed)
     sample = _select(data.train, generator.permutation(len(data.train))[:LOSS_SAMPLE])
     loss, size = mean_loss(model, sample), len(data.tgt_vocabulary)
     text = (
-        f"{loss:.2f} nats a token over {len(sample):,} pairs; guessing evenly costs ln {size:,} = {math.log(size):.2f}"
+        f"{loss:.2f} nats per token over {len(sample):,} pairs; uniform guessing has ln {size:,} = {math.log(size):.2f}"
     )
     if config.train.init_from is not None:
         ok = loss < math.log(size)
-        advice = "; the weights of train.init_from are no help"
+        advice = "; the weights of train.init_from do not help"
     else:
         ok = abs(loss - math.log(size)) < LOSS_TOLERANCE
         advice = f", more than {LOSS_TOLERANCE} away; see model.initialization"
     yield Finding("initial loss", ok, text if ok else text + advice)
 
 
-def check_overfitting(config: Config, data: DataDirectory, fresh: Callable[[Config], Seq2Seq]) -> Iterator[Finding]:
-    """A model that can learn anything learns a few pairs by heart, and then translates them as they are."""
+def check_overfitting(config: Config, data: DataDirectory, new_model: Callable[[Config], Seq2Seq]) -> Iterator[Finding]:
+    """A working model overfits a few pairs, and then translates them exactly."""
     options = config.train.model_copy(
         update={
             "optimizer": OptimizerSection(learning_rate=OVERFIT_RATE),
@@ -258,7 +258,7 @@ def check_overfitting(config: Config, data: DataDirectory, fresh: Callable[[Conf
         }
     )
     without_dropout = config.model.model_copy(update={"dropout": 0.0})
-    model = fresh(config.model_copy(update={"model": without_dropout}))
+    model = new_model(config.model_copy(update={"model": without_dropout}))
     optimizer = make_optimizer(options.optimizer, model)
     pairs = _select(data.train, typical_pairs(data.train, OVERFIT_PAIRS))
     batch = make_batch(pairs, np.arange(len(pairs)))
@@ -271,13 +271,13 @@ def check_overfitting(config: Config, data: DataDirectory, fresh: Callable[[Conf
             bar.update()
     ok = loss < OVERFIT_LOSS
     text = f"{len(pairs)} pairs of median length: loss {loss:.2f} after {update} updates of Adam at {OVERFIT_RATE}"
-    advice = f", above {OVERFIT_LOSS}: the model cannot learn them by heart; see the sizes and parts under model"
+    advice = f", above {OVERFIT_LOSS}: the model cannot overfit them; see the sizes and parts under model"
     yield Finding("one batch overfits", ok, text if ok else text + advice)
 
     stepper = Seq2SeqStepper(model.eval())
     found = greedy_search(stepper, batch.src.to(model.device), batch.src_lengths, max_length=config.decode.max_length)
     same = [hypothesis.ids == pairs.tgt[index].tolist() for index, hypothesis in enumerate(found)]
-    text = f"{sum(same)} of these {len(pairs)} sources come out as their references"
+    text = f"{sum(same)} of these {len(pairs)} sources are translated exactly"
     yield Finding("decoding", sum(same) >= len(pairs) / 2, text)
     for index, hypothesis in enumerate(found[:SHOWN]):
         source = " ".join(data.src_vocabulary.decode(pairs.src[index]))
@@ -292,7 +292,7 @@ def _select(pairs: EncodedPairs, indices: NDArray[np.int64]) -> EncodedPairs:
 
 
 def typical_pairs(pairs: EncodedPairs, number: int) -> NDArray[np.int64]:
-    """Indices of pairs of median length whose sources differ, so that each has one right answer."""
+    """Indices of pairs of median length with different sources, so that each has one correct translation."""
     plan = plan_batches(pairs.src.lengths, pairs.tgt.lengths, size=number, unit="sentences")
     order = np.concatenate(plan)
     middle = len(order) // 2
@@ -308,27 +308,27 @@ def check_updates(
     config: Config,
     data: DataDirectory,
     noise: Noise,
-    fresh: Callable[[Config], Seq2Seq],
+    new_model: Callable[[Config], Seq2Seq],
     device: torch.device,
     available: int,
 ) -> Iterator[Finding]:
-    """Do once what training does, the longest batch, ordinary updates and a validation; tell what a run will take.
+    """Try the longest batch, ordinary updates and a validation, and estimate speed and memory of a run.
 
     Args:
         config: The whole config.
-        data: What to train and validate on.
-        noise: What is done to each training pair.
-        fresh: Makes the model.
-        device: Where it is trained.
-        available: Bytes of memory there.
+        data: Training and validation data.
+        noise: Noise on training pairs.
+        new_model: Builds the model.
+        device: Device of the model.
+        available: Bytes of memory on that device.
     """
     options, pairs, on_host = config.train, data.train, device.type != "cuda"
-    validator = set_up_validation(config, data)  # kept, as a run keeps it
-    libraries = settled() if on_host else 0
+    validator = set_up_validation(config, data)  # stays in memory, as in a run
+    libraries = trimmed_resident() if on_host else 0
     epoch = Epoch(pairs, options)
     room = available - libraries
 
-    model = fresh(config)
+    model = new_model(config)
     trials, weights, state = try_longest_batch(options, pairs, noise, epoch.longest, model, room)
     finding = describe_longest_batch(pairs, epoch.longest, trials, weights + state, room)
     yield finding
@@ -337,17 +337,13 @@ def check_updates(
     of_shape = float(KERNELS_PER_BATCH * KERNEL_SIZE)
     if trials.complete:
         del model
-        model, before = fresh(config), settled()
+        model, before = new_model(config), trimmed_resident()
         timing = make_updates(options, pairs, noise, epoch, model)
         yield from describe_updates(pairs, epoch, timing)
-        of_shape = max(0, settled() - before) / epoch.count_shapes(timing.updates)
+        of_shape = max(0, trimmed_resident() - before) / epoch.count_shapes(timing.updates)
 
     validation = try_validation(config, data.valid, model, room - weights - state)
-    # As translations end one after another, steps are made on nearly every number of rows up to a batch.
-    kernels = of_shape * epoch.count_shapes(epoch.total_updates)
-    kernels += KERNELS_PER_STEP * KERNEL_SIZE * validation.whole * (len(data.valid) > 0)
-    kept = min(KERNELS_KEPT * KERNEL_SIZE, round(kernels))
-    gaps = min(GAPS_PER_UPDATE * epoch.total_updates, GAPS_LIMIT) if kept < kernels else 0
+    kernels, gaps = estimate_kernels(of_shape, epoch, validation.whole if len(data.valid) else 0)
     footprint = Footprint(
         libraries=libraries,
         data=sum(array.nbytes for side in (pairs.src, pairs.tgt) for array in (side.ids, side.offsets)) * on_host,
@@ -355,7 +351,7 @@ def check_updates(
         optimizer=state,
         activations=max(0, trials.expect(trials.whole).memory - weights),
         validation=validation.expect(validation.whole).memory,
-        kernels=kept * on_host,
+        kernels=kernels * on_host,
         gaps=gaps * on_host,
     )
     yield describe_memory(footprint, available)
@@ -364,8 +360,23 @@ def check_updates(
     del validator
 
 
+def estimate_kernels(of_shape: float, epoch: Epoch, valid_rows: int) -> tuple[int, int]:
+    """Memory of oneDNN's kernels, and of the gaps in the heap if its cache is too small for them, in bytes.
+
+    Args:
+        of_shape: Bytes of kernels per batch shape.
+        epoch: The batches.
+        valid_rows: Sentences per batch in validation; 0 without validation.
+    """
+    # As translations end one by one, there are steps for nearly every number of rows up to a batch.
+    kernels = of_shape * epoch.count_shapes(epoch.total_updates) + KERNELS_PER_STEP * KERNEL_SIZE * valid_rows
+    kept = min(KERNELS_KEPT * KERNEL_SIZE, round(kernels))
+    gaps = min(GAPS_PER_UPDATE * epoch.total_updates, GAPS_LIMIT) if kept < kernels else 0
+    return kept, gaps
+
+
 class Epoch:
-    """The batches of the first epoch; those of the others have the same shapes.
+    """The batches of the first epoch; those of later epochs have the same shapes.
 
     Attributes:
         groups: The batches of each update.
@@ -384,12 +395,12 @@ class Epoch:
         self.total_updates = int(min(len(self.groups) * options.epochs, options.max_updates or math.inf))
 
     def count_shapes(self, updates: int) -> int:
-        """How many shapes of batch (sentences, longest source, longest target) the first updates meet."""
+        """Number of distinct batch shapes (sentences, longest source, longest target) in the first updates."""
         return len(np.unique(self._shapes[: updates * self.options.batch.accumulate], axis=0))
 
 
 def set_up_validation(config: Config, data: DataDirectory) -> Validator | None:
-    """Load and use once what scores text and draws the learning curve, so that it is in memory as in a run."""
+    """Load and use everything that scores text and draws the learning curve, so that it is in memory as in a run."""
     _, validator = make_validator(config, data, outline(config, data))
     if validator is not None and validator.translator is not None:
         example = validator.examples[0]
@@ -403,11 +414,11 @@ def set_up_validation(config: Config, data: DataDirectory) -> Validator | None:
     return validator
 
 
-def some_of(pairs: EncodedPairs, indices: NDArray[np.int64], number: int) -> NDArray[np.int64]:
-    """So many pairs of a batch, its longest ones first, so that they are padded like the whole of it."""
+def choose_pairs(pairs: EncodedPairs, indices: NDArray[np.int64], number: int) -> NDArray[np.int64]:
+    """Choose pairs of a batch, including its longest ones, so that they are padded like the whole batch."""
     src, tgt = pairs.src.lengths[indices], pairs.tgt.lengths[indices]
-    spread = np.linspace(0, len(indices) - 1, number).astype(np.int64)
-    places = dict.fromkeys([int(src.argmax()), int(tgt.argmax()), *spread.tolist(), *range(min(len(indices), number))])
+    even = np.linspace(0, len(indices) - 1, number).astype(np.int64)
+    places = dict.fromkeys([int(src.argmax()), int(tgt.argmax()), *even.tolist(), *range(min(len(indices), number))])
     return indices[list(itertools.islice(places, number))]
 
 
@@ -419,27 +430,27 @@ def try_longest_batch(
     model: Seq2Seq,
     room: int,
 ) -> tuple[Trials, int, int]:
-    """Make updates on more and more of the batch with the most padded tokens.
+    """Try updates on more and more of the batch with the most padded tokens.
 
     Args:
-        options: How to train.
+        options: Training options.
         pairs: Training pairs.
-        noise: What is done to each training pair.
+        noise: Noise on training pairs.
         longest: The batch.
-        model: Its weights are changed.
-        room: Bytes that weights and all that belongs to them may take.
+        model: The model, which is changed.
+        room: Bytes of memory for everything.
 
     Returns:
-        What the updates took beyond weights and optimiser, and the bytes of these two.
+        The trials, without the memory of weights and optimiser state; bytes of the weights; bytes of the state.
     """
     optimizer = make_optimizer(options.optimizer, model)
 
     def update(number: int) -> None:
-        # The second batch of an update finds the gradients of the first in memory.
-        batches = [make_batch(pairs, some_of(pairs, longest, number), noise)] * min(2, options.batch.accumulate)
+        # With accumulation, the gradients of the first batch are in memory during the second.
+        batches = [make_batch(pairs, choose_pairs(pairs, longest, number), noise)] * min(2, options.batch.accumulate)
         train_step(model, batches, optimizer, options, 0)
 
-    update(1)  # makes the optimiser's state
+    update(1)  # creates the optimiser's state
     weights, state = sum(parameter.nbytes for parameter in model.parameters()), state_size(optimizer)
     return try_sizes(update, len(longest), model.device, room - weights - state, BATCH_SECONDS), weights, state
 
@@ -447,14 +458,14 @@ def try_longest_batch(
 def describe_longest_batch(
     pairs: EncodedPairs, longest: NDArray[np.int64], trials: Trials, fixed: int, room: int
 ) -> Finding:
-    """Whether the longest batch went through; if it was not tried whole, why.
+    """Whether the longest batch succeeded or, if it was not tried completely, why.
 
     Args:
         pairs: Training pairs.
         longest: The batch.
-        trials: What was tried.
-        fixed: Bytes that the updates need beside what they took.
-        room: Bytes that there are for both.
+        trials: The trials.
+        fixed: Bytes of weights and optimiser state.
+        room: Bytes of memory for everything.
     """
     name = "longest batch"
     what = (
@@ -469,18 +480,18 @@ def describe_longest_batch(
         return Finding(name, False, f"{what} {needed}{reason}; {as_text(room)} are available; {advice}")
     if not trials.complete:
         return Finding(name, None, f"{what} were not tried: an update would take about {whole.seconds:,.0f} s, {tried}")
-    return Finding(name, True, f"{what}: forward and backward went through")
+    return Finding(name, True, f"{what}: forward and backward succeeded")
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Ordinary updates that were made.
+    """Losses and speed of ordinary updates.
 
     Attributes:
-        losses: Loss of each in nats a token.
-        timed: How many of them, the last ones, were timed.
-        tokens: Target tokens of those.
-        seconds: What those took.
+        losses: Loss of each update in nats per token.
+        timed: Number of timed updates, the last ones.
+        tokens: Target tokens of the timed updates.
+        seconds: Time of the timed updates.
     """
 
     losses: list[float]
@@ -490,19 +501,19 @@ class Timing:
 
     @property
     def updates(self) -> int:
-        """How many were made."""
+        """Number of updates."""
         return len(self.losses)
 
 
 def make_updates(options: TrainSection, pairs: EncodedPairs, noise: Noise, epoch: Epoch, model: Seq2Seq) -> Timing:
-    """Make a few ordinary updates; fewer if they take long.
+    """Run a few ordinary updates; fewer if they take long.
 
     Args:
-        options: How to train.
+        options: Training options.
         pairs: Training pairs.
-        noise: What is done to each training pair.
-        epoch: Its batches.
-        model: Its weights are changed.
+        noise: Noise on training pairs.
+        epoch: The batches.
+        model: The model, which is changed.
     """
     optimizer = make_optimizer(options.optimizer, model)
     rate = LearningRate(options.schedule, epoch.total_updates)
@@ -529,7 +540,7 @@ def make_updates(options: TrainSection, pairs: EncodedPairs, noise: Noise, epoch
 
 
 def describe_updates(pairs: EncodedPairs, epoch: Epoch, timing: Timing) -> Iterator[Finding]:
-    """What ordinary updates cost, and whether the loss stays in hand."""
+    """Speed of ordinary updates, and whether the loss diverges."""
     losses, last = timing.losses, timing.losses[-5:]
     mean = sum(last) / len(last)
     ok = mean < losses[0] + LOSS_TOLERANCE
@@ -542,13 +553,13 @@ def describe_updates(pairs: EncodedPairs, epoch: Epoch, timing: Timing) -> Itera
         "speed",
         None,
         f"{timing.timed} updates in {timing.seconds:.1f} s, {speed:,.0f} target tokens/s: {seconds / 60:.1f} minutes "
-        f"an epoch of {updates:,} updates, {seconds * epoch.total_updates / updates / 3600:.2f} hours for all "
-        f"{epoch.total_updates:,} updates, validation not counted",
+        f"per epoch of {updates:,} updates, {seconds * epoch.total_updates / updates / 3600:.2f} hours for all "
+        f"{epoch.total_updates:,} updates, without validation",
     )
 
 
 def try_validation(config: Config, valid: EncodedPairs, model: Seq2Seq, room: int) -> Trials:
-    """Score and begin to translate more and more of the longest sentences to validate on, up to a batch of them."""
+    """Try scoring, and the first steps of translating, more and more of the longest validation sentences."""
     size = config.decode.batch_size
     order = np.argsort(-valid.src.lengths, kind="stable")
 
@@ -566,7 +577,7 @@ def try_validation(config: Config, valid: EncodedPairs, model: Seq2Seq, room: in
 
 
 def describe_memory(footprint: Footprint, available: int) -> Finding:
-    """What a run will hold at its peak, and whether there is as much."""
+    """Estimated peak memory of a run, and whether it is available."""
     parts = {
         "libraries": footprint.libraries,
         "data": footprint.data,
@@ -588,7 +599,7 @@ def describe_memory(footprint: Footprint, available: int) -> Finding:
 
 
 def describe_host_memory(checkpoint: int, available: int) -> Finding:
-    """What the process of a run on a device will hold beside it: what this one held, and a checkpoint's copy."""
+    """Estimated host memory of a run on another device: that of this process, plus the copy for a checkpoint."""
     needed = peak_resident() + checkpoint
     text = f"an estimated {as_text(needed)} of {as_text(available)} available"
     return Finding("host memory", needed <= available, text)

@@ -1,4 +1,4 @@
-"""Configs with everything checked that can be checked before there is data."""
+"""Configs with all checks that need no data."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ def load_config(config: str | Path | Config, overrides: Overrides = ()) -> Confi
     """Read a config file or a shipped config, with overrides.
 
     Args:
-        config: Path of a YAML file, the name of a shipped config, or a config that was read before.
-        overrides: Values in place of its own: `{"train.epochs": 3}` or `["train.epochs=3"]`.
+        config: Path of a YAML file, the name of a shipped config, or a config that was read earlier.
+        overrides: Values that replace its own: `{"train.epochs": 3}` or `["train.epochs=3"]`.
 
     Raises:
-        ConfigError: One line for each problem: file and line, key, what was found, what is allowed.
+        ConfigError: One line per problem: file and line, key, what was found, what is allowed.
     """
     return reading.load_config(config, overrides, [attention_check()])
 
 
 def show_config(name: str, overrides: Overrides = ()) -> str:
-    """The whole config, each value with its origin; see `nmt.config.show_config`."""
+    """The complete config, each value with its origin; see `nmt.config.show_config`."""
     return reading.show_config(name, overrides, [attention_check()])

@@ -1,4 +1,4 @@
-"""From the texts of splits to ids on disk: tokenizers, vocabularies, arrays."""
+"""Encoding splits as ids on disk: tokenizers, vocabularies, arrays."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from nmt.text.vocabulary import LARGER, UNK_ID, Vocabulary
 
 SIDES = ("src", "tgt")
 SPACING_SAMPLE = 200_000
-"""Sentences from which the blanks between words are learnt."""
+"""Maximum number of sentences to learn the spaces between words from."""
 COVERAGE = (100, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
-"""Vocabulary sizes for which the report says what they would cover."""
+"""Vocabulary sizes whose coverage is in the report."""
 
 Lengths = NDArray[np.int64]
 
@@ -44,7 +44,7 @@ def encode(
     """Learn tokenizers and vocabularies from the training pairs, then encode every split.
 
     Raises:
-        DataError: The training pairs are all too long, or one side of them has no known token.
+        DataError: All training pairs are too long, or one side of them has no known token.
     """
     text = config.text
     processor, sides = _learn(config, store, splits.train, normalizer, reused, output)
@@ -56,8 +56,8 @@ def encode(
     counts = {"train": _write_training(output, sides, vocabularies, fits)}
     for name, unknown in zip(("source", "target"), counts["train"].unknown_share, strict=True):
         if unknown == 1:
-            advice = "do without text.reuse" if reused else LARGER
-            raise DataError(f"every {name} token in training is unknown, and nothing could be learnt; {advice}")
+            advice = "remove text.reuse" if reused else LARGER
+            raise DataError(f"every {name} token in training is unknown; {advice}")
     valid, test = (encode_examples(processor, examples) for examples in (splits.valid, splits.test))
     valid.save(output, "valid")  # the test split is only counted: it is scored as text
     counts |= {"valid": _Counts.of(valid), "test": _Counts.of(test)}
@@ -77,7 +77,7 @@ def encode(
 def _learn(
     config: Config, store: PairStore, rows: Rows, normalizer: Normalizer, reused: TextProcessor | None, output: Path
 ) -> tuple[TextProcessor, list[_EncodedSide]]:
-    """Learn and save tokenizers and vocabularies, unless they are reused; and the training pairs, tokenised."""
+    """Learn and save tokenizers and vocabularies, unless they are reused, and tokenise the training pairs."""
     if reused:
         tokenizers: tuple[Tokenizer, Tokenizer] = (reused.src_tokenizer, reused.tgt_tokenizer)
     else:
@@ -98,7 +98,7 @@ def _learn(
 
 
 def encode_examples(processor: TextProcessor, examples: Sequence[Example]) -> EncodedPairs:
-    """Ids of raw sentences, one pair for each reference, both sides cleaned the way training text was."""
+    """Encode raw sentences, one pair per reference, both sides repaired in the same way as training text."""
     pairs = [(example.src, reference) for example in examples for reference in example.references]
     tokenizers = processor.src_tokenizer, processor.tgt_tokenizer
     vocabularies = processor.src_vocabulary, processor.tgt_vocabulary
@@ -110,7 +110,7 @@ def encode_examples(processor: TextProcessor, examples: Sequence[Example]) -> En
 
 
 class _EncodedSide:
-    """One side of the training pairs as numbers on disk, while there is no vocabulary yet.
+    """One side of the training pairs as token numbers on disk, before there is a vocabulary.
 
     Attributes:
         index: Tokens by number.
@@ -146,12 +146,12 @@ class _EncodedSide:
 
 
 class _Counts:
-    """What is counted of both sides of a split.
+    """Statistics of both sides of a split.
 
     Attributes:
-        tokens: Tokens of each side.
+        tokens: Number of tokens of each side.
         unknown_share: Share of unknown tokens of each side.
-        lengths: How many sentences of each side have no token, one token, and so on.
+        lengths: Number of sentences of each side with no token, with one token, and so on.
     """
 
     def __init__(self) -> None:
@@ -161,14 +161,14 @@ class _Counts:
 
     @classmethod
     def of(cls, pairs: EncodedPairs) -> _Counts:
-        """Count pairs that are in memory."""
+        """Count pairs in memory."""
         counts = cls()
         for side in (pairs.src, pairs.tgt):
             counts.add(side.lengths, int(np.sum(side.ids == UNK_ID)))
         return counts
 
     def add(self, lengths: Lengths, unknown: int) -> None:
-        """Count a side: tokens of each sentence, and how many of them are unknown."""
+        """Add a side: number of tokens of each sentence, and the total of unknown tokens."""
         tokens = int(lengths.sum())
         self.tokens.append(tokens)
         self.unknown_share.append(round(unknown / tokens, 6) if tokens else 0.0)
@@ -178,7 +178,7 @@ class _Counts:
 def _write_training(
     output: Path, sides: Sequence[_EncodedSide], vocabularies: Sequence[Vocabulary], keep: NDArray[np.bool_]
 ) -> _Counts:
-    """Write the training pairs to keep, and count on the way."""
+    """Write the training pairs to keep, and count them."""
     counts = _Counts()
     for name, side, vocabulary in zip(SIDES, sides, vocabularies, strict=True):
         unknown = 0
@@ -236,7 +236,7 @@ def _make_vocabularies(
         for count, tokenizer in zip(counts, tokenizers, strict=True):
             count.update(dict.fromkeys(tokenizer.pieces, 0) if isinstance(tokenizer, SubwordTokenizer) else {})
     if options.joint:
-        counts[0].update(counts[1])  # not a sum, which would lose what never occurs
+        counts[0].update(counts[1])  # `+` would drop tokens that never occur
         counts = [counts[0]] * 2
     src, tgt = (Vocabulary.from_counts(c, min_count=options.min_count, max_size=options.max_size) for c in counts)
     return src, tgt

@@ -1,4 +1,4 @@
-"""Score a model on a split or on files."""
+"""Scoring a model on a split or on files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from nmt.corpus.identity import count_seen, load_seen
 from nmt.corpus.normalization import Normalizer
 from nmt.corpus.splitting import Example
-from nmt.dataset import read_examples, read_facts, read_name
+from nmt.dataset import read_checksum, read_examples, read_facts
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.evaluation.evaluate import Evaluation, evaluate
@@ -26,15 +26,15 @@ from nmt.workflow.translate import open_input, read_lines, within_memory
 log = logging.getLogger(__name__)
 
 SEEN_LIMIT = 0.01
-"""Share of test sources in training from which on a score is marked."""
+"""Share of test sources in training above which scores are marked."""
 
 
 def read_files(src: Path, references: Sequence[Path]) -> list[Example]:
-    """Sources and references from line-aligned files.
+    """Read sources and references from line-aligned files.
 
     Raises:
-        DataError: A file cannot be read, is not UTF-8, has a line that is too long or none that is not empty, or they
-            differ in length.
+        DataError: A file cannot be read, is not UTF-8, has an overlong line or only empty lines, or they differ in
+            length.
     """
     columns = [_read(path) for path in (src, *references)]
     for path, column in zip(references, columns[1:], strict=True):
@@ -42,8 +42,8 @@ def read_files(src: Path, references: Sequence[Path]) -> list[Example]:
             raise DataError(f"{path}: has {len(column)} lines, {src} has {len(columns[0])}; they must match")
     for path, column in zip((src, *references), columns, strict=True):
         if not any(line.strip() for line in column):
-            what = "holds only empty lines" if column else "is empty"
-            raise DataError(f"{path}: {what}; there is nothing to evaluate")
+            what = "has only empty lines" if column else "is empty"
+            raise DataError(f"{path}: {what}; give sentences to evaluate")
     return [Example(row[0], tuple(row[1:])) for row in zip(*columns, strict=True)]
 
 
@@ -53,7 +53,7 @@ def _read(path: Path) -> list[str]:
 
 
 def read_split(data: Path, split: str) -> list[Example]:
-    """The raw sentences of a split of a data directory, of which nothing else is read.
+    """Read the raw sentences of a split of a data directory, and nothing else.
 
     Raises:
         DataError: There is no such split.
@@ -66,11 +66,11 @@ def read_split(data: Path, split: str) -> list[Example]:
 
 @dataclass(frozen=True)
 class Seen:
-    """How much of a test set a model was trained on.
+    """How much of a test set a model has seen in training.
 
     Attributes:
-        sentences: Sources that are among its training sources; None where those are not known.
-        examples: All sources.
+        sentences: Number of sources that are training sources; None if unknown.
+        examples: Number of all sources.
     """
 
     sentences: int | None
@@ -78,12 +78,12 @@ class Seen:
 
     @property
     def marked(self) -> bool:
-        """Whether it is so much that scores say nothing of unseen text."""
+        """Whether it is so much that the scores do not measure unseen text."""
         return self.sentences is not None and self.sentences > SEEN_LIMIT * self.examples
 
     def __str__(self) -> str:
         if self.sentences is None:
-            return "overlap: not known, as the model does not hold fingerprints of its training sources"
+            return "overlap: unknown, as the model has no fingerprints of its training sources"
         share = self.sentences / self.examples
         return (
             f"overlap: {self.sentences:,} of {self.examples:,} sources ({share:.1%}) are in the model's training data"
@@ -91,11 +91,11 @@ class Seen:
 
 
 def count_training_sources(saved: SavedModel, normalizer: Normalizer, examples: Sequence[Example]) -> Seen:
-    """Compare a test set with what a model was trained on, by letters and digits, whatever their case.
+    """Compare a test set with the training sources of a model, by letters and digits, ignoring case.
 
     Args:
         saved: The model.
-        normalizer: What training text went through.
+        normalizer: Normalizer of the training text.
         examples: The test set.
     """
     seen = load_seen(saved.text / SEEN)
@@ -104,24 +104,24 @@ def count_training_sources(saved: SavedModel, normalizer: Normalizer, examples: 
 
 
 def warn_of_other_data(saved: SavedModel, data: Path) -> None:
-    """Warn where a data directory is not the one that a model was trained on."""
+    """Warn if a data directory is not the one that a model was trained on."""
     trained_on = saved.facts.get("data")
     identity = trained_on.get("identity") if isinstance(trained_on, dict) else None
-    if identity is not None and identity != read_name(data):
-        log.warning(f"{data}: is other data than the model was trained on")
+    if identity is not None and identity != read_checksum(data):
+        log.warning(f"{data}: differs from the data that the model was trained on")
 
 
 @dataclass(frozen=True)
 class ModelEvaluation(Evaluation):
-    """What a model makes of a test set.
+    """Translations and scores of a test set.
 
     Attributes:
-        hypotheses: One translation a source, in order.
+        hypotheses: One translation per source, in order.
         scores: `bleu` and `chrf`, each with its signature.
         model: The model directory.
         what: Name of the test set.
         beam_size: Hypotheses kept at each step.
-        seen: How much of the test set the model was trained on.
+        seen: How much of the test set the model has seen in training.
     """
 
     model: Path
@@ -149,17 +149,17 @@ def evaluate_model(
     json_path: Path | None = None,
     hypotheses_path: Path | None = None,
 ) -> ModelEvaluation:
-    """Translate and score, with a progress bar, and write the results where asked to.
+    """Translate and score, with a progress bar, and write the results to files.
 
-    Whether they can be written is known before the work begins.
+    The files are opened first, so that errors show before the work.
 
     Args:
         saved: The model.
         translator: Search settings.
         examples: Sources with references.
         what: Name of the test set.
-        json_path: Where scores go.
-        hypotheses_path: Where translations go, one a line.
+        json_path: File for the scores.
+        hypotheses_path: File for the translations, one per line.
     """
     seen = count_training_sources(saved, translator.processor.normalizer, examples)
     rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])

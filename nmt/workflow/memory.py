@@ -1,4 +1,4 @@
-"""What a training process takes of memory: measured on this process, after it has done once what training does."""
+"""Estimating the memory of training, by measuring this process while it does what training does."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ import psutil
 import torch
 
 KERNEL_SIZE, KERNELS_KEPT = round(0.53 * 2**20), 1024
-"""Bytes of what oneDNN makes for a product of a shape not met before, as measured on six models of 0.1 to 29 million
-weights, and how many of these it keeps.
+"""Bytes of the kernel that oneDNN creates for each new shape of a product, measured on six models of 0.1 to 29 million
+weights, and the size of its cache in kernels.
 """
 KERNELS_PER_BATCH, KERNELS_PER_STEP = 10, 4
-"""How many a shape of batch needs (9 to 13 as measured), and a step of greedy search on a number of rows."""
+"""Kernels per batch shape (9 to 13 in measurements), and per number of rows in a step of greedy search."""
 GAPS_PER_UPDATE, GAPS_LIMIT = round(0.9 * 2**20), 1100 * 2**20
-"""How much glibc's heap grows, although nothing more is held, where more kernels are needed than are kept: as they are
-thrown away and made again while tensors come and go, gaps are left between them.
+"""Growth of glibc's heap by fragmentation if the kernels exceed the cache: they are deleted and created again while
+tensors come and go, which leaves gaps.
 
-Measured on seven models: 375 to 790 MiB after 600 updates, 785 to 1,144 after 1,000; of two that were followed on, 967
-after 1,500 and 1,066 after 2,083. Where all kernels are kept, the heap stays as it is.
+Measured on seven models: 375 to 790 MiB after 600 updates, 785 to 1,144 after 1,000; on two of them 967 after 1,500 and
+1,066 after 2,083. If all kernels fit into the cache, the heap does not grow.
 """
 
 
 def resident() -> int:
-    """Bytes of this process that are in memory."""
+    """Resident memory of this process in bytes."""
     return psutil.Process().memory_info().rss
 
 
 def peak_resident() -> int:
-    """Most bytes of this process that were in memory at once; 0 if unknown."""
+    """Peak resident memory of this process in bytes; 0 if unknown."""
     with contextlib.suppress(OSError, StopIteration):
-        # A process begins with the peak of the one that started it in what getrusage says on Linux, but not in this.
+        # On Linux, a process inherits its parent's peak in getrusage, but not here.
         lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
     try:
@@ -50,35 +50,35 @@ def peak_resident() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def settled() -> int:
-    """Bytes in memory after the C library has given back what it keeps free, as far as it can be asked to."""
+def trimmed_resident() -> int:
+    """Resident memory in bytes after the C library has released free memory, if it supports that."""
     if sys.platform == "linux":
-        with contextlib.suppress(AttributeError):  # only glibc can be asked
+        with contextlib.suppress(AttributeError):  # glibc only
             ctypes.CDLL(None).malloc_trim(0)
     return resident()
 
 
 def available_memory(device: torch.device) -> int:
-    """Bytes that a run could have on a device if this process ended."""
+    """Bytes that would be available to a run on a device if this process ended."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     return psutil.virtual_memory().available + resident()
 
 
 def state_size(optimizer: torch.optim.Optimizer) -> int:
-    """Bytes of what an optimiser remembers of each weight; 0 before its first update."""
+    """Bytes of an optimiser's state; 0 before its first update."""
     values = itertools.chain.from_iterable(values.values() for values in optimizer.state.values())
     return sum(value.nbytes for value in values if torch.is_tensor(value))
 
 
 def peak_growth(run: Callable[[], object], device: torch.device) -> int:
-    """Bytes that torch holds at the peak of `run` beyond what it held before."""
+    """Peak of the bytes that torch allocates during `run`, relative to those before."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_allocated(device)
         run()
         return torch.cuda.max_memory_allocated(device) - before
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else the profiler writes about itself to standard error
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # silences the profiler's messages
     with torch.autograd.profiler.profile(profile_memory=True) as profiler:
         run()
     assert profiler.kineto_results is not None
@@ -88,12 +88,12 @@ def peak_growth(run: Callable[[], object], device: torch.device) -> int:
 
 @dataclass(frozen=True)
 class Trial:
-    """What some work took.
+    """Memory and time of some work.
 
     Attributes:
-        size: Sentences.
-        memory: Bytes at its peak beyond what was held before.
-        seconds: How long it took.
+        size: Number of sentences.
+        memory: Peak bytes, relative to those before.
+        seconds: Time.
     """
 
     size: int
@@ -103,12 +103,12 @@ class Trial:
 
 @dataclass(frozen=True)
 class Trials:
-    """Work that was tried with more and more sentences.
+    """Trials of some work with more and more sentences.
 
     Attributes:
-        done: What was tried, smallest first; at least one.
-        whole: Sentences of the whole.
-        fits: Whether memory suffices for the whole, as far as was tried.
+        done: The trials, smallest first; at least one.
+        whole: Total number of sentences.
+        fits: Whether memory suffices for all of them, as far as was tried.
     """
 
     done: list[Trial]
@@ -117,11 +117,11 @@ class Trials:
 
     @property
     def complete(self) -> bool:
-        """Whether the whole was tried."""
+        """Whether all sentences were tried."""
         return self.done[-1].size == self.whole
 
     def expect(self, size: int) -> Trial:
-        """What `size` sentences take if work grows as it did last; what was measured if it was tried last."""
+        """Linear extrapolation of the last two trials to `size` sentences."""
         last = self.done[-1]
         before = self.done[-2] if len(self.done) > 1 else Trial(0, 0, 0.0)
         steps = (size - last.size) / (last.size - before.size)
@@ -133,22 +133,22 @@ class Trials:
 
 
 def try_sizes(run: Callable[[int], object], whole: int, device: torch.device, room: float, seconds: float) -> Trials:
-    """Do some work with 1, 2, 8, 32, ... sentences up to the whole, as long as what comes next promises to fit.
+    """Try some work with 1, 2, 8, 32, ... sentences up to all of them, as long as the next trial is expected to fit.
 
-    A processor's memory is often promised and then refused by ending the process, so what will not fit is not tried.
+    What is not expected to fit is not tried, as a system that runs out of host memory often kills the process.
 
     Args:
-        run: Does the work with so many sentences.
-        whole: Sentences of the whole, at least 1.
-        device: Where it is done.
-        room: Bytes that it may take.
-        seconds: Most that all steps together may take, the first two aside.
+        run: Does the work with a given number of sentences.
+        whole: Total number of sentences, at least 1.
+        device: Device of the work.
+        room: Bytes available for it.
+        seconds: Time limit of all trials together, except the first two.
     """
     begin = time.perf_counter()
     trials = Trials([], whole, True)
     for size in _growing(whole):
         if trials.done:
-            # One sentence, or two, do not tell what comes with each of them and what once and for all.
+            # After one or two trials, the cost per sentence cannot be told from the fixed cost.
             farthest = whole if len(trials.done) > 2 else size
             if trials.expect(farthest).memory > room:
                 return replace(trials, fits=False)
@@ -161,7 +161,7 @@ def try_sizes(run: Callable[[int], object], whole: int, device: torch.device, ro
 
 
 def _growing(whole: int) -> Iterator[int]:
-    """1, 2, 8, 32, ... and the whole."""
+    """1, 2, 8, 32, ... and `whole`."""
     steps = itertools.chain([1], (2 * 4**step for step in itertools.count()))
     yield from itertools.takewhile(lambda size: size < whole, steps)
     yield whole
@@ -169,17 +169,17 @@ def _growing(whole: int) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Footprint:
-    """Bytes that a training process holds at its peak, by what they are for.
+    """Peak memory of a training process in bytes, by purpose.
 
     Attributes:
-        libraries: Python, torch and all other libraries with what they set up for themselves; raw validation text.
-        data: Mapped training data.
-        weights: Weights, and again as many for gradients.
-        optimizer: What the optimiser remembers.
-        activations: Of the longest batch.
-        validation: At its peak, when there are neither activations nor gradients.
-        kernels: Machine code that oneDNN keeps for each shape of batch.
-        gaps: What the C library's heap holds between tensors, free but in memory.
+        libraries: Python, torch and all other libraries, and the raw validation text.
+        data: Memory-mapped training data.
+        weights: Weights; gradients take the same again.
+        optimizer: State of the optimiser.
+        activations: Activations of the longest batch.
+        validation: Peak of validation, when there are neither activations nor gradients.
+        kernels: Machine code that oneDNN caches for each batch shape.
+        gaps: Free memory between tensors in the C library's heap.
     """
 
     libraries: int
@@ -193,16 +193,16 @@ class Footprint:
 
     @property
     def total(self) -> int:
-        """All that is in memory at the same time."""
+        """Total peak."""
         lasting = self.libraries + self.data + self.weights + self.optimizer + self.kernels + self.gaps
         return lasting + max(self.weights + self.activations, self.validation)
 
     @property
     def needed(self) -> int:
-        """The same without data, which the system drops and reads again where memory is short."""
+        """The total without data, which the system can drop and read again."""
         return self.total - self.data
 
 
 def as_text(size: int) -> str:
-    """Bytes as MiB or GiB."""
+    """Format bytes as MiB or GiB."""
     return f"{size / 2**20:,.1f} MiB" if size < 2**30 else f"{size / 2**30:,.1f} GiB"

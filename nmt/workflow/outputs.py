@@ -1,4 +1,4 @@
-"""Where output may go: not into or over what others need, and not in place of files that are not the program's own."""
+"""Checks of output paths: nothing that is needed, and no file that nmt did not write, may be overwritten."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from nmt.text.processor import TEXT_FILES
 
 _TEXT = rf"text(/({'|'.join(map(re.escape, (*TEXT_FILES, 'SHA256SUMS')))}))?"
 _UNSAVED = r"\.tmp\w{6}"
-"""What safetensors calls a file that it has not finished."""
+"""Name of an unfinished file of safetensors."""
 _MODEL = rf"model\.json|model\.safetensors|{_UNSAVED}|config\.yaml|{_TEXT}"
 _CHECKPOINT = rf"update-\d+\.safetensors(\.sha256)?(\.partial)?|{_UNSAVED}"
 _LEFTOVER = re.compile(r"(?<![^/])\.([^/]+)\.(partial(-\d+(-deleted)?)?|earlier)(?![^/])")
-"""A name under which a killed command left what it was writing, or what that was to replace."""
+"""Name under which a killed command leaves what it was writing, or what was to be replaced."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class Kind:
     """A kind of directory that a command writes.
 
     Attributes:
-        name: What it is called.
-        marker: A file that every one has.
-        companion: Something else that every one has, lest a stranger's file be taken for the marker.
-        own: Matches the whole path from the directory of each file that the program writes there, or has ever written.
+        name: Name in messages.
+        marker: A file in every directory of this kind.
+        companion: Another one, so that an unrelated file with the marker's name is not mistaken for it.
+        own: Matches the relative path of every file that nmt writes there, or ever wrote.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Kind:
     own: re.Pattern[str]
 
     def owns(self, path: Path) -> bool:
-        """Whether a file, by its path from the directory, is one that the program writes there."""
+        """Whether nmt writes a file with this relative path."""
         return self.own.fullmatch(_LEFTOVER.sub(r"\1", path.as_posix())) is not None
 
 
@@ -65,43 +65,43 @@ RUN = Kind(
 
 
 def check_directory(directory: Path, kind: Kind, *, overwrite: bool, needed: Mapping[str, Path | None]) -> None:
-    """Refuse an output folder that holds what may not be replaced, or that would itself be replaced with another.
+    """Reject an output folder that contains what must not be replaced, or that is inside another directory of nmt.
 
     Args:
-        directory: Where output is to go.
-        kind: What it is to become.
-        overwrite: Whether the user asked for an earlier result to be replaced.
-        needed: What the command reads, by the option or key that names it.
+        directory: The output folder.
+        kind: Its kind.
+        overwrite: Whether an earlier result may be replaced.
+        needed: Paths that the command reads, by option or config key.
 
     Raises:
-        DataError: The folder holds something else, or lies in a directory of the program's own.
+        DataError: The folder contains something else, or is inside another directory of nmt.
     """
     real = real_path(directory)
     if found := _enclosing(real):
         outer, folder = found
-        raise DataError(f"{directory}: lies in the {outer.name} {folder}; choose another --output")
+        raise DataError(f"{directory}: is inside the {outer.name} {folder}; choose another --output")
     for name, path in needed.items():
         if path is not None and real_path(path).is_relative_to(real):
             raise DataError(f"{name}: {path} would be lost when {directory} is replaced; choose another --output")
     check_output(directory, kind.marker, overwrite=overwrite)
     if theirs := _find_foreign(directory, kind):
         raise DataError(
-            f"{directory}: holds {theirs.relative_to(directory)}, which nmt did not write; move it away, or choose "
+            f"{directory}: contains {theirs.relative_to(directory)}, which nmt did not write; move it away, or choose "
             "another --output"
         )
 
 
 def check_files(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
-    """Refuse output files that would take the place of an input, of each other, or of a part of a directory of ours.
+    """Reject output files that would overwrite an input, each other, or a part of a directory of nmt.
 
-    A run directory may hold files beside the program's own, such as scores; other directories may not.
+    A run directory may contain other files, such as scores; data and model directories may not.
 
     Args:
-        outputs: Files to write, by the option that names them; devices and pipes are let through.
+        outputs: Files to write, by option; devices and pipes are allowed.
         inputs: Files that the command reads.
 
     Raises:
-        DataError: An output is refused.
+        DataError: An output is rejected.
     """
     taken = dict.fromkeys(inputs, "is read by this command")
     for option, path in outputs.items():
@@ -119,7 +119,7 @@ def check_files(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> N
 
 
 def _enclosing(path: Path) -> tuple[Kind, Path] | None:
-    """The innermost directory of the program's own in which a path lies, links followed."""
+    """The innermost directory of nmt that contains a path, links followed."""
     for folder in path.parents:
         for kind in (DATA, MODEL, RUN):
             if (folder / kind.marker).is_file() and (folder / kind.companion).exists():
@@ -128,9 +128,9 @@ def _enclosing(path: Path) -> tuple[Kind, Path] | None:
 
 
 def _find_foreign(directory: Path, kind: Kind) -> Path | None:
-    """A file in a directory that the program did not write; None where there is none."""
+    """A file in a directory that nmt did not write; None if there is none."""
     for folder, folders, files in os.walk(directory):
-        links = [name for name in folders if Path(folder, name).is_symlink()]  # which are not followed
+        links = [name for name in folders if Path(folder, name).is_symlink()]  # not followed
         for path in (Path(folder, name) for name in sorted(files + links)):
             if not kind.owns(path.relative_to(directory)):
                 return path

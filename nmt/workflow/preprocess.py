@@ -1,4 +1,4 @@
-"""From a corpus to a data directory, in memory that holds numbers, not text."""
+"""Turning a corpus into a data directory, with only numbers, not text, in memory."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from nmt.corpus.splitting import (
     without_overlap,
 )
 from nmt.corpus.store import PairStore, PairWriter, Rows, most_frequent
-from nmt.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, take_identity, write_examples
+from nmt.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, compute_checksums, write_examples
 from nmt.errors import ConfigError, DataError, when_out_of_memory
 from nmt.files import check_file, shipped, write_json, write_text
 from nmt.progress import progress_bar
-from nmt.replacement import check_unread, locked, whole_directory
+from nmt.replacement import atomic_directory, check_not_in_use, locked
 from nmt.text.processor import TextProcessor, load_processor
 from nmt.workflow.encoding import encode
 from nmt.workflow.outputs import DATA, check_directory
@@ -48,19 +48,19 @@ log = logging.getLogger(__name__)
 
 RAW_DIRECTORY = Path("data/raw")
 FREQUENT = 10
-"""How many of the most frequent sentences the report names."""
+"""How many of the most frequent sentences are in the report."""
 
 
 def preprocess(config: Config, output: Path, *, overwrite: bool = False) -> dict[str, Any]:
     """Read, clean, split, tokenise and encode a corpus.
 
     Args:
-        config: `data` and `text` are what counts.
-        output: The data directory to write, whole or not at all.
+        config: The whole config, of which `data` and `text` are used.
+        output: The data directory to write, completely or not at all.
         overwrite: Replace an earlier data directory there.
 
     Returns:
-        The report that is also written to `report.json`.
+        The report, which is also written to `report.json`.
 
     Raises:
         DataError: The corpus or the output folder cannot be used.
@@ -68,7 +68,7 @@ def preprocess(config: Config, output: Path, *, overwrite: bool = False) -> dict
     """
     fewer = " or lower data.workers" if config.data.workers != 1 else ""
     with locked(output), when_out_of_memory(f"set data.first_lines to read less{fewer}"):
-        check_unread(output)
+        check_not_in_use(output)
         report = _write_data(config, output, overwrite)
     for line in describe(report):
         log.info(line)
@@ -78,18 +78,18 @@ def preprocess(config: Config, output: Path, *, overwrite: bool = False) -> dict
 
 
 def _write_data(config: Config, output: Path, overwrite: bool) -> dict[str, Any]:
-    """Make the data directory; see `preprocess`."""
+    """Write the data directory; see `preprocess`."""
     begin = time.perf_counter()
     check_directory(output, DATA, overwrite=overwrite, needed={})
     if not config.data.source:
-        raise ConfigError("data.source: is empty; name files in the config or give them with --source")
+        raise ConfigError("data.source: is empty; list files in the config or give them with --source")
     paths = resolve_sources([_bundled(source) for source in config.data.source], RAW_DIRECTORY)
     corpus = open_corpus(
         paths, columns=config.data.columns, first_lines=config.data.first_lines, reverse=config.data.reverse
     )
     reused = _load_reused(config, Path(config.text.reuse)) if config.text.reuse else None
     normalizer = make_normalizer(config.data.cleaning)
-    with whole_directory(output) as temporary:
+    with atomic_directory(output) as temporary:
         work = temporary / "work"
         work.mkdir()
         (temporary / TEXT).mkdir()
@@ -107,19 +107,19 @@ def _write_data(config: Config, output: Path, overwrite: bool) -> dict[str, Any]
         write_text(temporary / CONFIG, dump_config(config))
         report["seconds"] = round(time.perf_counter() - begin, 2)
         write_report(temporary, report)
-        facts = {"format_version": FORMAT_VERSION, "pairs": report["pairs"], "sha256": take_identity(temporary)}
+        facts = {"format_version": FORMAT_VERSION, "pairs": report["pairs"], "sha256": compute_checksums(temporary)}
         write_json(temporary / MARKER, facts)
     return report
 
 
 def _bundled(source: str) -> str:
-    """The path of a file that ships with the project where the working folder has none of that name."""
+    """The path of a file that ships with the project, unless the working folder has a file of that name."""
     bundled = source.startswith("data/sample/") and not Path(source).exists()
     return str(shipped(source)) if bundled else source
 
 
 def make_normalizer(cleaning: CleaningSection) -> Normalizer:
-    """What mends the text of every sentence."""
+    """The normalizer of a config."""
     return Normalizer(
         unicode=cleaning.unicode,
         control_characters=cleaning.control_characters,
@@ -130,7 +130,7 @@ def make_normalizer(cleaning: CleaningSection) -> Normalizer:
 
 
 def make_cleaner(cleaning: CleaningSection) -> Cleaner:
-    """The rules that a pair has to keep."""
+    """The cleaner of a config."""
     return Cleaner(
         make_normalizer(cleaning),
         min_length=cleaning.min_length,
@@ -157,7 +157,7 @@ def _clean(config: Config, source: Source, work: Path) -> tuple[PairStore, Rows,
     """Clean a corpus into a store.
 
     Returns:
-        The store, the numbers of the pairs that came for the first time, what cleaning did, and a report.
+        The store, the rows of the distinct pairs, the cleaning report, and the report.
     """
     cleaning, seed = config.data.cleaning, config.data.split.seed
     lines, cleaned = LineReport(), CleaningReport()
@@ -171,7 +171,7 @@ def _clean(config: Config, source: Source, work: Path) -> tuple[PairStore, Rows,
             bar.update(found.lines)
         store = writer.finish()
     if not cleaned.read and "not_utf8" not in lines.malformed:
-        source.check_found(lines)
+        source.reject_empty(lines)
     lines.check(config.data.max_malformed if cleaned.read else None)
     rows = _drop_repeated(store, cleaning, cleaned)
     if not len(rows):
@@ -186,7 +186,7 @@ def _clean(config: Config, source: Source, work: Path) -> tuple[PairStore, Rows,
 
 
 def _drop_repeated(store: PairStore, cleaning: CleaningSection, report: CleaningReport) -> Rows:
-    """Numbers of the pairs that came for the first time; the others are counted as dropped."""
+    """Rows of the first occurrence of each pair; the others are counted as dropped."""
     rows = np.arange(len(store))
     rules = {"keep": [], "drop": ["duplicate"], "drop_casefold": ["duplicate", "caseless_duplicate"]}
     columns = {"duplicate": "pair_draw", "caseless_duplicate": "caseless_pair"}
@@ -204,7 +204,7 @@ def _drop_repeated(store: PairStore, cleaning: CleaningSection, report: Cleaning
 def _split(
     config: Config, corpus: Corpus, store: PairStore, rows: Rows, cleaned: CleaningReport
 ) -> tuple[Splits, dict[str, Any]]:
-    """Split the clean pairs, unless the corpus came with splits."""
+    """Split the clean pairs, unless the corpus has ready-made splits."""
     split = config.data.split
     dropped = None
     try:
@@ -223,6 +223,16 @@ def _split(
         if loss := cleaned.explain_loss():
             raise DataError(f"{error.found}, as {loss}") from None
         raise
+    report = _describe_splits(corpus, store, splits)
+    if dropped is not None:
+        report["dropped_overlap"] = dropped
+    if not corpus.given and splits.test:
+        report["naive_overlap"] = asdict(naive_overlap(store, rows, report["pairs"]["test"]))
+    return splits, report
+
+
+def _describe_splits(corpus: Corpus, store: PairStore, splits: Splits) -> dict[str, Any]:
+    """The part of the report about the splits and their overlap."""
     report: dict[str, Any] = {
         "given_splits": bool(corpus.given),
         "pairs": {"train": len(splits.train)},
@@ -244,18 +254,14 @@ def _split(
         report["references"][name] = np.bincount([len(example.references) for example in examples])[1:].tolist()
         if examples:
             report["overlap"][name] = asdict(measure_overlap(store, splits.train, examples))
-    if dropped is not None:
-        report["dropped_overlap"] = dropped
-    if not corpus.given and splits.test:
-        report["naive_overlap"] = asdict(naive_overlap(store, rows, report["pairs"]["test"]))
-    return splits, report
+    return report
 
 
 def _take_given(config: Config, corpus: Corpus, store: PairStore, rows: Rows) -> tuple[Splits, int | None]:
-    """Splits as the corpus gives them; training pairs that valid or test share may be left out.
+    """Use the ready-made splits of a corpus; with `data.drop_overlap`, drop training pairs that valid or test share.
 
     Returns:
-        The splits, and how many training pairs were left out; None where none were to be.
+        The splits, and the number of dropped training pairs; None without `data.drop_overlap`.
     """
     plain = Normalizer(control_characters=False, html_entities=False)
     given: dict[str, list[Example]] = {"valid": [], "test": []}
@@ -267,9 +273,9 @@ def _take_given(config: Config, corpus: Corpus, store: PairStore, rows: Rows) ->
         rows, dropped = kept, len(rows) - len(kept)
     size = config.data.split.train_size
     if not len(rows):
-        raise DataError("data.drop_overlap: every training pair shares a sentence with valid or test")
+        raise DataError("data.drop_overlap: every training pair shares a sentence with valid or test; use other splits")
     if size is not None and size > len(rows):
-        found = f"data.split.train_size: {size:,} pairs wanted, the training file has {len(rows):,}"
+        found = f"data.split.train_size: {size:,} pairs wanted, but the training file has {len(rows):,}"
         raise SplitError(found, "ask for fewer or give more data")
     return Splits(rows[:size], given["valid"], given["test"], components=0, largest_component=0), dropped
 
@@ -278,11 +284,11 @@ def _load_reused(config: Config, path: Path) -> TextProcessor:
     """The tokenizers and vocabularies of a data, run or model directory.
 
     Raises:
-        ConfigError: There are none, or they were made with other settings: languages, normalisation, casing, subwords.
+        ConfigError: There are none, or they have other settings: languages, normalisation, casing, subwords.
     """
     folder = next((folder for folder in (path, path / "best") if (folder / TEXT).is_dir()), None)
     if folder is None:
-        raise ConfigError(f"text.reuse: {path} is neither a data directory nor a model directory")
+        raise ConfigError(f"text.reuse: {path} is neither a data directory nor a model directory; give one")
     processor = load_processor(check_file(folder / TEXT, folder))
     there = read_config(folder / CONFIG)
     here = config.text.model_copy(update={"reuse": there.text.reuse, "max_length": there.text.max_length})
@@ -297,7 +303,7 @@ def _load_reused(config: Config, path: Path) -> TextProcessor:
         if value != settings[key]
     ]
     if differing:
-        raise ConfigError(f"text.reuse: {path} was made with other settings: {', '.join(differing)}; set the same")
+        raise ConfigError(f"text.reuse: {path} has other settings: {', '.join(differing)}; set the same")
     return processor
 
 
@@ -305,11 +311,11 @@ def with_sources(config: Config, sources: Sequence[str]) -> Config:
     """The config with other sources.
 
     Raises:
-        ConfigError: No corpus has so many files.
+        ConfigError: There is no format with so many files.
     """
     if len(sources) not in (1, 2, 3, 4, 6):
         raise ConfigError(
-            "--source: takes 1 file, 2 parallel files, 3 of a Tatoeba export, or 4 or 6 of train, valid and test; "
+            "--source: give 1 file, 2 parallel files, 3 of a Tatoeba export, or 4 or 6 of train, valid and test; "
             f"found {len(sources)}"
         )
     return config.model_copy(update={"data": config.data.model_copy(update={"source": tuple(sources)})})

@@ -1,4 +1,4 @@
-"""What preprocessing found, for people: a few lines, all of it in sections, and the same as Markdown with a picture."""
+"""The report of preprocessing for people: a few lines, sections, and Markdown with a picture."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ PICTURE = "lengths.png"
 SPLITS = ("train", "valid", "test")
 SIDES = {"src": "source", "tgt": "target"}
 EXCERPT = 72
-"""Most characters of a sentence that are shown."""
+"""Maximum number of characters to show of a sentence."""
 MANY_UNKNOWN = 0.2
-"""Share of unknown tokens in training above which a warning is due."""
+"""Share of unknown tokens in training above which there is a warning."""
 OVERLOOKED = re.compile(r"^ |(?<= ) | \Z")
-"""Blanks that nobody would see."""
+"""Spaces that are easily overlooked: leading, trailing and repeated ones."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Section:
     """A part of the report.
 
     Attributes:
-        title: What it is about.
+        title: Heading.
         blocks: Paragraphs and tables.
-        picture: File beside the report, which need not exist.
+        picture: File next to the report, which need not exist; may be empty.
     """
 
     title: str
@@ -49,7 +49,7 @@ class Section:
 
 
 def describe(report: dict[str, Any]) -> list[str]:
-    """The report in a few lines for a person."""
+    """Summarise the report in a few lines."""
     cleaning = report["cleaning"]
     malformed = sum(report["lines"]["malformed"].values())
     lines = [
@@ -57,7 +57,7 @@ def describe(report: dict[str, Any]) -> list[str]:
         + (f", {malformed:,} malformed" if malformed else ""),
         f"cleaning: {cleaning['read']:,} pairs read, {cleaning['kept']:,} kept"
         + _counts("; dropped", cleaning["dropped"])
-        + _counts("; mended", cleaning["changed"]),
+        + _counts("; repaired", cleaning["changed"]),
         f"splits: {report['pairs']['train']:,} training pairs"
         + "".join(
             f", {report['sources'][name]:,} {name} sources with {report['pairs'][name]:,} references"
@@ -72,7 +72,7 @@ def describe(report: dict[str, Any]) -> list[str]:
     ]
     if "dropped_overlap" in report:
         lines.append(
-            f"overlap: {report['dropped_overlap']:,} training pairs were left out because valid or test share them"
+            f"overlap: {report['dropped_overlap']:,} training pairs were dropped because valid or test share them"
         )
     if "naive_overlap" in report:
         naive = report["naive_overlap"]
@@ -89,13 +89,13 @@ def describe(report: dict[str, Any]) -> list[str]:
         if any(tokens[name])
     ]
     if report["too_many_tokens"]:
-        lines.append(f"{report['too_many_tokens']:,} training pairs left out: longer than text.max_length tokens")
+        lines.append(f"{report['too_many_tokens']:,} training pairs dropped: longer than text.max_length tokens")
     return lines
 
 
 def warn_of_unknown(report: dict[str, Any]) -> list[str]:
-    """A line for each side of the training pairs of which the vocabulary lacks too much."""
-    advice = "the vocabulary is that of other text; do without text.reuse" if report.get("reused") else LARGER
+    """A warning for each side of the training pairs with too many unknown tokens."""
+    advice = "the vocabulary is that of other text; remove text.reuse" if report.get("reused") else LARGER
     return [
         f"WARNING: {share:.1%} of the {name} tokens in training are unknown: {advice}"
         for name, share in zip(SIDES.values(), report["unknown_share"]["train"], strict=True)
@@ -109,10 +109,10 @@ def _counts(what: str, findings: dict[str, Any]) -> str:
 
 
 def read_report(directory: Path) -> list[Section]:
-    """The whole report of a data directory.
+    """Read the report of a data directory.
 
     Raises:
-        DataError: It is no data directory, or its report is missing, damaged or of another version.
+        DataError: It is not a data directory, or its report is missing, damaged or of another version.
     """
     if not (directory / MARKER).is_file():
         what = "is not a data directory" if directory.exists() else "does not exist"
@@ -121,21 +121,18 @@ def read_report(directory: Path) -> list[Section]:
     try:
         return make_sections(report)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
-        raise DataError(f"{directory / REPORT}: damaged, or of another version; preprocess again") from None
+        raise DataError(f"{directory / REPORT}: damaged, or written by another version; preprocess again") from None
 
 
 def write_report(directory: Path, report: dict[str, Any]) -> None:
-    """Write a report as JSON, and for people as Markdown with a picture, into an existing folder.
-
-    Without matplotlib there is no picture.
-    """
+    """Write a report as JSON and as Markdown, with a picture if matplotlib is installed, into an existing folder."""
     write_json(directory / REPORT, report)
     draw_lengths(report["lengths"], directory / PICTURE)
     write_text(directory / MARKDOWN, format_markdown(make_sections(report), directory))
 
 
 def make_sections(report: dict[str, Any]) -> list[Section]:
-    """The report in the order in which a person reads it; what it does not have is left out, or said to be absent."""
+    """The sections of a report, in reading order."""
     makers = {
         "Corpus": _describe_corpus,
         "Cleaning": _describe_cleaning,
@@ -168,20 +165,20 @@ def _describe_corpus(report: dict[str, Any]) -> Iterator[str | Table]:
 def _describe_cleaning(report: dict[str, Any]) -> Iterator[str | Table]:
     cleaning = report["cleaning"]
     yield f"{cleaning['read']:,} pairs were read and {cleaning['kept']:,} kept."
-    found = [("mended", *item) for item in cleaning["changed"].items()]
+    found = [("repaired", *item) for item in cleaning["changed"].items()]
     found += [("dropped", *item) for item in cleaning["dropped"].items()]
     if not found:
-        yield "No pair was mended or dropped."
+        yield "No pair was repaired or dropped."
         return
     counts = [(_plain(rule), what, f"{finding['pairs']:,}") for what, rule, finding in found]
     yield Table(("rule", "pairs were", "pairs"), counts, "llr")
     if cleaning["changed"]:
-        yield "A pair counts under every rule that mended it, and under the first that dropped it."
+        yield "A pair counts under every rule that repaired it, and under the first that dropped it."
     for what, rule, finding in found:
         rows: list[tuple[str, str]] = []
         for sample in finding["samples"]:
             sides = zip(SIDES.values(), *sample, strict=True)
-            if what == "mended":
+            if what == "repaired":
                 changed = [(side, show_change(raw, clean)) for side, raw, clean in sides if raw != clean]
                 rows += [row for side, texts in changed for row in zip((side, "becomes"), texts, strict=True)]
             else:
@@ -193,14 +190,14 @@ def _describe_splits(report: dict[str, Any]) -> Iterator[str | Table]:
     pairs = report["pairs"]
     if report["given_splits"]:
         yield (
-            "The corpus came with its splits, and nothing was moved between them; what stands above is about the "
-            "training split alone."
+            "The corpus has ready-made splits, which were used as they are; the sections above are about the training "
+            "split alone."
         )
     else:
         yield (
             f"{sum(pairs.values()):,} of the {report['cleaning']['kept']:,} clean pairs are in a split. Pairs that "
-            "share a sentence, directly or through other pairs, are a group, which goes whole to one split: "
-            f"{report['components']:,} groups, at most {report['largest_component']:,} pairs in one."
+            "share a sentence, directly or through other pairs, are a group, and each group is in one split: "
+            f"{report['components']:,} groups of at most {report['largest_component']:,} pairs."
         )
     rows = []
     for name in _present(report):
@@ -224,10 +221,10 @@ def _describe_lengths(report: dict[str, Any]) -> Iterator[str | Table]:
             figures = f"{tokens:,}", f"{mean:.1f}", f"{median:g}", f"{len(histogram) - 1:,}", f"{unknown:.2%}"
             rows.append((name, side, *figures))
     yield Table(("split", "side", "tokens", "mean", "median", "longest", "unknown"), rows, "llrrrrr")
-    yield "In tokens; a source counts once for each of its references."
+    yield "In tokens; a source counts once per reference."
     if report["too_many_tokens"]:
         yield (
-            f"{report['too_many_tokens']:,} training pairs were left out: a side has no token, or more than "
+            f"{report['too_many_tokens']:,} training pairs were dropped: a side has no token, or more than "
             "text.max_length."
         )
 
@@ -241,20 +238,20 @@ def _describe_overlap(report: dict[str, Any]) -> Iterator[str | Table]:
         yield "There is neither a valid nor a test split that could overlap."
         return
     yield Table(("split", "sources", "source is in training", "a reference is in training"), rows, "lrrr")
-    yield "Sentences count as the same where their letters and digits agree, whatever their case."
+    yield "Sentences count as the same if their letters and digits agree, ignoring case."
     if "dropped_overlap" in report:
         yield (
-            f"data.drop_overlap left {report['dropped_overlap']:,} training pairs out because valid or test share "
+            f"data.drop_overlap dropped {report['dropped_overlap']:,} training pairs because valid or test share "
             "a sentence with them."
         )
     elif report["given_splits"] and any(found["sources"] or found["targets"] for found in report["overlap"].values()):
-        yield "data.drop_overlap would leave out the training pairs that are behind this."
+        yield "data.drop_overlap would drop these training pairs."
     if "naive_overlap" in report:
         naive = report["naive_overlap"]
         sources, targets = (_share(naive[side], naive["examples"]) for side in ("sources", "targets"))
         yield (
-            f"A plain random split, {naive['examples']:,} pairs for testing and all others for training, would have "
-            f"had the very same sentence in training for {sources} sources and {targets} targets."
+            f"With a plain random split, {naive['examples']:,} pairs for testing and all others for training, "
+            f"{sources} sources and {targets} targets would have been in training too."
         )
 
 
@@ -272,7 +269,7 @@ def _describe_vocabulary(report: dict[str, Any]) -> Iterator[str | Table]:
             ("most frequent tokens", *SIDES.values()),
             [(f"{size:,}", *(f"{shares.get(size, 1):.1%}" for shares in sides)) for size in sorted(sizes)],
             "rrr",
-            "Share of the training text that the most frequent tokens cover",
+            "Share of the training text covered by the most frequent tokens",
         )
 
 
@@ -287,7 +284,7 @@ def _present(report: dict[str, Any]) -> list[str]:
 
 
 def _plain(name: str) -> str:
-    return name.replace("_", " ")
+    return "spaces" if name == "blanks" else name.replace("_", " ")
 
 
 def _share(part: int, whole: int) -> str:
@@ -295,27 +292,27 @@ def _share(part: int, whole: int) -> str:
 
 
 def mean_and_median(histogram: Sequence[int]) -> tuple[float, float]:
-    """Mean and median of values of which a histogram counts the zeros, ones, twos and so on."""
+    """Mean and median, from a histogram with the number of zeros, ones, twos and so on."""
     ends = list(accumulate(histogram))
     middle = [bisect_right(ends, place) for place in ((ends[-1] - 1) // 2, ends[-1] // 2)]
     return sum(value * count for value, count in enumerate(histogram)) / ends[-1], sum(middle) / 2
 
 
 def make_visible(text: str) -> str:
-    r"""Text in which invisible characters, and blanks that nobody would see, are escapes such as \u200b."""
+    r"""Escape invisible characters, and spaces that are easily overlooked, as in \u200b."""
     text = OVERLOOKED.sub(lambda found: _escape(found[0]), text)
     return "".join(character if character.isprintable() else _escape(character) for character in text)
 
 
 def excerpt(text: str) -> str:
-    """The beginning of a sentence, visible."""
+    """The beginning of a sentence, with `make_visible`."""
     return make_visible(text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1]}…") or "(nothing)"
 
 
 def show_change(before: str, after: str) -> tuple[str, str]:
-    """Two different texts around their first difference, visible.
+    """Two different texts around their first difference, with `make_visible`.
 
-    What is gone from the first is escaped there unless it is ASCII: one and two code points for ü look the same.
+    What was removed from the first is escaped unless it is ASCII: one and two code points for ü look the same.
     """
     places = enumerate(zip(before, after, strict=False))
     first = next((place for place, (old, new) in places if old != new), min(len(before), len(after)))
@@ -340,7 +337,7 @@ def _escape(character: str) -> str:
 
 
 def format_markdown(sections: Sequence[Section], directory: Path) -> str:
-    """Sections as Markdown, with those of their pictures that lie in `directory`."""
+    """Format sections as Markdown, with the pictures that exist in `directory`."""
     blocks = ["# Data report"]
     for section in sections:
         blocks.append(f"## {section.title}")
@@ -359,5 +356,5 @@ def format_markdown(sections: Sequence[Section], directory: Path) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Text that Markdown shows as it is, in a table's cell too."""
+    """Escape text for Markdown, including table cells."""
     return re.sub(r"([\\`*_\[\]|~$])", r"\\\1", html.escape(text, quote=False))

@@ -1,4 +1,4 @@
-"""Whether a checkpoint and what it is to go on with belong together."""
+"""Checks that a checkpoint can be resumed with the given config and data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nmt.config import Config, differing_keys, parse_config
 from nmt.errors import CheckpointError, ConfigError, DataError, list_names, shorten
 from nmt.limits import MAX_COUNT
 from nmt.training.checkpoint import Checkpoint
-from nmt.training.distributed import launcher
+from nmt.training.distributed import launch_command
 
 HARMLESS = (
     "name",
@@ -32,9 +32,9 @@ HARMLESS = (
     "decode.sampling",
     "decode.batch_size",
 )
-"""Keys that may change between a checkpoint and the rest of its run, which stays what it would have been."""
+"""Keys that may change when a run is resumed, without changing the run itself."""
 
-STEERING = (
+INFLUENTIAL = (
     "train.optimizer.learning_rate",
     "train.optimizer.weight_decay",
     "train.optimizer.betas",
@@ -57,23 +57,23 @@ STEERING = (
     "decode.precision",
     "decode.replace_unknown",
 )
-"""Keys that may change too, and make another run of the rest."""
+"""Keys that may change too, but change the rest of the run."""
 
 
 def command_to_resume(output: Path, data: Path) -> str:
-    """What to type to go on with a run."""
+    """The command that resumes a run."""
     arguments = ["--config", str(output / "config.yaml"), "--data", str(data), "--output", str(output), "--resume"]
-    return shlex.join([*launcher(), "train", *arguments])
+    return shlex.join([*launch_command(), "train", *arguments])
 
 
 _COUNTS = ("update", "epoch", "position", "best_update", "waited", "skipped_in_row", "tokens")
 
 
 def check_facts(facts: Mapping[str, Any]) -> None:
-    """Refuse what a checkpoint tells beside its tensors where it cannot be of a run, whoever wrote it.
+    """Validate the facts of a checkpoint, which may be untrusted.
 
     Raises:
-        CheckpointError: A fact is missing or cannot be true.
+        CheckpointError: A fact is missing or invalid.
     """
 
     def is_count(value: Any) -> bool:
@@ -102,38 +102,38 @@ def check_facts(facts: Mapping[str, Any]) -> None:
 def describe_changes(
     checkpoint: Checkpoint, config: Config, identity: Mapping[str, str], environment: Mapping[str, Any]
 ) -> list[str]:
-    """What has changed since a checkpoint, a line each, key by key.
+    """Describe what has changed since a checkpoint, one line each.
 
     Args:
-        checkpoint: With the config, the identity of the data and the environment it was made with.
-        config: Config to go on with; its data section is that of the data.
-        identity: Identity of the data to go on with.
-        environment: Versions and hardware here.
+        checkpoint: Has its config, the checksums of its data and its environment.
+        config: Config to continue with; its data section is that of the data.
+        identity: Checksums of the data to continue with.
+        environment: Current versions and hardware.
 
     Raises:
-        ConfigError: A key changed without which the checkpoint means nothing.
-        DataError: The data is other data.
+        ConfigError: A key has changed that must not change.
+        DataError: The data has changed.
     """
     before = parse_config(checkpoint.facts["config"], "the checkpoint's config")
     changed = [key for key in differing_keys(before, config) if not key.startswith("data.")]
     length = ("train.epochs", "train.max_updates") if config.train.schedule.name == "cosine" else ()
-    steering = [key for key in changed if key.startswith(STEERING + length)]
-    fatal = [key for key in changed if not key.startswith(HARMLESS + STEERING)]
+    influential = [key for key in changed if key.startswith(INFLUENTIAL + length)]
+    fatal = [key for key in changed if not key.startswith(HARMLESS + INFLUENTIAL)]
     if fatal:
         raise ConfigError(
-            f"cannot be resumed with another {', '.join(fatal)}: set the old value, or begin a new run from the "
+            f"cannot be resumed with another {', '.join(fatal)}: set the old value, or start a new run from the "
             "weights with train.init_from=RUN/best"
         )
     known = checkpoint.facts["data"]
     other = sorted(name for name in {**known, **identity} if known.get(name) != identity.get(name))
     if other:
         raise DataError(
-            f"the data has changed since the checkpoint: {list_names(other, 20)}; preprocess as before, or begin a new "
+            f"the data has changed since the checkpoint: {list_names(other, 20)}; preprocess as before, or start a new "
             "run"
         )
     lines = [f"changed since the checkpoint: {', '.join(changed)}"] if changed else []
-    if steering:
-        lines.append("from here on this is not the run that it would have been without the change")
+    if influential:
+        lines.append("from here on, the run differs from an unchanged one")
     there = checkpoint.facts["environment"]
     moved = [
         f"{key} ({shorten(repr(there.get(key)))} there, {here!r} here)"

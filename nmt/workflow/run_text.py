@@ -1,4 +1,4 @@
-"""The text files of a run: copied from its data when it begins, and no longer dependent on them."""
+"""The text files of a run, which are copied from its data when it starts, so that it does not depend on them."""
 
 from __future__ import annotations
 
@@ -13,28 +13,27 @@ from nmt.dataset import TEXT, DataDirectory
 from nmt.errors import CheckpointError, DataError
 from nmt.files import check_file, read_bytes, sha256, write_text
 from nmt.limits import MAX_JSON
-from nmt.replacement import whole_directory
+from nmt.replacement import atomic_directory
 from nmt.text.processor import SEEN, TEXT_FILES, copy_text_files
 from nmt.workflow.runs import find_model
 
 CHECKSUMS = "SHA256SUMS"
 
 
-def take_text(config: Config, data: DataDirectory, run: Path) -> None:
+def copy_text(config: Config, data: DataDirectory, run: Path) -> None:
     """Copy vocabularies, tokenizers and fingerprints of the training sources into a run, with their checksums.
 
-    Weights that come from another model have learnt from its training sources too: the fingerprints of both are kept.
-    Where those of one are not known, none are.
+    With `train.init_from`, the fingerprints of both models are kept, or none if one has none.
 
     Args:
-        config: What the run is made from.
+        config: Config of the run.
         data: Its data.
-        run: Run directory, which exists.
+        run: Existing run directory.
 
     Raises:
-        DataError: The files are not those that `nmt preprocess` wrote.
+        DataError: The files differ from those that `nmt preprocess` wrote.
     """
-    with whole_directory(run / TEXT) as folder:
+    with atomic_directory(run / TEXT) as folder:
         copy_text_files(data.text, folder)
         check_written(data, folder)
         if config.train.init_from is not None:
@@ -44,18 +43,18 @@ def take_text(config: Config, data: DataDirectory, run: Path) -> None:
 
 
 def check_written(data: DataDirectory, folder: Path) -> None:
-    """Compare text files with the checksums that `nmt preprocess` took, as far as it did.
+    """Compare text files with the checksums of `nmt preprocess`, if there are any.
 
     Args:
         data: Has the checksums.
         folder: Its text folder, or a copy of it.
 
     Raises:
-        DataError: One of them is another file.
+        DataError: A file has changed.
     """
     for path in folder.iterdir():
-        if path.is_file() and data.identity.get(path.name, sha256(path)) != sha256(path):
-            raise DataError(f"{data.text / path.name}: is not what nmt preprocess wrote; preprocess again")
+        if path.is_file() and data.checksums.get(path.name, sha256(path)) != sha256(path):
+            raise DataError(f"{data.text / path.name}: has changed since nmt preprocess wrote it; preprocess again")
 
 
 def _add_seen(path: Path, other: Path) -> None:
@@ -67,26 +66,26 @@ def _add_seen(path: Path, other: Path) -> None:
 
 
 def check_text(config: Config, data: DataDirectory, run: Path) -> None:
-    """Make sure that a run that is to go on still has the text files it took; one of an older version takes them now.
+    """Check that a run to resume still has its text files; a run of an older version copies them now.
 
     Raises:
-        CheckpointError: A file is missing or was changed.
-        DataError: See `take_text`.
+        CheckpointError: A file is missing or has changed.
+        DataError: See `copy_text`.
     """
     folder = check_file(run / TEXT, run)
     if not folder.exists():
-        take_text(config, data, run)
+        copy_text(config, data, run)
         return
     listing = read_bytes(check_file(folder / CHECKSUMS, folder), MAX_JSON).decode("utf-8", errors="replace")
     sums = dict(line.split("  ", 1)[::-1] for line in listing.splitlines() if "  " in line)
     if unlisted := sorted({path.name for path in folder.iterdir() if path.name in TEXT_FILES} - sums.keys()):
         raise CheckpointError(
-            f"{folder / CHECKSUMS}: does not list {unlisted[0]}; put back the file that the run began with, or begin "
-            "anew with --overwrite"
+            f"{folder / CHECKSUMS}: does not list {unlisted[0]}; restore the original file, or start over with "
+            "--overwrite"
         )
     for name in sums:
-        path = check_file(folder / os.path.basename(name), folder)  # noqa: PTH119 - whatever the list says, a file here
+        path = check_file(folder / os.path.basename(name), folder)  # noqa: PTH119 - always a file in this folder
         if not path.is_file() or sums[name] != sha256(path):
             raise CheckpointError(
-                f"{path}: is missing or has changed since the run began; put it back, or begin anew with --overwrite"
+                f"{path}: is missing or has changed since the run started; restore it, or start over with --overwrite"
             )

@@ -1,4 +1,4 @@
-"""Run directories: where they lie, what state they are in, which model is meant."""
+"""Run directories: their location, their state and their models."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ TIME = "%Y-%m-%dT%H:%M:%S%z"
 
 @dataclass(frozen=True)
 class Run:
-    """A run that has come to its end.
+    """A run that has ended.
 
     Attributes:
         path: The run directory.
-        updates: Updates that were made.
-        epochs: Epochs that were begun.
-        metric: What the best model was chosen by: bleu, chrf or loss.
-        best: Its value, as the run measured it; None where there was nothing to validate on.
-        best_update: The update after which it was reached; 0 where there is none.
-        seconds: Seconds of training, validation not counted.
+        updates: Number of updates.
+        epochs: Number of epochs started.
+        metric: Metric that chose the best model: bleu, chrf or loss.
+        best: Its value in validation; None without validation.
+        best_update: Update of the best model; 0 without validation.
+        seconds: Seconds of training, without validation.
     """
 
     path: Path
@@ -49,19 +49,19 @@ class Run:
 
     @property
     def model(self) -> Path:
-        """The model directory: the best model, or the last one where there was nothing to validate on."""
+        """The model directory: the best model, or the last one without validation."""
         return self.path / BEST
 
 
 def write_state(run: Path, state: str, **facts: Any) -> None:
-    """Record `running`, `finished`, `stopped` (can be resumed) or `broken`, with whatever explains it."""
+    """Record the state `running`, `finished`, `stopped` (can be resumed) or `broken`, with further facts."""
     write_json(run / MARKER, {"state": state, "time": time.strftime(TIME), **facts})
 
 
 def path_from(run: Path, data: Path) -> str | None:
-    """The path of a data directory from a run's, for whoever has both; None where they share no folder but the root.
+    """The path of a data directory relative to a run's; None if they share only the root folder.
 
-    From the root on it would be the absolute path of a machine, which others need not know.
+    A path from the root would reveal the absolute path.
     """
     run, data = real_path(run), real_path(data)
     shared = Path(os.path.commonpath([run, data]))
@@ -72,27 +72,27 @@ def find_data(saved: SavedModel) -> Path:
     """The data directory that a model was trained on.
 
     Raises:
-        CheckpointError: The model does not tell, or was moved away from it.
+        CheckpointError: The model does not name it, or it is no longer there.
     """
     data = saved.facts.get("data")
-    path = data.get("path") if isinstance(data, dict) else data  # before, models kept an absolute path
+    path = data.get("path") if isinstance(data, dict) else data  # older models have an absolute path
     if isinstance(path, str) and path and "\0" not in path:
         run = next((folder for folder in saved.path.resolve().parents if (folder / MARKER).is_file()), None)
         if run is not None or Path(path).is_absolute():
             found = (run or Path()) / path
             if (found / DATA_MARKER).is_file():
                 return Path(os.path.relpath(found)) if found.is_relative_to(Path.cwd()) else found
-    raise CheckpointError(f"{saved.path}: the data it was trained on is not where it was; name it with --data DIR")
+    raise CheckpointError(f"{saved.path}: the data it was trained on is no longer there; give it with --data DIR")
 
 
 def find_model(path: Path | None) -> Path:
-    """The model directory that a user means.
+    """The model directory of a run or model directory.
 
     Args:
-        path: A run or model directory; None means the newest finished run under `runs`.
+        path: A run or model directory; None is the newest finished run under `runs`.
 
     Raises:
-        CheckpointError: There is none.
+        CheckpointError: There is no finished run, or the run has no model.
     """
     if path is None:
         finished = [run for run in RUNS.glob("[!.]*") if read_state(run) == "finished"]
@@ -102,26 +102,27 @@ def find_model(path: Path | None) -> Path:
     if check_file(path / BEST / MODEL_MARKER, path).is_file():
         return path / BEST
     if (path / MARKER).is_file():
-        raise CheckpointError(f"{path}: this run has no model yet (state: {shorten(str(read_state(path)))})")
+        state = shorten(str(read_state(path)))
+        raise CheckpointError(f"{path}: this run has no model yet (state: {state}); train it first")
     return path
 
 
 def read_state(run: Path) -> str | None:
-    """The state that a run was last known to be in; None where there is no run."""
+    """The last recorded state of a run; None if there is no run."""
     state = _read_fact(run, "state")
     return None if state is None else str(state)
 
 
 def read_launch(run: Path) -> Any:
-    """The name of the launch of several processes that a run belongs to; None where there is none."""
+    """The `launch_id` of a run; None if it has none."""
     return _read_fact(run, "launch")
 
 
 def judge(run: Path) -> Verdict:
-    """What a run is worth beside the earlier one that it is to replace.
+    """Decide between a run and the earlier one that it replaces.
 
-    One that has learnt something takes its place. One that can be resumed, or that is no run of ours, leaves both
-    where they are. One that has saved nothing, or has come to its end without having learnt anything, goes.
+    If it has learnt something, it is kept. If it can be resumed, or is not a run of ours, both are. If it has saved
+    nothing, or has ended without learning anything, the earlier one is kept.
     """
     learnt = _read_fact(run, "learnt")
     if learnt:
@@ -138,7 +139,7 @@ def _read_fact(run: Path, name: str) -> Any:
 
 
 def list_runs(directory: Path) -> Table:
-    """The runs in a folder, the latest last.
+    """List the runs in a folder, the latest last.
 
     Raises:
         DataError: There are none.
@@ -146,14 +147,14 @@ def list_runs(directory: Path) -> Table:
     found = sorted((path.parent for path in directory.glob("[!.]*/" + MARKER)), key=_last_change)
     if not found:
         there = "is not a directory" if directory.exists() else "does not exist"
-        what = "holds no runs" if directory.is_dir() else there
-        raise DataError(f"{directory}: {what}; train first, or name the folder that holds them")
+        what = "contains no runs" if directory.is_dir() else there
+        raise DataError(f"{directory}: {what}; train first, or give the folder of your runs")
     header = ("run", "state", "updates", "epoch", "best", "at", "training", "last change")
     return Table(header, [_describe_run(run) for run in found], "llllllll")
 
 
 def _last_change(run: Path) -> tuple[float, float]:
-    """When a run last told of itself, as it says, for a copy of it has other times; then as its file says."""
+    """Time of the last change, as recorded by the run itself (a copy has other file times), then of the file."""
     written = (run / MARKER).stat().st_mtime
     try:
         return datetime.datetime.strptime(_read_fact(run, "time"), TIME).timestamp(), written
@@ -166,7 +167,7 @@ def _describe_run(run: Path) -> tuple[str, ...]:
         facts = read_json(run / MARKER)
         state = str(facts["state"])
         if state == "running" and not is_locked(run):
-            state = "broken"  # killed: it could not say so itself
+            state = "broken"  # it was killed
         updates = f"{facts['updates']:,} of {facts['total_updates']:,}"
         best = "-" if facts["best"] is None else f"{facts['metric']} {facts['best']:.2f}"
         at = "-" if facts["best"] is None else f"{facts['best_update']:,}"

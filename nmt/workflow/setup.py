@@ -1,4 +1,4 @@
-"""What a run is made from, before it begins: config, seeds, model, validation."""
+"""Setting up a run: config, seeds, model, validation."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from nmt.workflow.runs import find_model
 
 
 def with_text_of(config: Config, data: DataDirectory) -> Config:
-    """The config with the data section of the data, after checking that both mean the same text."""
-    # Where vocabularies came from does not matter once the data is made.
+    """The config with the data section of the data, after checking that their text settings agree."""
+    # The source of the vocabularies does not matter once the data exists.
     config = config.model_copy(
         update={"text": config.text.model_copy(update={"reuse": data.config.text.reuse}), "data": data.config.data}
     )
@@ -32,13 +32,13 @@ def with_text_of(config: Config, data: DataDirectory) -> Config:
     if differing:
         raise ConfigError(
             f"{data.path}: was preprocessed with other settings: {', '.join(differing)}; preprocess again, or train "
-            "with the config it was made with"
+            "with the config of the data"
         )
     return config
 
 
 def prepare(config: Config) -> None:
-    """Threads, random seeds and kernels."""
+    """Set threads, random seeds and kernels."""
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
     use_fast_products()
@@ -48,7 +48,7 @@ def prepare(config: Config) -> None:
 
 
 def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) -> Seq2Seq:
-    """A fresh model, or one that starts from the weights of another, which a resumed run no longer needs."""
+    """Build a model with initial weights, or those of `train.init_from` unless the run is resumed."""
     model = build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
     if config.train.init_from is None or resumed:
         return model
@@ -56,26 +56,26 @@ def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) ->
     try:
         path = find_model(path)
         if not (path / MARKER).is_file():
-            raise CheckpointError(f"{path}: {'is no model directory' if path.exists() else 'does not exist'}")
+            raise CheckpointError(f"{path}: {'is not a model directory' if path.exists() else 'does not exist'}")
         # A class is trusted if the user's own config names it.
         other = load_model(path, allowed_classes=[config.model.attention.score])
     except (CheckpointError, DataError) as error:
         raise CheckpointError(f"train.init_from: {error}") from None
     if not all(bool(tensor.isfinite().all()) for tensor in other.model.state_dict().values()):
-        raise CheckpointError(f"train.init_from: {path} has weights that are not finite; begin with another model")
+        raise CheckpointError(f"train.init_from: {path} has weights that are not finite; use another model")
     if (other.src_vocabulary, other.tgt_vocabulary) != (data.src_vocabulary, data.tgt_vocabulary):
         raise ConfigError(
             f"train.init_from: {path} has other vocabularies than {data.path}; preprocess with --set text.reuse={path}"
         )
     differing = differing_keys(other.config.model, config.model, "model.")
     if any(not key.startswith(("model.dropout", "model.initialization")) for key in differing):
-        raise ConfigError(f"train.init_from: {path} is another model: {', '.join(differing)}")
+        raise ConfigError(f"train.init_from: {path} is another kind of model: {', '.join(differing)}; set the same")
     model.load_state_dict(other.model.state_dict())
     return model
 
 
-def describe_lack(config: Config, data: DataDirectory) -> str | None:
-    """What validation has to do without, in a line for the user; None where it lacks nothing."""
+def describe_limits(config: Config, data: DataDirectory) -> str | None:
+    """Describe what validation cannot do, in one line; None if it can do everything."""
     if len(data.valid) == 0:
         return "no validation split: the last model is kept"
     metric, missing = config.train.validation.metric, _missing_libraries(config)
@@ -85,7 +85,7 @@ def describe_lack(config: Config, data: DataDirectory) -> str | None:
 
 
 def make_validator(config: Config, data: DataDirectory, model: Seq2Seq) -> tuple[Config, Validator | None]:
-    """What scores the model during training, and the config with a metric that it can give."""
+    """The validator, and the config with a metric that it supports."""
     rules = ScoringRules.for_text(config.text, config.data.languages[1])
     if len(data.valid) == 0:
         return config, None
@@ -101,6 +101,6 @@ def make_validator(config: Config, data: DataDirectory, model: Seq2Seq) -> tuple
 
 
 def _missing_libraries(config: Config) -> list[str]:
-    """Libraries that are not installed and without which translations cannot be scored as text."""
+    """Libraries for scoring translations that are not installed."""
     tokenizer = {"spacy": ["spacy"], "subword": ["sentencepiece"], "whitespace": []}[config.text.tokenizer]
     return [name for name in (*tokenizer, "sacrebleu") if importlib.util.find_spec(name) is None]

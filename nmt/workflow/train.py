@@ -1,4 +1,4 @@
-"""From a data directory to a run directory with a trained model."""
+"""Training a model on a data directory, into a run directory."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ from nmt.model.storage import MARKER as MODEL_MARKER
 from nmt.model.storage import save_model
 from nmt.noise import Noise, make_noise
 from nmt.progress import progress_bar
-from nmt.replacement import Verdict, earlier_of, locked, reading, set_aside, settle, tidy
+from nmt.replacement import Verdict, clean_up, earlier_path, locked, reading, set_aside, settle
 from nmt.training.checkpoint import FOLDER as CHECKPOINTS
 from nmt.training.checkpoint import (
     Checkpoint,
+    clean_up_checkpoints,
     has_checkpoint,
     newest_checkpoint,
-    tidy_checkpoints,
     without_checksum,
     write_checkpoint,
 )
 from nmt.training.device import describe_environment, resolve_device
-from nmt.training.distributed import Workers, join_workers, launch, restarted
+from nmt.training.distributed import Workers, join_workers, launch_id, was_restarted
 from nmt.training.loop import Reported, Skipped, Started, Stopped, Updated, Validated, start, train
 from nmt.training.ranking import rank
 from nmt.training.state import TrainState, capture, restore
 from nmt.visualize.curves import draw_learning_curve
 from nmt.workflow.outputs import RUN, check_directory
-from nmt.workflow.requests import STOP, Requests, listening
+from nmt.workflow.requests import STOP, Requests, handling_signals
 from nmt.workflow.resume import check_facts, command_to_resume, describe_changes
-from nmt.workflow.run_text import check_text, check_written, take_text
+from nmt.workflow.run_text import check_text, check_written, copy_text
 from nmt.workflow.runs import BEST, MARKER, MODELS, Run, judge, path_from, read_launch, read_state, write_state
-from nmt.workflow.setup import describe_lack, make_model, make_validator, prepare, with_text_of
+from nmt.workflow.setup import describe_limits, make_model, make_validator, prepare, with_text_of
 
 log = logging.getLogger(__name__)
 
@@ -70,40 +70,40 @@ def train_run(
     overwrite: bool = False,
     resume: bool = False,
 ) -> Run:
-    """Train a model and leave a run directory that explains itself.
+    """Train a model into a self-contained run directory.
 
-    The run directory holds `run.json` (state and outcome), `config.yaml`, `environment.json`, `metrics.jsonl`,
+    The run directory has `run.json` (state and outcome), `config.yaml`, `environment.json`, `metrics.jsonl`,
     `learning_curve.png`, `checkpoints`, and `best`: the model directory of the best validation, or of the last update
-    where there is none.
+    without validation.
 
     Args:
         config: The whole config; its text settings must be those of the data.
-        data_directory: What `nmt preprocess` wrote.
+        data_directory: Data directory written by `nmt preprocess`.
         output: Run directory to write.
-        overwrite: Replace an earlier run. It is kept until the new one has learnt something, and comes back if the
-            new one ends without that.
-        resume: Go on from the newest good checkpoint in `output`, as if the run had never stopped; begin a run where
+        overwrite: Replace an earlier run. It is kept until the new one has learnt something, and restored if that never
+            happens.
+        resume: Continue from the newest intact checkpoint in `output`, as if the run had never stopped; start a run if
             there is none.
 
     Returns:
-        How the run ended.
+        The outcome.
 
     Raises:
-        RunInterrupted: The run was asked to stop and can be resumed.
+        RunInterrupted: The run was stopped by a signal and can be resumed.
         TrainingError: The run diverged, or learnt nothing.
         NmtError: The data, the config, the device or the output folder cannot be used.
     """
     if overwrite and resume:
-        raise ConfigError("--overwrite begins a new run and --resume goes on with an earlier one: give one of them")
+        raise ConfigError("--overwrite starts a new run and --resume continues an earlier one: give only one of them")
     with join_workers(resolve_device(config.train.device)) as workers, contextlib.ExitStack() as held:
 
         def decide() -> bool:
-            _say_verdict(held.enter_context(locked(output, judge)), output)
+            _log_verdict(held.enter_context(locked(output, judge)), output)
             return _check_run(config, output, data_directory, overwrite, resume)
 
         if workers.is_first:
             held.enter_context(reading(data_directory, output))
-        resuming = workers.ask_first(decide)
+        resuming = workers.decide_on_first(decide)
         run = _prepare_run(config, data_directory, output, resuming, workers)
         verdict = None
         try:
@@ -112,7 +112,7 @@ def train_run(
             finally:
                 if workers.is_first:
                     verdict = settle(output, judge)
-                    _say_verdict(verdict, output)
+                    _log_verdict(verdict, output)
         except OSError as error:
             if verdict is not Verdict.EARLIER and (output / MARKER).exists():
                 resume_with = f"go on with: {command_to_resume(output, data_directory)}"
@@ -120,45 +120,45 @@ def train_run(
             raise
 
 
-def _say_verdict(verdict: Verdict | None, output: Path) -> None:
-    """Say what became of an earlier run that is not gone."""
+def _log_verdict(verdict: Verdict | None, output: Path) -> None:
+    """Report an earlier run that is restored or kept."""
     if verdict is Verdict.EARLIER:
-        log.info(f"{output}: the earlier run is back, as the one in its place has learnt nothing")
+        log.info(f"{output}: restored the earlier run, as the new one has learnt nothing")
     if verdict is Verdict.BOTH:
-        log.info(f"{output}: the earlier run stays as {earlier_of(output).name} until this one has learnt something")
+        log.info(f"{output}: keeping the earlier run as {earlier_path(output).name} until the new one learns something")
 
 
 def _check_run(config: Config, output: Path, data: Path, overwrite: bool, resume: bool) -> bool:
-    """Whether there is something to resume; refuse what must not be replaced, or cannot be resumed.
+    """Whether there is something to resume; reject what must not be replaced or cannot be resumed.
 
     Raises:
-        DataError: The folder holds something else, or a run about which the user has to decide.
+        DataError: The folder contains something else, or a run that the user has to decide about.
     """
     state = read_state(output)
     resumable = has_checkpoint(output)
     parent = config.train.init_from
     needed = {"--data": data, "train.init_from": None if parent is None else Path(parent)}
-    if resume or (restarted() and read_launch(output) == launch()):
+    if resume or (was_restarted() and read_launch(output) == launch_id()):
         for name in (MARKER, "config.yaml", "environment.json", METRICS, BEST, MODELS, CHECKPOINTS, TEXT):
             check_file(output / name, output)
         if state is None and not resumable:
             check_directory(output, RUN, overwrite=False, needed=needed)
-            log.info(f"{output}: there is no run yet to resume; beginning one")
+            log.info(f"{output}: no run to resume yet; starting one")
             return False
         if not resumable:
             if state == "finished":
-                raise DataError(f"{output}: this run is finished and has no checkpoint to go on from; --overwrite it")
+                raise DataError(f"{output}: this run is finished and has no checkpoint to resume; use --overwrite")
             if state == "stopped" or len(without_checksum(output)) > 1:
                 raise DataError(
-                    f"{output}: its checkpoints, or their checksums (.sha256), are gone; put them back, or begin anew "
-                    "with --overwrite"
+                    f"{output}: its checkpoints, or their checksums (.sha256), are missing; restore them, or start "
+                    "over with --overwrite"
                 )
-            log.info(f"{output}: there is no checkpoint yet; beginning at the beginning")
+            log.info(f"{output}: no checkpoint yet; starting from scratch")
             check_directory(output, RUN, overwrite=True, needed=needed)
         return resumable
     if (resumable if state is None else state != "finished") and not overwrite:
-        how = f"go on with: {command_to_resume(output, data)}; or" if resumable else "it has no checkpoint;"
-        raise DataError(f"{output}: holds an unfinished run; {how} replace it with --overwrite")
+        how = f"resume with: {command_to_resume(output, data)}; or" if resumable else "it has no checkpoint;"
+        raise DataError(f"{output}: contains an unfinished run; {how} replace it with --overwrite")
     check_directory(output, RUN, overwrite=overwrite, needed=needed)
     return False
 
@@ -174,15 +174,15 @@ def _prepare_run(config: Config, data_directory: Path, output: Path, resume: boo
         model = make_model(config, data, resumed=resume).to(workers.device)
     if workers.rank:  # the same weights everywhere, but other random numbers
         torch.manual_seed(int(np.random.SeedSequence((config.train.seed, workers.rank)).generate_state(1)[0]))
-    if lack := describe_lack(config, data):
-        log.warning(lack)
+    if limits := describe_limits(config, data):
+        log.warning(limits)
     config, validator = make_validator(config, data, model)
     return _Run(config, data, noise, validator, start(model, data.train, config.train, workers), output)
 
 
 @dataclass
 class _Run:
-    """One run: what it is made from, where it stands, and what it writes."""
+    """One run: its inputs, its state and its output."""
 
     config: Config
     data: DataDirectory
@@ -195,26 +195,26 @@ class _Run:
         self._writes = self.state.workers.is_first
         self._begin = time.monotonic()
         self._last_checkpoint = -1
-        self._learnt: bool | None = None  # whether a model that is saved has learnt something; None while that is open
+        self._learnt: bool | None = None  # whether the saved model has learnt something; None while undecided
 
     def begin(self) -> Run:
-        """A new run, in place of what is there."""
+        """Start a new run, replacing an existing one."""
         if self._writes:
             set_aside(self.output)
             self.output.resolve().mkdir(parents=True, exist_ok=True)
             self._describe()
-            take_text(self.config, self.data, self.output)
+            copy_text(self.config, self.data, self.output)
             append_text(self.output / METRICS, "")  # the learning curve reads it even if nothing is reported
-        return self._go()
+        return self._train()
 
     def resume(self) -> Run:
-        """The rest of the run that is there."""
+        """Run the rest of the existing run."""
         checkpoint = newest_checkpoint(self.output)
         assert checkpoint is not None
         environment = describe_environment(self.state.workers.device)
         try:
             check_facts(checkpoint.facts)
-            changes = describe_changes(checkpoint, self.config, self.data.identity, environment)
+            changes = describe_changes(checkpoint, self.config, self.data.checksums, environment)
         except (CheckpointError, ConfigError, DataError) as error:
             raise type(error)(f"{self.output}: {error}") from None
         update = checkpoint.facts["progress"]["update"]
@@ -222,33 +222,31 @@ class _Run:
             log.info(f"{self.output}: {line}")
         later = _saved_number(self.output / BEST, "update")
         if changes and later is not None and later > update:
-            log.info(f"{self.output / BEST}: is of update {later:,.0f}, before the change, until a better one comes")
+            log.info(f"{self.output / BEST}: is of update {later:,.0f}, before the change, until there is a better one")
         try:
             as_before = restore(self.state, checkpoint)
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             reason = shorten(f"{type(error).__name__}: {error}")
-            raise CheckpointError(f"{self.output}: its checkpoint does not fit the config ({reason})") from None
+            raise CheckpointError(f"{self.output}: its checkpoint does not match the config ({reason})") from None
         if not as_before:
-            log.info(
-                f"{self.output}: resumed by other processes or devices: the rest will differ in its random numbers"
-            )
+            log.info(f"{self.output}: resumed on other processes or devices: the rest will use other random numbers")
         self._begin -= checkpoint.facts["run_seconds"]
         self._last_checkpoint = update
         self._learnt = self.state.progress.learnt or None
         if self._writes:
-            tidy_checkpoints(self.output, update)
-            self._tidy_models(update)
+            clean_up_checkpoints(self.output, update)
+            self._clean_up_models(update)
             check_text(self.config, self.data, self.output)
             self._cut_metrics(checkpoint.facts["metrics_size"])
             self._describe()
         progress = self.state.progress
         log.info(f"{self.output}: resumed at update {update:,}, epoch {progress.epoch}")
-        return self._go()
+        return self._train()
 
-    def _tidy_models(self, update: int) -> None:
-        """Finish or delete what a killed process left, and models of updates that are going to be made again."""
+    def _clean_up_models(self, update: int) -> None:
+        """Clean up after a killed process, and delete models of updates that will be repeated."""
         for folder in (self.output, self.output / MODELS):
-            tidy(folder)
+            clean_up(folder)
         for path in (self.output / MODELS).glob("update-*"):
             if path.name > f"update-{update:09d}":
                 shutil.rmtree(path)
@@ -259,20 +257,20 @@ class _Run:
         write_json(self.output / "environment.json", describe_environment(self.state.workers.device))
 
     def _cut_metrics(self, size: int) -> None:
-        """Take out of the log what is going to be logged again."""
+        """Remove from the log what will be logged again."""
         path = self.output / METRICS
         with naming(path), path.open("a+b") as file:
             there = file.tell()
             if there < size:
-                log.warning(f"{path}: is shorter than it was at the checkpoint; some lines are lost")
+                log.warning(f"{path}: is shorter than at the checkpoint; some lines are lost")
             elif size and not _ends_in_entry(file, size):
-                log.warning(f"{path}: is not what it was at the checkpoint; some lines are damaged or lost")
+                log.warning(f"{path}: has changed since the checkpoint; some lines are damaged or lost")
             file.truncate(min(size, there))
 
     def _write_state(self, state: str, **facts: Any) -> None:
         progress = self.state.progress
         summary = {
-            "launch": launch(),
+            "launch": launch_id(),
             "updates": progress.update,
             "total_updates": self.state.total_updates,
             "epochs": progress.epoch,
@@ -286,14 +284,14 @@ class _Run:
         }
         write_state(self.output, state, **facts, **summary)
 
-    def _go(self) -> Run:
-        """Train to the end, or until asked to stop, and leave word of how it ended."""
+    def _train(self) -> Run:
+        """Train to the end, or until asked to stop, and record the outcome."""
         parameters = sum(parameter.numel() for parameter in self.state.model.parameters())
         workers = self.state.workers
         where = f"{workers.size} times {workers.device.type}" if workers.size > 1 else str(workers.device)
         log.info(f"{parameters:,} parameters, {len(self.data.train):,} training pairs, on {where}, into {self.output}")
         try:
-            finished = self._follow()
+            finished = self._run_loop()
         except BaseException as error:
             failed = isinstance(error, TrainingError)
             if failed:
@@ -302,7 +300,7 @@ class _Run:
                 with contextlib.suppress(OSError):
                     self._write_state("broken", reason=str(error) or type(error).__name__)
             elif failed:
-                raise TrainingError from None  # the first process says it
+                raise TrainingError from None  # the first process shows the message
             raise
         if self._writes:
             self._write_state("finished" if finished else "stopped")
@@ -311,7 +309,7 @@ class _Run:
             raise RunInterrupted(
                 ""
                 if not self._writes
-                else f"{self.output}: stopped at update {progress.update:,}, nothing is lost; go on with: "
+                else f"{self.output}: stopped at update {progress.update:,}, nothing is lost; resume with: "
                 f"{command_to_resume(self.output, self.data.path)}"
             )
         metric = self.config.train.validation.metric
@@ -330,8 +328,8 @@ class _Run:
             seconds=progress.seconds,
         )
 
-    def _follow(self) -> bool:
-        """Run the loop; log, save and show what it tells. Returns whether it came to its end."""
+    def _run_loop(self) -> bool:
+        """Run the loop; log, save and show its events. Returns whether it finished."""
         workers, validator = self.state.workers, self.validator
         requests = Requests(self.config.train.checkpoint)
 
@@ -339,11 +337,11 @@ class _Run:
             assert validator is not None
             with when_out_of_memory("lower decode.batch_size or the sizes under model"):
                 scores = validator.validate(self.state.model) if workers.is_first else None
-            told: dict[str, float] = workers.tell(scores)
-            return told
+            shared: dict[str, float] = workers.broadcast(scores)
+            return shared
 
         with (
-            listening(requests),
+            handling_signals(requests),
             progress_bar(unit=" updates", shown=self._writes, dynamic_ncols=True) as bar,
         ):
             for event in train(self.state, self.data.train, self.config, validate if validator else None, self.noise):
@@ -359,7 +357,7 @@ class _Run:
                         )
                     case Skipped():
                         self._log("skipped", vars(event))
-                        log.warning(f"update {event.update}: left out, its loss or gradient was not finite")
+                        log.warning(f"update {event.update}: skipped, its loss or gradient was not finite")
                     case Validated():
                         self._log("valid", {**vars(event), "scores": None, **event.scores})
                         self._show(event)
@@ -369,17 +367,17 @@ class _Run:
                     case Updated():
                         bar.update()
                         asked = workers.agree(event.update, requests.due(event.update))
-                        # While updates are left out, checkpoints from before the trouble must not be rotated away.
-                        if asked == STOP or (asked and not self.state.left_out):
+                        # While updates are skipped, earlier checkpoints must not be rotated out.
+                        if asked == STOP or (asked and not self.state.last_skipped):
                             self._checkpoint()
                             requests.done()
                         if asked == STOP:
                             return False
                     case Stopped():
-                        more = "; to go on, raise train.epochs, train.max_updates or train.validation.patience"
+                        more = "; to continue, raise train.epochs, train.max_updates or train.validation.patience"
                         advice = more if event.update == bar.initial else ""
                         log.info(f"stopped at update {event.update:,}: {event.reason}{advice}")
-        if not self.state.left_out:  # lest the checkpoints from before the trouble are rotated away
+        if not self.state.last_skipped:  # as above
             self._checkpoint()
         self._check_outcome()
         if validator is None and self._writes:
@@ -389,9 +387,9 @@ class _Run:
         return True
 
     def _check_outcome(self) -> None:
-        """See whether a run that has come to its end has come to anything.
+        """Check that a finished run has learnt something.
 
-        Without validation it is enough that the last update was made: its loss was finite.
+        Without validation it suffices that the last update was not skipped: its loss was finite.
 
         Raises:
             TrainingError: It has not.
@@ -400,14 +398,14 @@ class _Run:
         advice = "lower train.optimizer.learning_rate"
         if progress.skipped_in_row:
             updates = f"{progress.skipped_in_row:,} update{'s' if progress.skipped_in_row > 1 else ''}"
-            what = f"ended with {updates} left out, whose loss or gradient was not finite"
+            what = f"ended with {updates} skipped, as loss or gradient was not finite"
             advice += " or set train.optimizer.clip_norm"
         elif self.validator and not progress.learnt:
             what = (
-                f"learnt nothing: no validation had a loss below {model.guessing_loss:.2f}, that of guessing evenly "
+                f"learnt nothing: no validation had a loss below {model.uniform_loss:.2f}, that of uniform guessing "
                 f"among {model.decoder.output.out_features:,} target words"
             )
-            advice += " or make more updates"
+            advice += " or train for more updates"
         else:
             return
         raise TrainingError(f"{self.output}: {what}; {advice}")
@@ -423,26 +421,26 @@ class _Run:
                 log.info(f"    {line}")
 
     def _keep(self, event: Validated) -> None:
-        """Save the model if it is the best so far, or among those that are to be kept."""
+        """Save the model if it is the best so far, or among the best ones to keep."""
         scores = dict(event.scores)
         if event.improved:
             self._save(self.output / BEST, scores)
         self._learnt = self.state.progress.learnt or None
         self._write_state("running")
-        if self._learnt:  # else it is too early to judge: there may be no checkpoint yet
+        if self._learnt:  # otherwise it is too early: there may be no checkpoint yet
             settle(self.output, judge)
         if self.config.train.checkpoint.keep_best > 1:
             self._keep_among_the_best(event)
 
     def _keep_among_the_best(self, event: Validated) -> None:
-        """Save the model if it is one of the best in `RUN/models`, and delete those that are no longer."""
+        """Save the model in `RUN/models` if it is one of the best, and delete those that no longer are."""
         scores, metric = dict(event.scores), self.config.train.validation.metric
         kept = self.config.train.checkpoint.keep_best
         place = self.output / MODELS / f"update-{event.update:09d}"
         ranks = {path: _rank_of(path, metric) for path in place.parent.glob("update-*") if path.name < place.name}
         if all(map(math.isfinite, scores.values())):
             ranks[place] = rank(metric, scores[metric], scores["loss"])
-        # Of equals the earlier ones stay, as the best model does.
+        # Of equal ones the earlier ones stay, as for the best model.
         best = sorted(sorted(ranks), key=lambda path: ranks[path], reverse=True)[:kept]
         if place in best:
             self._save(place, scores)
@@ -454,12 +452,12 @@ class _Run:
             "update": self.state.progress.update,
             "epoch": self.state.progress.epoch,
             "scores": scores,
-            "data": {"identity": self.data.name, "path": path_from(self.output, self.data.path)},
+            "data": {"identity": self.data.checksum, "path": path_from(self.output, self.data.path)},
         }
         save_model(directory, self.config, self.state.model, self.output / TEXT, facts)
 
     def _checkpoint(self) -> None:
-        """Make a checkpoint of where the run stands, unless there is one already."""
+        """Write a checkpoint of the current state, unless there already is one."""
         update = self.state.progress.update
         if update == self._last_checkpoint:
             return
@@ -472,7 +470,7 @@ class _Run:
             facts = {
                 **captured.facts,
                 "config": dump_config(self.config),
-                "data": dict(self.data.identity),
+                "data": dict(self.data.checksums),
                 "environment": describe_environment(self.state.workers.device),
                 "metrics_size": size,
                 "run_seconds": time.monotonic() - self._begin,
@@ -487,7 +485,7 @@ class _Run:
             draw_learning_curve(self.output)
 
     def _log(self, kind: str, values: dict[str, Any]) -> None:
-        """Append one JSON object to `metrics.jsonl`; what is not finite is left out."""
+        """Append one JSON object to `metrics.jsonl`, without values that are not finite."""
         if not self._writes:
             return
         kept = {
@@ -500,7 +498,7 @@ class _Run:
 
 
 def _ends_in_entry(log: BinaryIO, size: int) -> bool:
-    """Whether the first `size` bytes of a log end in a whole line that is a JSON object."""
+    """Whether the first `size` bytes of a log end in a complete line that is a JSON object."""
     log.seek(max(0, size - MIB))
     tail = log.read(min(size, MIB))
     try:
@@ -518,7 +516,7 @@ def _rank_of(model: Path, metric: str) -> tuple[float, float]:
 
 
 def _saved_number(model: Path, *keys: str) -> float | None:
-    """What a saved model tells of itself under some keys, one inside the other; None where that cannot be read."""
+    """A number nested in the facts of a saved model; None if it cannot be read."""
     try:
         value = read_json(model / MODEL_MARKER)
         for key in keys:

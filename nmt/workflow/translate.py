@@ -1,4 +1,4 @@
-"""Lines in, lines out."""
+"""Translating lines of text."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ log = logging.getLogger(__name__)
 CHUNK = 1 << 16
 
 
-class Doubt(NamedTuple):
-    """A reason to take a line for something else than text.
+class LineProblem(NamedTuple):
+    """A problem with a line of input.
 
     Attributes:
-        remedy: What is done about it.
-        advice: What to do where that will not do.
+        remedy: How the line is handled, for a warning.
+        advice: What to do, for an error.
     """
 
     remedy: str
     advice: str
 
 
-DOUBTS = {
-    "not UTF-8": Doubt("unreadable bytes became U+FFFD", "convert it to UTF-8 first"),
-    "holds NUL characters, as UTF-16 does": Doubt("convert it to UTF-8 first", "convert it to UTF-8 first"),
-    OVERLONG: Doubt("the rest of it was not read", "give one sentence a line"),
+PROBLEMS = {
+    "not UTF-8": LineProblem("invalid bytes became U+FFFD", "convert it to UTF-8 first"),
+    "has NUL characters, as UTF-16 does": LineProblem("convert it to UTF-8 first", "convert it to UTF-8 first"),
+    OVERLONG: LineProblem("the rest was ignored", "write one sentence per line"),
 }
 
 
 class Readable(Protocol):
-    """A byte stream that gives what is there without waiting for more."""
+    """A byte stream that returns available bytes without waiting for more."""
 
     def read1(self, size: int = -1, /) -> bytes:
         """At most `size` bytes."""
@@ -53,19 +53,18 @@ class Readable(Protocol):
 
 
 def read_lines(stream: Readable, name: str, warn: Callable[[str], object] | None) -> Iterator[list[str]]:
-    """Lines of a byte stream as soon as they are there, several at a time.
+    """Yield the lines of a byte stream as soon as they are available, several at a time.
 
-    Ill-formed UTF-8 becomes U+FFFD, and of a line only `MAX_LINE` bytes are read and held in memory. Only a line feed
-    ends a line, so that there are as many as `wc -l` counts, and one more if the last is open. A carriage return
-    before it goes.
+    Ill-formed UTF-8 becomes U+FFFD, and only the first `MAX_LINE` bytes of a line are read. Only a line feed ends a
+    line, as for `wc -l`, but the last line may lack it. A carriage return before it is removed.
 
     Args:
-        stream: Where bytes come from.
-        name: What to call it in an error.
-        warn: Receives a sentence about the first line of each of `DOUBTS`; None refuses such a line.
+        stream: The bytes.
+        name: Name of the stream for errors.
+        warn: Called with a message for the first line with each of `PROBLEMS`; None makes them errors.
 
     Raises:
-        DataError: It is UTF-16, or a line is refused.
+        DataError: It is UTF-16, or a line has a problem and `warn` is None.
     """
     number = 0
     warned: set[str] = set()
@@ -74,14 +73,14 @@ def read_lines(stream: Readable, name: str, warn: Callable[[str], object] | None
         nonlocal number
         number += 1
         if number == 1:
-            refuse_utf16(line, name)
-        text, doubts = decode_line(line)
-        for doubt in doubts:
+            reject_utf16(line, name)
+        text, problems = decode_line(line)
+        for problem in problems:
             if warn is None:
-                raise DataError(f"{name}: line {number}: {doubt}; {DOUBTS[doubt].advice}")
-            if doubt not in warned:
-                warned.add(doubt)
-                warn(f"line {number}: {doubt}; {DOUBTS[doubt].remedy}")
+                raise DataError(f"{name}: line {number}: {problem}; {PROBLEMS[problem].advice}")
+            if problem not in warned:
+                warned.add(problem)
+                warn(f"line {number}: {problem}; {PROBLEMS[problem].remedy}")
         return text
 
     rest = b""
@@ -89,7 +88,7 @@ def read_lines(stream: Readable, name: str, warn: Callable[[str], object] | None
         *lines, rest = (rest + chunk).split(b"\n")
         rest = rest[: MAX_LINE + 1]  # enough to tell that the line is too long
         if warn is None and len(rest) > MAX_LINE:
-            decode(rest)  # refuses it, as the line may never end
+            decode(rest)  # raises at once, as the line may never end
         if lines:
             yield [decode(line) for line in lines]
     if rest:
@@ -97,26 +96,26 @@ def read_lines(stream: Readable, name: str, warn: Callable[[str], object] | None
 
 
 def decode_line(line: bytes) -> tuple[str, list[str]]:
-    """The text of a line without its end, and which of `DOUBTS` it raises."""
+    """The text of a line without its line end, and which of `PROBLEMS` it has."""
     longer = len(line) > MAX_LINE
     line = line[:MAX_LINE]
-    text, _ = codecs.utf_8_decode(line, "replace", not longer)  # a character that the cut went through is left out
+    text, _ = codecs.utf_8_decode(line, "replace", not longer)  # a character cut in two is dropped
     found = {
         "not UTF-8": text.count("\ufffd") != line.count("\ufffd".encode()),
-        "holds NUL characters, as UTF-16 does": b"\0" in line,
+        "has NUL characters, as UTF-16 does": b"\0" in line,
         OVERLONG: longer,
     }
-    return text.lstrip("\ufeff").removesuffix("\r"), [doubt for doubt, present in found.items() if present]
+    return text.lstrip("\ufeff").removesuffix("\r"), [problem for problem, present in found.items() if present]
 
 
-def refuse_utf16(text: bytes, name: str) -> None:
-    """Stop where text begins with the byte order mark of UTF-16, of which nothing can be read as UTF-8.
+def reject_utf16(text: bytes, name: str) -> None:
+    """Reject text with the byte order mark of UTF-16.
 
     Raises:
-        DataError: It does.
+        DataError: It has one.
     """
     if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise DataError(f"{name}: is UTF-16, not UTF-8; convert it first, as with: iconv -f UTF-16 -t UTF-8")
+        raise DataError(f"{name}: is UTF-16, not UTF-8; convert it first: iconv -f UTF-16 -t UTF-8")
 
 
 def open_input(path: Path) -> BufferedReader:
@@ -134,12 +133,12 @@ def open_input(path: Path) -> BufferedReader:
 def open_translator(
     path: Path | None, device: str, options: Mapping[str, Any], allowed_classes: Collection[str]
 ) -> tuple[SavedModel, Translator]:
-    """The model that a user means, and the same ready to translate.
+    """Load a model, and build its translator.
 
     Args:
         path: As for `find_model`.
         device: As in a config.
-        options: Search options that are not those of the model's config; None leaves the config's.
+        options: Search options; None keeps the config's.
         allowed_classes: As for `load_model`.
     """
     directory = find_model(path)
@@ -150,7 +149,7 @@ def open_translator(
 
 
 def within_memory(options: DecodeSection, lines: int) -> contextlib.AbstractContextManager[None]:
-    """Let the block, should memory run out in it, say which options make the search for so many lines smaller."""
+    """If memory runs out in the block, say which options make the search for so many lines smaller."""
     sizes = {"--batch-size": min(lines, options.batch_size), "--beam-size": options.beam_size}
     lower = " or ".join(name for name, size in sizes.items() if size > 1)
     return when_out_of_memory(f"lower {lower}" if lower else "")
@@ -169,9 +168,9 @@ def translate_stream(
     Args:
         translator: Model and search settings.
         batches: Lines, several at a time.
-        write: Receives one line for each line; with `n_best` above 1 that many, each `number ||| text ||| score`.
-        n_best: Translations a line.
-        advance: Called with the number of lines done.
+        write: Called with each output line; with `n_best` above 1 there are so many, `number ||| text ||| score`.
+        n_best: Translations per line.
+        advance: Called with the number of finished lines.
 
     Raises:
         ConfigError: `n_best` is more than the beam size.
@@ -184,7 +183,7 @@ def translate_stream(
         for translations in found:
             number += 1
             if translations[0].truncated:
-                log.warning(f"line {number}: longer than {MAX_SOURCE_LENGTH} tokens, the rest of it was not read")
+                log.warning(f"line {number}: longer than {MAX_SOURCE_LENGTH} tokens; the rest was ignored")
             if n_best == 1:
                 write(translations[0].text + "\n")
             else:
@@ -193,10 +192,10 @@ def translate_stream(
 
 
 def draw_attention(translator: Translator, sentence: str, picture: Path) -> Alignment:
-    """Translate one sentence and draw where the model looked, averaged over heads.
+    """Translate one sentence and draw its attention, averaged over heads.
 
     Raises:
-        ConfigError: The model has no attention to show.
+        ConfigError: The model has no attention.
         DataError: The sentence has no words.
     """
     from nmt.visualize.heatmap import EOS_LABEL, draw_heatmap
@@ -205,9 +204,9 @@ def draw_attention(translator: Translator, sentence: str, picture: Path) -> Alig
         (found,) = align(translator, [sentence])
     weights = found.weights.double().mean(dim=1)
     if not len(weights):
-        raise DataError("the sentence has no words: there is no attention to draw")
+        raise DataError("the sentence has no words, so there is no attention to draw; give a sentence")
     if not bool(weights.any()):
-        raise ConfigError("this model has no attention (model.attention.score: none): nothing to draw")
+        raise ConfigError("this model has no attention to draw (model.attention.score: none); use another model")
     rows = [*found.tgt_tokens, EOS_LABEL][: len(weights)]
     with naming(picture, picture.parent):
         draw_heatmap(weights.numpy(), [*found.src_tokens, EOS_LABEL], rows, picture)

@@ -1,1 +1,1 @@
-"""The commands of scripts/benchmark.py, one module each, and what they share."""
+"""The commands of scripts/benchmark.py, one module each, and their shared code."""

@@ -1,11 +1,11 @@
-"""Kinds of command-line arguments."""
+"""Types of command-line arguments."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
-from benchmarks.systems import UPDATES_A_REPORT
+from benchmarks.systems import UPDATES_PER_REPORT
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -14,16 +14,16 @@ else:
 
 
 def positive(text: str) -> int:
-    """A whole number from 1."""
+    """An integer of at least 1."""
     return _at_least(1, text)
 
 
 def updates(text: str) -> int:
-    """A whole number of updates after which there is a report of the speed."""
-    return _at_least(UPDATES_A_REPORT, text)
+    """A number of updates that includes at least one report of the speed."""
+    return _at_least(UPDATES_PER_REPORT, text)
 
 
 def _at_least(smallest: int, text: str) -> int:
     if not text.isdecimal() or int(text) < smallest:
-        raise argparse.ArgumentTypeError(f"takes a whole number from {smallest}, found {text!r}")
+        raise argparse.ArgumentTypeError(f"must be an integer of at least {smallest}, found {text!r}")
     return int(text)

@@ -1,4 +1,4 @@
-"""JoeyNMT: the standard model as a config, the training command, and the speeds in its log."""
+"""JoeyNMT: config of the standard model, the training command, and the speeds in its log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from benchmarks.systems import UPDATES_A_REPORT, System
+from benchmarks.systems import UPDATES_PER_REPORT, System
 
 MODULE = "joeynmt"
 
@@ -15,8 +15,8 @@ MODULE = "joeynmt"
 def config(system: System, workload: Path, folder: Path, updates: int) -> dict[str, Any]:
     """JoeyNMT's config for a row.
 
-    Its version 2.3.0 refuses a config without a schedule, and `plateau` no longer works with today's torch, so the
-    constant rate is written as an exponential fall by a factor of 1.
+    Version 2.3.0 requires a schedule, and its `plateau` no longer works with current torch, so the constant rate is
+    written as an exponential decay by a factor of 1.
     """
     embeddings = {"embedding_dim": 256}
     common = {"type": "recurrent", "rnn_type": system.cell, "embeddings": embeddings, "num_layers": 1, "dropout": 0.2}
@@ -55,7 +55,7 @@ def config(system: System, workload: Path, folder: Path, updates: int) -> dict[s
             "epochs": 1000,
             "updates": updates,
             "validation_freq": 100_000_000,
-            "logging_freq": UPDATES_A_REPORT,
+            "logging_freq": UPDATES_PER_REPORT,
             "early_stopping_metric": "loss",
             "overwrite": True,
             "shuffle": True,
@@ -107,5 +107,5 @@ def translate_arguments(system: System, workload: Path, folder: Path, beam: int)
 
 
 def read_speeds(log: str) -> list[float]:
-    """Target tokens a second of each report."""
+    """Target tokens per second of each report."""
     return [float(figure) for figure in re.findall(r"Tokens per Sec: +([\d.]+)", log)]

@@ -1,4 +1,4 @@
-"""How fast this machine multiplies matrices in the model's shapes, and how much of that training reaches."""
+"""The rate of matrix products in the model's shapes on this machine, and the share of it that training reaches."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ KINDS: tuple[Literal["luong", "bahdanau"], ...] = ("luong", "bahdanau")
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
     parser = commands.add_parser("limit", help="the machine's matrix rate in the model's shapes, and our share of it")
-    parser.add_argument("--workload", type=Path, metavar="DIR", help="train on it, to tell our share")
-    parser.add_argument("--updates", type=updates, default=150, help="updates a training run")
+    parser.add_argument("--workload", type=Path, metavar="DIR", help="train on it to measure our share")
+    parser.add_argument("--updates", type=updates, default=150, help="updates per training run")
     parser.add_argument("--threads", type=positive, default=2, help="CPU threads")
     parser.add_argument("--output", type=Path, default=Path("runs/benchmark"), help="folder for logs and models")
     parser.set_defaults(run=benchmark_limit)
 
 
 def benchmark_limit(arguments: argparse.Namespace) -> None:
-    """Print the rate of each product by path and, with a workload, what share of it training reaches."""
+    """Print the rate of each product by path and, with a workload, the share of it that training reaches."""
     import torch
 
     torch.set_num_threads(arguments.threads)
@@ -57,7 +57,7 @@ def benchmark_limit(arguments: argparse.Namespace) -> None:
         rows = [
             [
                 product.name,
-                " x ".join(map(str, product.shape[1 if product.side_by_side == 1 else 0 :])),
+                " x ".join(map(str, product.shape[1 if product.batch == 1 else 0 :])),
                 f"{product.operations / total:.1%}",
                 *(f"{rate / 1e9:,.0f}" for rate in rates[product.shape]),
             ]
@@ -65,7 +65,7 @@ def benchmark_limit(arguments: argparse.Namespace) -> None:
         ]
         weighted = [weighted_rate(products, [rates[p.shape][path] for p in products]) for path in range(len(PATHS))]
         rows.append(["all, weighted", "", "100%", *(f"{rate / 1e9:,.0f}" for rate in weighted)])
-        print(f"{kind}: {training_operations(model) / 1e6:.1f} MFLOP a target token; GFLOP/s, forward and backward\n")
+        print(f"{kind}: {training_operations(model) / 1e6:.1f} MFLOP per target token; GFLOP/s, forward and backward\n")
         print(markdown(["product", "shape", "of the work", *PATHS], rows) + "\n", flush=True)
         if arguments.workload:
             print(share_table(kind, model, dict(zip(PATHS, weighted, strict=True)), workload, arguments), flush=True)
@@ -76,7 +76,7 @@ def benchmark_limit(arguments: argparse.Namespace) -> None:
 def share_table(
     kind: str, model: Standard, rates: dict[str, float], workload: Path, arguments: argparse.Namespace
 ) -> str:
-    """Train in fp32 and bf16: a table of what training reaches of the rates, by precision."""
+    """Train in fp32 and bf16, and return a table of the share of the rates that training reaches."""
     output = arguments.output.resolve()
     config, data = ours.write_config(output), output / "data"
     ours.prepare_workload(config, workload, data, arguments.threads)
@@ -94,13 +94,13 @@ def share_table(
 
 
 def mean_length(path: Path) -> float:
-    """Mean tokens of a line, with the end of the sentence."""
+    """Mean tokens per line, including EOS."""
     lines = read_lines(path)
     return sum(len(line.split()) + 1 for line in lines) / len(lines)
 
 
 def product_rate(product: Product, path: str) -> float:
-    """Operations a second of a product with the two of its backward pass."""
+    """Operations per second of a product and the two of its backward pass."""
     import torch
 
     number, rows, inner, columns = product.shape
@@ -118,7 +118,7 @@ def product_rate(product: Product, path: str) -> float:
 
 
 def with_products(path: str, measure: Callable[[], float]) -> float:
-    """Measure with the setting of a path in force."""
+    """Measure with the setting of a path."""
     import torch
 
     before = torch.get_float32_matmul_precision()
@@ -144,7 +144,7 @@ def seconds_of(work: Callable[[], None]) -> float:
 
 
 def relative_error(path: str) -> float:
-    """Error of a product of random matrices by a path, relative to the exact one's norm."""
+    """Error of a product of random matrices by a path, relative to the norm of the exact product."""
     import torch
 
     generator = torch.Generator().manual_seed(0)

@@ -1,7 +1,7 @@
-"""Marian, as the trainer inside the pymarian package: its arguments, and the speeds in its log.
+"""Marian, from the pymarian package: its arguments, and the speeds in its log.
 
-Marian has one size for encoder and decoder, so with a decoder of 512 units each direction of the encoder has 512 too,
-and its decoder cell is a conditional one, two cells a step; so it does more work a token than the others.
+Marian has one size for encoder and decoder, so with a decoder of 512 units each direction of the encoder also has 512,
+and its decoder cell is conditional, with two cells per step; so it does more work per token than the others.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import re
 from pathlib import Path
 
-from benchmarks.systems import UPDATES_A_REPORT
+from benchmarks.systems import UPDATES_PER_REPORT
 
 LANGUAGES = ("en", "de")
 
@@ -48,7 +48,7 @@ def arguments(workload: Path, folder: Path, updates: int, threads: int) -> list[
         "workspace": 1500,
         "seed": 1,
         "after-batches": updates,
-        "disp-freq": f"{UPDATES_A_REPORT}u",
+        "disp-freq": f"{UPDATES_PER_REPORT}u",
         "save-freq": "100000u",
     }
     flags = [part for key, value in options.items() for part in (f"--{key}", str(value))]
@@ -57,5 +57,5 @@ def arguments(workload: Path, folder: Path, updates: int, threads: int) -> list[
 
 
 def read_speeds(log: str) -> list[float]:
-    """Target tokens a second of each report: `: 1208.50 words/s`."""
+    """Target tokens per second of each report: `: 1208.50 words/s`."""
     return [float(figure) for figure in re.findall(r": ([\d.]+) words/s", log)]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-INTERVAL = 0.25  # seconds between two looks at the memory
+INTERVAL = 0.25  # seconds between memory samples
 MIB = 1 << 20
 
 
@@ -21,12 +21,12 @@ class RunError(Exception):
 
 @dataclass(frozen=True)
 class Finished:
-    """A command that ended well.
+    """A successful command.
 
     Attributes:
         seconds: Wall-clock time from start to end.
-        peak: Largest resident memory of its process, or of one that it waited for, in bytes.
-        text: What it wrote on standard output and standard error.
+        peak: Peak resident memory of its process, or of a child that it waited for, in bytes.
+        text: Its standard output and standard error.
     """
 
     seconds: float
@@ -35,7 +35,7 @@ class Finished:
 
 
 def environment(threads: int) -> dict[str, str]:
-    """Environment variables of a measured command: so many CPU threads, and output as it comes."""
+    """Environment variables of a measured command: number of CPU threads, and unbuffered output."""
     return {
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
@@ -45,15 +45,15 @@ def environment(threads: int) -> dict[str, str]:
 
 
 def run(command: Sequence[str], log: Path, variables: Mapping[str, str]) -> Finished:
-    """Run a command to its end, with its output in a file.
+    """Run a command, with its output in a file.
 
     Args:
         command: Program and arguments.
-        log: File for both of its outputs.
+        log: File for standard output and standard error.
         variables: Environment variables to add.
 
     Raises:
-        RunError: It cannot be started, or ended with an error.
+        RunError: It cannot be started, or failed.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     begin = time.perf_counter()
@@ -84,14 +84,14 @@ def run(command: Sequence[str], log: Path, variables: Mapping[str, str]) -> Fini
 
 
 def measure(command: list[str]) -> tuple[float, int]:
-    """Run a command to its end.
+    """Run a command.
 
     Returns:
-        Wall-clock seconds, and the peak of the memory of all its processes together, in bytes: their proportional
-        set sizes, in which a page that several share counts once. Linux only.
+        Wall-clock seconds, and the peak memory of all its processes together, in bytes: their proportional set sizes,
+        in which a shared page counts once. Linux only.
 
     Raises:
-        SystemExit: The command failed; it has said why.
+        SystemExit: The command failed.
     """
     begin = time.perf_counter()
     peak = 0
@@ -107,7 +107,7 @@ def measure(command: list[str]) -> tuple[float, int]:
 
 
 def tree(pid: int) -> Iterator[int]:
-    """A process and all that came from it."""
+    """A process and all its descendants."""
     yield pid
     try:
         children = [Path(task, "children").read_text().split() for task in Path(f"/proc/{pid}/task").iterdir()]

@@ -1,4 +1,4 @@
-"""OpenNMT-py: the standard model as a config, the commands, and the speeds in its log."""
+"""OpenNMT-py: config of the standard model, the commands, and the speeds in its log."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import re
 from pathlib import Path
 from typing import Any
 
-from benchmarks.systems import UPDATES_A_REPORT, System
+from benchmarks.systems import UPDATES_PER_REPORT, System
 
 MODULE = "onmt.bin.train"
 TRANSLATE_MODULE = "onmt.bin.translate"
 TRANSLATE_VARIABLES = {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
-"""Version 3.5.1 cannot open its own checkpoints under today's torch without it."""
+"""Without this, version 3.5.1 cannot load its own checkpoints with current torch."""
 
 
 def config(system: System, workload: Path, folder: Path, updates: int) -> dict[str, Any]:
     """OpenNMT-py's config for a row.
 
-    A bucket holds the whole training split; with the default of 262,144 the toolkit would read a small one many times
-    over before its first step.
+    A bucket is the whole training split; with the default of 262,144 the toolkit would read a small split many times
+    before its first step.
     """
     with (workload / "train.en").open(encoding="utf-8") as file:
         pairs = sum(1 for _ in file)
@@ -37,7 +37,7 @@ def config(system: System, workload: Path, folder: Path, updates: int) -> dict[s
         "keep_checkpoint": 1,
         "train_steps": updates,
         "valid_steps": never,
-        "report_every": UPDATES_A_REPORT,
+        "report_every": UPDATES_PER_REPORT,
         "batch_type": "sents",
         "batch_size": 64,
         "normalization": "tokens",
@@ -92,5 +92,5 @@ def translate_arguments(workload: Path, folder: Path, updates: int, output: Path
 
 
 def read_speeds(log: str) -> list[float]:
-    """Target tokens a second of each report, the second of two figures: `4100/4200 tok/s`."""
+    """Target tokens per second of each report, the second of two figures: `4100/4200 tok/s`."""
     return [float(figure) for figure in re.findall(r"/ *(\d+) tok/s", log)]

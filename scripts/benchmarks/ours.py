@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring import Finished, RunError, environment, run
-from benchmarks.systems import UPDATES_A_REPORT
+from benchmarks.systems import UPDATES_PER_REPORT
 from nmt.files import read_json
 
 SPLITS = ("train", "valid", "test")
@@ -20,7 +20,7 @@ STANDARD: dict[str, Any] = {
     "data": {
         "src_language": "en",
         "tgt_language": "de",
-        "cleaning": {  # as little as there can be: what the other toolkits train on is trained on here
+        "cleaning": {  # none, so that all toolkits train on the same pairs
             "unicode": "none",
             "control_characters": False,
             "html_entities": False,
@@ -45,25 +45,25 @@ STANDARD: dict[str, Any] = {
         "optimizer": {"name": "adam", "learning_rate": 0.001, "clip_norm": 1.0},
         "schedule": {"name": "constant"},
         "device": "cpu",
-        "log_every": UPDATES_A_REPORT,
+        "log_every": UPDATES_PER_REPORT,
     },
 }
-"""The standard model of the benchmarks as a config."""
+"""Config of the standard model of the benchmarks."""
 
 OVERRIDES = {
     "luong": ["model.decoder.order=luong", "model.attention.score=general"],
     "luong_feeding": ["model.decoder.order=luong", "model.attention.score=general", "model.decoder.input_feeding=true"],
     "bahdanau": ["model.decoder.order=bahdanau", "model.attention.score=additive"],
 }
-"""What makes the standard model one of a kind; see `systems.System.kind`."""
+"""Overrides of each kind of model; see `systems.System.kind`."""
 
 
 @dataclass(frozen=True)
 class Speed:
-    """What a run of `nmt train` showed.
+    """Speed of a run of `nmt train`.
 
     Attributes:
-        reports: Target tokens a second of each report.
+        reports: Target tokens per second of each report.
         finished: Time and memory of its process.
         precision: `fp32`, `fp32, fast products` or `bf16`.
     """
@@ -74,7 +74,7 @@ class Speed:
 
 
 def write_config(folder: Path, values: dict[str, Any] | None = None) -> Path:
-    """Write a config, the standard one unless given, as a file for `--config`: JSON is YAML."""
+    """Write a config for `--config`, by default the standard one: JSON is YAML."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "benchmark.yaml"
     path.write_text(json.dumps(STANDARD if values is None else values, indent=1), encoding="utf-8")
@@ -82,23 +82,23 @@ def write_config(folder: Path, values: dict[str, Any] | None = None) -> Path:
 
 
 def nmt(*arguments: str | Path) -> list[str]:
-    """The command line of a command of this project."""
+    """Command line of an `nmt` command."""
     return [sys.executable, "-m", "nmt", *map(str, arguments)]
 
 
 def overriding(overrides: Sequence[str]) -> list[str]:
-    """`--set` before each of them."""
+    """`--set` options for overrides."""
     return [part for override in overrides for part in ("--set", override)]
 
 
 def split_files(workload: Path) -> list[str]:
-    """Arguments that name the six files of a workload as the corpus."""
+    """`--source` options for the six files of a workload."""
     files = [workload / f"{split}.{language}" for split in SPLITS for language in ("en", "de")]
     return [part for file in files for part in ("--source", str(file))]
 
 
 def prepare_workload(config: str | Path, workload: Path, output: Path, threads: int) -> Path:
-    """Preprocess a workload; no pair may be lost on the way.
+    """Preprocess a workload; no pair may be dropped.
 
     Raises:
         RunError: The command failed, or the data has another number of training pairs than the workload.
@@ -121,10 +121,10 @@ def train(
     """Run `nmt train` for some updates.
 
     Raises:
-        RunError: The command failed, or its model is not in the precision that was asked for.
+        RunError: The command failed.
     """
     limits = [f"train.max_updates={updates}", "train.epochs=1000", f"train.validation.every={updates}"]
-    limits += ["train.validation.metric=loss", f"train.log_every={UPDATES_A_REPORT}"]
+    limits += ["train.validation.metric=loss", f"train.log_every={UPDATES_PER_REPORT}"]
     shutil.rmtree(output, ignore_errors=True)
     command = nmt("train", "--config", config, "--data", data, "--output", output, *overriding([*limits, *overrides]))
     finished = run(command, output.with_suffix(".log"), environment(threads))
@@ -134,17 +134,17 @@ def train(
 
 
 def read_speeds(metrics: str) -> list[float]:
-    """Target tokens a second of each report of full length; the one that closes a run may cover fewer updates."""
+    """Target tokens per second of each complete report; the last one of a run may cover fewer updates."""
     lines = [json.loads(line) for line in metrics.splitlines()]
     return [
         line["tokens_per_second"]
         for line in lines
-        if line["kind"] == "train" and line["update"] % UPDATES_A_REPORT == 0
+        if line["kind"] == "train" and line["update"] % UPDATES_PER_REPORT == 0
     ]
 
 
 def read_precision(output: Path, overrides: Sequence[str]) -> str:
-    """In what precision a run computed, from what it says of itself."""
+    """The precision that a run used, from its own records."""
     if "train.precision=bfloat16" in overrides:
         return "bf16"
     fast = read_json(output / "environment.json")["float32_matmul_precision"] != "highest"

@@ -1,4 +1,4 @@
-"""Preprocessing as the corpus grows."""
+"""Preprocessing of growing corpora."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nmt.corpus.sources import open_corpus, read_pairs
 
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("preprocess", help="pairs a second and peak memory as the corpus grows")
+    parser = commands.add_parser("preprocess", help="pairs per second and peak memory as the corpus grows")
     parser.add_argument("--corpus", type=Path, required=True, help="tab-separated pairs, plain or compressed")
     parser.add_argument("--pairs", type=positive, nargs="+", default=[169_813, 1_000_000, 3_000_000])
     parser.add_argument("--workers", type=positive, nargs="+", default=[1, 2])
@@ -29,8 +29,8 @@ def add_command(commands: Commands) -> None:
 def benchmark_preprocess(arguments: argparse.Namespace) -> None:
     """Preprocess corpora of growing size with different numbers of processes.
 
-    A corpus is made larger by repeating it, each sentence with the number of the repetition at its end, so that
-    no pair is a duplicate.
+    A corpus is enlarged by repeating it, with the number of the repetition appended to each sentence, so that no pair
+    is a duplicate.
     """
     pairs = read_pairs(open_corpus([arguments.corpus]).train)
     print("| pairs | processes | seconds | pairs/s | peak memory, MiB |\n|---|---|---|---|---|")

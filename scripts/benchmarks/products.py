@@ -1,4 +1,4 @@
-"""The matrix products of the standard model: their shapes, and their floating-point operations a target token."""
+"""The matrix products of the standard model: their shapes, and their floating-point operations per target token."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ GATES = {"lstm": 4, "gru": 3}
 
 @dataclass(frozen=True)
 class Standard:
-    """What decides the products of a batch.
+    """The sizes that determine the products of a batch.
 
     Attributes:
         kind: `luong` (general score), `luong_feeding` or `bahdanau` (additive score).
-        src_length: Mean source tokens, with the end of the sentence.
-        tgt_length: Mean target tokens, with the end of the sentence.
-        vocabulary: Target words, special ones included.
+        src_length: Mean source tokens, including EOS.
+        tgt_length: Mean target tokens, including EOS.
+        vocabulary: Target words, including special ones.
         cell: Recurrent cell of both sides.
         embedding: Units of a word's vector.
         hidden: Units of the decoder; each of the encoder's two directions has half of them.
@@ -41,10 +41,10 @@ class Product:
     Attributes:
         name: What it computes.
         rows: Rows of all its calls together.
-        inner: Length of each sum.
+        inner: Inner dimension.
         columns: Columns of the result.
-        calls: Calls that share the rows; a recurrence makes one a step.
-        side_by_side: Matrices in each call: one a sentence in attention, else 1.
+        calls: Calls that share the rows; a recurrence has one per step.
+        batch: Matrices per call: one per sentence in attention, otherwise 1.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Product:
     inner: float
     columns: float
     calls: float = 1.0
-    side_by_side: int = 1
+    batch: int = 1
 
     @property
     def operations(self) -> float:
@@ -62,12 +62,12 @@ class Product:
     @property
     def shape(self) -> tuple[int, int, int, int]:
         """Matrices in a call, rows, inner length and columns of each; whole numbers."""
-        rows = self.rows / (self.calls * self.side_by_side)
-        return self.side_by_side, max(1, round(rows)), max(1, round(self.inner)), max(1, round(self.columns))
+        rows = self.rows / (self.calls * self.batch)
+        return self.batch, max(1, round(rows)), max(1, round(self.inner)), max(1, round(self.columns))
 
 
 def forward_products(model: Standard) -> list[Product]:
-    """The products of a forward pass without padding; the first decoder state, made once a sentence, is left out."""
+    """The products of a forward pass without padding; without that of the initial decoder state."""
     hidden, half, gates = model.hidden, model.hidden // 2, GATES[model.cell]
     src, tgt = model.batch * model.src_length, model.batch * model.tgt_length  # tokens
     steps = model.tgt_length
@@ -80,8 +80,8 @@ def forward_products(model: Standard) -> list[Product]:
         Product("decoder, recurrence", tgt, hidden, gates * hidden, steps),
     ]
     if loops:
-        fed = "decoder, context" if model.kind == "bahdanau" else "decoder, fed vector"
-        products.append(Product(fed, tgt, hidden, gates * hidden, steps))
+        feedback = "decoder, context" if model.kind == "bahdanau" else "decoder, attentional vector"
+        products.append(Product(feedback, tgt, hidden, gates * hidden, steps))
     if model.kind == "bahdanau":
         products.append(Product("query", tgt, hidden, hidden, steps))
         products.append(Product("scores", tgt * model.src_length, hidden, 1, steps))
@@ -89,33 +89,32 @@ def forward_products(model: Standard) -> list[Product]:
         scores = Product("scores", tgt, hidden, model.src_length, steps if loops else 1, model.batch)
         products.append(scores)
     products.append(Product("context", tgt, model.src_length, hidden, steps if loops else 1, model.batch))
-    read = 2 * hidden + (model.embedding if model.kind == "bahdanau" else 0)
-    products.append(Product("readout", tgt, read, hidden, steps if model.kind == "luong_feeding" else 1))
+    size = 2 * hidden + (model.embedding if model.kind == "bahdanau" else 0)
+    products.append(Product("readout", tgt, size, hidden, steps if model.kind == "luong_feeding" else 1))
     products.append(Product("output layer", tgt, hidden, model.vocabulary))
     return products
 
 
 def training_operations(model: Standard) -> float:
-    """Floating-point operations a target token in training, matrix products alone.
+    """Floating-point operations per target token in training, matrix products only.
 
-    With the decoder's size D, E units an embedding, S source and T target tokens a sentence, G gates and V words, the
-    forward pass takes, a target token,
+    With the decoder's size D, embeddings of size E, S source and T target tokens per sentence, G gates and V words, the
+    forward pass takes, per target token,
 
         S/T * (2*2*(E + D/2)*G*D/2 + 2*D*D)      encoder, both directions, and keys
         + 2*(E + D)*G*D + 2*2*S*D                cell; scores and context
         + 2*2*D*D + 2*D*V                        readout and output layer
-        [+ 2*D*G*D                               what is fed back: Bahdanau order or input feeding
-         + 2*D*D + 2*E*D]                        query, and the word in the readout: Bahdanau order alone
+        [+ 2*D*G*D                               feedback: Bahdanau order or input feeding
+         + 2*D*D + 2*E*D]                        query, and the word in the readout: Bahdanau order only
 
-    and training three times as much: each product of the backward pass, one for the gradient of either factor, is as
-    large as that of the forward pass. Padding, elementwise functions, softmax, optimiser and the first decoder state
-    are not counted.
+    and training three times as much: the backward pass has two products of the same size, one for the gradient of each
+    factor. Padding, elementwise functions, softmax, optimiser and the initial decoder state are not counted.
     """
     tokens = model.batch * model.tgt_length
     return 3 * sum(product.operations for product in forward_products(model)) / tokens
 
 
 def weighted_rate(products: Sequence[Product], rates: Sequence[float]) -> float:
-    """Operations a second when each product runs at its own rate: all operations / all time."""
+    """Operations per second if each product runs at its own rate: all operations / total time."""
     seconds = sum(product.operations / rate for product, rate in zip(products, rates, strict=True))
     return sum(product.operations for product in products) / seconds

@@ -17,7 +17,7 @@ from benchmarks.arguments import Commands, positive
 from benchmarks.measuring import MIB, RunError, environment, run
 from benchmarks.systems import list_systems
 from benchmarks.tables import markdown
-from benchmarks.train import LAUNCHER, fresh
+from benchmarks.train import LAUNCHER, empty_folder
 from benchmarks.workload import check_workload, read_lines
 from nmt.evaluation.metrics import ScoringRules, score_corpus
 
@@ -32,10 +32,10 @@ class Quality:
 
     Attributes:
         name: System and seed.
-        training: Seconds of the training command from start to end, validation included.
+        training: Seconds of the training command, including validation.
         decoding: Seconds of the command that translates the test split with beam 5.
-        peak: Largest resident memory of training, in bytes.
-        bleu: Of the test split.
+        peak: Peak resident memory of training, in bytes.
+        bleu: BLEU of the test split.
         signature: sacreBLEU's signature.
     """
 
@@ -49,12 +49,12 @@ class Quality:
 
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("quality", help="seconds of training and test BLEU, beside OpenNMT-py")
-    parser.add_argument("--workload", type=Path, required=True, metavar="DIR", help="what the workload command made")
-    parser.add_argument("--config", metavar="FILE|NAME", help="this project's config; the standard model unless given")
+    parser = commands.add_parser("quality", help="seconds of training and test BLEU, compared with OpenNMT-py")
+    parser.add_argument("--workload", type=Path, required=True, metavar="DIR", help="output of the workload command")
+    parser.add_argument("--config", metavar="FILE|NAME", help="this project's config [default: the standard model]")
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="seeds of this project's runs")
-    parser.add_argument("--opennmt", type=Path, metavar="PYTHON", help="an interpreter that has OpenNMT-py")
+    parser.add_argument("--opennmt", type=Path, metavar="PYTHON", help="a Python interpreter with OpenNMT-py")
     parser.add_argument("--threads", type=positive, default=2, help="CPU threads of each system")
     parser.add_argument(
         "--output", type=Path, default=Path("runs/benchmark/quality"), help="folder for logs and models"
@@ -66,7 +66,7 @@ def benchmark_quality(arguments: argparse.Namespace) -> None:
     """Train with every seed, translate the test split, score it, and print a table with means.
 
     Raises:
-        SystemExit: OpenNMT-py failed; this project's rows are in the table.
+        SystemExit: OpenNMT-py failed; this project's rows are printed.
     """
     workload: Path = arguments.workload.resolve()
     check_workload(workload)
@@ -98,7 +98,7 @@ def benchmark_quality(arguments: argparse.Namespace) -> None:
 
 
 def train_ours(config: str | Path, seed: int, workload: Path, output: Path, arguments: argparse.Namespace) -> Quality:
-    """One run of this project, by its real commands."""
+    """Train and evaluate this project with its real commands."""
     folder = output / f"nmt-{seed}"
     shutil.rmtree(folder, ignore_errors=True)
     variables = environment(arguments.threads)
@@ -115,7 +115,7 @@ def train_ours(config: str | Path, seed: int, workload: Path, output: Path, argu
 
 def train_opennmt(python: Path, workload: Path, output: Path, threads: int) -> Quality:
     """OpenNMT-py's standard model with additive attention and input feeding, for 5 epochs."""
-    folder = fresh(output / "opennmt")
+    folder = empty_folder(output / "opennmt")
     system = next(system for system in list_systems() if system.name == PEER_ROW)
     updates = PEER_EPOCHS * math.ceil(len(read_lines(workload / "train.en")) / BATCH)
     variables = environment(threads) | opennmt.TRANSLATE_VARIABLES
@@ -133,7 +133,7 @@ def train_opennmt(python: Path, workload: Path, output: Path, threads: int) -> Q
 
 
 def score(translations: Path, workload: Path) -> tuple[float, str]:
-    """BLEU of tokenised, lower-case translations as they are, and its signature."""
+    """BLEU of tokenised, lower-case translations without detokenisation, and its signature."""
     references = [[line] for line in read_lines(workload / "test.de")]
     bleu = score_corpus(read_lines(translations), references, ScoringRules(tokenize="none"))["bleu"]
     return bleu.value, bleu.signature

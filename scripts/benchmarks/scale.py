@@ -1,4 +1,4 @@
-"""Training speed and memory as data, vocabulary, model and sentences grow, one of them at a time."""
+"""Training speed and memory as data, vocabulary, model and sentence length grow, one at a time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Scale:
 
     Attributes:
         pairs: Training pairs.
-        vocabulary: Words a side, without the special ones.
+        vocabulary: Words per side, without the special ones.
         hidden: Units of the decoder; each of the encoder's two directions has half of them.
         length: Words of every sentence.
     """
@@ -41,7 +41,7 @@ class Scale:
 
     @property
     def data_name(self) -> str:
-        """What all points with the same data share."""
+        """Name of the data, shared by all points with the same data."""
         return f"{self.pairs}-{self.vocabulary}-{self.length}"
 
 
@@ -57,15 +57,15 @@ def add_command(commands: Commands) -> None:
     """Describe the arguments."""
     parser = commands.add_parser("scale", help="training speed and memory as data, vocabulary, model, sentences grow")
     parser.add_argument("--only", nargs="+", choices=VARIED, default=list(VARIED), help="what to vary")
-    parser.add_argument("--updates", type=updates, default=80, help="updates a run")
-    parser.add_argument("--rounds", type=positive, default=1, help="how often every point is run")
+    parser.add_argument("--updates", type=updates, default=80, help="updates per run")
+    parser.add_argument("--rounds", type=positive, default=1, help="runs per point")
     parser.add_argument("--threads", type=positive, default=2, help="CPU threads")
     parser.add_argument("--output", type=Path, default=Path("runs/benchmark/scale"), help="folder for data and models")
     parser.set_defaults(run=benchmark_scale)
 
 
 def benchmark_scale(arguments: argparse.Namespace) -> None:
-    """Print a table a kind of model; points that several rows share are run once."""
+    """Print a table; points shared by several rows are run once."""
     rows = [(name, value, point) for name in arguments.only for value, point in points(name)]
     distinct = list(dict.fromkeys(point for _, _, point in rows))
     folder: Path = arguments.output.resolve()
@@ -92,7 +92,7 @@ def benchmark_scale(arguments: argparse.Namespace) -> None:
 
 
 def points(name: str) -> Iterator[tuple[int, Scale]]:
-    """The values of one thing that varies, and the points with them."""
+    """The values of one varying parameter, and their points."""
     field, values = VARIED[name]
     for value in values:
         yield value, replace(Scale(), **{field: value})
@@ -109,7 +109,7 @@ def cells(found: dict[tuple[str, Scale], list[Outcome]], point: Scale) -> list[s
 
 
 def prepare(folder: Path, point: Scale, threads: int) -> Path:
-    """The data directory of a point, made unless it is there: random sentences as parallel files, preprocessed."""
+    """The data directory of a point, created if missing: random sentences as parallel files, preprocessed."""
     place = folder / point.data_name
     data = place / "data"
     if (data / "data.json").exists():
@@ -132,7 +132,7 @@ def prepare(folder: Path, point: Scale, threads: int) -> Path:
 
 
 def random_sentences(point: Scale, seed: int) -> Iterator[str]:
-    """Sentences of random words in which every word occurs at least once where there is room for all of them."""
+    """Sentences of random words, in which every word occurs at least once if there is room for all of them."""
     generator = random.Random(seed)
     names = [word(number) for number in range(point.vocabulary)]
     unused = iter(generator.sample(names, len(names)))
@@ -143,7 +143,7 @@ def random_sentences(point: Scale, seed: int) -> Iterator[str]:
 
 
 def word(number: int) -> str:
-    """A word of letters for a number: a, b, ..., z, ba, bb, ..."""
+    """The number-th word: a, b, ..., z, ba, bb, ..."""
     letters = ""
     while True:
         number, letter = divmod(number, 26)

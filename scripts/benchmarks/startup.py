@@ -1,4 +1,4 @@
-"""How long `nmt train` takes from its start to its first update on a large data directory, and in what memory."""
+"""Time and memory of `nmt train` from its start to the first update on a large data directory."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from nmt.text.tokenizers import WhitespaceTokenizer
 from nmt.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from nmt.workflow.configs import load_config
 
-PIECE = 1_000_000  # sentences made at once
-LENGTHS = (4, 20)  # tokens a sentence, evenly spread
+PIECE = 1_000_000  # sentences generated at once
+LENGTHS = (4, 20)  # tokens per sentence, uniformly distributed
 WORDS = 8000
-LOOK = 0.02  # seconds between two looks for the first update
+INTERVAL = 0.02  # seconds between checks for the first update
 
 
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
     parser = commands.add_parser("startup", help="seconds and memory from the start of nmt train to its first update")
     parser.add_argument("--pairs", type=positive, nargs="+", default=[5_000_000], help="training pairs")
-    parser.add_argument("--rounds", type=positive, default=1, help="how often to start")
+    parser.add_argument("--rounds", type=positive, default=1, help="number of starts")
     parser.add_argument("--threads", type=positive, default=2, help="CPU threads")
     parser.add_argument(
         "--output", type=Path, default=Path("runs/benchmark/startup"), help="folder for data and models"
@@ -59,7 +59,7 @@ def benchmark_startup(arguments: argparse.Namespace) -> None:
 
 
 def make_data(config: Path, folder: Path, pairs: int) -> None:
-    """Write a data directory of random ids, piece by piece, without any text behind it."""
+    """Write a data directory of random ids, piece by piece, without text."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / TEXT).mkdir(parents=True)
     vocabulary = Vocabulary(word(number) for number in range(WORDS))
@@ -81,10 +81,10 @@ def make_data(config: Path, folder: Path, pairs: int) -> None:
 
 
 def start(config: Path, data: Path, output: Path, threads: int) -> tuple[float, int, int]:
-    """Start training, and end it at its first update.
+    """Start training, and kill it at the first update.
 
     Returns:
-        Seconds, largest resident memory so far with mapped files, and memory without files, both in bytes.
+        Seconds, peak resident memory with mapped files, and memory without files, both in bytes.
 
     Raises:
         RunError: The command ended without an update.
@@ -102,7 +102,7 @@ def start(config: Path, data: Path, output: Path, threads: int) -> tuple[float, 
             while not (metrics.is_file() and metrics.stat().st_size):
                 if process.poll() is not None:
                     raise RunError(f"exit code {process.returncode} before the first update; log: {log}")
-                time.sleep(LOOK)
+                time.sleep(INTERVAL)
             seconds = time.perf_counter() - begin
             memory = read_memory(Path(f"/proc/{process.pid}/status").read_text())
         finally:
@@ -112,7 +112,7 @@ def start(config: Path, data: Path, output: Path, threads: int) -> tuple[float, 
 
 
 def read_memory(status: str) -> tuple[int, int]:
-    """Largest resident memory and memory without files, in bytes, from the text of /proc/PID/status."""
+    """Peak resident memory and memory without files, in bytes, from the text of /proc/PID/status."""
     values = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
     peak, own = (int(values[name].split()[0]) * 1024 for name in ("VmHWM", "RssAnon"))
     return peak, own

@@ -1,4 +1,4 @@
-"""What the training benchmark compares: one standard model in several toolkits."""
+"""The systems of the training benchmark: one standard model in several toolkits."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Literal
 Toolkit = Literal["nmt", "OpenNMT-py", "JoeyNMT", "Marian"]
 Precision = Literal["default", "fast", "bf16"]
 
-UPDATES_A_REPORT = 20
-"""How often every toolkit reports its speed."""
+UPDATES_PER_REPORT = 20
+"""Updates between two reports of the speed, in every toolkit."""
 
 
 @dataclass(frozen=True)
@@ -17,12 +17,12 @@ class System:
     """One row of the benchmark.
 
     Attributes:
-        name: What `--only` calls it.
-        toolkit: Who trains.
-        kind: `luong`, `luong_feeding`, `bahdanau` or `conditional`; rows of one kind and cell are compared.
-        description: Attention and feeding in the toolkit's own words.
+        name: Name for `--only`.
+        toolkit: The toolkit.
+        kind: `luong`, `luong_feeding`, `bahdanau` or `conditional`; rows of the same kind and cell are compared.
+        description: Attention and feeding in the toolkit's own terms.
         cell: `lstm` or `gru`.
-        precision: `default`: as the toolkit's users get it; `fast`: fp32 products by the kernels of
+        precision: `default`: as shipped; `fast`: fp32 products by the kernels of
             `torch.set_float32_matmul_precision("medium")`; `bf16`: autocast.
     """
 
@@ -56,8 +56,8 @@ DESCRIPTIONS: dict[Toolkit, dict[str, str]] = {
 def list_systems() -> list[System]:
     """All rows, ours first.
 
-    The kinds of the toolkits do nearly the same work a token: all three compute an additive score in a loop for
-    `bahdanau`; ours feeds the context, the others feed the attentional vector.
+    The same kind is nearly the same work per token in all toolkits: for `bahdanau` all three compute an additive score
+    in a loop; ours feeds the context, the others feed the attentional vector.
     """
     rows: list[tuple[Toolkit, str, str, Precision]] = []
     for cell in ("lstm", "gru"):

@@ -1,4 +1,4 @@
-"""Training speed and memory of this project beside JoeyNMT, OpenNMT-py, Marian and the loops of tutorials."""
+"""Training speed and memory of this project compared with JoeyNMT, OpenNMT-py, Marian and loops of tutorials."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from tqdm import tqdm
 from benchmarks import joeynmt, marian, opennmt, ours, tutorial_loops
 from benchmarks.arguments import Commands, positive, updates
 from benchmarks.measuring import MIB, RunError, environment, run
-from benchmarks.systems import UPDATES_A_REPORT, System, list_systems
+from benchmarks.systems import UPDATES_PER_REPORT, System, list_systems
 from benchmarks.tables import counts, markdown, ratio
 from benchmarks.workload import check_workload, target_tokens
 from nmt.dataset import open_data
 from nmt.errors import ConfigError
 from nmt.workflow.configs import load_config
 
-LAUNCHER = Path(__file__).with_name("launch.py")
+LAUNCHER = Path(__file__).with_name("launcher.py")
 PRODUCTS = {"default": "default", "fast": "medium"}
-"""What the launcher is to set for a row's precision."""
-IN_WORDS = {"highest": "fp32", "medium": "fp32, fast products"}
-"""What the setting that a process ended with means."""
+"""The launcher's PRECISION argument for each precision."""
+PRECISION_NAMES = {"highest": "fp32", "medium": "fp32, fast products"}
+"""Names of the float32 matmul precisions."""
 WARM_UP = {"Marian": 2}
-"""Reports at the start of a run that do not count; 3 for all others."""
+"""Reports at the start of a run that are ignored; 3 for all others."""
 TUTORIALS = {"tutorial_luong_concat": "luong", "tutorial_bahdanau": "bahdanau"}
-"""Configs of this project that repeat a tutorial's set-up, and the plain loop for each."""
+"""Configs with a tutorial's set-up, and the plain loop for each."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class Outcome:
     """One run.
 
     Attributes:
-        reports: Target tokens a second, padding not counted, of each report that counts.
-        precision: In what precision it really computed.
+        reports: Target tokens per second, without padding, of each report after the warm-up.
+        precision: The precision actually used.
         seconds: Wall-clock time of the whole process.
-        peak: Largest resident memory, in bytes.
+        peak: Peak resident memory, in bytes.
     """
 
     reports: list[float]
@@ -55,7 +55,7 @@ class Outcome:
 
     @property
     def speed(self) -> float:
-        """Median target tokens a second."""
+        """Median target tokens per second."""
         return statistics.median(self.reports)
 
 
@@ -64,10 +64,10 @@ class TutorialRow:
     """One row of a tutorial's set-up.
 
     Attributes:
-        name: What `--only` calls it.
-        config: The config that repeats the tutorial.
+        name: Name for `--only`.
+        config: The config with the tutorial's set-up.
         loop: Whether this is the tutorial's plain loop.
-        batch_size: Sentences a batch.
+        batch_size: Sentences per batch.
     """
 
     name: str
@@ -82,30 +82,30 @@ Results = dict[str, list[Outcome]]
 
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("train", help="training speed and memory beside other toolkits")
-    parser.add_argument("--workload", type=Path, required=True, metavar="DIR", help="what the workload command made")
+    parser = commands.add_parser("train", help="training speed and memory compared with other toolkits")
+    parser.add_argument("--workload", type=Path, required=True, metavar="DIR", help="output of the workload command")
     add_peers(parser)
     parser.add_argument("--corpus", type=Path, help="English-German pairs: adds the rows of the tutorials' set-ups")
-    parser.add_argument("--rounds", type=positive, default=3, help="how often every row is run")
-    parser.add_argument("--updates", type=updates, default=150, help="updates a run")
+    parser.add_argument("--rounds", type=positive, default=3, help="runs per row")
+    parser.add_argument("--updates", type=updates, default=150, help="updates per run")
     parser.add_argument("--threads", type=positive, default=2, help="CPU threads of each system")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="rows to run; patterns such as 'nmt-*' are taken")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every run's figures here, a line each")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="rows to run, or patterns such as 'nmt-*'")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures of every run here, one per line")
     parser.add_argument("--output", type=Path, default=Path("runs/benchmark"), help="folder for logs and models")
     parser.set_defaults(run=benchmark_training)
 
 
 def add_peers(parser: argparse.ArgumentParser) -> None:
-    """Options that name the other toolkits' interpreters."""
+    """Add options for the other toolkits' interpreters."""
     for option, toolkit in (("--joeynmt", "JoeyNMT"), ("--opennmt", "OpenNMT-py"), ("--marian", "pymarian")):
-        parser.add_argument(option, type=Path, metavar="PYTHON", help=f"an interpreter that has {toolkit}")
+        parser.add_argument(option, type=Path, metavar="PYTHON", help=f"a Python interpreter with {toolkit}")
 
 
 def benchmark_training(arguments: argparse.Namespace) -> None:
-    """Run every row once a round, one at a time, and print a table of the medians.
+    """Run every row once per round, one at a time, and print a table of the medians.
 
     Raises:
-        SystemExit: A row failed; the others are in the table.
+        SystemExit: A row failed; the others are printed.
     """
     workload: Path = arguments.workload.resolve()
     check_workload(workload)
@@ -138,7 +138,7 @@ def benchmark_training(arguments: argparse.Namespace) -> None:
     if tutorials:
         print(tutorial_table(tutorials, results, tutorial_tokens(output / "tutorial-data")))
     if failed:
-        sys.exit(f"not in the table, as they failed: {', '.join(failed)}")
+        sys.exit(f"missing from the table, as they failed: {', '.join(failed)}")
 
 
 def choose(rows: Sequence[Row], patterns: Sequence[str] | None) -> list[Row]:
@@ -149,17 +149,17 @@ def choose(rows: Sequence[Row], patterns: Sequence[str] | None) -> list[Row]:
     """
     for pattern in patterns or ():
         if not any(fnmatch(row.name, pattern) for row in rows):
-            raise ConfigError(f"--only {pattern}: is none of the rows {', '.join(row.name for row in rows)}")
+            raise ConfigError(f"--only {pattern}: matches none of the rows {', '.join(row.name for row in rows)}")
     return [row for row in rows if patterns is None or any(fnmatch(row.name, pattern) for pattern in patterns)]
 
 
 def run_rounds(
     rows: Sequence[Row], runs: Mapping[str, Callable[[Path], Outcome]], output: Path, arguments: argparse.Namespace
 ) -> tuple[Results, list[str]]:
-    """Run all rows, round by round; a row that fails is told in a line and not run again.
+    """Run all rows, round by round; a row that fails is reported in a line and not run again.
 
     Returns:
-        What each row showed in each round, and the names of the rows that failed.
+        The outcomes of each row, and the names of the rows that failed.
     """
     results: Results = {}
     failed: list[str] = []
@@ -185,7 +185,7 @@ def run_rounds(
 
 
 def record(path: Path, row: Row, number: int, outcome: Outcome, arguments: argparse.Namespace) -> None:
-    """Add a line with everything about one run."""
+    """Append a line with everything about one run."""
     values = asdict(row) | {"round": number, "threads": arguments.threads, "updates": arguments.updates}
     values |= asdict(outcome) | {"tokens_per_second": outcome.speed}
     with path.open("a", encoding="utf-8") as file:
@@ -193,18 +193,18 @@ def record(path: Path, row: Row, number: int, outcome: Outcome, arguments: argpa
 
 
 def steady(reports: Sequence[float], warm_up: int) -> list[float]:
-    """The reports after those at the start; the last one alone where there are no others.
+    """The reports after the warm-up; the last one if there are no others.
 
     Raises:
-        RunError: There is none at all.
+        RunError: There is no report.
     """
     if not reports:
-        raise RunError("its log holds no report of its speed")
+        raise RunError("its log has no report of its speed")
     return list(reports[min(warm_up, len(reports) - 1) :])
 
 
-def fresh(folder: Path) -> Path:
-    """An empty folder."""
+def empty_folder(folder: Path) -> Path:
+    """Create an empty folder, deleting an existing one."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
@@ -219,15 +219,15 @@ def run_ours(system: System, config: Path, data: Path, arguments: argparse.Names
 
 
 def outcome_of(speed: ours.Speed) -> Outcome:
-    """What counts of a run of this project."""
+    """The outcome of a run of this project."""
     return Outcome(steady(speed.reports, 3), speed.precision, speed.finished.seconds, speed.finished.peak)
 
 
 def run_peer(system: System, python: Path, workload: Path, arguments: argparse.Namespace, folder: Path) -> Outcome:
     """Train with another toolkit."""
-    fresh(folder)
+    empty_folder(folder)
     variables, log = environment(arguments.threads), folder / "log.txt"
-    # Not resolved: the path of a virtual environment's interpreter is what tells it where its packages are.
+    # Not resolved: an interpreter finds the packages of its virtual environment by its path.
     program = str(python.absolute())
     warm_up = WARM_UP.get(system.toolkit, 3)
     if system.toolkit == "Marian":
@@ -242,25 +242,25 @@ def run_peer(system: System, python: Path, workload: Path, arguments: argparse.N
     finished = run(command, log, variables)
     found = read_ending(finished.text, log)
     if found != (wanted.replace("default", "highest"), arguments.threads):
-        raise RunError(f"ended with {found[0]} products on {found[1]} threads, not as told; log: {log}")
+        raise RunError(f"ended with {found[0]} products on {found[1]} threads, not as requested; log: {log}")
     speeds = steady(driver.read_speeds(finished.text), warm_up)
-    return Outcome(speeds, IN_WORDS[found[0]], finished.seconds, finished.peak)
+    return Outcome(speeds, PRECISION_NAMES[found[0]], finished.seconds, finished.peak)
 
 
 def read_ending(log: str, path: Path) -> tuple[str, int]:
-    """Precision of fp32 products and number of threads that a launched process ended with.
+    """Precision of fp32 products and number of threads of a launched process when it ended.
 
     Raises:
-        RunError: It does not say.
+        RunError: They are not in the log.
     """
     found = re.findall(r"^ended with products (\w+), threads (\d+)$", log, re.MULTILINE)
     if not found:
-        raise RunError(f"does not say what it ended with; log: {path}")
+        raise RunError(f"its log has no precision and threads; log: {path}")
     return found[-1][0], int(found[-1][1])
 
 
 def tutorial_rows() -> list[Row]:
-    """For each tutorial its loop, this project at the config's batch size, and at 64."""
+    """For each tutorial: its loop, and this project with the config's batch size and with 64."""
     rows: list[Row] = []
     for config, loop in TUTORIALS.items():
         own = load_config(config).train.batch.size
@@ -270,7 +270,7 @@ def tutorial_rows() -> list[Row]:
 
 
 def prepare_tutorial(corpus: Path, output: Path, threads: int) -> None:
-    """Preprocess the data that both tutorials share."""
+    """Preprocess the data of both tutorials."""
     command = ours.nmt("preprocess", "--config", next(iter(TUTORIALS)), "--source", corpus, "--output", output)
     run([*command, "--overwrite"], output.with_suffix(".log"), environment(threads))
 
@@ -278,15 +278,15 @@ def prepare_tutorial(corpus: Path, output: Path, threads: int) -> None:
 def run_tutorial(row: TutorialRow, data: Path, arguments: argparse.Namespace, folder: Path) -> Outcome:
     """Train in a tutorial's set-up, with its loop or with this project.
 
-    A loop that takes one sentence a step gets as many steps as this project's updates at batch 8 have sentences.
+    A loop with one sentence per update gets as many updates as this project's updates with batch 8 have sentences.
     """
     if not row.loop:
         overrides = [f"train.batch.size={row.batch_size}"]
         return outcome_of(ours.train(row.config, data, folder, arguments.updates, arguments.threads, overrides))
-    fresh(folder)
+    empty_folder(folder)
     steps = 8 if row.batch_size == 1 else 1
     command = [sys.executable, "-m", "benchmarks.tutorial_loops", TUTORIALS[row.config], "--data", str(data)]
-    command += ["--updates", str(steps * arguments.updates), "--report-every", str(steps * UPDATES_A_REPORT)]
+    command += ["--updates", str(steps * arguments.updates), "--report-every", str(steps * UPDATES_PER_REPORT)]
     variables = environment(arguments.threads) | {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
     finished = run(command, folder / "log.txt", variables)
     speeds = steady(tutorial_loops.read_speeds(finished.text), 3)
@@ -294,18 +294,18 @@ def run_tutorial(row: TutorialRow, data: Path, arguments: argparse.Namespace, fo
 
 
 def tutorial_tokens(data: Path) -> int:
-    """Target tokens of an epoch, with the end of each sentence."""
+    """Target tokens per epoch, including EOS."""
     lengths = open_data(data).train.tgt.lengths
     return int(lengths.sum()) + len(lengths)
 
 
 def overall(outcomes: Sequence[Outcome]) -> float:
-    """Median target tokens a second over the rounds."""
+    """Median target tokens per second over the rounds."""
     return statistics.median(outcome.speed for outcome in outcomes)
 
 
 def figures(outcomes: Sequence[Outcome], epoch_tokens: int) -> list[str]:
-    """Cells that every table has: precision, speed, its rounds, time an epoch, memory."""
+    """The common cells of the tables: precision, speed, its rounds, time per epoch, memory."""
     speed = overall(outcomes)
     return [
         outcomes[0].precision,
@@ -317,7 +317,7 @@ def figures(outcomes: Sequence[Outcome], epoch_tokens: int) -> list[str]:
 
 
 def standard_table(systems: Sequence[System], results: Results, epoch_tokens: int) -> str:
-    """The standard model in every toolkit; ours with its ratio to the rows of the same kind and cell."""
+    """The standard model in every toolkit; ours with the ratio to the rows of the same kind and cell."""
     speeds: dict[tuple[str, str, str, str], float] = {
         (system.toolkit, system.kind, system.cell, system.precision): overall(results[system.name])
         for system in systems
@@ -346,7 +346,7 @@ def standard_table(systems: Sequence[System], results: Results, epoch_tokens: in
 
 
 def tutorial_table(rows: Sequence[TutorialRow], results: Results, epoch_tokens: int) -> str:
-    """The tutorials' set-ups; ours with its ratio to the plain loop."""
+    """The tutorials' set-ups; ours with the ratio to the plain loop."""
     loops = {row.config: overall(results[row.name]) for row in rows if row.loop}
     header = [
         "set-up",

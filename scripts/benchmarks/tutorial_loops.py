@@ -1,9 +1,9 @@
-"""The training loops that tutorials on attention print, in plain PyTorch, for a comparison of speed.
+"""Training loops as in tutorials on attention, in plain PyTorch, to compare their speed.
 
 Two set-ups on encoded pairs of this project: an LSTM with Luong's concat attention and input feeding that trains on
 one sentence pair at a time, and a GRU with additive attention in Bahdanau's order that trains on batches of 64, all
-padded to the longest sentence of the split. Both go through the target step by step, with an output layer and a loss
-a step, as the tutorials do. Where a tutorial scores one source position after the other, these score all at once.
+padded to the longest sentence of the split. As in the tutorials, both loop over the target with an output layer and a
+loss per step. Unlike in some tutorials, all source positions are scored at once.
 
 python -m benchmarks.tutorial_loops luong|bahdanau --data DIR --updates 150
 """
@@ -21,11 +21,11 @@ from nmt.dataset import EncodedPairs, open_data
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 BATCH_SIZES = {"luong": 1, "bahdanau": 64}
-FORCING = 0.5  # chance of feeding the reference: a whole sentence for Luong's loop, a step for Bahdanau's
+FORCING = 0.5  # probability of teacher forcing: per sentence in Luong's loop, per step in Bahdanau's
 
 
 def main() -> None:
-    """Train for some updates and print the speed every few of them."""
+    """Train for some updates and print the speed at regular intervals."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("loop", choices=BATCH_SIZES)
     parser.add_argument("--data", type=Path, required=True)
@@ -49,12 +49,12 @@ def main() -> None:
 
 
 def read_speeds(log: str) -> list[float]:
-    """Target tokens a second of each report that `main` printed."""
+    """Target tokens per second of each report printed by `main`."""
     return [json.loads(line)["tokens_per_second"] for line in log.splitlines() if line.startswith("{")]
 
 
 def luong_updates(pairs: EncodedPairs, src_size: int, tgt_size: int) -> Iterator[int]:
-    """Train on one random pair after the other, without end: update, attend, feed the attentional vector back.
+    """Train on random pairs endlessly: update, attend, feed the attentional vector back.
 
     Yields:
         Target tokens of each update.
@@ -86,16 +86,16 @@ def luong_updates(pairs: EncodedPairs, src_size: int, tgt_size: int) -> Iterator
             self.output = nn.Linear(size, tgt_size)
 
         def forward(
-            self, word: Tensor, fed: Tensor, state: tuple[Tensor, Tensor], states: Tensor
+            self, word: Tensor, feedback: Tensor, state: tuple[Tensor, Tensor], states: Tensor
         ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
-            """Word [1], fed [1, H], state, encoder states [S, 1, H] -> log-probabilities [1, V], new fed, new state."""
-            inputs = torch.cat([self.embedding(word), fed], dim=1).unsqueeze(0)
+            """Word [1], feedback [1, H], state, encoder states [S, 1, H] -> log-probabilities, new feedback, state."""
+            inputs = torch.cat([self.embedding(word), feedback], dim=1).unsqueeze(0)
             hidden, state = self.lstm(inputs, state)
             both = torch.cat([hidden.expand(len(states), -1, -1), states], dim=2)  # [S, 1, 2 * H]
             weights = torch.softmax(self.energy(torch.tanh(self.attention(both))), dim=0)
             context = (weights * states).sum(dim=0)
-            fed = torch.tanh(self.combination(torch.cat([context, hidden[0]], dim=1)))
-            return torch.log_softmax(self.output(fed), dim=1), fed, state
+            feedback = torch.tanh(self.combination(torch.cat([context, hidden[0]], dim=1)))
+            return torch.log_softmax(self.output(feedback), dim=1), feedback, state
 
     encoder, decoder = Encoder(), Decoder()
     optimizers = [torch.optim.Adam(module.parameters(), lr=0.001) for module in (encoder, decoder)]
@@ -106,10 +106,10 @@ def luong_updates(pairs: EncodedPairs, src_size: int, tgt_size: int) -> Iterator
         for optimizer in optimizers:
             optimizer.zero_grad()
         states, state = encoder(source)
-        word, fed, loss = torch.tensor([BOS_ID]), torch.zeros(1, size), torch.zeros(())
+        word, feedback, loss = torch.tensor([BOS_ID]), torch.zeros(1, size), torch.zeros(())
         forced = random.random() < FORCING
         for position in range(len(target)):
-            log_probs, fed, state = decoder(word, fed, state, states)
+            log_probs, feedback, state = decoder(word, feedback, state, states)
             expected = target[position : position + 1]
             loss = loss + nn.functional.nll_loss(log_probs, expected)
             word = expected if forced else log_probs.argmax(dim=1)
@@ -120,10 +120,10 @@ def luong_updates(pairs: EncodedPairs, src_size: int, tgt_size: int) -> Iterator
 
 
 def bahdanau_updates(pairs: EncodedPairs, src_size: int, tgt_size: int) -> Iterator[int]:
-    """Train on random batches, without end: attend with the last state, then update.
+    """Train on random batches endlessly: attend with the last state, then update.
 
     Yields:
-        Target tokens of each update, padding not counted; the loss is over all positions.
+        Target tokens of each update, without padding; the loss is over all positions.
     """
     import torch
     from torch import Tensor, nn

@@ -20,10 +20,10 @@ from nmt.text.tokenizers import WordTokenizer
 
 LANGUAGES = ("en", "de")
 SIZES = {"valid": 1000, "test": 1000, "train": 20_000}
-LONGEST = 50  # tokens a side
-SPARE = 3000  # pairs beyond those of the splits, as groups of one source sentence are not divided
+LONGEST = 50  # tokens per side
+SPARE = 3000  # pairs beyond those of the splits, as pairs with the same source are not separated
 MIN_COUNT = 2
-LARGEST = 10_000  # words a vocabulary
+LARGEST = 10_000  # words per vocabulary
 SEED = 1
 
 TextPair = tuple[str, str]
@@ -31,14 +31,14 @@ TextPair = tuple[str, str]
 
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("workload", help="make the workload that the other commands train on")
-    parser.add_argument("--corpus", type=Path, required=True, help="English-German pairs, tab-separated, may be packed")
+    parser = commands.add_parser("workload", help="create the workload that the other commands train on")
+    parser.add_argument("--corpus", type=Path, required=True, help="tab-separated English-German pairs, or an archive")
     parser.add_argument("--output", type=Path, required=True, metavar="DIR")
     parser.set_defaults(run=make_workload)
 
 
 def make_workload(arguments: argparse.Namespace) -> None:
-    """Write the six files of the splits, and vocabularies as each toolkit wants them."""
+    """Write the six files of the splits, and vocabularies in the format of each toolkit."""
     pairs = [(pair.src, pair.tgt) for pair in read_pairs(open_corpus([arguments.corpus]).train)]
     random.Random(SEED).shuffle(pairs)
     wanted = sum(SIZES.values()) + SPARE
@@ -54,7 +54,7 @@ def make_workload(arguments: argparse.Namespace) -> None:
 
 
 def tokenized(pairs: Iterable[TextPair], wanted: int) -> Iterator[TextPair]:
-    """Distinct pairs of 1 to 50 words a side, lower-case, as they come."""
+    """Distinct pairs of 1 to 50 words per side, lower-case, in order."""
     tokenizers = [WordTokenizer(language) for language in LANGUAGES]
     seen: set[TextPair] = set()
     with tqdm(total=wanted, desc="tokenising", unit=" pairs", file=sys.stderr, disable=None) as bar:
@@ -79,12 +79,12 @@ def group_by_source(pairs: Iterable[TextPair]) -> dict[str, list[TextPair]]:
 
 
 def draw_splits(groups: dict[str, list[TextPair]], sizes: dict[str, int], seed: int) -> dict[str, list[TextPair]]:
-    """Fill one split after the other with whole groups in random order; no source sentence is in two splits.
+    """Fill the splits in turn with whole groups in random order; no source sentence is in two splits.
 
     Args:
         groups: Pairs by source sentence.
-        sizes: Pairs of each split. Training takes all pairs of a group, the others the first alone.
-        seed: Its first and second successor order the groups, and the pairs of each split.
+        sizes: Pairs of each split. Training uses all pairs of a group, the others only the first.
+        seed: `seed + 1` orders the groups, `seed + 2` the pairs of each split.
 
     Raises:
         DataError: There are too few pairs.
@@ -98,7 +98,7 @@ def draw_splits(groups: dict[str, list[TextPair]], sizes: dict[str, int], seed: 
         while len(split) < size:
             source = next(rest, None)
             if source is None:
-                raise DataError(f"the corpus ends before the {name} split has its {size:,} pairs; take a larger one")
+                raise DataError(f"the corpus ends before the {name} split has its {size:,} pairs; use a larger one")
             split += groups[source] if name == "train" else groups[source][:1]
         random.Random(seed + 2).shuffle(split)
         splits[name] = split[:size]
@@ -113,7 +113,7 @@ def vocabulary(lines: Iterable[str]) -> list[str]:
 
 
 def write_vocabularies(output: Path, language: str, lines: Iterable[str]) -> None:
-    """The words alone; with JoeyNMT's special tokens; with a count for OpenNMT-py, which asks for one."""
+    """Write the words alone, with JoeyNMT's special tokens, and with a count for OpenNMT-py, which requires one."""
     words = vocabulary(lines)
     write_lines(output / f"vocab.{language}", words)
     write_lines(output / f"vocab.joey.{language}", ["<unk>", "<pad>", "<s>", "</s>", *words])
@@ -121,17 +121,17 @@ def write_vocabularies(output: Path, language: str, lines: Iterable[str]) -> Non
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """One line each."""
+    """Write lines to a file."""
     write_text(path, "".join(f"{line}\n" for line in lines))
 
 
 def read_lines(path: Path) -> list[str]:
-    """What `write_lines` wrote."""
+    """Read what `write_lines` wrote."""
     return path.read_text(encoding="utf-8").split("\n")[:-1]
 
 
 def check_workload(folder: Path) -> None:
-    """Look whether a folder is a workload.
+    """Check that a folder is a workload.
 
     Raises:
         DataError: A file is missing.
@@ -140,20 +140,20 @@ def check_workload(folder: Path) -> None:
     for name in (f"{name}.{language}" for name in names for language in LANGUAGES):
         if not (folder / name).is_file():
             make = f"python scripts/benchmark.py workload --corpus deu-eng.zip --output {folder}"
-            raise DataError(f"{folder / name}: missing; make the workload with: {make}")
+            raise DataError(f"{folder / name}: missing; create the workload with: {make}")
 
 
 def target_tokens(folder: Path) -> int:
-    """Target tokens of an epoch, with the end of each sentence."""
+    """Target tokens per epoch, including EOS."""
     return sum(len(line.split()) + 1 for line in read_lines(folder / "train.de"))
 
 
 def describe(folder: Path) -> str:
-    """Sizes of a workload in a line."""
+    """Summarise a workload in a line."""
     sides = [read_lines(folder / f"train.{language}") for language in LANGUAGES]
     lengths = [sum(len(line.split()) for line in side) / len(side) for side in sides]
     words = [len(read_lines(folder / f"vocab.{language}")) for language in LANGUAGES]
     return (
-        f"{folder}: {len(sides[0]):,} training pairs, {lengths[0]:.2f} and {lengths[1]:.2f} words a sentence, "
-        f"vocabularies {words[0]:,} and {words[1]:,}, {target_tokens(folder):,} target tokens an epoch"
+        f"{folder}: {len(sides[0]):,} training pairs, {lengths[0]:.2f} and {lengths[1]:.2f} words per sentence, "
+        f"vocabularies {words[0]:,} and {words[1]:,}, {target_tokens(folder):,} target tokens per epoch"
     )

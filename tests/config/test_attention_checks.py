@@ -8,7 +8,7 @@ import pytest
 from nmt.errors import ConfigError
 from nmt.workflow.configs import load_config
 
-NOTHING = "has nothing to act on: the score is none"
+NOTHING = "has no effect: the score is none"
 LOCATION = "score: location, options: {max_length: 9}"
 
 
@@ -37,22 +37,34 @@ def problem(tmp_path: Path, attention: str) -> str:
         ("score: none, past: {name: coverage}", "past.name", NOTHING),
         ("score: none, past: {loss_weight: 1}", "past.loss_weight", NOTHING),
         ("score: none, dropout: 0.1", "dropout", NOTHING),
-        ("score: cosine, heads: 2", "heads", "the score cosine takes one head; several go with additive, concat, dot"),
-        (f"{LOCATION}, heads: 2", "heads", "the score location takes one head"),
+        ("score: cosine, heads: 2", "heads", "the score cosine supports only one head; additive, concat, dot"),
+        (f"{LOCATION}, heads: 2", "heads", "the score location supports only one head"),
         ("heads: 3", "heads", "3 do not divide the encoder states' 8 units; change it or set head_size"),
         ("score: dot, heads: 16", "heads", "16 do not divide the encoder states' 8 units"),
         ("head_size: 4", "head_size", "needs heads above 1"),
-        (f"{LOCATION}, window: {{name: local_m}}", "window.name", "local_m could lie where the score location does"),
-        (f"{LOCATION}, window: {{name: local_p}}", "window.name", "local_p could lie where the score location does"),
-        ("score: dot, past: {name: coverage}", "past.name", "the score dot cannot take in coverage; additive"),
-        ("score: general, past: {name: location}", "past.name", "the score general cannot take in location; additive"),
-        ("score: concat, heads: 2, past: {name: coverage}", "past.name", "coverage follows one alignment, found 2"),
-        ("score: additive, heads: 4, past: {name: location}", "past.name", "location follows one alignment, found 4"),
-        ("past: {loss_weight: 1.0}", "past.loss_weight", "is that of the coverage loss: needs past.name: coverage"),
-        ("score: additive, past: {name: location, loss_weight: 1}", "past.loss_weight", "is that of the coverage loss"),
+        (
+            f"{LOCATION}, window: {{name: local_m}}",
+            "window.name",
+            "local_m can be out of reach of the score location",
+        ),
+        (
+            f"{LOCATION}, window: {{name: local_p}}",
+            "window.name",
+            "local_p can be out of reach of the score location",
+        ),
+        ("score: dot, past: {name: coverage}", "past.name", "the score dot does not support coverage; additive"),
+        (
+            "score: general, past: {name: location}",
+            "past.name",
+            "the score general does not support location; additive",
+        ),
+        ("score: concat, heads: 2, past: {name: coverage}", "past.name", "coverage needs one head, found 2"),
+        ("score: additive, heads: 4, past: {name: location}", "past.name", "location needs one head, found 4"),
+        ("past: {loss_weight: 1.0}", "past.loss_weight", "needs past.name: coverage"),
+        ("score: additive, past: {name: location, loss_weight: 1}", "past.loss_weight", "needs past.name: coverage"),
         ("score: location", "options.max_length", "is required"),
         ("score: location, options: {max_length: 0}", "options.max_length", "should be greater than"),
-        ("score: cosine, options: {size: 3}", "options.size", "unknown option; it takes no options"),
+        ("score: cosine, options: {size: 3}", "options.size", "unknown option; there are no options"),
         ("score: scaled, heads: 2", "score", "unknown score 'scaled'"),
         ("heads: 0", "heads", "should be greater than or equal to 1, found 0"),
         ("window: {name: local}", "window.name", "found 'local'"),
@@ -63,7 +75,7 @@ def problem(tmp_path: Path, attention: str) -> str:
         ("dropout: 1.0", "dropout", "should be less than 1, found 1.0"),
     ],
 )
-def test_what_does_not_go_together_is_refused(tmp_path: Path, attention: str, key: str, message: str) -> None:
+def test_conflicting_choices_are_refused(tmp_path: Path, attention: str, key: str, message: str) -> None:
     found = problem(tmp_path, attention)
     assert "\n" not in found
     assert found.startswith(f"mine.yaml:1: model.attention.{key}: ")
@@ -107,5 +119,5 @@ def test_a_normaliser_without_its_library_is_refused(
         "score: none",
     ],
 )
-def test_what_goes_together_is_taken(tmp_path: Path, attention: str) -> None:
+def test_compatible_choices_are_accepted(tmp_path: Path, attention: str) -> None:
     load(tmp_path, attention)

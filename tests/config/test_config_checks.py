@@ -36,23 +36,23 @@ PLATEAU = "train: {{schedule: {{name: plateau, patience: {}}}, validation: {{pat
         (
             PLATEAU.format(4, 5),
             "train.schedule.patience: 4 never lowers the learning rate, as train.validation.patience: 5 stops the run "
-            "first; take less, or 6 or more there",
+            "first; lower this, or set 6 or more there",
         ),
         (
             "train: {schedule: {name: plateau}}\ndata: {source: a.tsv, split: {valid_size: 0}}",
-            "train.schedule.name: plateau follows validation, and data.split.valid_size is 0",
+            "train.schedule.name: plateau needs validation, but data.split.valid_size is 0",
         ),
         (
             "data: {source: [a, b], first_lines: 2000}",
-            "data.first_lines: gives at most 2000 pairs, and data.split asks for 2001 or more",
+            "data.first_lines: yields at most 2000 pairs, but data.split needs 2001 or more",
         ),
         (
             "data: {source: a.tsv, first_lines: 50, split: {train_size: 41, valid_size: 5, test_size: 5}}",
-            "data.first_lines: gives at most 50 pairs, and data.split asks for 51 or more",
+            "data.first_lines: yields at most 50 pairs, but data.split needs 51 or more",
         ),
         (
             "train: {optimizer: {momentum: 0.9}}",
-            "train.optimizer.momentum: has no effect with train.optimizer.name: adam, only with sgd; leave it out or "
+            "train.optimizer.momentum: has no effect with train.optimizer.name: adam, only with sgd; remove it or "
             "change that",
         ),
         (
@@ -72,7 +72,7 @@ PLATEAU = "train: {{schedule: {{name: plateau, patience: {}}}, validation: {{pat
         ),
     ],
 )
-def test_what_would_never_happen_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_settings_without_effect_are_refused(tmp_path: Path, text: str, message: str) -> None:
     [problem] = problems(tmp_path, text)
     assert problem.startswith(f"mine.yaml:1: {message}")
 
@@ -96,7 +96,7 @@ def test_what_would_never_happen_is_refused(tmp_path: Path, text: str, message: 
         "decode: {max_length: 5}",
     ],
 )
-def test_what_makes_sense_is_taken(tmp_path: Path, text: str) -> None:
+def test_settings_with_effect_are_accepted(tmp_path: Path, text: str) -> None:
     load_config(write(tmp_path, "mine.yaml", text))
 
 
@@ -107,7 +107,7 @@ def test_a_child_that_changes_the_optimiser_need_not_undo_its_parents_settings(t
     assert load_config(str(tmp_path / "parent.yaml"), ["train.optimizer.name=sgd"]).train.optimizer.name == "sgd"
 
 
-def test_a_child_whose_setting_does_not_suit_its_parents_optimiser_is_told(tmp_path: Path) -> None:
+def test_a_child_whose_setting_does_not_suit_its_parents_optimiser_is_reported(tmp_path: Path) -> None:
     write(tmp_path, "parent.yaml", "train: {optimizer: {name: adam}}")
     [problem] = problems(tmp_path, "extends: parent.yaml\ntrain: {optimizer: {momentum: 0.9}}")
     assert problem.startswith("mine.yaml:2: train.optimizer.momentum: has no effect")
@@ -115,18 +115,18 @@ def test_a_child_whose_setting_does_not_suit_its_parents_optimiser_is_told(tmp_p
     assert problem.startswith("--set train.optimizer.momentum: train.optimizer.momentum: has no effect")
 
 
-def test_a_resolved_config_may_hold_what_is_not_used(tmp_path: Path) -> None:
+def test_a_resolved_config_may_have_unused_values(tmp_path: Path) -> None:
     write(tmp_path, "parent.yaml", "train: {optimizer: {name: adam, betas: [0.9, 0.98]}}")
     config = load_config(str(tmp_path / "parent.yaml"), ["train.optimizer.name=sgd"])
     assert load_config(write(tmp_path, "resolved.yaml", dump_config(config))) == config
 
 
-def test_a_saved_model_is_not_refused_for_what_never_happened() -> None:
+def test_a_saved_config_may_have_settings_without_effect() -> None:
     text = "train: {optimizer: {momentum: 0.9}, schedule: {name: plateau, patience: 5}}"
     assert parse_config(text, "runs/a/config.yaml").train.optimizer.momentum == 0.9
 
 
-def test_combinations_are_checked_beside_wrong_values(tmp_path: Path) -> None:
+def test_combinations_are_checked_along_with_wrong_values(tmp_path: Path) -> None:
     text = """\
 train:
   epochs: many
@@ -158,7 +158,7 @@ model:
         "model: {encoder: {hidden_size: -1}, attention: {score: dot}}",
     ],
 )
-def test_no_combination_is_judged_by_a_value_that_is_not_known(tmp_path: Path, text: str) -> None:
+def test_combinations_with_unknown_values_are_not_checked(tmp_path: Path, text: str) -> None:
     assert len(problems(tmp_path, text)) == 1
 
 
@@ -176,7 +176,7 @@ def test_no_combination_is_judged_by_a_value_that_is_not_known(tmp_path: Path, t
         ("data.src_language=''", "should have at least 1 character, found ''"),
     ],
 )  # fmt: skip
-def test_wrong_values_are_told_with_what_may_have_been_meant(tmp_path: Path, override: str, message: str) -> None:
+def test_wrong_values_are_reported_with_what_may_have_been_meant(tmp_path: Path, override: str, message: str) -> None:
     key = override.partition("=")[0]
     assert problems(tmp_path, "", override) == [f"--set {key}: {key}: {message}"]
 
@@ -191,7 +191,7 @@ junk = st.recursive(
 
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(st.sampled_from(SECTIONS_AND_KEYS), junk, max_size=4))
-def test_junk_is_refused_with_one_line_a_problem(values: dict[str, Any]) -> None:
+def test_junk_is_refused_with_one_line_per_problem(values: dict[str, Any]) -> None:
     nested: dict[str, Any] = {}
     for path in sorted(values):
         *sections, key = path.split(".")

@@ -53,7 +53,7 @@ def test_each_value_is_shown_with_where_it_comes_from(configs: Path) -> None:
     } <= found
 
 
-def test_comments_are_aligned_but_for_those_of_long_values(configs: Path) -> None:
+def test_comments_are_aligned_except_those_of_long_values(configs: Path) -> None:
     shown = show_config("young.yaml", [f"data.directory={'x' * 100}"]).splitlines()
     short = [line for line in shown if "  # " in line and "xxx" not in line]
     assert len({line.rindex("  # ") for line in short}) == 1

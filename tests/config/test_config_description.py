@@ -182,7 +182,7 @@ def test_the_schema_refuses_what_is_wrong(text: str) -> None:
     assert mistakes(yaml.safe_load(text), WHOLE)
 
 
-def test_the_schema_names_its_draft_and_holds_units() -> None:
+def test_the_schema_has_its_draft_and_units() -> None:
     assert WHOLE["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     batch = WHOLE["$defs"]["BatchSection"]["properties"]["accumulate"]
     assert (batch["unit"], batch["default"], batch["minimum"]) == ("batches", 1, 1)

@@ -148,7 +148,7 @@ def test_aliases_and_depth_come_to_an_end(tmp_path: Path, text: str) -> None:
 
 def test_a_config_file_has_a_largest_size(tmp_path: Path) -> None:
     [line] = refused(tmp_path, "# " + "x" * 300_000)
-    assert "more than the 262,144 that such a file may have" in line
+    assert "262,144" in line
 
 
 def test_thousands_of_problems_are_counted_not_listed(tmp_path: Path) -> None:
@@ -167,9 +167,9 @@ def test_what_was_found_is_shown_in_part(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["data.directory", "data.source", "text.reuse", "train.init_from"])
-def test_no_path_holds_a_nul_character(tmp_path: Path, key: str) -> None:
+def test_no_path_contains_a_nul_character(tmp_path: Path, key: str) -> None:
     [line] = refused(tmp_path, "", f'{key}="a\\0b"')
-    assert "should hold no NUL character" in line
+    assert "should not contain a NUL character" in line
 
 
 @pytest.mark.parametrize("text", ['"a\\e[2Jb": 1', '"train\\ntrain": 1', 'name: "a\\e[2J\\u202eb"', "name: !<\\e> x"])
@@ -201,5 +201,5 @@ def test_a_config_that_never_ends_is_not_read(tmp_path: Path, kind: str) -> None
         os.mkfifo(path)
     else:
         path.symlink_to("/dev/zero")
-    with pytest.raises(ConfigError, match=r"mine\.yaml: (no such config file|is not an ordinary file)"):
+    with pytest.raises(ConfigError, match=r"mine\.yaml: (no such config file|is not a regular file)"):
         load_config(str(path))

@@ -30,7 +30,7 @@ def verdict(pair: Pair, **rules: Any) -> str | None:
         ({}, "a", "b", None),
         ({}, "", "b", "empty"),
         ({}, "a", "", "empty"),
-        ({}, " \u3000", "b", "empty"),  # nothing but blanks is nothing
+        ({}, " \u3000", "b", "empty"),  # only spaces count as empty
         ({}, "a", "\u200b", "empty"),
         ({}, "a " * 100, "b", None),
         ({}, "a " * 101, "b", "too_long"),
@@ -58,7 +58,7 @@ def test_each_rule_at_its_boundary(rules: dict[str, Any], src: str, tgt: str, br
     assert verdict(Pair(src, tgt), **rules) == broken
 
 
-def test_a_pair_counts_under_the_first_rule_it_breaks() -> None:
+def test_a_pair_counts_under_the_first_rule_it_violates() -> None:
     rules = {"min_length": 2, "max_length": 3, "max_characters": 8, "max_ratio": 2.0, "min_letters": 0.5}
     pairs = {
         "empty": Pair("", "1 2 3 4"),
@@ -74,13 +74,13 @@ def test_a_pair_counts_under_the_first_rule_it_breaks() -> None:
         assert verdict(pair, **rules, copies=False) == name
 
 
-def test_everything_is_counted_and_the_first_of_it_shown() -> None:
+def test_everything_is_counted_and_sampled() -> None:
     raw = [
         Pair("a b", "c d"),
-        Pair(" a  b", "c d "),  # blanks on both sides count once
+        Pair(" a  b", "c d "),  # spaces on both sides count once
         Pair("a u\u0308", "c d"),
         Pair("a\tu\u0308", "c&amp;e f"),
-        Pair("a b", " \u3000"),  # mended, then dropped
+        Pair("a b", " \u3000"),  # repaired, then dropped
         Pair("", "c d"),
         Pair("a", "c d"),
         Pair("a b", "c d e f"),
@@ -106,7 +106,7 @@ def test_everything_is_counted_and_the_first_of_it_shown() -> None:
     )
 
 
-def test_nothing_in_nothing_out() -> None:
+def test_no_pairs() -> None:
     assert cleaner().clean([]) == ([], CleaningReport())
 
 
@@ -164,7 +164,7 @@ def test_the_default_rules_keep_every_script(src: str, tgt: str) -> None:
         ("字" * 1001, "字" * 1000, "too_many_characters"),
     ],
 )
-def test_the_default_rules_drop_what_is_no_translation(src: str, tgt: str, broken: str) -> None:
+def test_the_default_rules_drop_what_is_not_a_translation(src: str, tgt: str, broken: str) -> None:
     kept, report = make_cleaner(CleaningSection()).clean([Pair(src, tgt)])
     assert (kept, list(report.dropped)) == ([], [broken])
 
@@ -225,7 +225,7 @@ def test_chunks_of_a_corpus_add_up_to_its_report(raw: list[Pair], cuts: list[int
     assert (kept, total) == cleaner(**RULES).clean(raw)
 
 
-def test_a_great_loss_is_explained_by_the_rule_that_caused_most_of_it() -> None:
+def test_a_large_loss_is_explained_by_its_main_rule() -> None:
     cleaner = Cleaner(Normalizer(), min_length=2, max_length=3)
     pairs = [Pair("a b", "c d")] * 3 + [Pair("a", "b")] * 2 + [Pair("a b c d", "e f")]
     _, report = cleaner.clean(pairs)

@@ -89,7 +89,7 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in reply.more.items():
             self.send_header(name, value)
         self.end_headers()
-        with contextlib.suppress(ConnectionError):  # whoever asked may leave
+        with contextlib.suppress(ConnectionError):  # the client may disconnect
             self.wfile.write(reply.body[: reply.send])
         if reply.end == "stall":
             state.stalled.set()
@@ -141,7 +141,7 @@ def made_here(directory: Path) -> Path:
 
 
 def telling(say: Callable[[str], object], act: Callable[[], list[Path]]) -> list[Path]:
-    """What an action returns; each of its messages is given to `say` while it goes on."""
+    """What an action returns; its messages are passed to `say` while it runs."""
     handler = logging.Handler()
     handler.emit = lambda record: say(record.getMessage())  # type: ignore[method-assign]
     logger = logging.getLogger("nmt")
@@ -194,7 +194,7 @@ def test_a_url_is_downloaded_once(tmp_path: Path) -> None:
     assert paths[0].stat().st_mode == made_here(tmp_path).stat().st_mode
     assert said == [
         f"Downloading {url} (200.1 kB) to {raw / 'deu-eng.zip'}",
-        f"Using {raw / 'deu-eng.zip'}, downloaded before (delete it to download it again)",
+        f"Using {raw / 'deu-eng.zip'}, downloaded earlier (delete it to download it again)",
     ]
 
 
@@ -219,9 +219,7 @@ def test_local_paths_need_no_folder(tmp_path: Path) -> None:
         ("reset", "reset by peer"),
     ],
 )
-def test_a_transfer_that_breaks_off_is_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, reason: str
-) -> None:
+def test_a_failed_transfer_is_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, reason: str) -> None:
     said: list[str] = []
 
     def say(line: str) -> None:
@@ -238,27 +236,27 @@ def test_a_transfer_that_breaks_off_is_tried_again(
     assert first == again == f"Downloading {server.url} (200.1 kB) to {path}"
     assert broken.startswith(f"{server.url}: ")
     assert reason in broken
-    assert broken.endswith("; attempt 2 of 4 follows in 0 s")
-    assert busy == f"{server.url}: HTTP 503 Service Unavailable; attempt 3 of 4 follows in 0 s"
+    assert broken.endswith("; attempt 2 of 4 in 0 s")
+    assert busy == f"{server.url}: HTTP 503 Service Unavailable; attempt 3 of 4 in 0 s"
 
 
-def test_a_transfer_that_always_breaks_off_leaves_nothing(tmp_path: Path) -> None:
+def test_a_transfer_that_always_fails_leaves_nothing(tmp_path: Path) -> None:
     with serving(Reply(send=10_000)) as server:
         message = refusal(server.url, tmp_path)
-        assert "(10,000 of 200,112 bytes arrived, at attempt 4 of 4); run the command again later, or" in message
+        assert "(10,000 of 200,112 bytes arrived, attempt 4 of 4); run the command again later, or" in message
     assert len(server.asked) == 4
     assert names(tmp_path) == []
 
 
-def test_what_breaks_off_without_a_known_size(tmp_path: Path) -> None:
+def test_a_failed_transfer_of_unknown_size(tmp_path: Path) -> None:
     """Sent in pieces, each with its size; the last one, of size 0, never comes."""
     chunked = Reply(body=b"5\r\nHallo\r\n", length=None, more={"Transfer-Encoding": "chunked"})
     with serving(chunked) as server:
-        assert "at attempt 4 of 4" in refusal(f"{server.address}/a.txt", tmp_path)
+        assert "attempt 4 of 4" in refusal(f"{server.address}/a.txt", tmp_path)
     assert names(tmp_path) == []
 
 
-def test_a_packed_file_is_stored_as_it_came_whatever_the_server_calls_it(tmp_path: Path) -> None:
+def test_a_compressed_file_is_stored_unchanged_whatever_its_encoding(tmp_path: Path) -> None:
     """Many servers say of a .gz file that it is a text that was packed for the way."""
     body = gzip.compress(b"Hallo\tHello\n")
     with serving(Reply(body=body, more={"Content-Encoding": "gzip", "Content-Type": "text/plain"})) as server:
@@ -278,7 +276,7 @@ def test_a_file_that_has_moved_is_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["file:///etc/passwd", "ftp://127.0.0.1:1/a.zip"])
-def test_no_server_leads_out_of_the_web(tmp_path: Path, place: str) -> None:
+def test_redirects_to_local_files_are_refused(tmp_path: Path, place: str) -> None:
     with serving(Reply(status=302, body=b"", more={"Location": place})) as server:
         assert place in refusal(server.url, tmp_path)
     assert len(server.asked) == 1
@@ -288,7 +286,7 @@ def test_no_server_leads_out_of_the_web(tmp_path: Path, place: str) -> None:
 def test_a_server_that_is_always_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(download, "TIMEOUT", 0.2)
     with serving(Reply(send=0, end="stall")) as server:
-        assert "timed out, at attempt 4 of 4" in refusal(server.url, tmp_path)
+        assert "timed out, attempt 4 of 4" in refusal(server.url, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -300,21 +298,21 @@ def test_a_server_that_is_always_silent(tmp_path: Path, monkeypatch: pytest.Monk
         (406, 1, "(HTTP 406 Not Acceptable); the server refuses automatic downloads: fetch it with a browser"),
         (410, 1, "(HTTP 410 Gone); the file may have moved"),
         (416, 1, "HTTP 416"),
-        (429, 4, "(HTTP 429 Too Many Requests, at attempt 4 of 4); run the command again later"),
+        (429, 4, "(HTTP 429 Too Many Requests, attempt 4 of 4); run the command again later"),
         (500, 4, "HTTP 500"),
         (502, 4, "HTTP 502"),
         (503, 4, "HTTP 503"),
         (504, 4, "HTTP 504"),
     ],
 )
-def test_a_refusal_leaves_nothing_and_says_what_to_do(tmp_path: Path, status: int, requests: int, reason: str) -> None:
+def test_a_refusal_leaves_nothing_and_has_advice(tmp_path: Path, status: int, requests: int, reason: str) -> None:
     with serving(Reply(status=status)) as server:
         assert reason in refusal(server.url, tmp_path / "raw")
     assert len(server.asked) == requests
     assert names(tmp_path / "raw") == []
 
 
-def test_a_server_that_talks_much(tmp_path: Path) -> None:
+def test_a_long_reason_is_shortened(tmp_path: Path) -> None:
     with serving(Reply(status=404, reason="\x1b[2J" * 10_000)) as server:
         message = refusal(server.url, tmp_path)
     assert "(HTTP 404 \\x1b[2J\\x1b[2J" in message
@@ -323,20 +321,20 @@ def test_a_server_that_talks_much(tmp_path: Path) -> None:
     assert len(message) < 600
 
 
-def test_nobody_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(download, "PAUSE", 2.0)
     monkeypatch.setattr(download.time, "sleep", pauses.append)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    assert "refused, at attempt 4 of 4" in refusal(f"http://127.0.0.1:{port}/deu-eng.zip", tmp_path / "raw")
+    assert "refused, attempt 4 of 4" in refusal(f"http://127.0.0.1:{port}/deu-eng.zip", tmp_path / "raw")
     assert pauses == [2.0, 4.0, 6.0]
 
 
 @pytest.mark.parametrize("name", ["/", "/?file=deu-eng.zip", "/..", "/a/%2e%2e", "/a%00.zip", "/a%1b.zip", "/a%0a.zip"])
-def test_a_url_without_a_file(tmp_path: Path, name: str) -> None:
-    assert "names no file" in refusal(f"http://127.0.0.1:1{name}", tmp_path)
+def test_a_url_without_a_file_name(tmp_path: Path, name: str) -> None:
+    assert "has no file name" in refusal(f"http://127.0.0.1:1{name}", tmp_path)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:port/a.zip", "http://[::1/a.zip"])
@@ -386,7 +384,7 @@ def test_a_bad_file_is_named_and_not_kept(tmp_path: Path, name: str, body: bytes
         ("empty.txt", b""),
     ],
 )
-def test_a_good_file_is_stored_as_it_came(tmp_path: Path, name: str, body: bytes) -> None:
+def test_a_good_file_is_stored_unchanged(tmp_path: Path, name: str, body: bytes) -> None:
     with serving(Reply(body=body)) as server:
         (path,) = resolve_sources([f"{server.address}/{name}"], tmp_path)
     assert path.read_bytes() == body
@@ -419,7 +417,7 @@ def test_an_interrupted_download_leaves_nothing(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_a_killed_download_is_no_file_and_the_next_command_begins_again(tmp_path: Path) -> None:
+def test_a_killed_download_leaves_no_file_and_is_repeated(tmp_path: Path) -> None:
     part = tmp_path / "deu-eng.zip.part"
     with serving(Reply(send=120_000, end="stall"), Reply()) as server:
         with in_another_process(server.url, tmp_path) as process:
@@ -449,12 +447,12 @@ def test_of_two_processes_one_downloads_and_the_other_waits(tmp_path: Path) -> N
     assert names(tmp_path) == ["deu-eng.zip"]
     assert len(server.asked) == 1
     assert said == [
-        f"Waiting for another process, which downloads {path}",
-        f"Using {path}, downloaded before (delete it to download it again)",
+        f"Waiting for another process to download {path}",
+        f"Using {path}, downloaded earlier (delete it to download it again)",
     ]
 
 
-def test_whoever_waited_downloads_what_the_other_could_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiting_process_downloads_what_the_other_could_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(download, "ATTEMPTS", 1)
     refused: list[str] = []
     with serving(Reply(send=120_000, end="stall"), Reply()) as server:
@@ -492,7 +490,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "raw").write_text("a file")
     with serving() as server, pytest.raises(DataError) as caught:
         resolve_sources([server.url], tmp_path / "raw")
-    assert str(caught.value).startswith(f"{tmp_path / 'raw'}: cannot be written (File exists); see to the folder")
+    assert str(caught.value).startswith(f"{tmp_path / 'raw'}: cannot be written (File exists); check the folder")
     assert server.asked == []
 
 
@@ -501,7 +499,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     with serving() as server, in_another_process(server.url, tmp_path, limit) as process:
         _, errors = process.communicate()
     part = tmp_path / "deu-eng.zip.part"
-    assert errors.startswith(f"DataError {part}: cannot be written (File too large); see to the folder")
+    assert errors.startswith(f"DataError {part}: cannot be written (File too large); check the folder")
     assert len(server.asked) == 1
     assert names(tmp_path) == []
 

@@ -39,7 +39,7 @@ def test_letters_and_digits_are_the_identity(text: str, same: str) -> None:
 
 @settings(deadline=None)
 @given(st.text("aA!ß s", max_size=3), st.text("aA!ß s", max_size=3))
-def test_fingerprints_are_equal_where_the_identities_are(first: str, second: str) -> None:
+def test_fingerprints_are_equal_if_identities_are(first: str, second: str) -> None:
     one, other = identities([first, second])
     assert (one == other) == (identity(first) == identity(second))
     assert (fingerprint(first) == fingerprint(second)) == (first == second)
@@ -68,7 +68,7 @@ def test_draws_are_in_no_order() -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.builds(Pair, TEXT, TEXT), max_size=6), st.integers(0, 2**64))
-def test_every_column_is_what_its_function_gives(pairs: list[Pair], seed: int) -> None:
+def test_every_column_is_the_result_of_its_function(pairs: list[Pair], seed: int) -> None:
     prints = take_fingerprints(pairs, seed)
     assert prints.dtype == FINGERPRINTS
     assert len(prints) == len(pairs)
@@ -82,7 +82,7 @@ def test_every_column_is_what_its_function_gives(pairs: list[Pair], seed: int) -
         assert found["component_draw"] == number(draw("component", seed, src, tgt))
 
 
-def test_pairs_without_case_are_told_apart_by_their_punctuation() -> None:
+def test_pairs_without_case_are_reported_apart_by_their_punctuation() -> None:
     prints = take_fingerprints([Pair("Go!", "Geh!"), Pair("GO!", "geh!"), Pair("Go.", "Geh!"), Pair("go!g", "eh!")], 1)
     assert len(set(prints["caseless_pair"].tolist())) == 3
     assert prints["caseless_pair"][0] == prints["caseless_pair"][1]

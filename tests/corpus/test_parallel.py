@@ -83,7 +83,7 @@ def test_an_error_of_the_chunks_is_raised_here(workers: int) -> None:
     assert multiprocessing.active_children() == []
 
 
-def test_nothing_is_left_when_the_results_are_no_longer_wanted() -> None:
+def test_abandoned_results_leave_nothing() -> None:
     results = map_chunks(square, range(100), 2)
     assert next(results) == 0
     results.close()
@@ -91,7 +91,7 @@ def test_nothing_is_left_when_the_results_are_no_longer_wanted() -> None:
 
 
 def test_a_process_that_dies_is_named() -> None:
-    with pytest.raises(DataError, match=r"one of 2 processes was ended from outside.*data\.workers"):
+    with pytest.raises(DataError, match=r"one of 2 processes was killed.*data\.workers"):
         list(map_chunks(die, range(10), 2))
     assert multiprocessing.active_children() == []
 
@@ -123,7 +123,7 @@ def interrupt(running: int) -> None:
     "end",
     [interrupt, lambda running: os.kill(running, signal.SIGTERM), lambda running: os.kill(running, signal.SIGKILL)],
 )
-def test_no_process_outlives_an_end_from_outside(end: Callable[[int], None]) -> None:
+def test_no_process_outlives_its_killed_parent(end: Callable[[int], None]) -> None:
     # Every process holds the pipe: it reports its end only when all of them are gone.
     with subprocess.Popen(
         [sys.executable, "-c", SCRIPT],
@@ -144,7 +144,7 @@ def test_no_process_outlives_an_end_from_outside(end: Callable[[int], None]) -> 
     assert "ForkProcess" not in left
 
 
-def test_no_more_processes_are_started_than_can_be_of_use() -> None:
+def test_useless_processes_are_not_started() -> None:
     """A thousand forks of a process took all memory."""
     numbers = set(map_chunks(_process, range(200), 1000))
     assert 1 < len(numbers) <= PER_CORE * available_cores()

@@ -36,7 +36,7 @@ def archive(path: Path, members: dict[str, str]) -> Path:
 
 
 def collect(source: Source) -> tuple[list[Pair], LineReport]:
-    """Pairs and report, malformed lines left out."""
+    """Pairs and report, without malformed lines."""
     report, pairs = LineReport(), []
     for chunk in source.chunks(report):
         found, lines = parse_chunk(chunk)
@@ -137,7 +137,7 @@ def test_sides_can_be_swapped(tmp_path: Path) -> None:
     assert read(*files, reverse=True) == swapped
 
 
-def test_only_the_first_lines_are_taken(tmp_path: Path) -> None:
+def test_only_the_first_lines_are_read(tmp_path: Path) -> None:
     table = written(tmp_path / "a.txt", "Hi.\tHallo!\nshort\nRun!\tLauf!\n")
     assert collect(open_corpus([table], first_lines=2).train)[0] == HELLO[:1]
     src, tgt = written(tmp_path / "a.en", "1\n2\n3\n"), written(tmp_path / "a.de", "1\n2\n3\n4\n")
@@ -169,7 +169,7 @@ def test_malformed_lines_are_counted_with_their_places(tmp_path: Path) -> None:
         report.check(0.44)
     assert str(caught.value) == (
         f"9 of 20 lines are malformed: 1 with too few columns ({path}:2); 8 not UTF-8 ({', '.join(places)}, ...); "
-        "convert the file to UTF-8, or raise data.max_malformed (0.44) above 0.45 to leave them out"
+        "convert the file to UTF-8, or raise data.max_malformed (0.44) above 0.45 to skip them"
     )
 
 
@@ -179,7 +179,7 @@ def test_without_a_malformed_line_nothing_is_refused() -> None:
 
 
 @pytest.mark.parametrize("broken", [0, 1])
-def test_a_malformed_line_takes_its_partner_along(tmp_path: Path, broken: int) -> None:
+def test_a_malformed_line_drops_its_parallel_line(tmp_path: Path, broken: int) -> None:
     sides = [b"1\n2\n3\n", b"1\n2\n3\n"]
     sides[broken] = b"1\n\xe4\xf6\n3\n"
     paths = [written(tmp_path / name, data) for name, data in zip(("a.en", "a.de"), sides, strict=True)]
@@ -192,7 +192,7 @@ LONGEST = b"x" * MAX_LINE
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz", "a.tsv.bz2", "a.tsv.xz", "a.zip"])
-def test_a_longer_line_than_a_megabyte_is_passed_over(tmp_path: Path, name: str) -> None:
+def test_a_line_longer_than_a_megabyte_is_skipped(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     lines = [b"1\ta", LONGEST[:-2] + b"\t2", LONGEST + b"\t3", b"4\td", LONGEST[1:] + "\tä".encode(), b"6\tf"]
     data = b"\n".join([*lines, LONGEST * 3 + b"\tend"])
@@ -203,7 +203,7 @@ def test_a_longer_line_than_a_megabyte_is_passed_over(tmp_path: Path, name: str)
     assert report == LineReport(7, 0, {"too_long": 3}, {"too_long": places}, widest=2)
     assert read(path, first_lines=2) == pairs[:2]
     assert refusal(path) == (
-        f"3 of 7 lines are malformed: 3 longer than 1 MB ({', '.join(places)}); give one sentence a line"
+        f"3 of 7 lines are malformed: 3 longer than 1 MB ({', '.join(places)}); write one sentence per line"
     )
 
 
@@ -229,7 +229,7 @@ def test_a_line_may_have_a_megabyte(tmp_path: Path, content: bytes, longer: bool
 
 @pytest.mark.parametrize("at", [0, 1])
 @pytest.mark.parametrize("numbers", [(0,), (2,), (3,), (0, 1, 2, 3), (1, 2)])
-def test_a_line_that_is_too_long_takes_its_partner_along(tmp_path: Path, at: int, numbers: tuple[int, ...]) -> None:
+def test_an_overlong_line_drops_its_parallel_line(tmp_path: Path, at: int, numbers: tuple[int, ...]) -> None:
     rows = [[str(number).encode(), str(number).encode()] for number in range(4)]
     for number in numbers:
         rows[number][at] = LONGEST + b"x"
@@ -243,7 +243,7 @@ def test_a_line_that_is_too_long_takes_its_partner_along(tmp_path: Path, at: int
     assert f"of 4 lines are malformed: {len(numbers)} longer than 1 MB ({paths[at]}:" in refusal(*paths)
 
 
-def test_two_long_partners_are_one_pair(tmp_path: Path) -> None:
+def test_two_overlong_parallel_lines_are_one_pair(tmp_path: Path) -> None:
     paths = [written(tmp_path / name, b"1\n" + LONGEST + b"x\n\xff\n") for name in ("a.en", "a.de")]
     pairs, report = collect(open_corpus(paths).train)
     assert pairs == [Pair("1", "1")]
@@ -262,11 +262,11 @@ def test_old_line_ends_are_named_in_a_long_line(tmp_path: Path) -> None:
     assert "lines end in a carriage return alone" in refusal(path)
 
 
-def test_reading_without_fault_allows_none(tmp_path: Path) -> None:
+def test_strict_reading_allows_no_malformed_line(tmp_path: Path) -> None:
     path = written(tmp_path / "latin.txt", b"Hi.\tHallo!\n" + "Hi.\tGrüß Gott!\n".encode("latin-1"))
     assert refusal(path) == (f"1 of 2 lines are malformed: 1 not UTF-8 ({path}:2); convert the file to UTF-8")
     short = written(tmp_path / "short.txt", "Hi.\tHallo!\nRun!\n")
-    assert refusal(short) == f"1 of 2 lines are malformed: 1 with too few columns ({short}:2); mend the file"
+    assert refusal(short) == f"1 of 2 lines are malformed: 1 with too few columns ({short}:2); correct the file"
 
 
 def test_text_in_latin_1_is_named_where_no_line_can_be_read(tmp_path: Path) -> None:
@@ -299,7 +299,7 @@ def test_a_folder_is_refused(tmp_path: Path, name: str) -> None:
     assert refusal(tmp_path / name) == f"{tmp_path / name}: cannot be read (Is a directory); check the path"
 
 
-def test_a_file_that_is_no_zip_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_zip_is_refused(tmp_path: Path) -> None:
     message = refusal(written(tmp_path / "page.zip", "<html>"))
     assert message.startswith(f"{tmp_path / 'page.zip'}: not a readable zip archive (")
 
@@ -322,10 +322,10 @@ def test_a_zip_with_damaged_data_is_refused(tmp_path: Path) -> None:
 )
 def test_a_zip_without_one_data_file_is_refused(tmp_path: Path, members: dict[str, str], found: str) -> None:
     message = refusal(archive(tmp_path / "a.zip", members))
-    assert message == f"{tmp_path / 'a.zip'}: {found}, one is needed; unpack it and give the text file"
+    assert message == f"{tmp_path / 'a.zip'}: {found}, exactly one is needed; unpack it and give the text file"
 
 
-def test_what_a_zip_holds_is_told_in_few_words(tmp_path: Path) -> None:
+def test_what_a_zip_holds_is_reported_in_few_words(tmp_path: Path) -> None:
     path = tmp_path / "many.zip"
     archive(path, {f"{number}\x1b[2J\u202e\n.txt": "" for number in range(20_000)})
     message = refusal(path)
@@ -390,7 +390,7 @@ def test_damaged_compressed_data_is_refused(tmp_path: Path, suffix: str, damage:
 
 
 @pytest.mark.parametrize("suffix", [*COMPRESS, ".zip"])
-def test_whatever_damage_is_read_or_refused(tmp_path: Path, suffix: str) -> None:
+def test_any_damage_is_read_or_refused(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a{suffix}"
     if suffix == ".zip":
         archive(path, {"_about.txt": "x", "ä.txt": LONG.decode()})
@@ -414,7 +414,7 @@ def test_whatever_damage_is_read_or_refused(tmp_path: Path, suffix: str) -> None
 def test_parallel_files_of_different_lengths_are_refused(tmp_path: Path) -> None:
     src, tgt = written(tmp_path / "a.en", "1\n2\n"), written(tmp_path / "a.de", "1\n2\n3")
     assert refusal(src, tgt) == (
-        f"{src} and {tgt}: 2 and 3 lines; parallel files have one sentence a line and the same number of lines"
+        f"{src} and {tgt}: 2 and 3 lines; parallel files need one sentence per line and the same number of lines"
     )
 
 
@@ -434,14 +434,14 @@ def test_empty_tables_are_refused(tmp_path: Path, content: str) -> None:
 @pytest.mark.parametrize("suffix", [".txt", *COMPRESS])
 def test_empty_parallel_files_are_refused(tmp_path: Path, suffix: str) -> None:
     empty = written(tmp_path / f"empty{suffix}", "")
-    assert refusal(empty, empty) == f"{empty} and {empty}: empty; give files with one sentence a line"
+    assert refusal(empty, empty) == f"{empty} and {empty}: empty; give files with one sentence per line"
 
 
 @pytest.mark.parametrize(
     ("text", "columns", "found"),
     [
-        ("Hi.\nRun!\n", (1, 2), "no line has columns 1 and 2 (one column only in 2 lines)"),
-        ("Hi.\tHallo!\nRun!\n", (3, 1), "no line has columns 3 and 1 (2 columns at most in 2 lines)"),
+        ("Hi.\nRun!\n", (1, 2), "no line has columns 1 and 2 (only one column in 2 lines)"),
+        ("Hi.\tHallo!\nRun!\n", (3, 1), "no line has columns 3 and 1 (at most 2 columns in 2 lines)"),
     ],
 )
 def test_text_without_the_columns_is_refused(tmp_path: Path, text: str, columns: tuple[int, int], found: str) -> None:
@@ -534,7 +534,7 @@ def test_the_first_of_many_languages_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("empty", [{"links": "8\t9\n"}, {"links": ""}, {"src": ""}, {"tgt": ""}])
-def test_links_that_join_nothing_are_refused(tmp_path: Path, empty: dict[str, str]) -> None:
+def test_links_without_sentences_are_refused(tmp_path: Path, empty: dict[str, str]) -> None:
     paths = export(tmp_path, **empty)
     assert refusal(*paths).startswith(
         f"{paths[2]}: links no sentence of {paths[0]} to one of {paths[1]}; give the sentences of the source, "

@@ -103,7 +103,7 @@ HAND_MADE = [
     Pair("Run!", "Renn!"),
     Pair("run.", "Lauf los!"),  # same source: case and punctuation do not count
     Pair("Sprint!", "RENN"),  # same target
-    Pair("Lauf", "Barrel"),  # sources and targets are told apart
+    Pair("Lauf", "Barrel"),  # sources and targets are distinguished
     Pair("!", "Achtung!"),
     Pair("?", "Was?"),  # nothing but punctuation: the text itself counts
 ]
@@ -178,7 +178,7 @@ def test_components_by_hand(new_store: NewStore) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_component_goes_whole_to_one_split(new_store: NewStore, seed: int) -> None:
+def test_each_component_is_in_one_split(new_store: NewStore, seed: int) -> None:
     splits = split(new_store(HAND_MADE, seed), test_size=3, seed=seed)
     sources = {example.src for example in splits.test}
     running = {"Run!", "run.", "Sprint!"}
@@ -220,7 +220,7 @@ def test_training_pairs_are_a_prefix_of_more_training_pairs(new_store: NewStore)
     assert train(10) == train(None)[:10]
 
 
-def test_only_the_rows_asked_for_are_split(new_store: NewStore) -> None:
+def test_only_the_given_rows_are_split(new_store: NewStore) -> None:
     store = new_store(singles(10) + HAND_MADE)
     rows = np.arange(3, 10)
     splits = split_pairs(store, rows, valid_size=2, test_size=2, train_size=None, seed=1)
@@ -267,21 +267,24 @@ HUBS = [
 ]
 
 
-def test_the_sentences_that_tie_a_corpus_together_are_named(new_store: NewStore) -> None:
+def test_the_sentences_that_connect_a_corpus_are_named(new_store: NewStore) -> None:
     assert refusal(new_store(HUBS), test_size=5) == (
-        "corpus: 0 of 5 test sentences found (1 component left, too large for the rest): 96 of 96 pairs hang together "
-        "through shared sentences, above all 'Yes!' (40 targets), 'Nein\\x1b!' (15 sources); leave such lines out, or "
+        "corpus: 0 of 5 test sentences found (1 component left, too large for the rest): 96 of 96 pairs are connected "
+        "through shared sentences, mainly 'Yes!' (40 targets), 'Nein\\x1b!' (15 sources); remove such lines, or "
         "give ready-made splits, 4 or 6 files with --source"
     )
     without = [pair for pair in HUBS if pair.src not in ("Yes!", "yes") and pair.tgt != "Nein\x1b!"]
     assert len(split(new_store(without), test_size=5).test) == 5
 
 
-def test_a_corpus_that_no_one_sentence_ties_together(new_store: NewStore) -> None:
+def test_a_corpus_that_no_single_sentence_connects(new_store: NewStore) -> None:
     chain = [Pair(f"s {(number + 1) // 2}", f"t {number // 2}") for number in range(40)]
     message = refusal(new_store([*chain, Pair("a", "b")]), test_size=2)
-    assert "1 of 2 test sentences found (1 component left, too large for the rest): 40 of 41 pairs hang" in message
-    assert "no one sentence ties them; give ready-made splits, 4 or 6 files" in message
+    assert (
+        "1 of 2 test sentences found (1 component left, too large for the rest): 40 of 41 pairs are connected"
+        in message
+    )
+    assert "no single sentence connects them; give ready-made splits, 4 or 6 files" in message
 
 
 @pytest.mark.parametrize(
@@ -294,7 +297,7 @@ def test_an_empty_corpus_is_refused(new_store: NewStore, sizes: dict[str, int], 
 
 @settings(deadline=None)
 @given(st.permutations(HUBS))
-def test_what_ties_a_corpus_together_is_independent_of_order(new_store: NewStore, pairs: list[Pair]) -> None:
+def test_hubs_are_independent_of_order(new_store: NewStore, pairs: list[Pair]) -> None:
     assert "'Yes!' (40 targets), 'Nein" in refusal(new_store(pairs), test_size=5)
 
 
@@ -390,7 +393,7 @@ def test_overlap_by_hand(new_store: NewStore) -> None:
     assert measure_overlap(store, np.arange(3), []) == Overlap(0, 0, 0)
 
 
-def test_what_shares_a_sentence_with_the_examples_is_left_out(new_store: NewStore) -> None:
+def test_pairs_that_share_a_sentence_with_the_examples_are_dropped(new_store: NewStore) -> None:
     pairs = [
         Pair("HI", "Guten Tag!"),  # source shared
         Pair("Hello.", "Moin"),  # target shared

@@ -23,7 +23,7 @@ def store_of(directory: Path, *chunks: list[Pair]) -> PairStore:
     return writer.finish()
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
+def test_written_pairs_are_read(tmp_path: Path) -> None:
     store = store_of(tmp_path, PAIRS[:2], [], PAIRS[2:])
     assert len(store) == len(store.src) == len(store.tgt) == 5
     assert store.pairs(range(5)) == PAIRS
@@ -45,7 +45,7 @@ def test_a_store_may_be_empty(tmp_path: Path, chunks: list[list[Pair]]) -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.lists(st.builds(Pair, TEXT, TEXT), max_size=4), max_size=4), st.randoms(use_true_random=False))
-def test_pairs_come_back_in_any_order(
+def test_pairs_are_read_in_any_order(
     tmp_path_factory: pytest.TempPathFactory, chunks: list[list[Pair]], chance: random.Random
 ) -> None:
     store = store_of(tmp_path_factory.mktemp("store"), *chunks)

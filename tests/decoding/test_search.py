@@ -236,7 +236,7 @@ def shrinking_beam(model: Seq2Seq, source: Tensor, beam_size: int, limit: int) -
 @pytest.mark.parametrize("beam_size", [2, 3, 5])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("variant", [VARIANTS[0], VARIANTS[3]], ids=lambda variant: variant.order)
-def test_a_finished_hypothesis_takes_its_place_out_of_the_beam(variant: Variant, seed: int, beam_size: int) -> None:
+def test_a_complete_hypothesis_reduces_the_beam(variant: Variant, seed: int, beam_size: int) -> None:
     model = random_model(variant, seed, 12, eos=1.0)
     src, lengths = random_sources(4, seed)
     found = beam(model, src, lengths, beam_size=beam_size, length_penalty=0.0, max_length=8, n_best=beam_size)
@@ -407,7 +407,7 @@ def test_a_model_that_only_ends_gives_nothing() -> None:
 
 @pytest.mark.parametrize("beam_size", [0, 3])
 @EACH_VARIANT
-def test_alignments_have_a_row_a_token_and_a_column_a_source_token(variant: Variant, beam_size: int) -> None:
+def test_alignments_have_a_row_per_token_and_a_column_per_source_token(variant: Variant, beam_size: int) -> None:
     model = random_model(variant, 3, 12)
     src, lengths = random_sources(6, 3)
     if beam_size:
@@ -456,7 +456,7 @@ def test_alignments_follow_their_hypothesis_through_the_beam(variant: Variant) -
 
 
 @pytest.mark.parametrize("beam_size", [0, 3])
-def test_alignments_are_kept_only_when_asked_for(beam_size: int) -> None:
+def test_alignments_are_kept_only_on_request(beam_size: int) -> None:
     model = random_model(VARIANTS[0], 0, 12)
     src, lengths = random_sources(3, 0)
     if beam_size:

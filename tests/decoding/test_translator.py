@@ -73,7 +73,7 @@ def translator(model: Seq2Seq | None = None, **options: object) -> Translator:
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 7, 64])
-def test_one_translation_a_line_in_order_whatever_the_batch(beam_size: int, batch_size: int) -> None:
+def test_one_translation_per_line_in_order_for_any_batch(beam_size: int, batch_size: int) -> None:
     expected = [translator(beam_size=beam_size).translate(line) for line in LINES]
     found = translator(beam_size=beam_size, batch_size=batch_size).translate(LINES)
     assert len(found) == len(LINES)
@@ -93,7 +93,7 @@ def test_lines_backwards_are_translations_backwards() -> None:
 
 
 @pytest.mark.parametrize("line", ["", " ", "\t \n", "\u2028", "\u00a0\u3000", "\x0b\x0c\x85"])
-def test_a_line_without_a_token_gives_an_empty_line(line: str) -> None:
+def test_a_line_without_tokens_becomes_an_empty_line(line: str) -> None:
     for lines in ([line], ["the cat", line, "a dog"]):
         found = translator().translate(lines, n_best=3, with_alignment=True)
         (empty,) = found[lines.index(line)]
@@ -180,7 +180,7 @@ def test_without_attention_an_unknown_word_stays_unknown() -> None:
         assert set(found.tokens) == {"<unk>"}
 
 
-def test_a_model_that_diverged_is_said_to_have_diverged() -> None:
+def test_a_diverged_model_is_reported() -> None:
     model = random_model()
     with torch.no_grad():
         model.decoder.output.weight.fill_(math.nan)
@@ -214,13 +214,13 @@ def test_one_text_has_one_answer_and_a_list_has_a_list() -> None:
 
 
 @pytest.mark.parametrize("n_best", [-1, 0, 4])
-def test_no_more_than_the_beam_holds(n_best: int) -> None:
+def test_n_best_is_at_most_the_beam_size(n_best: int) -> None:
     with pytest.raises(ConfigError, match=f"n-best {n_best}"):
         translator(beam_size=3).translate("a", n_best)
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_threads_that_share_a_translator_get_what_one_alone_gets(beam_size: int) -> None:
+def test_threads_that_share_a_translator_get_the_same_results(beam_size: int) -> None:
     ours = translator(beam_size=beam_size, batch_size=2)
     lines = [" ".join(words) for length in (1, 2, 3) for words in itertools.product(SRC_WORDS[:4], repeat=length)]
     parts = [lines[start::THREADS] for start in range(THREADS)]
@@ -246,7 +246,7 @@ def test_progress_adds_up_to_all_lines(batch_size: int) -> None:
     assert sum(counts) == len(LINES)
 
 
-def test_alignments_come_only_when_asked_for() -> None:
+def test_alignments_are_returned_only_on_request() -> None:
     with_words = [line for line in LINES if line.split()]
     for found in translator().translate(with_words):
         assert found.alignment is None

@@ -113,7 +113,7 @@ def test_alignments_are_read(tmp_path: Path, text: str, expected: list[Links]) -
 
 
 @pytest.mark.parametrize("item", ["1", "1-", "-1-2", "1-2-3", "1?2", "a-b", "1,2", "1-²", "1234567890-0"])
-def test_what_is_no_link_is_told_with_its_line(tmp_path: Path, item: str) -> None:
+def test_what_is_not_a_link_is_reported_with_its_line(tmp_path: Path, item: str) -> None:
     path = tmp_path / "links.txt"
     path.write_text(f"0-0\n1-1 {item} 2-2\n", encoding="utf-8")
     with pytest.raises(DataError) as caught:
@@ -121,7 +121,7 @@ def test_what_is_no_link_is_told_with_its_line(tmp_path: Path, item: str) -> Non
     assert str(caught.value) == f"{path}, line 2: {item!r} is not a link; write i-j, counted from 0, as in 0-0"
 
 
-def test_unreadable_alignments_are_told(tmp_path: Path) -> None:
+def test_unreadable_alignments_are_reported(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"missing\.txt: cannot be read \(No such file"):
         read_alignments(tmp_path / "missing.txt")
     (tmp_path / "binary.txt").write_bytes(b"0-0 \xff\n")
@@ -200,12 +200,12 @@ def test_subwords_are_refused() -> None:
 
 
 @pytest.mark.parametrize("link", [(3, 0), (0, 3)])
-def test_links_past_the_end_of_a_sentence_are_told(link: tuple[int, int]) -> None:
+def test_links_past_the_end_of_a_sentence_are_reported(link: tuple[int, int]) -> None:
     check_links([{(0, 0), (2, 2)}], processor(), PAIRS[:1])
     with pytest.raises(DataError) as caught:
         check_links([{(0, 0), (2, 2), link}], processor(), PAIRS[:1])
     assert str(caught.value) == (
-        f"gold link {link[0]}-{link[1]} of 'a b c' ||| 'X Y Z': the model reads 3 and 3 tokens there; "
+        f"gold link {link[0]}-{link[1]} of 'a b c' ||| 'X Y Z': the sentences have 3 and 3 tokens there; "
         "take alignments of the same pairs and tokenizer"
     )
 

@@ -99,7 +99,7 @@ def test_the_rules_follow_from_the_text(
     ("language", "expected"),
     [("de", "13a"), ("zh", "zh"), ("zh-Hant", "zh"), ("ZH_tw", "zh"), ("ja", "char"), ("th", "char"), ("ko", "13a")],
 )
-def test_text_without_blanks_is_scored_by_its_characters(language: str, expected: str) -> None:
+def test_text_without_spaces_is_scored_by_its_characters(language: str, expected: str) -> None:
     rules = ScoringRules.for_text(TextSection(), language)
     assert rules.tokenize == expected
     score = score_corpus(["我喜欢猫和狗。"], [["我喜欢猫和鱼。"]], rules)["bleu"]
@@ -116,10 +116,10 @@ def test_a_lowercase_model_is_scored_lowercase() -> None:
     assert score_corpus(hypotheses, references, CASED)["bleu"].value < 50
 
 
-def test_tokenised_text_is_scored_as_it_stands() -> None:
+def test_tokenised_text_is_scored_unchanged() -> None:
     hypotheses, references = ["a b c d."], [["a b c d ."]]
     assert score_corpus(hypotheses, references, CASED)["bleu"].value == pytest.approx(100)
-    # As it stands the last of the four words is wrong and one word is missing; no 4-gram is right.
+    # Without lower-casing, the last of the four words is wrong and one word is missing; no 4-gram is right.
     expected = bleu_of([3 / 4, 2 / 3, 1 / 2, 1 / 2], math.exp(1 - 5 / 4))
     rules = ScoringRules(tokenize="none")
     assert score_corpus(hypotheses, references, rules)["bleu"].value == pytest.approx(expected)

@@ -182,7 +182,7 @@ def decode(
     h, final = encode(model, [*src, EOS_ID])
     decoder, cell = model.decoder, model.decoder.cell
     states, attention = first_states(model, final), ByEquation(cell.attention, h, final, normalize)
-    fed = h.new_zeros(cell.fed_size)
+    fed = h.new_zeros(cell.feedback_size)
     logits, alignments = [], []
     for word in [BOS_ID, *tgt]:
         y = decoder.embedding.weight[word]

@@ -105,7 +105,7 @@ def test_extra_padding_changes_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*score_names(), "none"])
-def test_many_queries_at_once_are_the_queries_one_by_one(name: str) -> None:
+def test_many_queries_at_once_equal_single_queries(name: str) -> None:
     attention = random_attention(name)
     context, alignment, memory = attend(attention, queries())
     state = attention.initial_state(memory)
@@ -116,7 +116,7 @@ def test_many_queries_at_once_are_the_queries_one_by_one(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*score_names(), "none"])
-def test_a_sentence_is_attended_to_without_its_neighbours(name: str) -> None:
+def test_alignments_do_not_depend_on_other_sentences(name: str) -> None:
     attention = random_attention(name)
     context, alignment, memory = attend(attention, queries())
     order = torch.tensor([2, 0])
@@ -146,7 +146,7 @@ def numpy_softmax(scores: np.ndarray) -> np.ndarray:
     return weights / weights.sum()
 
 
-def test_concat_is_luongs_product_with_the_joined_weights() -> None:
+def test_concat_equals_luongs_product_with_joined_weights() -> None:
     attention = random_attention("concat", 3, 6)
     assert isinstance(attention, ScoreAttention)
     score = attention.score
@@ -162,7 +162,7 @@ def test_concat_is_luongs_product_with_the_joined_weights() -> None:
                 torch.testing.assert_close(found[sentence, place, position], expected)
 
 
-def test_no_attention_sees_the_summary_whatever_the_query() -> None:
+def test_the_fixed_context_is_the_summary_for_every_query() -> None:
     attention = random_attention("none")
     assert isinstance(attention, FixedContext)
     assert not list(attention.parameters())
@@ -178,12 +178,12 @@ def test_concat_and_additive_are_one_implementation() -> None:
     assert find_score("concat") is find_score("additive")
 
 
-def test_none_is_no_score() -> None:
+def test_none_is_not_a_score() -> None:
     assert "none" not in score_names()
     assert find_facts("none") is None
 
 
-def test_names_are_sorted_and_hold_the_scores_of_the_papers() -> None:
+def test_names_are_sorted_and_include_the_scores_of_the_papers() -> None:
     assert score_names() == sorted(score_names())
     assert {"additive", "concat", "dot", "general"} <= set(score_names())
 
@@ -205,7 +205,7 @@ def test_names_are_sorted_and_hold_the_scores_of_the_papers() -> None:
         ("..attention.Score", ["..attention.Score"]),
     ],
 )
-def test_what_cannot_be_used_is_named(name: str, parts: list[str]) -> None:
+def test_unusable_scores_are_named(name: str, parts: list[str]) -> None:
     with pytest.raises(ConfigError) as caught:
         check_sizes(find_facts(name), 3, 4)
     message = str(caught.value)
@@ -249,7 +249,7 @@ def user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "nmt_user_scores"
 
 
-def test_a_class_of_ones_own_comes_by_dotted_path(user_module: str) -> None:
+def test_a_custom_class_is_found_by_its_dotted_path(user_module: str) -> None:
     attention = build(f"{user_module}.Distance", 4, 4, {"factor": 3.0})
     states, summary, mask = sources()
     memory = attention.memorize(states, summary, mask, LENGTHS)
@@ -262,7 +262,7 @@ def test_a_class_of_ones_own_comes_by_dotted_path(user_module: str) -> None:
         build(f"{user_module}.Distance", 3, 4)
 
 
-def test_an_unfinished_class_of_ones_own_is_refused(user_module: str) -> None:
+def test_an_abstract_custom_class_is_refused(user_module: str) -> None:
     with pytest.raises(ConfigError):
         build(f"{user_module}.Unfinished", 4, 4, {})
 
@@ -282,7 +282,7 @@ def test_parameter_counts(name: str, count: int) -> None:
     assert attention.context_size == 4
 
 
-def test_a_name_is_given_only_once() -> None:
+def test_a_name_is_registered_only_once() -> None:
     with pytest.raises(ValueError, match="registered twice"):
 
         @register_score("dot")

@@ -28,7 +28,7 @@ def test_every_registered_score_is_listed_once() -> None:
     ("section", "key"),
     [(WindowSection, "window.name"), (NormalizerSection, "normalizer.name"), (PastSection, "past.name")],
 )
-def test_everything_that_a_config_takes_is_listed(section: type[Section], key: str) -> None:
+def test_everything_that_a_config_accepts_is_listed(section: type[Section], key: str) -> None:
     assert names(key) == list(get_args(section.model_fields["name"].annotation))
 
 
@@ -37,7 +37,7 @@ def test_keys_are_those_of_a_config() -> None:
         assert key.partition(".")[0] in AttentionSection.model_fields
 
 
-def test_every_mechanism_says_what_it_is_and_where_it_stands() -> None:
+def test_every_mechanism_has_a_summary_and_a_paper() -> None:
     for each in list_mechanisms():
         assert each.summary
         assert "\n" not in each.summary
@@ -108,7 +108,7 @@ def test_a_newly_registered_score_appears_by_itself(monkeypatch: pytest.MonkeyPa
     assert ("score", "constant, even") in [row[:2] for row in tabulate_mechanisms().rows]
 
 
-def test_the_command_prints_a_row_each_and_explains_the_letters(cli: Cli) -> None:
+def test_the_command_prints_one_row_each_and_explains_the_letters(cli: Cli) -> None:
     found = cli("attentions")
     assert (found.code, found.err) == (0, "")
     table, _, explanation = found.out.partition("\n\n")

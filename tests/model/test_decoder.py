@@ -156,7 +156,7 @@ def test_each_choice_sees_the_logits_of_the_position_before(order: str, input_fe
 
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
 @pytest.mark.parametrize("num_layers", [1, 2])
-def test_the_first_state_is_made_from_the_backward_state_at_the_first_word(cell: str, num_layers: int) -> None:
+def test_the_first_state_is_computed_from_the_backward_state_at_the_first_word(cell: str, num_layers: int) -> None:
     model = random_model(Variant("bahdanau", False, "additive", cell, num_layers, "backward"))
     batch = make_batch(SOURCES, TARGETS)
     encoded = model.encode(batch.src, batch.src_lengths)
@@ -179,8 +179,8 @@ def test_the_first_state_of_both_directions_and_of_none(cell: str) -> None:
     assert projection is not None
     expected = torch.tanh(encoded.final_state @ projection.weight.T + projection.bias)
     torch.testing.assert_close(torch.cat([part[0] for part in state.recurrent], dim=1), expected)
-    assert state.fed.shape == (4, 4)
-    assert (state.fed == 0).all()
+    assert state.feedback.shape == (4, 4)
+    assert (state.feedback == 0).all()
     zeros = random_model(Variant("luong", False, "general", cell, 2, "zeros"))
     _, state = zeros.decoder.start(zeros.encode(batch.src, batch.src_lengths))
     assert all(part.shape == (2, 4, 4) and (part == 0).all() for part in state.recurrent)

@@ -83,7 +83,7 @@ def test_the_final_state_is_forward_last_and_backward_first(
 
 
 @SHAPES
-def test_states_are_those_of_torchs_packed_layers(cell: str, bidirectional: bool, num_layers: int) -> None:
+def test_states_equal_those_of_torchs_packed_layers(cell: str, bidirectional: bool, num_layers: int) -> None:
     encoder = random_encoder(cell, bidirectional, num_layers)
     reference = {"gru": nn.GRU, "lstm": nn.LSTM}[cell](
         EMBEDDING, HIDDEN, num_layers, batch_first=True, bidirectional=bidirectional

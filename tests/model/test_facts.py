@@ -12,7 +12,7 @@ from nmt.model.attention.facts import facts_of, known_scores, names_of
 
 
 @pytest.mark.parametrize("name", score_names())
-def test_the_source_says_what_the_class_says(name: str) -> None:
+def test_facts_from_the_source_equal_those_of_the_class(name: str) -> None:
     read = known_scores()[name]
     assert name in read.names
     assert read == facts_of(find_score(name), *read.names)

@@ -223,7 +223,7 @@ def test_weights_are_a_distribution_over_real_tokens_however_large_the_scores(
 
 
 @EVERY_MECHANISM
-def test_all_positions_at_once_are_repeated_steps(
+def test_all_positions_at_once_equal_repeated_steps(
     score: str, heads: int, window: str, normalizer: str, past: str
 ) -> None:
     choices = dict(zip(KEYS, (score, heads, window, normalizer, past), strict=True))
@@ -282,7 +282,7 @@ def test_sparsemax_in_closed_form() -> None:
         assert alignments[0, 0, 0].tolist() == pytest.approx([first, 1 - first], abs=1e-12)
 
 
-def test_dropout_leaves_weights_out_of_the_context_in_training_alone() -> None:
+def test_dropout_drops_weights_from_the_context_in_training_only() -> None:
     choices = {"score": "general", "heads": 1, "window": "global", "normalizer": "softmax", "past": "none"}
     attention = build({**choices, "dropout": 0.5})
     states, mask = sources(key_size(choices))

@@ -48,7 +48,7 @@ def random_inputs(size: int) -> torch.Tensor:
 
 
 @covering("cell, num_layers, extra_size, options", ("gru", "lstm"), (1, 2, 3), (0, EXTRA), [PLAIN, *LAYERED])
-def test_repeated_steps_are_the_whole_sequence(
+def test_repeated_steps_equal_the_whole_sequence(
     cell: str, num_layers: int, extra_size: int, options: dict[str, Any]
 ) -> None:
     stack = random_stack(cell, num_layers, extra_size, **options)
@@ -130,7 +130,7 @@ def test_dropout_between_layers_is_off_in_evaluation(cell: str) -> None:
 
 @pytest.mark.parametrize("options", [PLAIN, *LAYERED], ids=named)
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_dropout_changes_what_one_layer_hands_to_the_next_alone(cell: str, options: dict[str, Any]) -> None:
+def test_dropout_is_applied_between_layers_only(cell: str, options: dict[str, Any]) -> None:
     stack = random_stack(cell, 2, dropout=0.5, **options)
     steps, state = stack.prepare(), random_state(stack)
     projected = steps.project(random_inputs(INPUT)[:, 0])
@@ -142,7 +142,7 @@ def test_dropout_changes_what_one_layer_hands_to_the_next_alone(cell: str, optio
 
 @pytest.mark.parametrize("options", LAYERED, ids=named)
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_gradients_are_the_slopes(cell: str, options: dict[str, Any]) -> None:
+def test_gradients_match_finite_differences(cell: str, options: dict[str, Any]) -> None:
     stack = random_stack(cell, 2, EXTRA, **options)
     inputs, names = random_inputs(INPUT + EXTRA)[:1, :2], [name for name, _ in stack.named_parameters()]
     state = tuple(part[:, :1] for part in random_state(stack))
@@ -156,7 +156,7 @@ def test_gradients_are_the_slopes(cell: str, options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("num_layers", [1, 3])
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_layers_one_by_one_are_torchs_layers_in_one_call(cell: str, num_layers: int) -> None:
+def test_layers_one_by_one_equal_torchs_layers_in_one_call(cell: str, num_layers: int) -> None:
     plain, layered = random_stack(cell, num_layers), random_stack(cell, num_layers, every_output=True)
     assert isinstance(plain, PlainStack)
     with torch.no_grad():

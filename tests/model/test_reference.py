@@ -34,7 +34,7 @@ def test_a_step_of_a_gru_by_hand() -> None:
     assert h.tolist() == pytest.approx([(1 - z) * n + z * 0.4], abs=1e-12)
 
 
-def test_steps_are_those_of_torch() -> None:
+def test_steps_equal_torchs() -> None:
     torch.manual_seed(0)
     sequence = torch.randn(6, 3, dtype=torch.float64)
     xs = list(sequence)
@@ -53,7 +53,7 @@ def test_steps_are_those_of_torch() -> None:
     torch.testing.assert_close(torch.stack(found), both(sequence)[0], rtol=0, atol=1e-12)
 
 
-def test_layer_normalisation_is_torchs() -> None:
+def test_layer_normalisation_equals_torchs() -> None:
     torch.manual_seed(0)
     norm = nn.LayerNorm(5).double()
     nn.init.normal_(norm.weight)
@@ -146,7 +146,7 @@ def test_orders_of_attending_and_updating() -> None:
     attentional, a, state = reference.luong_step(vector(1.0), (vector(2.0),), attention, add, W)
     assert (a.item(), state[0].item()) == (3, 3)
     assert attentional.item() == pytest.approx(math.tanh(0.01 * 30 + 0.1 * 3))
-    _, a, _ = reference.luong_step(vector(1.0), (vector(2.0),), attention, add, W, fed=vector(4.0))
+    _, a, _ = reference.luong_step(vector(1.0), (vector(2.0),), attention, add, W, h_tilde=vector(4.0))
     assert a.item() == 7
 
 

@@ -150,7 +150,7 @@ def test_uniform_initialisation(scale: float) -> None:
 @pytest.mark.parametrize("scheme", ["uniform", "xavier"])
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
 @pytest.mark.parametrize("forget_bias", [0.0, 1.0])
-def test_biases_start_at_zero_but_for_the_forget_gate(scheme: str, cell: str, forget_bias: float) -> None:
+def test_biases_start_at_zero_except_the_forget_gate(scheme: str, cell: str, forget_bias: float) -> None:
     config = model_config(
         encoder=EncoderSection(cell=cell, hidden_size=2, num_layers=2),
         decoder=DecoderSection(cell=cell, hidden_size=4, num_layers=2),
@@ -176,7 +176,7 @@ def test_the_embedding_of_padding_starts_at_zero(scheme: str, tying: str) -> Non
 
 
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_xavier_bounds_hold_a_gate_at_a_time(cell: str) -> None:
+def test_xavier_bounds_are_those_of_one_gate(cell: str) -> None:
     torch.manual_seed(0)
     config = model_config(
         embedding_size=16,
@@ -325,7 +325,7 @@ def test_what_is_off_leaves_the_fused_layers_and_their_names(order: str) -> None
     }
 
 
-def test_a_parameter_that_a_score_made_itself_keeps_its_value() -> None:
+def test_a_parameter_of_a_score_keeps_its_initial_value() -> None:
     config = ModelSection.model_validate(
         {"encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 8}, "attention": {"score": "cosine"}}
     )

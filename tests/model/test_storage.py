@@ -179,11 +179,11 @@ def refusal(directory: Path) -> str:
     return message
 
 
-def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_directory(tmp_path: Path) -> None:
     assert "does not exist" in refusal(tmp_path / "nowhere")
 
 
-def test_a_directory_of_something_else(tmp_path: Path) -> None:
+def test_a_directory_that_is_not_a_model(tmp_path: Path) -> None:
     assert "not a model directory" in refusal(tmp_path)
 
 
@@ -264,7 +264,7 @@ def test_another_format_version(saved: Path, version: object) -> None:
     assert "reads 1" in message
 
 
-def test_a_newer_model_takes_the_place_of_an_older_one(saved: Path, tmp_path: Path) -> None:
+def test_a_newer_model_replaces_an_older_one(saved: Path, tmp_path: Path) -> None:
     newer = make_model(make_config(), seed=1)
     (saved / "left over").write_text("", encoding="utf-8")
     save_model(saved, make_config(), newer, tmp_path / "text", {"update": 13})

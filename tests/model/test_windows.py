@@ -30,7 +30,7 @@ def test_a_monotonic_window_moves_on_and_is_never_empty(step: int, length: int, 
     assert inside[0, 0].nonzero().flatten().tolist() == expected
     assert centre in expected
     assert window.advance(state)["step"].tolist() == [[step + 1]]
-    assert window.spread(state, 3)["step"].tolist() == [[step, step + 1, step + 2]]
+    assert window.unroll(state, 3)["step"].tolist() == [[step, step + 1, step + 2]]
 
 
 @settings(deadline=None)
@@ -68,7 +68,7 @@ def long_source(window: str, **options: object) -> tuple[Attention, Memory, Tens
     return attention, memory, torch.randn(1, 3, SIZE, dtype=torch.float64)
 
 
-def test_where_to_look_is_learnt_by_gradient() -> None:
+def test_the_predicted_centre_has_a_gradient() -> None:
     """Luong et al., 2015, section 3.2: the Gaussian makes p_t, and so W_p and v_p, learn."""
     attention, memory, query = long_source("local_p", radius=2)
 
@@ -99,7 +99,7 @@ def test_hard_attention_is_drawn_from_the_weights_in_training() -> None:
     assert float(((observed - expected) ** 2 / expected).sum()) < 30  # chi-square of 4 degrees: p = 5e-6
 
 
-def test_hard_attention_takes_the_likeliest_position_in_decoding() -> None:
+def test_hard_attention_takes_the_most_likely_position_in_decoding() -> None:
     attention, memory, query = long_source("hard")
     soft = build_attention(AttentionSection(), SIZE, SIZE).double()
     soft.load_state_dict(attention.state_dict())

@@ -286,7 +286,7 @@ def test_vocabulary_files(tmp_path: Path) -> None:
     assert texts == [".\na\nb\n", "<unk>\n<pad>\n<s>\n</s>\n.\na\nb\n", ".\t2\na\t2\nb\t2\n"]
 
 
-def test_a_folder_that_is_no_workload_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_is_not_a_workload_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["benchmark.py", "train", "--workload", str(tmp_path)])
     with pytest.raises(SystemExit, match=r"valid\.en: missing; make the workload with"):
         benchmark.main()
@@ -295,12 +295,12 @@ def test_a_folder_that_is_no_workload_is_refused(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train", "--workload", "w1", "--updates", "19"], "--updates: takes a whole number from 20, found '19'"),
-        (["scale", "--rounds", "0"], "--rounds: takes a whole number from 1, found '0'"),
-        (["startup", "--pairs", "5e6"], "--pairs: takes a whole number from 1, found '5e6'"),
+        (["train", "--workload", "w1", "--updates", "19"], "--updates: must be an integer of at least 20, found '19'"),
+        (["scale", "--rounds", "0"], "--rounds: must be an integer of at least 1, found '0'"),
+        (["startup", "--pairs", "5e6"], "--pairs: must be an integer of at least 1, found '5e6'"),
     ],
 )
-def test_numbers_that_make_no_sense_are_refused(
+def test_invalid_numbers_are_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["benchmark.py", *arguments])
@@ -309,7 +309,9 @@ def test_numbers_that_make_no_sense_are_refused(
     assert message in capsys.readouterr().err
 
 
-def test_a_row_that_fails_is_told_once_and_the_others_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_that_fails_is_reported_once_and_the_others_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = systems.list_systems()[:2]
 
     def fail(folder: Path) -> train.Outcome:
@@ -338,7 +340,7 @@ def test_random_sentences_hold_every_word() -> None:
     assert [scale.word(n) for n in (0, 25, 26, 27, 26 * 26)] == ["a", "z", "ba", "bb", "baa"]
 
 
-def test_one_thing_is_varied_at_a_time() -> None:
+def test_one_parameter_varies_at_a_time() -> None:
     base = scale.Scale()
     for name in scale.VARIED:
         values = [value for value, _ in scale.points(name)]
@@ -394,6 +396,6 @@ def test_tutorial_loop_runs_as_a_program(tmp_path: Path) -> None:
 def test_rates_leave_the_setting_of_products_as_it_was() -> None:
     before = torch.get_float32_matmul_precision()
     for path in limit.PATHS:
-        assert limit.product_rate(Product("scores", 16, 8, 8, side_by_side=4), path) > 0
+        assert limit.product_rate(Product("scores", 16, 8, 8, batch=4), path) > 0
         assert torch.get_float32_matmul_precision() == before
     assert limit.relative_error("fp32") < 1e-6 < 1e-3 < limit.relative_error("bf16") < 1e-2

@@ -72,7 +72,7 @@ def test_lines_are_ordered_and_attributed() -> None:
     assert [row[2] for row in rows] == [expected.format(n) for n in range(1, len(rows) + 1)]
 
 
-def test_sentences_begin_with_a_capital_and_end_with_a_mark(pairs: list[tuple[str, str]]) -> None:
+def test_sentences_start_with_a_capital_and_end_with_a_mark(pairs: list[tuple[str, str]]) -> None:
     for pair in pairs:
         for text in pair:
             assert text[0].isupper(), text

@@ -74,7 +74,7 @@ def test_raw_lines_are_cleaned_as_training_text_was(line: str, tokens: list[str]
     assert SIMPLE.tokenize_source([line]) == [tokens]
 
 
-def test_a_processor_remembers_how_training_text_was_mended(tmp_path: Path) -> None:
+def test_a_processor_remembers_how_training_text_was_repaired(tmp_path: Path) -> None:
     parts = SIMPLE.src_tokenizer, SIMPLE.tgt_tokenizer, SIMPLE.src_vocabulary, SIMPLE.tgt_vocabulary
     normalizer = Normalizer(unicode="nfkc", html_entities=False, quotes=True)
     TextProcessor(*parts, normalizer).save(tmp_path)
@@ -85,44 +85,50 @@ def test_a_processor_remembers_how_training_text_was_mended(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("content", ["[1]", "3", "null"])
-def test_rules_of_mending_that_are_none_are_a_data_error(content: str, tmp_path: Path) -> None:
+def test_invalid_normalisation_settings_are_a_data_error(content: str, tmp_path: Path) -> None:
     SIMPLE.save(tmp_path)
     (tmp_path / "normalization.json").write_text(content, encoding="utf-8")
-    with pytest.raises(DataError, match=r"normalization\.json: damaged, or of another version \(.* found, not set"):
+    with pytest.raises(
+        DataError, match=r"normalization\.json: damaged, or written by another version \(found .*, expected"
+    ):
         load_processor(tmp_path)
 
 
-FORMS = "it may be nfc or nfkc or none"
-FLAG = "it may be true or false"
+FORMS = "expected nfc or nfkc or none"
+FLAG = "expected true or false"
 
 
 @pytest.mark.parametrize(
     ("key", "value", "fault"),
     [
-        ("unicode", "bogus", f"unicode: 'bogus' found; {FORMS}"),
-        ("unicode", "NFC", f"unicode: 'NFC' found; {FORMS}"),
-        ("unicode", None, f"unicode: None found; {FORMS}"),
-        ("unicode", ["nfc"], f"unicode: ['nfc'] found; {FORMS}"),
-        ("quotes", "false", f"quotes: 'false' found; {FLAG}"),
-        ("dashes", 1, f"dashes: 1 found; {FLAG}"),
-        ("html_entities", None, f"html_entities: None found; {FLAG}"),
-        ("control_characters", ["x" * 10**6], f"control_characters: ['{'x' * 98}... found; {FLAG}"),
-        ("smile\x1b", True, "smile\\x1b found; there are unicode, control_characters, html_entities, quotes, dashes"),
+        ("unicode", "bogus", f"unicode: found 'bogus', {FORMS}"),
+        ("unicode", "NFC", f"unicode: found 'NFC', {FORMS}"),
+        ("unicode", None, f"unicode: found None, {FORMS}"),
+        ("unicode", ["nfc"], f"unicode: found ['nfc'], {FORMS}"),
+        ("quotes", "false", f"quotes: found 'false', {FLAG}"),
+        ("dashes", 1, f"dashes: found 1, {FLAG}"),
+        ("html_entities", None, f"html_entities: found None, {FLAG}"),
+        ("control_characters", ["x" * 10**6], f"control_characters: found ['{'x' * 98}..., {FLAG}"),
+        (
+            "smile\x1b",
+            True,
+            "found smile\\x1b, expected only unicode, control_characters, html_entities, quotes, dashes",
+        ),
     ],
 )
-def test_wrong_rules_of_mending_are_a_data_error(key: str, value: object, fault: str, tmp_path: Path) -> None:
+def test_wrong_normalisation_settings_are_a_data_error(key: str, value: object, fault: str, tmp_path: Path) -> None:
     SIMPLE.save(tmp_path)
     path = tmp_path / "normalization.json"
     write_json(path, read_json(path) | {key: value})
     with pytest.raises(DataError) as caught:
         load_processor(tmp_path)
-    assert str(caught.value) == f"{path}: damaged, or of another version ({fault})"
+    assert str(caught.value) == f"{path}: damaged, or written by another version ({fault})"
 
 
-def test_all_rules_of_mending_have_to_be_there(tmp_path: Path) -> None:
+def test_all_normalisation_settings_are_required(tmp_path: Path) -> None:
     SIMPLE.save(tmp_path)
     write_json(tmp_path / "normalization.json", {"unicode": "nfc"})
-    with pytest.raises(DataError, match=r"\(control_characters is missing; it may be true or false\)"):
+    with pytest.raises(DataError, match=r"\(control_characters is missing, expected true or false\)"):
         load_processor(tmp_path)
 
 
@@ -144,7 +150,7 @@ def test_an_unknown_word_becomes_the_source_word_attended_most(
     assert SIMPLE.target_tokens(ids, src_tokens, attended) == tokens
 
 
-def test_text_files_are_copied_whole(tmp_path: Path) -> None:
+def test_text_files_are_copied_completely(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()
     make_processor("subword").save(first)

@@ -14,7 +14,7 @@ LANGUAGES = [("en", 0), ("de", 1)]
 
 
 def marked(text: str) -> tuple[list[str], list[bool]]:
-    """Tokens of a text where `_` stands between tokens that are glued: `I do_n't know_.`"""
+    """Tokens of a text where `_` is between tokens that are attached: `I do_n't know_.`"""
     tokens: list[str] = []
     blanks: list[bool] = []
     for word in text.split(" "):
@@ -49,12 +49,12 @@ def test_the_notation_of_these_tests() -> None:
         (["he can_not go", "we can_not go", "he can not go"], {"not"}, set()),
     ],
 )
-def test_what_is_glued_is_learnt_from_most_cases(sentences: list[str], left: set[str], right: set[str]) -> None:
+def test_attachment_is_learnt_from_most_cases(sentences: list[str], left: set[str], right: set[str]) -> None:
     spacing = learn(*sentences)
     assert (spacing.left, spacing.right) == (left, right)
 
 
-def test_a_word_seen_only_after_an_opening_mark_is_not_glued_to_other_words() -> None:
+def test_a_word_seen_only_after_an_opening_mark_is_not_attached_to_other_words() -> None:
     german = learn(
         "Er fragte_: „_Wie geht es_?_“",
         "Sie sagte_: „_Wie schön_!_“",
@@ -65,7 +65,7 @@ def test_a_word_seen_only_after_an_opening_mark_is_not_glued_to_other_words() ->
     assert german.join(["Er", "fragte", ":", "„", "Wo", "?", "“"]) == "Er fragte: „Wo?“"
 
 
-def test_a_word_seen_only_after_a_straight_quote_is_not_glued_to_other_words() -> None:
+def test_a_word_seen_only_after_a_straight_quote_is_not_attached_to_other_words() -> None:
     english = learn('He asked_, "_How are you_?_"', 'She said_, "_How nice_!_"', 'We said_, "_Thanks_._"')
     assert english.join(["Hello", ".", "How", "are", "you", "?"]) == "Hello. How are you?"
 

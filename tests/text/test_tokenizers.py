@@ -79,7 +79,7 @@ def test_subwords_restore_text_of_unseen_characters(tokenizer: SubwordTokenizer,
 
 @settings(deadline=None)
 @given(text=word_text)
-def test_words_lose_nothing_but_blanks(text: str) -> None:
+def test_words_lose_nothing_but_spaces(text: str) -> None:
     assert "".join(tokens_of(WORDS, text)) == text.replace(" ", "")
 
 
@@ -163,7 +163,7 @@ def test_lowercase_subwords(algorithm: str) -> None:
     assert all(piece == piece.lower() for piece in pieces)
 
 
-def test_lowercase_words_and_blanks() -> None:
+def test_lowercase_words_and_spaces() -> None:
     assert tokens_of(WordTokenizer("de", lowercase=True), "Ärger, WIE hier.") == ["ärger", ",", "wie", "hier", "."]
     assert tokens_of(WhitespaceTokenizer(lowercase=True), "Ärger, WIE") == ["ärger,", "wie"]
 
@@ -190,8 +190,8 @@ def test_fewer_pieces_than_characters_are_refused_with_advice(algorithm: str) ->
         SubwordTokenizer.learn(SAMPLE, algorithm=algorithm, vocabulary_size=10)  # type: ignore[arg-type]
 
 
-def test_fewer_pieces_than_the_learners_own_are_refused_with_advice() -> None:
-    with pytest.raises(DataError, match=r"^cannot learn 1 bpe .* own three; raise text\.subword\.vocabulary_size$"):
+def test_fewer_pieces_than_the_special_ones_are_refused_with_advice() -> None:
+    with pytest.raises(DataError, match=r"^cannot learn 1 bpe .* needs three; raise text\.subword\.vocabulary_size$"):
         SubwordTokenizer.learn(SAMPLE, algorithm="bpe", vocabulary_size=1)
 
 
@@ -325,13 +325,13 @@ def test_damaged_settings_are_a_data_error(settings: object, tmp_path: Path) -> 
     assert str(caught.value).isprintable()
 
 
-def test_a_wrong_setting_is_named_with_what_it_may_be(tmp_path: Path) -> None:
+def test_a_wrong_setting_is_named_with_its_kind(tmp_path: Path) -> None:
     path = tmp_path / "src.tokenizer.json"
     write_json(path, GOOD | {"glue_left": [".", 1]})
     with pytest.raises(DataError) as caught:
         load_tokenizer(tmp_path, "src")
-    fault = "glue_left: ['.', 1] found; it may be a list of strings"
-    assert str(caught.value) == f"{path}: damaged, or of another version ({fault})"
+    fault = "glue_left: found ['.', 1], expected a list of strings"
+    assert str(caught.value) == f"{path}: damaged, or written by another version ({fault})"
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage"])

@@ -43,7 +43,7 @@ def test_special_tokens_have_the_first_four_ids() -> None:
     assert Vocabulary([]).decode(range(4)) == ["<pad>", "<unk>", "<s>", "</s>"]
 
 
-def test_tokens_become_ids_and_tokens_again() -> None:
+def test_tokens_round_trip_through_ids() -> None:
     vocabulary = Vocabulary(["a", "b"])
     assert vocabulary.encode(["b", "a", "c", "b"]) == [5, 4, UNK_ID, 5]
     assert vocabulary.decode([5, 4, UNK_ID, 5]) == ["b", "a", "<unk>", "b"]
@@ -68,7 +68,7 @@ def test_no_text_is_encoded_as_padding_or_as_a_boundary(tokens: list[str]) -> No
     )
 
 
-def test_a_token_stands_in_a_vocabulary_once() -> None:
+def test_a_token_occurs_in_a_vocabulary_once() -> None:
     with pytest.raises(ValueError, match="twice"):
         Vocabulary(["a", "a"])
 
@@ -94,12 +94,12 @@ def test_a_damaged_vocabulary_is_a_data_error(tmp_path: Path, content: str) -> N
 @pytest.mark.parametrize(
     "token", ["", " ", "\u00a0", "\t \u3000", "a\n", "a\r", "a\u2028b", "\x85", "a\x1cb", "\n", "\ud800", "a\udfffb"]
 )
-def test_a_token_that_no_text_becomes_is_a_data_error(token: str, tmp_path: Path) -> None:
+def test_an_impossible_token_is_a_data_error(token: str, tmp_path: Path) -> None:
     path = tmp_path / "v.json"
     path.write_text(json.dumps(["a", token, "b"]), encoding="utf-8")
     with pytest.raises(DataError) as caught:
         Vocabulary.load(path)
-    found = f"token 2 is {token!r}, which no text becomes; the directory is damaged"
+    found = f"token 2 is {token!r}, which no tokenizer produces; the directory is damaged"
     assert str(caught.value) == f"{path}: {found}"
     assert str(caught.value).isprintable()
 

@@ -12,8 +12,8 @@ from nmt.errors import CheckpointError
 from nmt.training.checkpoint import (
     FOLDER,
     Checkpoint,
+    clean_up_checkpoints,
     newest_checkpoint,
-    tidy_checkpoints,
     without_checksum,
     write_checkpoint,
 )
@@ -78,12 +78,12 @@ def test_files_can_be_read_by_others(run: Path) -> None:
     }
 
 
-def test_no_checkpoint_was_ever_made(tmp_path: Path) -> None:
+def test_no_checkpoint(tmp_path: Path) -> None:
     assert newest_checkpoint(tmp_path) is None
 
 
 @pytest.mark.parametrize(("keep", "left"), [(1, [9]), (2, [3, 9]), (4, [1, 2, 3, 9])])
-def test_the_newest_stay(run: Path, keep: int, left: list[int]) -> None:
+def test_the_newest_are_kept(run: Path, keep: int, left: list[int]) -> None:
     write_checkpoint(run, 9, checkpoint_of(9), keep)
     assert [name for name in names(run) if name.endswith(".sha256")] == [
         f"update-{update:09d}.safetensors.sha256" for update in left
@@ -98,7 +98,7 @@ def flip(path: Path, place: int = -1) -> None:
 
 
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "flipped header", "empty", "gone", "checksum"])
-def test_a_damaged_checkpoint_is_passed_over_and_said(run: Path, damage: str, newest: Newest) -> None:
+def test_a_damaged_checkpoint_is_skipped_and_reported(run: Path, damage: str, newest: Newest) -> None:
     path = tensors_of(run, 3)
     match damage:
         case "truncated":
@@ -116,8 +116,8 @@ def test_a_damaged_checkpoint_is_passed_over_and_said(run: Path, damage: str, ne
     update, (line,) = newest(run)
     assert update == 2
     assert line.startswith(f"{path}: damaged (")
-    assert line.endswith("passing over it to the one before")
-    tidy_checkpoints(run, update)
+    assert line.endswith("using the one before")
+    clean_up_checkpoints(run, update)
     assert len(names(run)) == 4
     assert newest(run) == (2, [])
 
@@ -125,23 +125,23 @@ def test_a_damaged_checkpoint_is_passed_over_and_said(run: Path, damage: str, ne
 def test_damaged_ones_that_are_newer_do_not_survive_pruning(run: Path, newest: Newest) -> None:
     flip(tensors_of(run, 2))
     flip(tensors_of(run, 3))
-    tidy_checkpoints(run, 1)
+    clean_up_checkpoints(run, 1)
     write_checkpoint(run, 2, checkpoint_of(2), keep=2)
     assert newest(run) == (2, [])
     assert {name.split(".")[0] for name in names(run)} == {"update-000000001", "update-000000002"}
 
 
-def test_without_its_checksum_it_was_never_finished(run: Path, newest: Newest) -> None:
+def test_a_checkpoint_without_checksum_is_unfinished(run: Path, newest: Newest) -> None:
     (run / "checkpoints/update-000000003.safetensors.sha256").unlink()
     path = run / "checkpoints/update-000000003.safetensors"
     assert without_checksum(run) == [path]
-    assert newest(run) == (2, [f"{path}: has no checksum, so it was never finished; passing over it"])
-    tidy_checkpoints(run, 2)
+    assert newest(run) == (2, [f"{path}: unfinished, as it has no checksum; skipping it"])
+    clean_up_checkpoints(run, 2)
     assert len(names(run)) == 4
     assert not without_checksum(run)
 
 
-def test_what_a_killed_process_left_is_tidied_up_and_nothing_else(run: Path, newest: Newest) -> None:
+def test_only_leftovers_of_a_killed_process_are_cleaned_up(run: Path, newest: Newest) -> None:
     folder = run / "checkpoints"
     left = ["update-000000004.safetensors.partial", "update-000000003.safetensors.sha256.partial", ".tmpa1B2c3"]
     for name in left:
@@ -157,7 +157,7 @@ def test_what_a_killed_process_left_is_tidied_up_and_nothing_else(run: Path, new
 def test_all_damaged(run: Path, caplog: pytest.LogCaptureFixture) -> None:
     for update in (1, 2, 3):
         flip(tensors_of(run, update))
-    with pytest.raises(CheckpointError, match="no checkpoint is whole; start anew with --overwrite"):
+    with pytest.raises(CheckpointError, match="no checkpoint is damaged; start over with --overwrite"):
         newest_checkpoint(run)
     assert len(caplog.messages) == 3
 

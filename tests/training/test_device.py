@@ -20,11 +20,11 @@ def precision() -> Iterator[None]:
     torch.set_float32_matmul_precision(before)
 
 
-def test_the_cpu_is_always_there() -> None:
+def test_the_cpu_is_always_available() -> None:
     assert resolve_device("cpu") == torch.device("cpu")
 
 
-def test_auto_takes_what_is_there() -> None:
+def test_auto_is_an_available_device() -> None:
     device = resolve_device("auto")
     if torch.cuda.is_available():
         assert device.type == "cuda"
@@ -51,7 +51,7 @@ def test_an_absent_device_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["gpu", "cuda:-1", "cuda:x", "cpu:1", "meta", ""])
-def test_a_name_that_is_no_device_is_refused(name: str) -> None:
+def test_a_name_that_is_not_a_device_is_refused(name: str) -> None:
     with pytest.raises(ConfigError) as caught:
         resolve_device(name)
     assert "\n" not in str(caught.value)

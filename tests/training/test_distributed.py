@@ -26,7 +26,7 @@ from conftest import (
 from safetensors.torch import load_file
 from test_kills import PLATEAU, SAMPLING, children_of, kill_during_training, moments
 
-from nmt.training.distributed import ALONE, Workers, launch, restarted
+from nmt.training.distributed import SINGLE, Workers, launch_id, was_restarted
 from nmt.workflow.resume import command_to_resume
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -52,12 +52,12 @@ def test_parts_are_complete_and_do_not_overlap(size: int, number: int) -> None:
 
 
 def test_one_process_alone() -> None:
-    assert ALONE.is_first
-    assert ALONE.tell({"a": 1}) == {"a": 1}
-    assert ALONE.ask_first(lambda: 3) == 3
-    assert ALONE.agree(7, 2) == 2
-    assert ALONE.total(torch.tensor(3.0)) == 3
-    assert [tensor.tolist() for tensor in ALONE.collect(torch.tensor([1, 2]))] == [[1, 2]]
+    assert SINGLE.is_first
+    assert SINGLE.broadcast({"a": 1}) == {"a": 1}
+    assert SINGLE.decide_on_first(lambda: 3) == 3
+    assert SINGLE.agree(7, 2) == 2
+    assert SINGLE.total(torch.tensor(3.0)) == 3
+    assert [tensor.tolist() for tensor in SINGLE.gather(torch.tensor([1, 2]))] == [[1, 2]]
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def test_one_process_alone() -> None:
         ({"TORCHELASTIC_RESTART_COUNT": "2", "TORCHELASTIC_RUN_ID": "none"}, True, f"process {os.getppid()}"),
     ],
 )
-def test_what_torchrun_says(
+def test_restarts_and_launch_ids_come_from_torchrun(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], again: bool, name: str | None
 ) -> None:
     for variable in ("TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_RUN_ID"):
         monkeypatch.delenv(variable, raising=False)
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)
-    assert (restarted(), launch()) == (again, name)
+    assert (was_restarted(), launch_id()) == (again, name)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_restart_touches_no_run_of_another_launch(
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "another")
     before = (random_project.run / "run.json").read_bytes()
     assert call(*train_arguments(random_project, random_project.run)) == 1
-    assert "holds an earlier result; add --overwrite" in capsys.readouterr().err
+    assert "contains an earlier result; add --overwrite" in capsys.readouterr().err
     assert (random_project.run / "run.json").read_bytes() == before
 
 
@@ -121,20 +121,20 @@ def refuse():
 with join_workers(torch.device("cpu")) as workers:
     rank = workers.rank
     try:
-        workers.ask_first(refuse)
+        workers.decide_on_first(refuse)
         refused = None
     except NmtError as error:
         refused = str(error)
     found = {
         "size": workers.size,
         "first": workers.is_first,
-        "told": workers.tell({"ü": [1.5, None], "long": "x" * 1000} if rank == 0 else None),
-        "asked": workers.ask_first(lambda: [True, rank]),
+        "told": workers.broadcast({"ü": [1.5, None], "long": "x" * 1000} if rank == 0 else None),
+        "asked": workers.decide_on_first(lambda: [True, rank]),
         "refused": refused,
         "total": float(workers.total(torch.tensor(float(rank + 1)))),
-        "collected": [part.tolist() for part in workers.collect(torch.tensor([rank, 7]))],
-        "bytes": [part.tolist() for part in workers.collect(torch.tensor([rank, 255], dtype=torch.uint8))],
-        "nothing": [part.tolist() for part in workers.collect(torch.zeros(0))],
+        "collected": [part.tolist() for part in workers.gather(torch.tensor([rank, 7]))],
+        "bytes": [part.tolist() for part in workers.gather(torch.tensor([rank, 255], dtype=torch.uint8))],
+        "nothing": [part.tolist() for part in workers.gather(torch.zeros(0))],
         "agreed": [workers.agree(AGREE_EVERY * n, 2 * rank * (n == 2)) for n in (1, 2, 3)],
         "between": workers.agree(AGREE_EVERY + 1, rank),
     }
@@ -142,7 +142,7 @@ with join_workers(torch.device("cpu")) as workers:
 """
 
 
-def test_what_processes_tell_each_other(tmp_path: Path) -> None:
+def test_processes_share_values(tmp_path: Path) -> None:
     script = tmp_path / "collectives.py"
     script.write_text(COLLECTIVES, encoding="utf-8")
     done = subprocess.run([*TORCHRUN, str(script), str(tmp_path)], env=ENVIRONMENT, capture_output=True, text=True)
@@ -164,7 +164,7 @@ def test_what_processes_tell_each_other(tmp_path: Path) -> None:
 
 
 def assert_close_runs(found: Path, expected: Path) -> None:
-    """The same training but for the rounding of sums."""
+    """The same training except for the rounding of sums."""
     pairs = zip(read_metrics(found), read_metrics(expected), strict=True)
     for entry, other in pairs:
         assert entry.pop("kind") == other.pop("kind")
@@ -187,7 +187,7 @@ def assert_close_runs(found: Path, expected: Path) -> None:
     ],
     ids=["accumulated", "sentences", "tokens", "sgd", "single"],
 )
-def test_two_processes_are_as_one(random_project: Project, tmp_path: Path, settings: list[str]) -> None:
+def test_two_processes_equal_one(random_project: Project, tmp_path: Path, settings: list[str]) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     assert call(*train_arguments(random_project, one, *PLAIN, *settings)) == 0
     done = run_two(train_arguments(random_project, two, *PLAIN, *settings))
@@ -232,7 +232,7 @@ def test_stops_kills_and_restarts_of_two_processes(random_project: Project, tmp_
         process.terminate()
         _, err = process.communicate(timeout=120)
     assert process.returncode != 0
-    assert "nothing is lost; go on with: torchrun --nproc-per-node 2 -m nmt train" in err
+    assert "nothing is lost; resume with: torchrun --nproc-per-node 2 -m nmt train" in err
     assert json.loads((stopped / "run.json").read_text())["state"] == "stopped"
     done = run_two(train_arguments(random_project, stopped, *LONGER, "--resume"))
     assert done.returncode == 0, done.stderr
@@ -286,21 +286,23 @@ def test_another_number_of_processes_says_so_and_works(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("skipped", [3, 50])
-def test_two_processes_that_learnt_nothing_say_so_once(random_project: Project, tmp_path: Path, skipped: int) -> None:
+def test_two_processes_that_learnt_nothing_report_it_once(
+    random_project: Project, tmp_path: Path, skipped: int
+) -> None:
     settings = ["train.optimizer.learning_rate=1.0e+38", f"train.max_skipped={skipped}"]
     done = run_two(train_arguments(random_project, tmp_path / "run", *settings))
     assert done.returncode == 1
     assert done.stderr.count("nmt: error: ") == 1
-    assert ("ended with 29 updates left out" in done.stderr) == (skipped == 50)
+    assert ("ended with 29 updates skipped" in done.stderr) == (skipped == 50)
     assert json.loads((tmp_path / "run/run.json").read_text())["state"] == "broken"
 
 
 @pytest.mark.soak
-def test_what_is_refused_is_said_without_a_traceback_of_ours(random_project: Project) -> None:
+def test_refusals_have_no_traceback_of_ours(random_project: Project) -> None:
     done = run_two(train_arguments(random_project, random_project.run))
     assert done.returncode == 1
     assert "nmt: error: " in done.stderr
-    assert "holds an earlier result; add --overwrite" in done.stderr
+    assert "contains an earlier result; add --overwrite" in done.stderr
     assert "/nmt/workflow/train.py" not in done.stderr
 
 

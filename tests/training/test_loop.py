@@ -228,12 +228,12 @@ def test_events_come_in_order() -> None:
     assert found == [*order, "u10", "stop"]
     assert events[0] == Started(updates_per_epoch=5, total_updates=10, update=0)
     assert [event.epoch for event in events if isinstance(event, Updated)] == [1] * 5 + [2] * 5
-    assert events[-1] == Stopped(10, 2, "all 10 updates are made")
+    assert events[-1] == Stopped(10, 2, "all 10 updates are done")
     assert (state.update, state.epoch, state.best, state.best_update, state.waited) == (10, 2, 1.0, 10, 0)
     assert state.seconds > 0
 
 
-def test_every_token_is_trained_on_once_an_epoch() -> None:
+def test_every_token_is_trained_on_once_per_epoch() -> None:
     pairs = random_pairs(20)
     tokens = sum(len(pairs.tgt[index]) + 1 for index in range(20))
     for batch in (BatchSection(size=3), BatchSection(size=30, unit="tokens"), BatchSection(size=3, accumulate=4)):
@@ -241,7 +241,7 @@ def test_every_token_is_trained_on_once_an_epoch() -> None:
         assert state.tokens == 2 * tokens
 
 
-def test_noise_is_asked_for_each_pair_once_an_epoch_and_its_tokens_are_counted() -> None:
+def test_noise_is_asked_for_each_pair_once_per_epoch_and_its_tokens_are_counted() -> None:
     asked: list[tuple[int, int]] = []
 
     def double(src: Ids, tgt: Ids, epoch: int, index: int) -> tuple[Ids, Ids, Ids]:
@@ -271,7 +271,7 @@ def test_max_updates_ends_a_run(max_updates: int, expected: tuple[int, int]) -> 
     events, state = run(config, random_pairs(9), Script("loss", [3.0, 2.0]))
     assert (state.update, state.epoch) == expected
     assert isinstance(events[-3], Validated)  # the last update is always validated
-    assert events[-1] == Stopped(*expected, f"all {expected[0]} updates are made")
+    assert events[-1] == Stopped(*expected, f"all {expected[0]} updates are done")
     assert events[0] == Started(5, min(10, max_updates), 0)
 
 
@@ -301,7 +301,7 @@ def test_the_best_is_kept_track_of(
     ("metric", "values"),
     [("loss", [5, 4, 4.5, 3, 3.5, 3.2]), ("bleu", [1, 2, 1.5, 3, 2.5, 2.9])],
 )
-def test_a_run_stops_when_nothing_gets_better(metric: str, values: list[float]) -> None:
+def test_a_run_stops_without_improvement(metric: str, values: list[float]) -> None:
     # The fourth is the best; of those after it `patience` are let pass.
     worse = 9.0 if metric == "loss" else 0.0
     config = make_config(
@@ -355,7 +355,7 @@ def test_a_model_whose_scores_are_not_finite_is_never_the_best(value: float, los
 
 
 @pytest.mark.parametrize("metric", ["bleu", "chrf"])
-def test_patience_does_not_count_while_the_metric_stands_at_its_floor(metric: str) -> None:
+def test_patience_does_not_count_while_the_metric_is_at_its_floor(metric: str) -> None:
     values, losses = [0.0, 0.004, 0.0, 0.0, 0.0, 0.01, 0.0, 0.0, 3.0], [4.0, 5.0, 5.0, 5.0, 5.0, 9.0, 8.0, 7.0, 1.0]
     found, progress = validated(metric, values, losses, patience=2)
     assert found == [True, False, False, False, False, True, False, False]
@@ -494,8 +494,8 @@ def test_too_many_updates_that_are_not_finite_end_the_run(value: float) -> None:
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
 @pytest.mark.parametrize("bad", [0, 3])
-def test_an_update_that_is_not_finite_is_as_if_it_had_not_been(optimizer: str, bad: int) -> None:
-    """Weights and the optimiser's means and counts, also where the first update of all is left out."""
+def test_an_update_that_is_not_finite_has_no_effect(optimizer: str, bad: int) -> None:
+    """Weights and the optimiser's means and counts, also if the very first update is skipped."""
     config = make_config(optimizer=OptimizerSection(name=optimizer, learning_rate=0.1, momentum=0.9))
     pairs = random_pairs(12)
     batches = [batch_of(pairs, range(first, first + 2)) for first in range(0, 12, 2)]

@@ -64,7 +64,9 @@ def test_a_warm_up_rises_to_the_whole_learning_rate_and_never_above(name: str) -
         (0, [False] * 6, [0.5, 0.25, 0.125, 0.1, 0.1, 0.1]),
     ],
 )
-def test_plateau_falls_after_validations_without_gain(patience: int, gains: list[bool], expected: list[float]) -> None:
+def test_plateau_falls_after_validations_without_improvement(
+    patience: int, gains: list[bool], expected: list[float]
+) -> None:
     rate = LearningRate(ScheduleSection(name="plateau", factor=0.5, patience=patience, floor=0.1), total_updates=100)
     shares = []
     for improved in gains:
@@ -108,7 +110,7 @@ OWN = 5
 
 
 def fed(config: TeacherForcingSection, rows: int, length: int, update: int = 0) -> Tensor:
-    """True where the reference is fed, positions 1 and later: [rows, length - 1]."""
+    """True where the decoder reads the reference, from position 1: [rows, length - 1]."""
     tgt_in = torch.full((rows, length), REFERENCE)
     tgt_in[:, 0] = BOS_ID
     choose = draw_choices(config, update, tgt_in)
@@ -121,7 +123,7 @@ def fed(config: TeacherForcingSection, rows: int, length: int, update: int = 0) 
 
 
 @pytest.mark.parametrize("unit", ["sentence", "token"])
-def test_a_ratio_of_one_always_feeds_the_reference_and_draws_nothing(unit: str) -> None:
+def test_a_ratio_of_one_is_teacher_forcing_and_draws_nothing(unit: str) -> None:
     torch.manual_seed(0)
     before = torch.get_rng_state()
     assert draw_choices(TeacherForcingSection(unit=unit), 0, torch.full((3, 4), REFERENCE)) is None
@@ -180,7 +182,7 @@ def random_model(order: str, input_feeding: bool) -> Seq2Seq:
 
 
 @pytest.mark.parametrize(("order", "input_feeding"), [("bahdanau", False), ("luong", False), ("luong", True)])
-def test_without_forcing_the_model_is_fed_what_greedy_search_finds(order: str, input_feeding: bool) -> None:
+def test_without_forcing_the_model_reads_what_greedy_search_finds(order: str, input_feeding: bool) -> None:
     model = random_model(order, input_feeding)
     sources = [[4, 5, 6], [7], [8, 4, 4, 5], [6, 6], [5, 8, 7]]
     targets = [[4, 4, 4, 4, 4, 4]] * 5

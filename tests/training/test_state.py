@@ -29,7 +29,7 @@ def make_state(config: Config, seed: int = 0) -> TrainState:
 
 
 def take(state: TrainState) -> Checkpoint:
-    """A checkpoint that stays as it is when training goes on."""
+    """A checkpoint that does not change when training continues."""
     taken = capture(state)
     return Checkpoint({name: tensor.clone() for name, tensor in taken.tensors.items()}, copy.deepcopy(taken.facts))
 
@@ -50,7 +50,7 @@ def told(events: list[Event]) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("name", ["adam", "adamw", "sgd"])
 @pytest.mark.parametrize("schedule", ["plateau", "cosine"])
-def test_what_is_restored_goes_on_as_if_it_had_never_stopped(name: str, schedule: str) -> None:
+def test_a_restored_run_continues_as_if_it_had_never_stopped(name: str, schedule: str) -> None:
     config = make_config(
         optimizer=OptimizerSection(name=name, learning_rate=0.1, momentum=0.9), schedule=ScheduleSection(name=schedule)
     )
@@ -96,7 +96,7 @@ def test_a_checkpoint_between_a_skipped_update_and_its_report() -> None:
     assert_same_tensors(dict(take(other).tensors), dict(take(state).tensors))
 
 
-def test_a_checkpoint_from_before_equal_scores_were_decided_by_the_loss_goes_on() -> None:
+def test_a_checkpoint_of_an_older_version_can_be_resumed() -> None:
     config = make_config(validation=ValidationSection(every=4))
     state = make_state(config)
     until(state, config, 4)
@@ -110,7 +110,7 @@ def test_a_checkpoint_from_before_equal_scores_were_decided_by_the_loss_goes_on(
     assert (validated.update, validated.improved) == (8, True)  # an unknown loss is worse than any
 
 
-def test_another_number_of_processes_is_told() -> None:
+def test_another_number_of_processes_is_reported() -> None:
     config = make_config()
     state = make_state(config)
     until(state, config, 4)

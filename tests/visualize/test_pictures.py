@@ -73,13 +73,13 @@ def test_tokens_are_plain_text(tmp_path: Path, tokens: list[str]) -> None:
 @pytest.mark.parametrize(
     ("name", "start"), [("a.png", b"\x89PNG"), ("a.PNG", b"\x89PNG"), ("a.pdf", b"%PDF"), ("a.svg", b"<?xml")]
 )
-def test_the_ending_chooses_the_format(tmp_path: Path, name: str, start: bytes) -> None:
+def test_the_suffix_chooses_the_format(tmp_path: Path, name: str, start: bytes) -> None:
     draw_heatmap(random_alignment(2, 2), ["a", "b"], ["c", "d"], tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(start)
 
 
 @pytest.mark.parametrize("name", ["a.doc", "a", "a.png.", "png"])
-def test_an_unknown_ending_is_refused_and_nothing_is_left(tmp_path: Path, name: str) -> None:
+def test_an_unknown_suffix_is_refused_and_nothing_is_left(tmp_path: Path, name: str) -> None:
     with pytest.raises(DataError, match=r"a picture's name ends in one of .*pdf, .*png"):
         draw_heatmap(random_alignment(2, 2), ["a", "b"], ["c", "d"], tmp_path / name)
     assert names(tmp_path) == []

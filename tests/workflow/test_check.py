@@ -22,18 +22,18 @@ from nmt.workflow.check import (
     Epoch,
     Finding,
     check_updates,
+    choose_pairs,
     count_parameters,
     describe_data,
     describe_host_memory,
     describe_longest_batch,
     describe_memory,
     describe_parameters,
-    some_of,
     try_longest_batch,
     typical_pairs,
 )
 from nmt.workflow.configs import load_config
-from nmt.workflow.memory import Footprint, Trial, Trials, peak_resident, settled
+from nmt.workflow.memory import Footprint, Trial, Trials, peak_resident, trimmed_resident
 
 PLENTY = 2**60  # bytes of memory
 
@@ -104,7 +104,7 @@ def test_a_healthy_project_is_fine_and_nothing_is_written(
         ),
     ],
 )
-def test_what_is_broken_is_found(project: Project, cli: Cli, name: str, settings: list[str]) -> None:
+def test_problems_are_found(project: Project, cli: Cli, name: str, settings: list[str]) -> None:
     options = [part for setting in settings for part in ("--set", setting)]
     found = cli("check", "--config", project.config, "--data", project.data, *options)
     assert found.code == 1, found
@@ -178,10 +178,10 @@ def problems_with(project: Project, available: int, *settings: str) -> list[Find
     """What trying out updates of a project finds where so many bytes are there."""
     data, config = open_data(project.data), load_config(str(project.config), settings)
 
-    def fresh(config: Config) -> Seq2Seq:
+    def new_model(config: Config) -> Seq2Seq:
         return build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
 
-    return list(check_updates(config, data, no_noise, fresh, CPU, available))
+    return list(check_updates(config, data, no_noise, new_model, CPU, available))
 
 
 def test_a_batch_beyond_memory_is_not_tried(project: Project) -> None:
@@ -194,8 +194,8 @@ def test_a_batch_beyond_memory_is_not_tried(project: Project) -> None:
 HUGE_SCORE = "model.attention={score: additive, options: {size: 4096}}"
 
 
-def test_a_huge_batch_is_tried_little_by_little(project: Project) -> None:
-    available, before = settled() + 200 * 2**20, peak_resident()
+def test_a_huge_batch_is_tried_in_steps(project: Project) -> None:
+    available, before = trimmed_resident() + 200 * 2**20, peak_resident()
     findings = problems_with(project, available, "train.batch.size=1000000", HUGE_SCORE)
     assert [(finding.name, finding.ok) for finding in findings] == [("longest batch", False)]
     assert "1,387 sentences of at most 6 source and 6 target tokens would take an estimated " in findings[0].text
@@ -217,12 +217,12 @@ def test_slow_updates_are_timed_less_often(project: Project, monkeypatch: pytest
     assert found["speed"].startswith("1 updates in ")
 
 
-def test_some_of_a_batch_are_padded_like_the_whole() -> None:
+def test_chosen_pairs_are_padded_like_the_whole_batch() -> None:
     pairs = pairs_of([[4], [4] * 9, [4], [4] * 2, [4]], [[5], [5], [5] * 3, [5] * 7, [5]])
     batch = np.array([4, 3, 2, 1])
-    assert some_of(pairs, batch, 2).tolist() == [1, 3]
+    assert choose_pairs(pairs, batch, 2).tolist() == [1, 3]
     for number in (1, 2, 3, 4):
-        assert len(set(some_of(pairs, batch, number).tolist())) == number
+        assert len(set(choose_pairs(pairs, batch, number).tolist())) == number
 
 
 def test_shapes_of_an_epoch() -> None:
@@ -296,7 +296,7 @@ def test_memory_that_does_not_suffice(parts: dict[str, int], ok: bool, advice: s
     assert found.text.endswith(advice)
 
 
-def test_memory_beside_a_device() -> None:
+def test_host_memory_of_a_device() -> None:
     needed = peak_resident() + 2**30
     assert describe_host_memory(2**30, needed + 2**20).ok
     assert not describe_host_memory(2**30, needed - 2**20).ok
@@ -321,7 +321,7 @@ def test_a_model_beyond_memory_is_not_built(project: Project, cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("optimizer", "copies"), [("adam", 4), ("adamw", 4), ("sgd", 2), ({"name": "sgd", "momentum": 0.9}, 3)]
 )
-def test_weights_with_all_that_belongs_to_them(optimizer: object, copies: int) -> None:
+def test_memory_of_weights_gradients_and_optimiser(optimizer: object, copies: int) -> None:
     options = optimizer if isinstance(optimizer, dict) else {"name": optimizer}
     config = Config(model=LUONG, train={"optimizer": options})
     model = build_model(config.model, 7, 9)
@@ -341,7 +341,7 @@ finally:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs glibc")
-def test_the_estimate_is_what_training_takes(project: Project, cli: Cli, tmp_path: Path) -> None:
+def test_the_estimate_is_close_to_the_memory_of_training(project: Project, cli: Cli, tmp_path: Path) -> None:
     """Within 30% of the peak of a run with validations and checkpoints."""
     settings = ("model.encoder.hidden_size=256", "model.decoder.hidden_size=512", "train.max_updates=100")
     arguments = train_arguments(project, tmp_path / "run", *settings, "train.validation.every=40")
@@ -376,7 +376,7 @@ for finding in check.check(load_config(sys.argv[1], options), Path(sys.argv[2]))
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
-def test_running_out_of_memory_is_told(project: Project) -> None:
+def test_running_out_of_memory_is_reported(project: Project) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LIMITED, project.config, project.data],
         capture_output=True,
@@ -390,7 +390,7 @@ def test_running_out_of_memory_is_told(project: Project) -> None:
     )
 
 
-def test_pairs_of_median_length_with_sources_of_their_own() -> None:
+def test_pairs_of_median_length_with_distinct_sources() -> None:
     src = [[4] * length for length in (1, 2, 3, 3, 4, 5, 9)]
     pairs = pairs_of(src, src)
     assert sorted(typical_pairs(pairs, 3).tolist()) == [3, 4, 5]
@@ -410,7 +410,7 @@ def test_pairs_of_median_length_with_sources_of_their_own() -> None:
         ({"overlap": {"test": {"examples": 100, "sources": 2}}}, {"test overlap": False}),
     ],
 )
-def test_what_the_report_says(project: Project, tmp_path: Path, report: object, expected: dict[str, bool]) -> None:
+def test_facts_from_the_report(project: Project, tmp_path: Path, report: object, expected: dict[str, bool]) -> None:
     shutil.copytree(project.data, tmp_path / "data")
     (tmp_path / "data/report.json").write_text("broken" if report is None else json.dumps(report), encoding="utf-8")
     found = {finding.name: finding.ok for finding in describe_data(open_data(tmp_path / "data"))}

@@ -19,7 +19,7 @@ from nmt.text.vocabulary import Vocabulary
 from nmt.workflow.evaluate import read_split
 
 
-def test_of_a_data_directory_only_the_split_is_read(tmp_path: Path) -> None:
+def test_only_the_split_of_a_data_directory_is_read(tmp_path: Path) -> None:
     examples = [Example("a", ("b", "c"))]
     write_json(tmp_path / "data.json", {"format_version": 1})
     write_examples(tmp_path / "test.jsonl", examples)
@@ -68,7 +68,7 @@ def test_a_lowercase_model_is_scored_in_lower_case(tmp_path: Path, cli: Cli, low
 
 
 @pytest.mark.parametrize(("name", "content"), [("src", "\n \n"), ("ref", "\n\n"), ("second", "\n\t\n")])
-def test_files_of_empty_lines_are_nothing_to_evaluate(tmp_path: Path, cli: Cli, name: str, content: str) -> None:
+def test_files_of_empty_lines_are_refused(tmp_path: Path, cli: Cli, name: str, content: str) -> None:
     paths = {key: tmp_path / key for key in ("src", "ref", "second")}
     for path in paths.values():
         path.write_text("the cat\n\n")
@@ -77,6 +77,6 @@ def test_files_of_empty_lines_are_nothing_to_evaluate(tmp_path: Path, cli: Cli, 
     arguments = ["--src", paths["src"], "--ref", paths["ref"], "--ref", paths["second"]]
     outcome = cli("evaluate", "--model", model, *arguments)
     assert outcome.code == 1
-    assert outcome.err == f"nmt: error: {paths[name]}: holds only empty lines; there is nothing to evaluate\n"
+    assert outcome.err == f"nmt: error: {paths[name]}: has only empty lines; give sentences to evaluate\n"
     paths[name].write_text("the cat\n\n")
     assert cli("evaluate", "--model", model, *arguments).code == 0

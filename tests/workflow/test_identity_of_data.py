@@ -14,7 +14,7 @@ from conftest import Cli, Project, call, train_arguments
 
 from nmt.corpus.identity import count_seen, identities, load_seen, save_seen
 from nmt.errors import DataError
-from nmt.replacement import check_unread
+from nmt.replacement import check_not_in_use
 from nmt.text.processor import SEEN
 from nmt.workflow.runs import path_from
 
@@ -41,7 +41,7 @@ def training(here: Project, run: str) -> Iterator["subprocess.Popen[str]"]:
             process.kill()
 
 
-def test_a_run_keeps_the_text_files_it_began_with(here: Project) -> None:
+def test_a_run_keeps_its_text_files(here: Project) -> None:
     """Each save used to copy them from the data directory, whatever had come into it meanwhile."""
     expected = files(here.data / "text")
     assert files(here.run / "best/text") == expected
@@ -53,14 +53,14 @@ def test_a_run_keeps_the_text_files_it_began_with(here: Project) -> None:
     assert len(sums.splitlines()) == len(expected)
 
 
-def test_models_of_a_run_are_made_with_its_own_text(here: Project, cli: Cli) -> None:
+def test_models_of_a_run_have_its_own_text(here: Project, cli: Cli) -> None:
     expected = files(here.data / "text")
     assert cli(*train_arguments(here, Path("new"), "train.max_updates=20", "train.validation.every=10")).code in (0, 1)
     for path in (here.data / "text").glob("*.vocabulary.json"):
         path.write_text('["other"]', encoding="utf-8")
     (here.data / "text" / "more.txt").touch()
     outcome = cli(*train_arguments(here, here.run, "train.epochs=9", "train.validation.every=1", "--resume"))
-    assert outcome.code == 1  # the directory it is to go on with is damaged: that is said, and nothing is lost
+    assert outcome.code == 1  # the directory is damaged: that is reported, and nothing is lost
     assert files(here.run / "best/text") == expected
 
 
@@ -73,14 +73,14 @@ def test_data_whose_text_is_not_what_was_written_is_refused(here: Project, cli: 
     outcome = cli(*train_arguments(here, Path("new")))
     assert outcome.code == 1
     assert [line for line in outcome.err.splitlines() if line.startswith("nmt: error: ")] == [
-        f"nmt: error: {path}: is not what nmt preprocess wrote; preprocess again"
+        f"nmt: error: {path}: has changed since nmt preprocess wrote it; preprocess again"
     ] or "vocabulary.json" in outcome.err
     assert not (Path("new") / "best").exists()
 
 
 @pytest.mark.parametrize("name", ["tgt.vocabulary.json", "src.tokenizer.json", SEEN])
 @pytest.mark.parametrize("change", ["changed", "gone"])
-def test_a_run_whose_text_was_changed_does_not_go_on(here: Project, cli: Cli, name: str, change: str) -> None:
+def test_a_run_whose_text_was_changed_is_not_resumed(here: Project, cli: Cli, name: str, change: str) -> None:
     path = here.run / "text" / name
     path.unlink() if change == "gone" else path.write_bytes(path.read_bytes() + b" ")
     outcome = cli(*train_arguments(here, here.run, "train.epochs=9", "--resume"))
@@ -100,7 +100,7 @@ def test_a_damaged_list_of_checksums_is_named(here: Project, cli: Cli, content: 
     assert files(here.run) == before
 
 
-def test_a_run_of_an_older_version_takes_its_text_when_it_goes_on(here: Project, cli: Cli) -> None:
+def test_a_run_of_an_older_version_copies_its_text_when_resumed(here: Project, cli: Cli) -> None:
     kept = files(here.run / "text")
     shutil.rmtree(here.run / "text")
     outcome = cli(*train_arguments(here, here.run, "train.epochs=9", "train.schedule.name=constant", "--resume"))
@@ -128,7 +128,7 @@ def test_preprocess_does_not_replace_data_that_a_run_reads(here: Project) -> Non
 
 def test_two_runs_share_their_data(here: Project) -> None:
     with training(here, "one"), training(here, "two"), pytest.raises(DataError, match="in use by the run"):
-        check_unread(here.data)
+        check_not_in_use(here.data)
 
 
 @pytest.mark.parametrize(
@@ -136,10 +136,10 @@ def test_two_runs_share_their_data(here: Project) -> None:
     [
         ("/a/runs/x", "/a/data/y", "../../data/y"),
         ("/a/b/runs/x", "/a/y", "../../../y"),
-        ("/scratch/runs/x", "/home/me/data", None),
+        ("/somewhere/runs/x", "/elsewhere/data", None),
     ],
 )
-def test_a_model_tells_where_its_data_is_from_its_run(run: str, data: str, path: str | None) -> None:
+def test_a_model_has_the_path_of_its_data_relative_to_its_run(run: str, data: str, path: str | None) -> None:
     assert path_from(Path(run), Path(data)) == path
 
 
@@ -162,7 +162,7 @@ def test_a_run_and_its_data_may_be_moved_together(here: Project, cli: Cli) -> No
 @pytest.mark.parametrize(
     "data", [None, 7, "", "a\0b", [], {"path": 3}, {"path": "a\0b"}, {"path": "/etc"}, {"path": ".."}]
 )
-def test_a_model_that_does_not_tell_its_data(here: Project, cli: Cli, data: object) -> None:
+def test_a_model_without_its_data(here: Project, cli: Cli, data: object) -> None:
     path = here.run / "best/model.json"
     facts = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({**facts, "data": data}), encoding="utf-8")
@@ -171,13 +171,13 @@ def test_a_model_that_does_not_tell_its_data(here: Project, cli: Cli, data: obje
     assert outcome.err.splitlines()[-1].endswith("name it with --data DIR")
 
 
-def test_training_sentences_are_no_test_set(here: Project, cli: Cli) -> None:
+def test_training_sentences_are_not_a_test_set(here: Project, cli: Cli) -> None:
     """Preprocess again with another seed: most test sentences are those that the model was trained on."""
     other = ["--set", "data.split.seed=2"]
     assert call("preprocess", "--config", here.config, "--overwrite", *other) == 0
     outcome = cli("evaluate", "--json", "scores.json")
     assert outcome.code == 0
-    assert f"{here.data}: is other data than the model was trained on" in outcome.err.splitlines()
+    assert f"{here.data}: differs from the data that the model was trained on" in outcome.err.splitlines()
     trained = {line.split("\t")[0] for line in Path(here.config.parent / "corpus.tsv").read_text().splitlines()}
     tested = [json.loads(line)["src"] for line in (here.data / "test.jsonl").read_text().splitlines()]
     found = json.loads(Path("scores.json").read_text())["in_training"]
@@ -186,7 +186,7 @@ def test_training_sentences_are_no_test_set(here: Project, cli: Cli) -> None:
     assert found["sources"] > 40
     assert found["marked"] is True
     assert f"overlap: {found['sources']} of 50 sources ({found['sources'] / 50:.1%})" in outcome.err
-    assert all(line.endswith("NO TEST OF UNSEEN TEXT, see overlap") for line in outcome.out.splitlines())
+    assert all(line.endswith("NOT A TEST OF UNSEEN TEXT, see overlap") for line in outcome.out.splitlines())
 
 
 def test_an_honest_test_set_is_not_marked(here: Project, cli: Cli) -> None:
@@ -211,7 +211,7 @@ def test_files_are_compared_too(here: Project, cli: Cli) -> None:
     assert outcome.out.splitlines()[0].endswith("see overlap")
 
 
-def test_weights_of_another_model_bring_their_training_sources_along(here: Project, cli: Cli) -> None:
+def test_init_from_adds_the_training_sources_of_the_other_model(here: Project, cli: Cli) -> None:
     other = ["--set", "data.split.seed=2", "--set", f"text.reuse={here.run}"]
     assert call("preprocess", "--config", here.config, "--output", "other", *other) == 0
     command = train_arguments(

@@ -16,8 +16,8 @@ from nmt.workflow.memory import (
     peak_growth,
     peak_resident,
     resident,
-    settled,
     state_size,
+    trimmed_resident,
     try_sizes,
 )
 
@@ -54,16 +54,16 @@ def test_size_of_an_optimizers_state(options: dict[str, object], copies: int, sc
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and glibc")
 def test_memory_of_this_process() -> None:
-    before = settled()
+    before = trimmed_resident()
     pieces = [torch.ones(2**18) for _ in range(64)]  # small enough for the heap
     held = resident()
     assert 60 * 2**20 < held - before < 80 * 2**20
     assert peak_resident() > held - 2**20  # the system counts in steps
     available = available_memory(CPU)
     assert available > held
-    kept = torch.ones(2**18)  # lies above the pieces
+    kept = torch.ones(2**18)  # above the pieces in the heap
     del pieces
-    assert settled() - before < 10 * 2**20
+    assert trimmed_resident() - before < 10 * 2**20
     del kept
 
 
@@ -107,7 +107,7 @@ def test_what_will_not_fit_is_not_tried(work: Work, room: int, sizes: list[int],
     assert trials.complete is fits
 
 
-def test_what_is_needed_only_once_is_not_multiplied() -> None:
+def test_fixed_memory_is_not_extrapolated() -> None:
     assert try_sizes(Work(10_000, 10), 64, CPU, 20_100, 60).fits
     assert not try_sizes(Work(10_000, 10), 64, CPU, 10_639, 60).fits
 
@@ -130,7 +130,7 @@ def test_what_takes_long_is_not_tried() -> None:
     assert trials.expect(1_000_000).seconds > 5_000
 
 
-def test_what_more_would_take() -> None:
+def test_extrapolation() -> None:
     trials = Trials([Trial(2, 30, 1.0), Trial(8, 60, 2.5)], 100, True)
     assert trials.expect(8) == Trial(8, 60, 2.5)
     assert trials.expect(100) == Trial(100, 60 + 5 * 92, 2.5 + 0.25 * 92)
@@ -138,7 +138,7 @@ def test_what_more_would_take() -> None:
 
 
 @pytest.mark.parametrize(("activations", "validation", "total"), [(50, 60, 191), (50, 61, 192), (0, 0, 141)])
-def test_validation_comes_when_gradients_are_gone(activations: int, validation: int, total: int) -> None:
+def test_validation_needs_no_gradients(activations: int, validation: int, total: int) -> None:
     parts = Footprint(
         libraries=100,
         data=1,

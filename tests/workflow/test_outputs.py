@@ -26,12 +26,10 @@ def refusal(cli: Cli, *arguments: object) -> str:
 
 @pytest.mark.parametrize("outer", [DATA, DATA / "text", RUN, RUN / "best", RUN / "checkpoints", "link"])
 @pytest.mark.parametrize("command", ["preprocess", "train"])
-def test_no_output_inside_a_directory_that_others_write(
-    here: Project, cli: Cli, command: str, outer: Path | str
-) -> None:
+def test_no_output_inside_another_directory_of_nmt(here: Project, cli: Cli, command: str, outer: Path | str) -> None:
     Path("link").symlink_to(RUN / "best")
     line = refusal(cli, command, "--config", here.config, "--output", Path(outer) / "x")
-    assert line.startswith(f"{outer}/x: lies in the ")
+    assert line.startswith(f"{outer}/x: is inside the ")
     assert line.endswith("; choose another --output")
 
 
@@ -79,7 +77,7 @@ def test_overwrite_spares_files_anywhere_in_a_run(here: Project, cli: Cli, name:
     assert line.startswith(f"{RUN}: holds {name}, ")
 
 
-def test_a_run_that_begins_again_spares_them_too(here: Project, cli: Cli) -> None:
+def test_a_restarted_run_spares_them_too(here: Project, cli: Cli) -> None:
     """A run without a checkpoint is replaced when it is resumed."""
     for path in ("checkpoints", "best"):
         shutil.rmtree(RUN / path)
@@ -113,7 +111,7 @@ def test_a_data_directory_of_an_older_version_is_our_own(here: Project, cli: Cli
     assert cli("preprocess", "--config", here.config, "--overwrite").code == 0
 
 
-def test_what_a_run_is_made_from_is_not_replaced_by_it(here: Project, cli: Cli) -> None:
+def test_a_run_does_not_replace_its_inputs(here: Project, cli: Cli) -> None:
     shutil.copytree(DATA, RUN / "data")
     again = ["train", "--config", here.config, "--output", RUN, "--overwrite"]
     line = refusal(cli, *again, "--data", RUN / "data")
@@ -124,7 +122,7 @@ def test_what_a_run_is_made_from_is_not_replaced_by_it(here: Project, cli: Cli) 
         assert line == f"train.init_from: {parent} would be lost when {RUN} is replaced; choose another --output"
 
 
-def test_a_run_with_its_data_inside_goes_on(here: Project, cli: Cli) -> None:
+def test_a_run_with_its_data_inside_is_resumed(here: Project, cli: Cli) -> None:
     """Such runs could be begun once."""
     shutil.copytree(DATA, RUN / "data")
     moved = Project(here.root, here.config, RUN / "data", RUN)
@@ -133,7 +131,7 @@ def test_a_run_with_its_data_inside_goes_on(here: Project, cli: Cli) -> None:
 
 @pytest.fixture
 def files(here: Project) -> list[str]:
-    """`--src` and `--ref` of a test set, and a file beside it."""
+    """`--src` and `--ref` of a test set, and a file next to it."""
     Path("src").write_text("a b\nc d\n")
     Path("ref").write_text("B A\nD C\n")
     os.link("src", "hard")
@@ -169,9 +167,9 @@ def test_two_outputs_are_two_files(files: list[str], cli: Cli) -> None:
         Path("link").unlink(missing_ok=True)
         Path("link").symlink_to("target")
         line = refusal(cli, "evaluate", *files, "--json", outputs[0], "--hypotheses", outputs[1])
-        assert line.startswith(f"--hypotheses {Path(outputs[1])}: is what --json names too; ")
+        assert line.startswith(f"--hypotheses {Path(outputs[1])}: is also given for --json; ")
     line = refusal(cli, "translate", "a b", "--output", "z.png", "--attention", "z.png")
-    assert line.startswith("--attention z.png: is what --output names too; ")
+    assert line.startswith("--attention z.png: is also given for --output; ")
     assert call("evaluate", *files, "--json", "/dev/null", "--hypotheses", "/dev/null") == 0
 
 
@@ -191,10 +189,10 @@ def test_two_outputs_are_two_files(files: list[str], cli: Cli) -> None:
 def test_output_files_do_not_become_part_of_our_directories(files: list[str], cli: Cli, name: Path, kind: str) -> None:
     for command in (["evaluate", "--json"], ["evaluate", *files, "--hypotheses"], ["translate", "a b", "--output"]):
         line = refusal(cli, *command, name)
-        assert line.startswith(f"{command[-1]} {name}: is a place in the {kind} ")
+        assert line.startswith(f"{command[-1]} {name}: is inside the {kind} ")
 
 
-def test_scores_may_lie_in_a_run_and_are_the_users(here: Project, cli: Cli) -> None:
+def test_scores_may_be_in_a_run_and_are_spared(here: Project, cli: Cli) -> None:
     assert cli("evaluate", "--json", RUN / "test.json", "--hypotheses", RUN / "test.txt").code == 0
     line = refusal(cli, "train", "--config", here.config, "--overwrite")
     assert line.startswith(f"{RUN}: holds test.json, ")

@@ -48,8 +48,8 @@ def shown(cli: Cli) -> list[list[str]]:
     return [row.split()[:3] for row in cli("runs").out.splitlines()[1:]]
 
 
-BACK = "runs/run: the earlier run is back, as the one in its place has learnt nothing"
-KEPT = "runs/run: the earlier run stays as .run.earlier until this one has learnt something"
+BACK = "runs/run: restored the earlier run, as the new one has learnt nothing"
+KEPT = "runs/run: keeping the earlier run as .run.earlier until the new one learns something"
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ KEPT = "runs/run: the earlier run stays as .run.earlier until this one has learn
         DIVERGING,
         WORSE,
         [*DIVERGING, "train.max_skipped=3"],
-        [*WORSE, "train.checkpoint={every: null, minutes: 1000}"],  # nothing to go on from at the first validation
+        [*WORSE, "train.checkpoint={every: null, minutes: 1000}"],  # nothing to resume from at the first validation
     ],
 )
 def test_a_run_that_learnt_nothing_replaces_none(
@@ -116,7 +116,7 @@ def test_a_run_with_checkpoints_alone_leaves_both_until_it_has_learnt(
     assert_same_run(run, whole)
 
 
-def test_a_resumed_run_that_learnt_nothing_gives_the_earlier_one_back(
+def test_a_resumed_run_that_learnt_nothing_restores_the_earlier_one(
     random_project: Project, run: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = tree()
@@ -127,7 +127,7 @@ def test_a_resumed_run_that_learnt_nothing_gives_the_earlier_one_back(
     assert tree() == before
 
 
-def test_what_was_worth_something_outlives_two_replacements(
+def test_a_run_with_results_outlives_two_replacements(
     random_project: Project, run: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that has only checkpoints is replaced in its turn, by one that learns nothing."""
@@ -135,7 +135,7 @@ def test_what_was_worth_something_outlives_two_replacements(
     stop(random_project, run, 5, monkeypatch, "--overwrite")
     refused = cli(*train_arguments(random_project, run))
     assert refused.code == 1
-    assert "holds an unfinished run; go on with: " in errors(refused.err)[0]
+    assert "contains an unfinished run; resume with: " in errors(refused.err)[0]
     assert cli(*train_arguments(random_project, run, "--overwrite", *WORSE)).code == 1
     assert tree() == before
 
@@ -161,7 +161,7 @@ def test_kills_while_an_earlier_run_waits(
     assert found.code == 0, found.err
     if left is None:
         assert BACK in found.err
-        assert "stopped at update 30: all 30 updates are made; to go on" in found.err  # of the earlier run
+        assert "stopped at update 30: all 30 updates are done; to continue" in found.err  # of the earlier run
         before = {name: text for name, text in before.items() if not name.endswith("run.json")}
         assert {name: text for name, text in tree().items() if not name.endswith("run.json")} == before
     else:
@@ -187,7 +187,7 @@ def test_kills_while_an_earlier_run_waits(
         (None, None, False, Verdict.EARLIER),
     ],
 )
-def test_what_a_run_is_worth(
+def test_verdicts_about_a_run(
     tmp_path: Path, state: str | None, learnt: bool | None, checkpoint: bool, verdict: Verdict
 ) -> None:
     (tmp_path / ".hidden").touch()
@@ -198,7 +198,7 @@ def test_what_a_run_is_worth(
     assert judge(tmp_path) is verdict
 
 
-def test_files_of_somebody_else_in_the_place_of_a_run_are_left_alone(tmp_path: Path) -> None:
+def test_files_of_others_in_the_place_of_a_run_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
     assert judge(tmp_path) is Verdict.BOTH
     assert judge(tmp_path / "nowhere") is Verdict.EARLIER

@@ -7,7 +7,7 @@ from conftest import Cli
 
 from nmt.config import Config
 from nmt.corpus.lines import MAX_LINE
-from nmt.dataset import DataDirectory, EncodedPairs, open_data, read_examples, take_identity
+from nmt.dataset import DataDirectory, EncodedPairs, compute_checksums, open_data, read_examples
 from nmt.errors import ConfigError, DataError
 from nmt.files import read_json, shipped
 from nmt.text.processor import SEEN, load_processor
@@ -56,7 +56,7 @@ def run(config: Config, output: str = "out", *, overwrite: bool = False) -> dict
 
 
 def decoded(data: DataDirectory, pairs: EncodedPairs) -> Pairs:
-    """Encoded pairs as text, tokens joined by blanks."""
+    """Encoded pairs as text, tokens joined by spaces."""
     return [
         (
             " ".join(data.src_vocabulary.decode(pairs.src[index])),
@@ -74,7 +74,7 @@ def examples_of(split: str, output: str = "out") -> Pairs:
     return [(e.src, reference) for e in read_examples(Path(output) / f"{split}.jsonl") for reference in e.references]
 
 
-def test_the_data_directory_holds_the_corpus_once() -> None:
+def test_the_data_directory_contains_the_corpus_once() -> None:
     write_table(PAIRS)
     run(make_config())
     data = open_data(Path("out"))
@@ -121,7 +121,7 @@ def test_the_vocabulary_is_of_the_training_text_alone() -> None:
 def test_the_report_counts_by_hand() -> None:
     rows = [f"{src}\t{tgt}" for src, tgt in PAIRS]
     rows += [
-        "one column only",
+        "only one column",
         rows[0],  # duplicate
         "\tohne Quelle",  # empty
         "a b c d e f\tzu lang",  # six words
@@ -166,7 +166,7 @@ def test_the_report_counts_by_hand() -> None:
     assert report["too_many_tokens"] == 0
     assert report["longest_training_pair"] == [4, 4]
     marker = read_json(Path("out/data.json"))
-    assert marker == {"format_version": 1, "pairs": report["pairs"], "sha256": take_identity(Path("out"))}
+    assert marker == {"format_version": 1, "pairs": report["pairs"], "sha256": compute_checksums(Path("out"))}
 
 
 def test_the_report_counts_tokens_and_unknown_words() -> None:
@@ -174,7 +174,7 @@ def test_the_report_counts_tokens_and_unknown_words() -> None:
         train=[("a b a", "x"), ("a c", "y y z"), ("a", "x x x x x")], valid=[("a d", "x")], test=[("d e b", "w x")]
     )
     report = run(make_config(data={"source": sources}, text={"max_length": 4, "vocabulary": {"min_count": 2}}))
-    # The third pair is too long and left out after counting: x occurs 6 times, y 2, z once; a 4 times, b, c once.
+    # The third pair is too long and dropped after counting: x occurs 6 times, y 2, z once; a 4 times, b, c once.
     data = open_data(Path("out"))
     assert data.src_vocabulary == Vocabulary(["a"])
     assert data.tgt_vocabulary == Vocabulary(["x", "y"])
@@ -186,7 +186,7 @@ def test_the_report_counts_tokens_and_unknown_words() -> None:
     assert report["longest_training_pair"] == [3, 3]
 
 
-def test_many_unknown_tokens_are_told(cli: Cli, caplog: pytest.LogCaptureFixture) -> None:
+def test_many_unknown_tokens_are_reported(cli: Cli, caplog: pytest.LogCaptureFixture) -> None:
     write_table(PAIRS)
     preprocess(make_config(text={"vocabulary": {"max_size": 2}}), Path("out"))
     warnings = [line for line in caplog.messages if line.startswith("WARNING: 50.0% of the ")]
@@ -197,12 +197,12 @@ def test_many_unknown_tokens_are_told(cli: Cli, caplog: pytest.LogCaptureFixture
 def test_a_reused_vocabulary_that_knows_no_word() -> None:
     run(make_config(data={"source": write_splits(train=[("a", "b")], valid=[("a", "b")])}), "first")
     write_table(PAIRS)
-    with pytest.raises(DataError, match=r"every source token in training is unknown, .*; do without text\.reuse"):
+    with pytest.raises(DataError, match=r"every source token in training is unknown, .*; remove text\.reuse"):
         run(make_config(text={"reuse": "first"}), "second")
     assert not Path("second").exists()
 
 
-def test_the_report_is_told_in_words(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_report_in_words(caplog: pytest.LogCaptureFixture) -> None:
     write_table([*PAIRS, PAIRS[0]])
     with caplog.at_level("INFO", "nmt"):
         preprocess(make_config(), Path("out"))
@@ -227,7 +227,7 @@ def test_all_references_of_a_source_stay_together() -> None:
     assert len(open_data(Path("out")).valid) == 4
 
 
-def test_given_splits_are_taken_as_they_are() -> None:
+def test_given_splits_are_used_unchanged() -> None:
     valid = [("I have thirteen .", "ich habe 13 ."), PAIRS[1], PAIRS[1]]
     test = [PAIRS[0], ("", "leer"), ("I have two .", "anders"), (" two  blanks ", "x")]
     report = run(make_config(data={"source": write_splits(train=PAIRS, valid=valid, test=test)}))
@@ -256,7 +256,7 @@ def test_training_pairs_of_given_splits_can_be_fewer() -> None:
     run(make_config(data={"source": sources, "split": {"train_size": 5}}))
     data = open_data(Path("out"))
     assert decoded(data, data.train) == PAIRS[:5]
-    with pytest.raises(DataError, match="13 pairs wanted, the training file has 12"):
+    with pytest.raises(DataError, match="13 pairs wanted, but the training file has 12"):
         run(make_config(data={"source": sources, "split": {"train_size": 13}}), "other")
 
 
@@ -343,7 +343,7 @@ def test_lines_of_more_than_a_megabyte_are_malformed() -> None:
 
 def test_given_splits_have_no_line_of_more_than_a_megabyte() -> None:
     sources = write_splits(train=PAIRS, valid=[*PAIRS[:2], ("a", "x" * (MAX_LINE + 1))])
-    with pytest.raises(DataError, match=r"1 of 3 lines .*: 1 longer than 1 MB \(valid\.1:3\); give one sentence"):
+    with pytest.raises(DataError, match=r"1 of 3 lines .*: 1 longer than 1 MB \(valid\.1:3\); write one sentence"):
         run(make_config(data={"source": sources, "max_malformed": 1}))
 
 
@@ -361,14 +361,14 @@ def test_every_subword_can_be_kept() -> None:
     assert sizes[0] < sizes[1]
 
 
-def test_source_text_is_mended_as_training_text_was() -> None:
+def test_source_text_is_repaired_like_training_text() -> None:
     write_table([(f"{src} &amp; \u201cso\u201d", tgt) for src, tgt in PAIRS])
     run(make_config(data={"cleaning": {"quotes": True}}))
     assert open_data(Path("out")).src_vocabulary.encode(["&", '"so"']) != [UNK_ID, UNK_ID]
     assert load_processor(Path("out/text")).tokenize_source(["a &amp;amp;  \u201eso\u201c"]) == [["a", "&", '"so"']]
 
 
-def test_the_loss_of_given_splits_is_of_mended_text_and_their_score_of_raw_text() -> None:
+def test_given_splits_have_loss_on_repaired_text_and_scores_on_raw_text() -> None:
     """What training text became is what a model can learn to say; the user's references stay as they are."""
     marked = "&amp; \u201cso\u201d"
     splits = {name: [(f"{src} {marked}", f"{tgt} {marked}") for src, tgt in PAIRS[:3]] for name in ("train", "valid")}
@@ -379,7 +379,7 @@ def test_the_loss_of_given_splits_is_of_mended_text_and_their_score_of_raw_text(
     assert examples_of("valid") == splits["valid"]
 
 
-def test_parallel_files_give_what_a_table_gives() -> None:
+def test_parallel_files_are_equivalent_to_a_table() -> None:
     write_table(PAIRS)
     run(make_config(), "table")
     run(make_config(data={"source": write_splits(all=PAIRS)}), "parallel")
@@ -409,7 +409,7 @@ def test_an_earlier_result_is_kept_unless_it_may_be_overwritten() -> None:
     write_table(PAIRS)
     run(make_config())
     before = contents(Path("out"))
-    with pytest.raises(DataError, match="out: holds an earlier result; add --overwrite"):
+    with pytest.raises(DataError, match="out: contains an earlier result; add --overwrite"):
         run(make_config(text={"lowercase": True}))
     assert contents(Path("out")) == before
     run(make_config(data={"split": {"valid_size": 0, "test_size": 0}}), overwrite=True)
@@ -422,7 +422,7 @@ def test_a_folder_with_other_files_is_never_overwritten() -> None:
     write_table(PAIRS)
     Path("out").mkdir()
     write_lines("out/thesis.tex", ["years of work"])
-    with pytest.raises(DataError, match="holds files that are not ours"):
+    with pytest.raises(DataError, match="contains other files"):
         run(make_config(), overwrite=True)
     assert list(contents(Path("out"))) == ["thesis.tex"]
 
@@ -430,7 +430,7 @@ def test_a_folder_with_other_files_is_never_overwritten() -> None:
 FAILURES = [
     (
         {"text": {"vocabulary": {"min_count": 10**9}}},
-        "every source token in training is unknown, and nothing could be learnt; lower text.vocabulary.min_count",
+        "every source token in training is unknown; lower text.vocabulary.min_count",
     ),
     ({"text": {"max_length": 3}}, "no training pair has at most text.max_length = 3 tokens"),
     (
@@ -444,7 +444,7 @@ FAILURES = [
     ),
     (
         {"data": {"cleaning": {"min_letters": 0.91}, "split": {"valid_size": 0, "test_size": 0, "train_size": 9}}},
-        "2 pairs of the 9 wanted left for training, beside 0 test and 0 valid sentences, as cleaning kept 2 of 12",
+        "2 pairs of the 9 wanted left for training, after 0 test and 0 valid sentences, as cleaning kept 2 of 12",
     ),
     ({"data": {"split": {"valid_size": 9, "test_size": 9}}}, "ask for a smaller valid split or give more data"),
     ({"data": {"columns": [1, 3]}}, "no line has columns 1 and 3"),
@@ -452,7 +452,7 @@ FAILURES = [
     ({"data": {"source": []}}, "data.source: is empty"),
     ({"text": {"tokenizer": "subword", "subword": {"vocabulary_size": 5}}}, "raise text.subword.vocabulary_size"),
     ({"text": {"tokenizer": "spacy"}, "data": {"src_language": "zz"}}, "language 'zz': spaCy has no blank tokenizer"),
-    ({"text": {"reuse": "nowhere"}}, "text.reuse: nowhere is neither a data directory nor a model directory"),
+    ({"text": {"reuse": "nowhere"}}, "text.reuse: nowhere is neither a data directory nor a model directory; give one"),
 ]
 
 
@@ -460,20 +460,20 @@ def test_the_training_file_is_too_small_after_cleaning() -> None:
     sources = write_splits(train=PAIRS, valid=PAIRS[:1])
     cleaning = {"min_letters": 0.91}
     config = make_config(data={"source": sources, "cleaning": cleaning, "split": {"train_size": 9}})
-    with pytest.raises(DataError, match=r"9 pairs wanted, the training file has 2, as cleaning kept 2 of 12 pairs"):
+    with pytest.raises(DataError, match=r"9 pairs wanted, but the training file has 2, as cleaning kept 2 of 12 pairs"):
         run(config)
 
 
-def test_nothing_but_malformed_lines_is_not_a_matter_of_cleaning() -> None:
+def test_only_malformed_lines_are_not_blamed_on_cleaning() -> None:
     Path("corpus.tsv").write_bytes(b"\xff\ta\n" * 3)
     with pytest.raises(DataError, match="3 of 3 lines are malformed: 3 not UTF-8"):
         run(make_config(data={"max_malformed": 1}))
 
 
-def test_a_corpus_that_hangs_together_can_be_given_with_splits() -> None:
+def test_a_connected_corpus_can_have_ready_made_splits() -> None:
     pairs = [(f"I see {number} .", "ich sehe .") for number in range(20)]
     write_table(pairs)
-    with pytest.raises(DataError, match=r"above all 'ich sehe \.' \(20 sources\); leave such lines out, or give"):
+    with pytest.raises(DataError, match=r"above all 'ich sehe \.' \(20 sources\); remove such lines, or give"):
         run(make_config(data={"split": {"valid_size": 2, "test_size": 3}}))
     for names in (("train", "valid"), ("train", "valid", "test")):
         report = run(make_config(data={"source": write_splits(**dict.fromkeys(names, pairs))}), str(len(names)))
@@ -521,14 +521,14 @@ def test_text_is_reused_from_a_run() -> None:
     assert contents(Path("run/best/text")) == contents(Path("second/text"))
 
 
-def test_text_made_with_other_settings_is_not_reused() -> None:
+def test_text_with_other_settings_is_not_reused() -> None:
     write_table(PAIRS)
     run(make_config(text={"lowercase": True}), "first")
     config = make_config(data={"cleaning": {"dashes": True}}, text={"reuse": "first"})
     with pytest.raises(ConfigError) as caught:
         run(config, "second")
     assert str(caught.value) == (
-        "text.reuse: first was made with other settings: text.lowercase (True there, False here), "
+        "text.reuse: first has other settings: text.lowercase (True there, False here), "
         "data.cleaning.dashes (False there, True here); set the same"
     )
 
@@ -559,7 +559,7 @@ def test_a_joint_vocabulary_counts_both_sides() -> None:
     assert decoded(data, data.train) == [("a b b", "c a"), ("d", "c a c")]
 
 
-def test_vocabularies_have_a_largest_size() -> None:
+def test_vocabularies_have_a_maximum_size() -> None:
     sources = write_splits(train=[("a b b", "c a"), ("d b", "c a c")], valid=[("a", "c")])
     report = run(make_config(data={"source": sources}, text={"vocabulary": {"max_size": 1}}))
     data = open_data(Path("out"))
@@ -619,5 +619,5 @@ def test_sources_can_be_replaced(number: int) -> None:
 
 @pytest.mark.parametrize("number", [0, 5, 7])
 def test_no_corpus_has_so_many_files(number: int) -> None:
-    with pytest.raises(ConfigError, match=f"--source: takes 1 file, 2 parallel files, .*; found {number}"):
+    with pytest.raises(ConfigError, match=f"--source: give 1 file, 2 parallel files, .*; found {number}"):
         with_sources(make_config(), ["a"] * number)

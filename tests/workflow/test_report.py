@@ -93,17 +93,17 @@ Cleaning
   1,225 pairs were read and 1,220 kept.
 
   rule                pairs were  pairs
-  control characters  mended         12
-  html entities       mended          1
+  control characters  repaired       12
+  html entities       repaired        1
   empty               dropped         5
 
-  A pair counts under every rule that mended it, and under the first that dropped it.
+  A pair counts under every rule that repaired it, and under the first that dropped it.
 
-  Mended: control characters, the first examples
+  Repaired: control characters, the first examples
   target   al\\u200bso
   becomes  also
 
-  Mended: html entities, the first examples
+  Repaired: html entities, the first examples
   source   a &amp; b
   becomes  a & b
 
@@ -116,8 +116,8 @@ Cleaning
 Splits
 
   1,220 of the 1,220 clean pairs are in a split. Pairs that share a sentence, directly or
-  through other pairs, are a group, which goes whole to one split: 900 groups, at most 31 pairs
-  in one.
+  through other pairs, are a group, and each group is in one split: 900 groups of at most 31
+  pairs.
 
   split  pairs  sources  with 1 reference   2   3  4+
   train  1,100    1,000               930  50  12   8
@@ -134,9 +134,9 @@ Sentence lengths
   test   source     100   2.0       2        3    0.00%
   test   target      50   1.0       1        1    2.00%
 
-  In tokens; a source counts once for each of its references.
+  In tokens; a source counts once per reference.
 
-  4 training pairs were left out: a side has no token, or more than text.max_length.
+  4 training pairs were dropped: a side has no token, or more than text.max_length.
 
 Overlap with training
 
@@ -144,10 +144,10 @@ Overlap with training
   valid       60               0 (0.0%)                    3 (5.0%)
   test        50               1 (2.0%)                    0 (0.0%)
 
-  Sentences count as the same where their letters and digits agree, whatever their case.
+  Sentences count as the same if their letters and digits agree, ignoring case.
 
-  A plain random split, 50 pairs for testing and all others for training, would have had the
-  very same sentence in training for 20 (40.0%) sources and 5 (10.0%) targets.
+  With a plain random split, 50 pairs for testing and all others for training, 20 (40.0%)
+  sources and 5 (10.0%) targets would have been in training too.
 
 Vocabulary
 
@@ -155,7 +155,7 @@ Vocabulary
   source       1,504                        1,500
   target          84                           80
 
-  Share of the training text that the most frequent tokens cover
+  Share of the training text covered by the most frequent tokens
   most frequent tokens  source  target
                    100   50.0%  100.0%
                  1,000   97.5%  100.0%
@@ -187,7 +187,7 @@ def changed(**parts: Any) -> dict[str, Any]:
 
 
 def text_of(report: dict[str, Any]) -> str:
-    """The report as a wide terminal shows it, without blanks at the ends of lines."""
+    """The report as a wide terminal shows it, without spaces at the ends of lines."""
     file = Terminal()
     write_sections(make_sections(report), file)
     return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
@@ -201,17 +201,17 @@ def test_given_splits_have_no_groups() -> None:
     report = changed(given_splits=True, components=0, largest_component=0)
     del report["naive_overlap"]
     text = text_of(report)
-    assert "The corpus came with its splits, and nothing was moved between them;" in text
+    assert "The corpus has ready-made splits, which were used as they are;" in text
     assert "group" not in text
     assert "random split" not in text
-    assert "data.drop_overlap would leave out" in text
+    assert "data.drop_overlap would drop" in text
     text = text_of({**report, "dropped_overlap": 17})
-    assert "data.drop_overlap left 17 training pairs out" in text
-    assert "would leave out" not in text
+    assert "data.drop_overlap dropped 17 training pairs" in text
+    assert "would drop" not in text
 
 
 @pytest.mark.parametrize("absent", [("test",), ("valid", "test")])
-def test_absent_splits_are_said_to_be_absent(absent: tuple[str, ...]) -> None:
+def test_absent_splits_are_reported(absent: tuple[str, ...]) -> None:
     report = changed()
     for name in absent:
         report["pairs"][name] = report["sources"][name] = 0
@@ -227,13 +227,13 @@ def test_absent_splits_are_said_to_be_absent(absent: tuple[str, ...]) -> None:
     assert ("neither a valid nor a test split" in text) is (len(absent) == 2)
 
 
-def test_a_clean_corpus_has_nothing_to_tell() -> None:
+def test_the_report_of_a_clean_corpus() -> None:
     text = text_of(changed(cleaning={"read": 9, "kept": 9, "changed": {}, "dropped": {}}, too_many_tokens=0))
-    assert "9 pairs were read and 9 kept.\n\n  No pair was mended or dropped." in text
-    assert "left out" not in text
+    assert "9 pairs were read and 9 kept.\n\n  No pair was repaired or dropped." in text
+    assert "dropped:" not in text
 
 
-def test_a_corpus_of_an_odd_name_is_told_in_one_line() -> None:
+def test_a_corpus_of_an_odd_name_is_reported_in_one_line() -> None:
     assert describe(changed(corpus="a\x1b[2J\n.tsv: two columns"))[0] == (
         "a\\x1b[2J\\n.tsv: two columns: 1,234 lines, 7 malformed"
     )
@@ -253,13 +253,13 @@ ADVICE = "lower text.vocabulary.min_count, raise text.vocabulary.max_size or use
             True,
             [
                 f"WARNING: {share} tokens in training are unknown: the vocabulary is that of other text; "
-                "do without text.reuse"
+                "remove text.reuse"
                 for share in ("30.0% of the source", "40.0% of the target")
             ],
         ),
     ],
 )
-def test_many_unknown_tokens_are_warned_of(shares: list[float], reused: bool | None, warnings: list[str]) -> None:
+def test_many_unknown_tokens_cause_a_warning(shares: list[float], reused: bool | None, warnings: list[str]) -> None:
     report = changed(unknown_share={**REPORT["unknown_share"], "train": shares, "valid": [0.9, 0.9]})
     if reused is not None:
         report["reused"] = reused
@@ -270,7 +270,7 @@ def test_many_unknown_tokens_are_warned_of(shares: list[float], reused: bool | N
 
 
 @pytest.mark.parametrize("values", [[3], [1, 2], [0, 5, 5, 5], [2, 2, 7, 9], [4, 1, 1, 0, 6]])
-def test_mean_and_median_are_those_of_the_values(values: list[int]) -> None:
+def test_mean_and_median(values: list[int]) -> None:
     histogram = [values.count(value) for value in range(max(values) + 1)]
     assert mean_and_median(histogram) == (statistics.mean(values), statistics.median(values))
 
@@ -286,7 +286,7 @@ def test_mean_and_median_are_those_of_the_values(values: list[int]) -> None:
         (" a  b ", "\\u0020a \\u0020b\\u0020"),
     ],
 )
-def test_what_nobody_would_see_is_escaped(text: str, shown: str) -> None:
+def test_invisible_characters_are_escaped(text: str, shown: str) -> None:
     assert make_visible(text) == shown
 
 
@@ -301,7 +301,7 @@ def test_what_nobody_would_see_is_escaped(text: str, shown: str) -> None:
         ("&nbsp;", "", ("&nbsp;", "(nothing)")),
     ],
 )
-def test_before_and_after_differ_to_the_eye(before: str, after: str, shown: tuple[str, str]) -> None:
+def test_before_and_after_differ_visibly(before: str, after: str, shown: tuple[str, str]) -> None:
     assert show_change(before, after) == shown
 
 
@@ -322,7 +322,7 @@ def test_long_sentences_are_cut(text: str, shown: str) -> None:
     assert excerpt(text) == shown
 
 
-def test_markdown_shows_text_as_it_is() -> None:
+def test_markdown_shows_text_unchanged() -> None:
     text = "a|b `c` <b>d</b> &amp; *e* _f_ [g](h) ~i~ $j$ \\u200b"
     escaped = escape_markdown(text)
     # Markdown takes a backslash before punctuation away, HTML turns entities into characters.
@@ -384,11 +384,11 @@ def test_the_data_command_shows_the_report(prepared: Path, cli: Cli) -> None:
     for words in (
         "corpus.tsv: source in column 1",
         "1 with too few columns: corpus.tsv:22",
-        "23 pairs were read and 21 kept.",  # one was empty, one a duplicate once it was mended
+        "23 pairs were read and 21 kept.",  # one was empty, one a duplicate once it was repaired
         "Zahl \\u00200",
         "Zahl\\u200b 4",
         "21 of the 21 clean pairs are in a split.",
-        "20 groups, at most 2 pairs in one.",
+        "20 groups of at most 2 pairs.",
     ):
         assert words in outcome.out
     assert re.search(r"^empty\tdropped\t1$", outcome.out, re.MULTILINE)
@@ -402,8 +402,8 @@ def test_the_data_command_shows_the_report(prepared: Path, cli: Cli) -> None:
         (None, "report.json: missing"),
         (b"{", "report.json: not valid JSON"),
         (b"\xff", "report.json: not valid JSON"),
-        (b"[]", "report.json: damaged, or of another version; preprocess again"),
-        (b"{}", "report.json: damaged, or of another version; preprocess again"),
+        (b"[]", "report.json: damaged, or written by another version; preprocess again"),
+        (b"{}", "report.json: damaged, or written by another version; preprocess again"),
     ],
 )
 def test_a_damaged_report_is_one_line(tmp_path: Path, cli: Cli, content: bytes | None, message: str) -> None:
@@ -423,7 +423,9 @@ def test_a_report_with_a_wrong_part_is_damaged(tmp_path: Path, cli: Cli, part: s
     (tmp_path / "report.json").write_text(json.dumps(changed(**{part: value})), encoding="utf-8")
     outcome = cli("data", tmp_path)
     assert (outcome.code, outcome.out) == (1, "")
-    assert outcome.err == f"nmt: error: {tmp_path}/report.json: damaged, or of another version; preprocess again\n"
+    assert (
+        outcome.err == f"nmt: error: {tmp_path}/report.json: damaged, or written by another version; preprocess again\n"
+    )
 
 
 @pytest.mark.parametrize(("directory", "what"), [("nowhere", "does not exist"), (".", "is not a data directory")])

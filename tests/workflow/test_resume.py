@@ -1,4 +1,4 @@
-"""A resumed run is the uninterrupted run; whoever changes something is told.
+"""A resumed run equals the uninterrupted run; changes are reported.
 
 Some tests stand for faults that other toolkits had; their docstrings name them.
 """
@@ -115,7 +115,7 @@ def test_patience_is_kept(random_project: Project, tmp_path: Path, monkeypatch: 
     "schedule",
     ["{name: plateau, warmup: 2}", "{name: cosine, warmup: 4}", "{name: inverse_sqrt, warmup: 4}"],
 )
-def test_the_learning_rate_goes_on(
+def test_the_learning_rate_continues(
     schedule: str, random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Continued training begins with a fresh schedule of the learning rate (sockeye#890)."""
@@ -135,7 +135,7 @@ def test_the_learning_rate_goes_on(
 
 
 def test_the_epoch_is_kept_in_another_place(stopped: Path, random_project: Project, tmp_path: Path, cli: Cli) -> None:
-    """The count of epochs is lost when a run goes on elsewhere (joeynmt#172)."""
+    """Elsewhere the count of epochs is lost when a run is resumed (joeynmt#172)."""
     there = tmp_path / "elsewhere"
     shutil.copytree(stopped, there / "copy")
     shutil.copytree(random_project.data, there / "their data")
@@ -158,14 +158,16 @@ def test_checkpoints_are_made_while_validation_does_not_improve(
     assert len(list((run / "checkpoints").glob("*.sha256"))) == 5
 
 
-def test_a_finished_run_says_so_and_goes_on_with_more_epochs(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+def test_a_finished_run_says_so_and_continues_with_more_epochs(
+    random_project: Project, tmp_path: Path, cli: Cli
+) -> None:
     """A finished run quits without a word, or makes further checkpoints (OpenNMT-py#886, sockeye#859)."""
     run, longer = tmp_path / "run", tmp_path / "longer"
     shutil.copytree(random_project.run, run)
     before = tree(run)
     found = cli(*train_arguments(random_project, run, "--resume"))
     assert found.code == 0
-    assert f"stopped at update {UPDATES}: all {UPDATES} updates are made; to go on, raise train.epochs" in found.err
+    assert f"stopped at update {UPDATES}: all {UPDATES} updates are done; to continue, raise train.epochs" in found.err
     after = tree(run)
     name = str(run / "run.json")
     clock = ("time", "total_seconds")
@@ -184,7 +186,7 @@ def test_a_finished_run_says_so_and_goes_on_with_more_epochs(random_project: Pro
     assert_same_run(*runs)
 
 
-def test_a_damaged_checkpoint_is_passed_over(stopped: Path, random_project: Project, cli: Cli) -> None:
+def test_a_damaged_checkpoint_is_skipped(stopped: Path, random_project: Project, cli: Cli) -> None:
     newest = stopped / "checkpoints/update-000000017.safetensors"
     damage(newest)
     found = cli(*train_arguments(random_project, stopped, "--resume"))
@@ -202,13 +204,11 @@ def test_all_checkpoints_damaged(stopped: Path, random_project: Project, cli: Cl
     found = cli(*train_arguments(random_project, stopped, "--resume"))
     assert found.code == 1
     (line,) = errors(found.err)
-    assert line.endswith("checkpoints: no checkpoint is whole; start anew with --overwrite")
+    assert line.endswith("checkpoints: all checkpoints are damaged; start over with --overwrite")
     assert tree(stopped) == before
 
 
-def test_a_run_that_has_lost_its_checkpoints_is_not_begun_anew(
-    stopped: Path, random_project: Project, cli: Cli
-) -> None:
+def test_a_run_that_has_lost_its_checkpoints_is_not_restarted(stopped: Path, random_project: Project, cli: Cli) -> None:
     before = tree(stopped)
     for path in (stopped / "checkpoints").glob("*.sha256"):
         path.rename(stopped / path.name)
@@ -222,7 +222,7 @@ def test_a_run_that_has_lost_its_checkpoints_is_not_begun_anew(
     lost.unlink()
     found = cli(*train_arguments(random_project, stopped, "--resume"))
     assert found.code == 0
-    assert f"{lost.with_suffix('')}: has no checksum, so it was never finished; passing over it" in found.err
+    assert f"{lost.with_suffix('')}: unfinished, as it has no checksum; skipping it" in found.err
     assert_same_run(stopped, random_project.run)
 
 
@@ -234,18 +234,18 @@ def test_without_run_json_the_checkpoints_still_count(
     if content:
         (stopped / "run.json").write_text(content, encoding="utf-8")
     found = cli(*train_arguments(random_project, stopped))
-    assert "holds an unfinished run; go on with: " in errors(found.err)[0]
+    assert "contains an unfinished run; resume with: " in errors(found.err)[0]
     assert cli(*train_arguments(random_project, stopped, "--resume")).code == 0
     assert_same_run(stopped, random_project.run)
 
 
-def test_a_best_model_of_another_course_is_named(stopped: Path, random_project: Project, cli: Cli) -> None:
+def test_a_best_model_from_before_a_change_is_named(stopped: Path, random_project: Project, cli: Cli) -> None:
     """Killed after a validation that no checkpoint knows of, and gone on with another learning rate."""
     marker = stopped / "best/model.json"
     write_json(marker, read_json(marker) | {"update": 25})
     found = cli(*train_arguments(random_project, stopped, "--resume", "train.optimizer.learning_rate=1.0e-12"))
     assert found.code == 0
-    assert f"{stopped / 'best'}: is of update 25, before the change, until a better one comes" in found.err
+    assert f"{stopped / 'best'}: is of update 25, before the change, until there is a better one" in found.err
 
 
 def test_a_damaged_log_ends_no_run(
@@ -260,16 +260,16 @@ def test_a_damaged_log_ends_no_run(
     assert (stopped / "learning_curve.png").stat().st_size > 1000
 
 
-def test_a_run_without_a_checkpoint_begins_at_the_beginning(stopped: Path, random_project: Project, cli: Cli) -> None:
+def test_a_run_without_a_checkpoint_starts_from_scratch(stopped: Path, random_project: Project, cli: Cli) -> None:
     shutil.rmtree(stopped / "checkpoints")
     write_json(stopped / "run.json", read_json(stopped / "run.json") | {"state": "running"})  # as if killed
     found = cli(*train_arguments(random_project, stopped))
     assert errors(found.err) == [
-        f"nmt: error: {stopped}: holds an unfinished run; it has no checkpoint; replace it with --overwrite"
+        f"nmt: error: {stopped}: contains an unfinished run; it has no checkpoint; replace it with --overwrite"
     ]
     found = cli(*train_arguments(random_project, stopped, "--resume"))
     assert found.code == 0
-    assert "there is no checkpoint yet; beginning at the beginning" in said(found, stopped)
+    assert "no checkpoint yet; starting from scratch" in said(found, stopped)
     assert_same_run(stopped, random_project.run)
 
 
@@ -284,7 +284,7 @@ def test_a_finished_run_without_a_checkpoint_is_not_replaced(random_project: Pro
     assert tree(run) == before
 
 
-def test_one_command_begins_a_run_and_goes_on_with_it(
+def test_one_command_starts_a_run_and_resumes_it(
     random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tmp_path / "run"
@@ -292,14 +292,14 @@ def test_one_command_begins_a_run_and_goes_on_with_it(
         signal_at(patch, 9)
         found = cli(*train_arguments(random_project, run, "--resume"))
     assert found.code == 75
-    assert f"{run}: there is no run yet to resume; beginning one" in found.err.splitlines()
+    assert f"{run}: no run to resume yet; starting one" in found.err.splitlines()
     found = cli(*train_arguments(random_project, run, "--resume"))
     assert found.code == 0
     assert "beginning" not in found.err
     assert_same_run(run, random_project.run)
 
 
-def test_what_is_no_run_is_not_resumed(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+def test_what_is_not_a_run_is_not_resumed(random_project: Project, tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "letter.txt").write_text("mine", encoding="utf-8")
     found = cli(*train_arguments(random_project, tmp_path, "--resume"))
     assert (found.code, [path.name for path in tmp_path.iterdir()]) == (1, ["letter.txt"])
@@ -313,7 +313,7 @@ def test_resume_and_overwrite_exclude_each_other(random_project: Project, cli: C
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff"])
-def test_a_damaged_state_file_keeps_nobody_from_going_on(
+def test_a_damaged_state_file_does_not_prevent_resuming(
     stopped: Path, random_project: Project, cli: Cli, content: bytes
 ) -> None:
     (stopped / "run.json").write_bytes(content)
@@ -322,7 +322,7 @@ def test_a_damaged_state_file_keeps_nobody_from_going_on(
     assert_same_run(stopped, random_project.run)
 
 
-def test_a_log_that_lost_lines_is_said(stopped: Path, random_project: Project, cli: Cli) -> None:
+def test_a_log_that_lost_lines_is_reported(stopped: Path, random_project: Project, cli: Cli) -> None:
     (stopped / "metrics.jsonl").write_text("")
     found = cli(*train_arguments(random_project, stopped, "--resume"))
     assert found.code == 0
@@ -330,21 +330,21 @@ def test_a_log_that_lost_lines_is_said(stopped: Path, random_project: Project, c
 
 
 @pytest.mark.parametrize("content", [b"JUNK\n" * 1000, b"5\n" * 5000, b"\0" * 9000])
-def test_a_log_that_is_another_is_said(stopped: Path, random_project: Project, cli: Cli, content: bytes) -> None:
+def test_a_replaced_log_is_reported(stopped: Path, random_project: Project, cli: Cli, content: bytes) -> None:
     (stopped / "metrics.jsonl").write_bytes(content)
     found = cli(*train_arguments(random_project, stopped, "--resume"))
     assert found.code == 0
     assert f"{stopped / 'metrics.jsonl'}: is not what it was at the checkpoint" in found.err
 
 
-def test_nothing_is_said_of_a_log_that_is_whole(stopped: Path, random_project: Project, cli: Cli) -> None:
+def test_an_intact_log_is_not_reported(stopped: Path, random_project: Project, cli: Cli) -> None:
     with (stopped / "metrics.jsonl").open("a") as log:
         log.write('{"kind": "train"')  # cut off by a kill
     assert "metrics.jsonl" not in cli(*train_arguments(random_project, stopped, "--resume")).err
     assert_same_run(stopped, random_project.run)
 
 
-def test_what_a_kill_left_between_best_models_is_tidied_up(stopped: Path, random_project: Project) -> None:
+def test_leftovers_of_a_kill_between_best_models_are_cleaned_up(stopped: Path, random_project: Project) -> None:
     """A kill between two renames, one in a write, and models of updates that will be made again."""
     (stopped / "best").rename(stopped / ".best.earlier")
     (stopped / ".best.partial-12345").mkdir()
@@ -357,7 +357,7 @@ def test_what_a_kill_left_between_best_models_is_tidied_up(stopped: Path, random
     assert not list(stopped.rglob(".*"))
 
 
-def test_weights_that_it_began_from_are_not_needed_again(
+def test_the_initial_weights_are_not_needed_again(
     random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, first, whole = tmp_path / "run", tmp_path / "first", tmp_path / "whole"
@@ -370,7 +370,7 @@ def test_weights_that_it_began_from_are_not_needed_again(
     assert_same_run(run, whole)
 
 
-def test_keys_without_which_a_checkpoint_means_nothing(stopped: Path, random_project: Project, cli: Cli) -> None:
+def test_keys_that_must_not_change(stopped: Path, random_project: Project, cli: Cli) -> None:
     before = tree(stopped)
     changes = {
         "model.decoder.hidden_size": 16,
@@ -390,7 +390,7 @@ def test_keys_without_which_a_checkpoint_means_nothing(stopped: Path, random_pro
     assert tree(stopped) == before
 
 
-def test_keys_that_steer_the_rest_are_said(stopped: Path, random_project: Project, cli: Cli) -> None:
+def test_influential_keys_are_reported(stopped: Path, random_project: Project, cli: Cli) -> None:
     settings = ["train.optimizer.learning_rate=0.001", "model.dropout=0.1", "train.teacher_forcing.ratio=1"]
     found = cli(*train_arguments(random_project, stopped, "--resume", *settings))
     assert found.code == 0
@@ -400,7 +400,7 @@ def test_keys_that_steer_the_rest_are_said(stopped: Path, random_project: Projec
         and "model.dropout (0.3 there, 0.1 here)" in line
         for line in said(found, stopped)
     )
-    assert "from here on this is not the run that it would have been without the change" in said(found, stopped)
+    assert "from here on, the run differs from an unchanged one" in said(found, stopped)
     rates = [entry["learning_rate"] for entry in read_metrics(stopped) if entry["kind"] == "train"]
     assert rates[0] == 0.01
     assert rates[-1] <= 0.001
@@ -413,7 +413,7 @@ def test_keys_that_steer_the_rest_are_said(stopped: Path, random_project: Projec
         ["train.validation.patience=99", "train.device=auto", "name=other"],
     ],
 )
-def test_keys_that_do_no_harm(stopped: Path, random_project: Project, cli: Cli, settings: list[str]) -> None:
+def test_harmless_keys(stopped: Path, random_project: Project, cli: Cli, settings: list[str]) -> None:
     found = cli(*train_arguments(random_project, stopped, "--resume", *settings))
     assert found.code == 0
     assert "not the run" not in found.err
@@ -428,7 +428,7 @@ def test_more_epochs_of_a_cosine_are_another_run(
     stop(random_project, run, 5, monkeypatch, "train.schedule.name=cosine")
     found = cli(*train_arguments(random_project, run, "--resume", "train.schedule.name=cosine", "train.epochs=3"))
     assert found.code == 0
-    assert "from here on this is not the run that it would have been without the change" in said(found, run)
+    assert "from here on, the run differs from an unchanged one" in said(found, run)
 
 
 def test_other_data_is_refused_by_file(stopped: Path, random_project: Project, tmp_path: Path, cli: Cli) -> None:
@@ -444,7 +444,9 @@ def test_other_data_is_refused_by_file(stopped: Path, random_project: Project, t
     assert tree(stopped) == before
 
 
-def test_the_same_data_made_again_is_the_same(stopped: Path, random_project: Project, tmp_path: Path, cli: Cli) -> None:
+def test_the_same_data_preprocessed_again_is_the_same(
+    stopped: Path, random_project: Project, tmp_path: Path, cli: Cli
+) -> None:
     again = tmp_path / "again"
     assert cli("preprocess", "--config", random_project.config, "-o", again).code == 0
     assert (
@@ -453,7 +455,7 @@ def test_the_same_data_made_again_is_the_same(stopped: Path, random_project: Pro
     assert_same_run(stopped, random_project.run)
 
 
-def test_another_environment_is_said(
+def test_another_environment_is_reported(
     stopped: Path, random_project: Project, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from nmt.workflow import train

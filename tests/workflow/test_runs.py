@@ -119,17 +119,16 @@ def folder(path: Path) -> Path:
 
 
 def test_no_runs(tmp_path: Path, cli: Cli) -> None:
-    with pytest.raises(DataError, match="holds no runs"):
+    with pytest.raises(DataError, match="contains no runs"):
         list_runs(tmp_path)
     found = cli("runs", tmp_path / "nowhere")
     assert found.code == 1
     assert (
-        found.err
-        == f"nmt: error: {tmp_path}/nowhere: does not exist; train first, or name the folder that holds them\n"
+        found.err == f"nmt: error: {tmp_path}/nowhere: does not exist; train first, or give the folder of your runs\n"
     )
 
 
-def test_a_file_holds_no_runs(tmp_path: Path, cli: Cli) -> None:
+def test_a_file_contains_no_runs(tmp_path: Path, cli: Cli) -> None:
     path = tmp_path / "notes.txt"
     path.touch()
     assert cli("runs", path).err.startswith(f"nmt: error: {path}: is not a directory; ")

@@ -71,7 +71,7 @@ def test_how_often_checkpoints_are_made_changes_nothing(random_project: Project,
     assert_same_run(run, random_project.run)
 
 
-def test_a_checkpoint_is_made_when_the_clock_asks_for_one() -> None:
+def test_checkpoints_are_due_by_the_clock() -> None:
     requests = Requests(CheckpointSection(every=None, minutes=1e-9))
     time.sleep(1e-3)
     assert requests.due(1) == CHECKPOINT
@@ -110,7 +110,7 @@ def test_a_signal_while_a_checkpoint_is_written_stops_the_run(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_stopped_run_goes_on_as_if_it_had_not_been(
+def test_a_stopped_run_continues_as_if_it_had_not_stopped(
     random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     run = tmp_path / "run"
@@ -118,17 +118,17 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_been(
         signal_at(patched, 17, number)
         found = cli(*train_arguments(random_project, run))
     assert found.code == 75
-    (line,) = (line for line in found.err.splitlines() if "go on with" in line)
-    assert line.startswith(f"{run}: stopped at update 17, nothing is lost; go on with: nmt train ")
+    (line,) = (line for line in found.err.splitlines() if "resume with" in line)
+    assert line.startswith(f"{run}: stopped at update 17, nothing is lost; resume with: nmt train ")
     assert (state_of(run), checkpoints_of(run)) == ("stopped", [12, 17])
     assert not list(run.rglob(".*"))
     again = cli(*train_arguments(random_project, run))
     assert again.code == 1
     assert errors(again.err) == [
-        f"nmt: error: {run}: holds an unfinished run; go on with: {line.split('go on with: ')[1]}; "
+        f"nmt: error: {run}: contains an unfinished run; resume with: {line.split('resume with: ')[1]}; "
         "or replace it with --overwrite"
     ]
-    assert call(*line.split("go on with: nmt ")[1].split()) == 0
+    assert call(*line.split("resume with: nmt ")[1].split()) == 0
     assert_same_run(run, random_project.run)
 
 
@@ -169,7 +169,7 @@ def test_signals_to_a_process(random_project: Project, tmp_path: Path, cli: Cli)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 75, err
     assert "Traceback" not in err
-    assert "nothing is lost; go on with: nmt train" in err
+    assert "nothing is lost; resume with: nmt train" in err
     assert state_of(run) == "stopped"
     assert len(checkpoints_of(run)) == 2
     assert not list(run.rglob(".*"))
@@ -203,7 +203,7 @@ def test_a_second_interrupt_ends_it_at_once(random_project: Project, tmp_path: P
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err.splitlines()[-1] == "nmt: error: interrupted; what was finished before is still there"
+    assert err.splitlines()[-1] == "nmt: error: interrupted; earlier results are intact"
     assert (state_of(run), checkpoints_of(run)) == ("broken", [6])
     assert call(*train_arguments(random_project, run, "--resume")) == 0
     assert_same_run(run, random_project.run)
@@ -271,15 +271,15 @@ def sgd(rate: str) -> str:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ([sgd("1.0e+38"), "train.max_skipped=50"], "left out"),
-        (["train.optimizer.learning_rate=1.0e+38", "train.max_skipped=50", "train.validation.metric=bleu"], "left out"),
-        (["train.optimizer.learning_rate=1.0e+308", "train.max_skipped=50", "train.log_every=50"], "left out"),
+        ([sgd("1.0e+38"), "train.max_skipped=50"], "skipped"),
+        (["train.optimizer.learning_rate=1.0e+38", "train.max_skipped=50", "train.validation.metric=bleu"], "skipped"),
+        (["train.optimizer.learning_rate=1.0e+308", "train.max_skipped=50", "train.log_every=50"], "skipped"),
         ([sgd("30.0")], "learnt nothing"),  # all is finite, and worse than guessing
         (["train.optimizer.learning_rate=1.0e-12", "model.initialization.scale=2"], "learnt nothing"),
     ],
     ids=["sgd", "adam", "infinite", "worse", "frozen"],
 )
-def test_a_run_that_came_to_nothing_is_broken(
+def test_a_run_that_learnt_nothing_is_broken(
     random_project: Project, tmp_path: Path, cli: Cli, settings: list[str], words: str
 ) -> None:
     run = tmp_path / "run"
@@ -300,7 +300,7 @@ def test_a_run_that_came_to_nothing_is_broken(
 def test_a_run_that_diverged_at_its_end_is_broken_and_keeps_what_it_had(
     random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The best model stays, and so do the checkpoints from before the trouble, from which the run can go on."""
+    """The best model and the earlier checkpoints are kept, so the run can be resumed."""
     run = tmp_path / "run"
     original = loop.train_step
     poisoned: list[int] = []
@@ -318,7 +318,7 @@ def test_a_run_that_diverged_at_its_end_is_broken_and_keeps_what_it_had(
     assert poisoned == [28]
     assert found.code == 1
     (line,) = errors(found.err)
-    assert line.startswith(f"nmt: error: {run}: ended with 3 updates left out")
+    assert line.startswith(f"nmt: error: {run}: ended with 3 updates skipped")
     facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
     assert (facts["state"], facts["learnt"], facts["best_update"]) == ("broken", True, 28)
     assert checkpoints_of(run) == [24]
@@ -327,7 +327,7 @@ def test_a_run_that_diverged_at_its_end_is_broken_and_keeps_what_it_had(
     assert state_of(run) == "finished"
 
 
-def test_a_run_that_was_not_broken_is_taken_by_translate(
+def test_translate_uses_a_run_that_is_not_broken(
     random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -355,9 +355,7 @@ def test_whether_it_has_learnt_is_remembered(
     assert state_of(run) == "finished"
 
 
-def test_a_finished_run_from_before_this_was_asked_is_not_broken_now(
-    random_project: Project, tmp_path: Path, cli: Cli
-) -> None:
+def test_a_finished_run_of_an_older_version_is_not_broken(random_project: Project, tmp_path: Path, cli: Cli) -> None:
     run = tmp_path / "run"
     shutil.copytree(random_project.run, run)
     (newest,) = [run / f"checkpoints/update-{max(checkpoints_of(run)):09d}.safetensors"]
@@ -387,7 +385,7 @@ def without_validation(random_project: Project, tmp_path_factory: pytest.TempPat
     return Project(root, config, root / "data", root / "run")
 
 
-def test_a_run_without_validation_that_came_to_nothing_is_broken(
+def test_a_run_without_validation_that_learnt_nothing_is_broken(
     without_validation: Project, tmp_path: Path, cli: Cli
 ) -> None:
     run = tmp_path / "run"
@@ -395,7 +393,7 @@ def test_a_run_without_validation_that_came_to_nothing_is_broken(
     found = cli(*train_arguments(without_validation, run, *settings))
     assert found.code == 1
     (line,) = errors(found.err)
-    assert line.startswith(f"nmt: error: {run}: ended with 39 updates left out")
+    assert line.startswith(f"nmt: error: {run}: ended with 39 updates skipped")
     assert state_of(run) == "broken"
     assert checkpoints_of(run) == [1]
     assert not (run / "best").exists()
@@ -408,7 +406,7 @@ def test_a_run_without_validation_is_finished(without_validation: Project, tmp_p
     assert (facts["state"], facts["learnt"]) == ("finished", True)
 
 
-def test_a_run_that_loses_all_its_updates_draws_a_curve_all_the_same(tmp_path: Path) -> None:
+def test_a_run_with_only_skipped_updates_draws_a_curve(tmp_path: Path) -> None:
     from nmt.visualize.curves import draw_learning_curve
 
     lines = [
@@ -423,7 +421,7 @@ def test_a_run_that_loses_all_its_updates_draws_a_curve_all_the_same(tmp_path: P
 
 
 @pytest.mark.parametrize("kept", [2, 3])
-def test_the_best_models_stay(random_project: Project, tmp_path: Path, kept: int) -> None:
+def test_the_best_models_are_kept(random_project: Project, tmp_path: Path, kept: int) -> None:
     run = tmp_path / "run"
     assert call(*train_arguments(random_project, run, f"train.checkpoint.keep_best={kept}")) == 0
     valid = [entry for entry in read_metrics(run) if entry["kind"] == "valid"]
@@ -440,7 +438,7 @@ def test_the_best_models_stay(random_project: Project, tmp_path: Path, kept: int
     assert_same_tensors(load_file(model), load_file(run / "best/model.safetensors"))
 
 
-def test_while_bleu_stands_at_zero_the_loss_decides(random_project: Project, tmp_path: Path) -> None:
+def test_while_bleu_is_zero_the_loss_decides(random_project: Project, tmp_path: Path) -> None:
     """The loss falls, no word comes out right: neither is the first model the best, nor is the run given up."""
     run = tmp_path / "run"
     settings = ["train.validation={every: 7, metric: bleu, patience: 2}", "train.checkpoint.keep_best=2"]
@@ -458,7 +456,7 @@ def test_while_bleu_stands_at_zero_the_loss_decides(random_project: Project, tmp
 def test_patience_at_the_floor_is_that_of_an_uninterrupted_run(
     random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stopped while BLEU stands at 0.00, of which neither the loss of the best model nor patience may be forgotten."""
+    """Stopped while BLEU is 0.00: neither the loss of the best model nor patience may be forgotten."""
     whole, run = tmp_path / "whole", tmp_path / "run"
     settings = ["train.validation={every: 2, metric: bleu, patience: 3}", "train.optimizer.learning_rate=0.05"]
     assert call(*train_arguments(random_project, whole, *settings)) == 0
@@ -472,7 +470,7 @@ def test_patience_at_the_floor_is_that_of_an_uninterrupted_run(
     assert_same_run(run, whole)
 
 
-def test_a_run_begins_from_the_weights_of_another(random_project: Project, tmp_path: Path) -> None:
+def test_a_run_starts_from_the_weights_of_another(random_project: Project, tmp_path: Path) -> None:
     run = tmp_path / "run"
     settings = [f"train.init_from={random_project.run}", "train.optimizer.learning_rate=1.0e-12"]
     assert call(*train_arguments(random_project, run, *settings)) == 0
@@ -481,9 +479,7 @@ def test_a_run_begins_from_the_weights_of_another(random_project: Project, tmp_p
         torch.testing.assert_close(found[name], tensor, rtol=0, atol=1e-9)
 
 
-def test_weights_of_another_that_are_lost_at_once_are_nothing_learnt(
-    random_project: Project, tmp_path: Path, cli: Cli
-) -> None:
+def test_a_run_that_ruins_its_initial_weights_learnt_nothing(random_project: Project, tmp_path: Path, cli: Cli) -> None:
     settings = [f"train.init_from={random_project.run}", sgd("30.0")]
     found = cli(*train_arguments(random_project, tmp_path / "run", *settings))
     assert found.code == 1
@@ -494,7 +490,7 @@ def test_weights_of_another_that_are_lost_at_once_are_nothing_learnt(
     ("parent", "what"),
     [("nowhere", "does not exist"), ("empty", "is no model directory"), ("begun", "has no model yet")],
 )
-def test_a_model_to_begin_from_that_is_none(
+def test_init_from_something_that_is_not_a_model(
     random_project: Project, tmp_path: Path, cli: Cli, parent: str, what: str
 ) -> None:
     (tmp_path / "empty").mkdir()
@@ -510,9 +506,7 @@ def test_a_model_to_begin_from_that_is_none(
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_weights_that_are_not_finite_are_none_to_begin_from(
-    random_project: Project, tmp_path: Path, cli: Cli, value: float
-) -> None:
+def test_init_from_weights_that_are_not_finite(random_project: Project, tmp_path: Path, cli: Cli, value: float) -> None:
     parent = tmp_path / "parent"
     shutil.copytree(random_project.run / "best", parent)
     tensors = load_file(parent / "model.safetensors")
@@ -549,7 +543,7 @@ def read_log(run: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def test_a_run_under_nohup_does_not_hear_of_its_terminal(random_project: Project, tmp_path: Path) -> None:
+def test_a_run_under_nohup_ignores_its_terminal(random_project: Project, tmp_path: Path) -> None:
     run = tmp_path / "run"
     script = 'trap "" HUP; exec "$@"'
     command = ["sh", "-c", script, "sh", *COMMAND, *train_arguments(random_project, run, *LONG)]

@@ -44,11 +44,11 @@ def read(content: bytes) -> tuple[list[str], list[str]]:
     ],
 )
 @pytest.mark.parametrize("end", [b"\n", b""])
-def test_of_a_line_a_megabyte_is_read(line: bytes, cut: bool, end: bytes) -> None:
+def test_one_megabyte_of_a_line_is_read(line: bytes, cut: bool, end: bytes) -> None:
     lines, said = read(b"first\n" + line + b"\nthird\n" + LONGEST + b"more" + end)
     assert lines == ["first", line[:MAX_LINE].decode().removesuffix("\r"), "third", LONGEST.decode()]
     number = 2 if cut else 4
-    assert said == [f"line {number}: longer than 1 MB; the rest of it was not read"]
+    assert said == [f"line {number}: longer than 1 MB; the rest was ignored"]
 
 
 @pytest.mark.parametrize("character", ["é", "日", "🙂"])
@@ -59,16 +59,16 @@ def test_a_character_is_not_cut_in_two(character: str, kept: int) -> None:
     whole, half = divmod(kept, len(character.encode()))
     assert lines == [begin + character * whole]
     assert len(lines[0].encode()) == MAX_LINE - half
-    assert said == ["line 1: longer than 1 MB; the rest of it was not read"]
+    assert said == ["line 1: longer than 1 MB; the rest was ignored"]
 
 
-def test_each_doubt_is_said_once() -> None:
+def test_each_problem_is_reported_once() -> None:
     lines, said = read(b"a\nb\xff\0\nc\xfe\0\n" + LONGEST + b"\xff" * 100 + b"\n" + LONGEST * 2)
     assert lines == ["a", "b\ufffd\0", "c\ufffd\0", LONGEST.decode(), LONGEST.decode()]
     assert said == [
-        "line 2: not UTF-8; unreadable bytes became U+FFFD",
-        "line 2: holds NUL characters, as UTF-16 does; convert it to UTF-8 first",
-        "line 4: longer than 1 MB; the rest of it was not read",
+        "line 2: not UTF-8; invalid bytes became U+FFFD",
+        "line 2: has NUL characters, as UTF-16 does; convert it to UTF-8 first",
+        "line 4: longer than 1 MB; the rest was ignored",
     ]
 
 
@@ -76,11 +76,11 @@ def test_each_doubt_is_said_once() -> None:
     ("line", "reason"),
     [
         (b"\xff", "not UTF-8; convert it to UTF-8 first"),
-        (b"\0", "holds NUL characters, as UTF-16 does; convert it to UTF-8 first"),
-        (LONGEST + b"b", "longer than 1 MB; give one sentence a line"),
+        (b"\0", "has NUL characters, as UTF-16 does; convert it to UTF-8 first"),
+        (LONGEST + b"b", "longer than 1 MB; write one sentence per line"),
     ],
 )
-def test_doubtful_lines_can_be_refused(line: bytes, reason: str) -> None:
+def test_problems_of_lines_can_be_errors(line: bytes, reason: str) -> None:
     with pytest.raises(DataError) as caught:
         list(read_lines(io.BytesIO(b"a\n" + line + b"\n"), "in.txt", None))
     assert str(caught.value) == f"in.txt: line 2: {reason}"
@@ -109,8 +109,8 @@ def test_a_long_line_has_one_translation(cli: Cli, tmp_path: Path) -> None:
     assert cli("translate", "--model", GOLDEN_MODEL, "-i", given, "--beam-size", 1).out == f"{first}\n{third}\n"
     assert end == ""
     assert found.err.splitlines() == [
-        "line 2: longer than 1 MB; the rest of it was not read",
-        "line 2: longer than 1000 tokens, the rest of it was not read",
+        "line 2: longer than 1 MB; the rest was ignored",
+        "line 2: longer than 1000 tokens, the rest was ignored",
     ]
 
 
@@ -122,7 +122,7 @@ def test_a_long_line_is_not_evaluated(cli: Cli, tmp_path: Path, option: str) -> 
     files = {"--src": good, "--ref": good, option: bad}
     found = cli("evaluate", "--model", GOLDEN_MODEL, *[part for pair in files.items() for part in pair])
     assert found.code == 1
-    assert found.err == f"nmt: error: {bad}: line 2: longer than 1 MB; give one sentence a line\n"
+    assert found.err == f"nmt: error: {bad}: line 2: longer than 1 MB; write one sentence per line\n"
 
 
 @pytest.mark.parametrize("size", [100, pytest.param(2000, marks=pytest.mark.soak)])

@@ -1,6 +1,6 @@
-"""Attention: one file a score, one place for masking, normalisation and the context.
+"""Attention: one file per score; masking, normalisation and the context are implemented once.
 
-What is named here is imported when it is first asked for, so that `checks` can be used without torch.
+These names are imported on first use, so that `checks` can be used without torch.
 """
 
 from __future__ import annotations

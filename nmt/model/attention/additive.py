@@ -21,7 +21,7 @@ class AdditiveScore(Score):
     Args:
         query_size: Size of a decoder state.
         key_size: Size of an encoder state.
-        size: Size of the hidden layer; the decoder's size unless given.
+        size: Size of the hidden layer; None is the decoder's size.
     """
 
     multi_head: ClassVar[bool] = True
@@ -41,7 +41,7 @@ class AdditiveScore(Score):
         return projected
 
     def add_features(self, size: int) -> None:
-        """A further term V f in the tanh for features f of each position."""
+        """Add a term V f to the tanh for features f of each position."""
         self.feature = StepLinear(size, self.query.out_features, bias=False)
 
     def forward(self, query: Tensor, keys: Tensor, *features: Tensor) -> Tensor:

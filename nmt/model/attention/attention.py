@@ -1,4 +1,4 @@
-"""What every mechanism shares: the memory of a sentence, masking, normalisation, the context."""
+"""The common part of every mechanism: the memory of a sentence, masking, normalisation, the context."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from nmt.model.kernels.dropout import Dropout
 from nmt.model.kernels.stepwise import StepWeight, prepare
 
 AttentionState = dict[str, Tensor]
-"""What a mechanism remembers of its own past, each tensor [B, N, ...]; empty for plain scores."""
+"""State that a mechanism keeps between steps, each tensor [B, N, ...]; empty for plain scores."""
 
 
 class Memory(NamedTuple):
-    """What the encoder hands to attention, computed once a sentence and shared by all its queries.
+    """The source as attention sees it, computed once per sentence and shared by all its queries.
 
     Attributes:
-        keys: What the queries are compared with, [B, H, S, K] (H heads).
-        values: What the context is a mean of, [B, H, S, V].
+        keys: Compared with the queries, [B, H, S, K] (H heads).
+        values: Averaged by the context, [B, H, S, V].
         mask: True at real tokens, [B, S].
-        lengths: True source lengths in tokens, the end-of-sentence token included, [B].
-        step_values: The values for the steps of one loop, if it is one's memory.
+        lengths: True source lengths in tokens, including EOS, [B].
+        step_values: The values prepared for the steps of a loop; None outside a loop.
     """
 
     keys: Tensor
@@ -38,32 +38,32 @@ class Memory(NamedTuple):
     step_values: StepWeight | None = None
 
     def select(self, sentences: Tensor) -> Memory:
-        """The memory of some sentences only, in the order of the index `sentences`."""
+        """The memory of the sentences at the indices `sentences`, in that order."""
         keys, values, mask, lengths = (part.index_select(0, sentences) for part in self[:4])
         return Memory(keys, values, mask, lengths)
 
-    def gathered(self) -> Memory:
-        """The same for the steps of one loop, after which the values get their gradient in one product."""
+    def for_loop(self) -> Memory:
+        """The memory for the steps of a loop; the gradient of the values is computed in one product at its end."""
         return self._replace(step_values=StepWeight(self.values.mT))
 
     def average(self, weights: Tensor) -> Tensor:
-        """Means of the values: weights [B, H, N, S] -> [B, H, N, V]."""
+        """Weighted means of the values: weights [B, H, N, S] -> [B, H, N, V]."""
         return weights @ self.values if self.step_values is None else self.step_values(weights)
 
 
 class Attention(nn.Module, ABC):
-    """The contract between decoder and attention: `memorize` once a sentence, `attend` once a step.
+    """The contract between decoder and attention: `memorize` once per sentence, `attend` once per step.
 
-    N queries of one sentence share its memory: all target positions at once, or the hypotheses of a beam.
+    N queries of a sentence share its memory: all target positions at once, or the hypotheses of a beam.
     """
 
     context_size: int
     reads_own_past: bool = False
-    """True where a step needs the alignments before it, so that steps cannot run in parallel."""
+    """True if a step needs the alignments before it, so that steps cannot run in parallel."""
 
     @abstractmethod
     def memorize(self, encoder_states: Tensor, summary: Tensor, mask: Tensor, lengths: Tensor) -> Memory:
-        """Compute once a sentence what every step needs.
+        """Compute what every step needs, once per sentence.
 
         Args:
             encoder_states: [B, S, V], zero on padding.
@@ -73,40 +73,40 @@ class Attention(nn.Module, ABC):
         """
 
     def initial_state(self, memory: Memory) -> AttentionState:
-        """What the mechanism remembers before the first target token."""
+        """The state before the first target token."""
         return {}
 
-    def spread(self, state: AttentionState, number: int) -> AttentionState:
-        """States of `number` steps from this one on, side by side; only where no step reads its own past."""
+    def unroll(self, state: AttentionState, number: int) -> AttentionState:
+        """The states of `number` steps from this one on, [B, number, ...] each; not if steps depend on alignments."""
         return {}
 
     @abstractmethod
     def attend(self, query: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor, AttentionState]:
-        """Read the source.
+        """Attend to the source.
 
         Args:
             query: Decoder states, [B, N, query_size].
-            memory: What `memorize` returned.
-            state: What the last step returned.
+            memory: Result of `memorize`.
+            state: State after the last step.
 
         Returns:
             The context [B, N, V]; the alignment [B, N, H, S] (H heads), exactly 0 on padding; the new state.
         """
 
     def attend_all(self, queries: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor]:
-        """Read the source for target positions that follow each other: at once where that is possible.
+        """Attend to the source from consecutive target positions: all at once if possible.
 
         Args:
             queries: Decoder states of all positions, [B, T, query_size].
-            memory: What `memorize` returned.
+            memory: Result of `memorize`.
             state: State before the first.
 
         Returns:
             Contexts [B, T, V] and alignments [B, T, H, S].
         """
         if not self.reads_own_past:
-            return self.attend(queries, memory, self.spread(state, queries.size(1)))[:2]
-        prepared, memory = prepare(self), memory.gathered()
+            return self.attend(queries, memory, self.unroll(state, queries.size(1)))[:2]
+        prepared, memory = prepare(self), memory.for_loop()
         contexts, alignments = [], []
         for query in queries.unbind(1):
             context, alignment, state = prepared.attend(query.unsqueeze(1), memory, state)
@@ -115,21 +115,21 @@ class Attention(nn.Module, ABC):
         return torch.cat(contexts, dim=1), torch.cat(alignments, dim=1)
 
     def penalty(self, alignments: Tensor) -> Tensor:
-        """What is added to the loss for each target position: [B, T, H, S] -> [B, T]."""
+        """Term of the loss for each target position: [B, T, H, S] -> [B, T]."""
         return alignments.new_zeros(alignments.shape[:2])
 
 
 class ScoreAttention(Attention):
-    """Softmax of a score (Bahdanau et al., 2015, eq. 5-6; Luong et al., 2015, eq. 7), and what classic papers vary.
+    """Softmax of a score (Bahdanau et al., 2015, eq. 5-6; Luong et al., 2015, eq. 7), and its classic variants.
 
     Args:
         score: Compares queries and keys.
         context_size: Size of an encoder state, and of the context.
         heads: Projections before and after.
-        window: Which positions count.
-        normalize: From scores to weights.
-        past: What the score sees of earlier steps.
-        dropout: Probability of leaving a weight out of the context, in training.
+        window: Positions to attend to.
+        normalize: Maps scores to weights.
+        past: Memory of earlier alignments.
+        dropout: Probability of dropping a weight from the context, in training.
     """
 
     def __init__(
@@ -170,9 +170,9 @@ class ScoreAttention(Attention):
         """The states of the window and of the memory of the past."""
         return self.window.initial_state(memory) | self.past.initial_state(memory)
 
-    def spread(self, state: AttentionState, number: int) -> AttentionState:
+    def unroll(self, state: AttentionState, number: int) -> AttentionState:
         """The window's states of `number` steps."""
-        return self.window.spread(state, number)
+        return self.window.unroll(state, number)
 
     def attend(self, query: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor, AttentionState]:
         """Score, mask, normalise, average: c = sum_j softmax_j(score(q, h_j)) h_j."""
@@ -188,14 +188,14 @@ class ScoreAttention(Attention):
         return self.heads.merge(contexts), weights.transpose(1, 2), state
 
     def penalty(self, alignments: Tensor) -> Tensor:
-        """That of the memory of the past."""
+        """The penalty of the memory of the past."""
         return self.past.penalty(alignments[:, :, 0])
 
 
 class FixedContext(Attention):
     """No attention: every step sees the same summary of the source (Cho et al., 2014, section 2.2).
 
-    This is the baseline (RNNencdec) that Bahdanau et al. (2015) compare with. Its alignment is 0 everywhere.
+    This is the baseline (RNNencdec) of Bahdanau et al. (2015). Its alignment is 0 everywhere.
     """
 
     paper: ClassVar[str] = "Cho et al., 2014, section 2.2"

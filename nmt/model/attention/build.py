@@ -1,4 +1,4 @@
-"""From a config's `model.attention` to an attention."""
+"""Building attention from a config's `model.attention`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from nmt.model.attention.window import GlobalWindow, MonotonicWindow, Predictive
 def build_attention(
     section: AttentionSection, query_size: int, key_size: int, score: type[Score] | None = None
 ) -> Attention:
-    """Make the attention that a config describes.
+    """Build the attention that a config describes.
 
     Args:
         section: The choices.
         query_size: Size of a decoder state.
         key_size: Size of an encoder state.
-        score: A class to take instead of the one that the section names.
+        score: A class to use instead of the one that the section names.
 
     Raises:
-        ConfigError: No such score, or it cannot combine the sizes, or a library is missing.
+        ConfigError: The score does not exist or cannot combine the sizes, or a library is missing.
     """
     if score is None and section.score == "none":
         return FixedContext(key_size)

@@ -1,4 +1,4 @@
-"""What there is: every mechanism with its source and its limits, read off the classes themselves."""
+"""The catalogue of mechanisms with their papers and limits, taken from the classes themselves."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ WINDOWS: dict[str, type[Window] | type[HardChoice]] = {
 }
 PASTS: dict[str, type[Past]] = {"none": NoPast, "coverage": Coverage, "location": LocationFeatures}
 
-WORK = (
-    "(a) in Luong order without input feeding all target positions are attended from in one call;\n"
-    "(b) it reads its own past: there the recurrence is one call, and attention goes step by step.\n"
-    "With any of them Bahdanau order, input feeding and teacher forcing below 1 go step by step (c).\n"
-    "Equal sizes are those of decoder and encoder states; what is left open goes with everything.\n"
+WORK_CLASSES = (
+    "(a) in Luong order without input feeding, attention for all target positions is one call;\n"
+    "(b) depends on its own past: the recurrence is one call, but attention runs step by step.\n"
+    "Bahdanau order, input feeding and teacher forcing below 1 always run step by step (c).\n"
+    "Equal sizes are those of decoder and encoder states; without a limit, all combinations work.\n"
 )
 
 
@@ -38,12 +38,12 @@ class Mechanism:
     """One choice in a config's `model.attention`.
 
     Attributes:
-        key: The config key that takes it, from `model.attention` on.
-        names: What to write there.
-        summary: What it is, in one line.
-        paper: Where its equation stands; empty where there is none.
-        limits: What it needs or excludes; empty for nothing.
-        work: Class of work: a, or b where it reads its own past.
+        key: Config key, relative to `model.attention`.
+        names: Values of the key.
+        summary: Description in one line.
+        paper: Source of its equation; may be empty.
+        limits: What it needs or excludes; may be empty.
+        work: Class of work: a, or b if it depends on its own past.
     """
 
     key: str
@@ -55,13 +55,13 @@ class Mechanism:
 
 
 def list_mechanisms() -> list[Mechanism]:
-    """All scores that are registered, and the heads, windows, normalisers and memories of the past."""
+    """All registered scores, heads, windows, normalisers and memories of the past."""
     return [*_scores(), *_heads(), *_windows(), *_normalizers(), *_pasts()]
 
 
 def tabulate_mechanisms() -> Table:
-    """The list as a table, a row each, grouped by config key."""
-    header = ("model.attention", "value", "work", "what it is", "limits", "paper")
+    """The mechanisms as a table, grouped by config key."""
+    header = ("model.attention", "value", "work", "description", "limits", "paper")
     rows = [
         (each.key, ", ".join(each.names), f"({each.work})", each.summary, "; ".join(each.limits), each.paper)
         for each in list_mechanisms()
@@ -84,7 +84,7 @@ def _scores() -> Iterator[Mechanism]:
         }
         applying = tuple(limit for limit, applies in limits.items() if applies)
         yield Mechanism("score", tuple(known), _summary(score), score.paper, applying)
-    yield Mechanism("score", ("none",), _summary(FixedContext), FixedContext.paper, ("nothing below goes with it",))
+    yield Mechanism("score", ("none",), _summary(FixedContext), FixedContext.paper, ("excludes all choices below",))
 
 
 def _heads() -> Iterator[Mechanism]:
@@ -114,6 +114,6 @@ def _pasts() -> Iterator[Mechanism]:
 
 
 def _summary(kind: type) -> str:
-    """A docstring's first line without its citation, which has a column of its own."""
+    """The first line of a docstring, without its citation, which is in another column."""
     first = (kind.__doc__ or "").strip().partition("\n")[0]
     return re.sub(r" \([^()]*\b(19|20)\d\d\b[^()]*\)", "", first).rstrip(".")

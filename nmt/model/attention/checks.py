@@ -1,4 +1,4 @@
-"""Which choices of a config's `model.attention` do not go together, found without importing torch."""
+"""Checks for conflicting choices in a config's `model.attention`, without importing torch."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from nmt.errors import ConfigError
 from nmt.model.attention.facts import ScoreFacts, facts_of, known_scores, names_of
 
 SPARSE_LIBRARY = "entmax"
-"""Package that has the normalisers other than softmax."""
+"""Package of the normalisers other than softmax."""
 LOCAL_WINDOWS = ("local_m", "local_p")
 
 
 def attention_check(allowed_classes: Collection[str] | None = None) -> Check:
-    """A check for `nmt.config.load_config` and its like.
+    """A check for `nmt.config.load_config` and similar functions.
 
     Args:
-        allowed_classes: Dotted paths of classes that may be imported to be looked at; None allows all. Of a config
-            that names any other class the attention is not checked.
+        allowed_classes: Dotted paths of classes that may be imported to check their options; None allows all. If a
+            config names any other class, its attention is not checked.
     """
     return partial(_conflicts, allowed_classes=allowed_classes)
 
@@ -44,20 +44,20 @@ def find_facts(score: str) -> ScoreFacts | None:
 
 
 def check_sizes(facts: ScoreFacts, query_size: int, key_size: int) -> None:
-    """Refuse a decoder state and encoder states that a score cannot combine.
+    """Reject sizes of decoder and encoder states that a score cannot combine.
 
     Raises:
-        ConfigError: It needs equal sizes.
+        ConfigError: The score needs equal sizes.
     """
     if facts.needs_equal_sizes and query_size != key_size:
         raise ConfigError(
             f"{facts.names[0]} needs equal sizes, found a decoder state of {query_size} and encoder states of "
-            f"{key_size}; change model.decoder.hidden_size or model.encoder.hidden_size, or take general"
+            f"{key_size}; change model.decoder.hidden_size or model.encoder.hidden_size, or use general"
         )
 
 
 def check_normalizer(name: str) -> None:
-    """Refuse a normaliser whose library is absent.
+    """Reject a normaliser whose library is not installed.
 
     Raises:
         ConfigError: It is not installed.
@@ -96,7 +96,7 @@ def _conflicts(config: Config, allowed_classes: Collection[str] | None) -> Itera
 
 
 def _without_effect(section: AttentionSection) -> Iterator[tuple[Place, str]]:
-    """What is chosen although there is no score for it to act on."""
+    """Choices that have no effect without a score."""
     plain = AttentionSection()
     chosen = {
         ("heads",): section.heads != plain.heads,
@@ -108,29 +108,29 @@ def _without_effect(section: AttentionSection) -> Iterator[tuple[Place, str]]:
         ("past", "loss_weight"): section.past.loss_weight != plain.past.loss_weight,
         ("dropout",): section.dropout != plain.dropout,
     }
-    yield from ((key, "has nothing to act on: the score is none") for key, given in chosen.items() if given)
+    yield from ((key, "has no effect: the score is none") for key, given in chosen.items() if given)
 
 
 def _incompatible(facts: ScoreFacts, section: AttentionSection, key_size: int) -> Iterator[tuple[Place, str]]:
-    """Choices that do not go together; each with the key to change, from the attention's section on."""
+    """Conflicting choices, each with the key to change, relative to the attention section."""
     heads, window, past = section.heads, section.window.name, section.past
     if heads > 1 and not facts.multi_head:
         several = names_of(lambda each: each.multi_head)
-        yield ("heads",), f"the score {section.score} takes one head; several go with {several}"
+        yield ("heads",), f"the score {section.score} supports only one head; {several} support several"
     if heads > 1 and section.head_size is None and key_size % heads:
         yield ("heads",), f"{heads} do not divide the encoder states' {key_size} units; change it or set head_size"
     if heads == 1 and section.head_size is not None:
         yield ("head_size",), "needs heads above 1"
     if window in LOCAL_WINDOWS and not facts.local:
-        reason = f"{window} could lie where the score {section.score} does not reach; take global or hard"
+        reason = f"{window} can be out of reach of the score {section.score}; use global or hard"
         yield ("window", "name"), reason
     if past.name != "none" and not facts.takes_features:
         takers = names_of(lambda each: each.takes_features)
-        yield ("past", "name"), f"the score {section.score} cannot take in {past.name}; {takers} can"
+        yield ("past", "name"), f"the score {section.score} does not support {past.name}; {takers} does"
     if past.name != "none" and heads > 1:
-        yield ("past", "name"), f"{past.name} follows one alignment, found {heads} heads"
+        yield ("past", "name"), f"{past.name} needs one head, found {heads} heads"
     if past.loss_weight and past.name != "coverage":
-        yield ("past", "loss_weight"), "is that of the coverage loss: needs past.name: coverage"
+        yield ("past", "loss_weight"), "needs past.name: coverage"
     try:
         check_normalizer(section.normalizer.name)
     except ConfigError as error:

@@ -17,7 +17,7 @@ class CosineScore(Score):
     """Cosine of query and key over a learnt temperature: q^T k / (|q| |k| tau).
 
     The content-based addressing of Graves et al. (2014, eq. 5-6), whose key strength is 1 / tau; here one number for
-    all steps, 1 / tau = 10 exp(p), so that it stays positive whatever p becomes.
+    all steps, 1 / tau = 10 exp(p), which is positive for every p.
     """
 
     needs_equal_sizes: ClassVar[bool] = True
@@ -28,7 +28,7 @@ class CosineScore(Score):
         self.log_sharpness = nn.Parameter(torch.zeros(1))
 
     def project_keys(self, encoder_states: Tensor) -> Tensor:
-        """Keys of length 1; those of padding stay 0."""
+        """Normalise keys to length 1; those of padding stay 0."""
         return nn.functional.normalize(encoder_states, dim=-1)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
-"""What a score says of itself, read without importing torch: from the source of this folder's files.
+"""Properties of scores, read from the source files of this folder without importing torch.
 
-Configs are checked, and the shipped ones listed, in a fraction of the time that importing torch takes.
+Checking a config then takes a fraction of the time that importing torch takes.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _FLAGS = {"needs_equal_sizes": False, "multi_head": False, "local": True, "takes
 
 @dataclass(frozen=True)
 class ScoreFacts:
-    """What a score goes with; see the class attributes of `Score`.
+    """What a score can be combined with; see the class attributes of `Score`.
 
     Attributes:
-        names: What a config may call it, most usual first.
-        needs_equal_sizes: Query and key are multiplied with nothing in between.
-        multi_head: It takes several heads.
-        local: It reaches every local window.
-        takes_features: It takes in features of past alignments.
+        names: Names in a config, the most common first.
+        needs_equal_sizes: Query and key are multiplied directly.
+        multi_head: Supports several heads.
+        local: Reaches every local window.
+        takes_features: Supports features of past alignments.
         options: Its options.
     """
 
@@ -41,7 +41,7 @@ class ScoreFacts:
 
 
 def facts_of(score: type, *names: str) -> ScoreFacts:
-    """The facts of a class that has been imported."""
+    """The facts of an imported class."""
     parameters = inspect.signature(score, eval_str=True).parameters.values()
     options = tuple(
         Option(each.name, each.annotation, each.default is each.empty)
@@ -52,22 +52,22 @@ def facts_of(score: type, *names: str) -> ScoreFacts:
 
 
 _registered: dict[str, ScoreFacts] = {}
-"""Of scores that were registered elsewhere, by name."""
+"""Facts of scores registered at run time, by name."""
 
 
 def register_facts(facts: ScoreFacts) -> None:
-    """Make the facts of a score known under its names."""
+    """Add the facts of a score under each of its names."""
     _registered.update(dict.fromkeys(facts.names, facts))
 
 
 def known_scores() -> Mapping[str, ScoreFacts]:
-    """The facts of every score, by each of its names, sorted."""
+    """The facts of every score, by name, sorted."""
     return dict(sorted((_registered | _own_scores()).items()))
 
 
 @functools.cache
 def _own_scores() -> dict[str, ScoreFacts]:
-    """Those of the scores of this folder."""
+    """The facts of the scores in this folder."""
     found: dict[str, ScoreFacts] = {}
     for path in sorted(Path(__file__).parent.glob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
@@ -77,7 +77,7 @@ def _own_scores() -> dict[str, ScoreFacts]:
 
 
 def names_of(wanted: Callable[[ScoreFacts], bool]) -> str:
-    """The scores that are wanted, as `a, b or c`."""
+    """The names of the wanted scores, as `a, b or c`."""
     *first, last = [name for name, facts in known_scores().items() if wanted(facts)]
     return f"{', '.join(first)} or {last}" if first else last
 
@@ -109,7 +109,7 @@ def _read_options(arguments: ast.arguments) -> Iterator[Option]:
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
         try:
             source = ast.unparse(argument.annotation) if argument.annotation else ""
-            annotation = eval(source, vars(nmt.config).copy())  # of a file of this package
+            annotation = eval(source, vars(nmt.config).copy())  # source code of this package
         except (NameError, SyntaxError):
             annotation = inspect.Parameter.empty
         yield Option(argument.arg, annotation, default is None)

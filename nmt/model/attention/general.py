@@ -11,7 +11,7 @@ from nmt.model.attention.registry import Score, register_score
 
 @register_score("general")
 class GeneralScore(Score):
-    """General score (Luong et al., 2015, section 3.1): q^T W k; W k is computed once a sentence."""
+    """General score (Luong et al., 2015, section 3.1): q^T W k; W k is computed once per sentence."""
 
     multi_head: ClassVar[bool] = True
     paper: ClassVar[str] = "Luong et al., 2015, section 3.1"

@@ -1,4 +1,4 @@
-"""Heads: one, which changes nothing, or several with projections of their own."""
+"""Heads: a single one without projections, or several with their own projections."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nmt.model.kernels.stepwise import StepLinear
 
 
 class Heads(nn.Module, ABC):
-    """How the score sees queries and keys, and how the heads' contexts become one.
+    """Splits queries, keys and values into heads, and merges the contexts of the heads.
 
     Args:
         number: Heads, H.
-        query_size: Size of a query as the score sees it.
-        key_size: Size of a key as the score sees it.
+        query_size: Size of a query of one head.
+        key_size: Size of a key of one head.
     """
 
     def __init__(self, number: int, query_size: int, key_size: int) -> None:
@@ -43,7 +43,7 @@ class Heads(nn.Module, ABC):
 
 
 class SingleHead(Heads):
-    """One head: the score sees decoder and encoder states as they are.
+    """One head: the score compares decoder and encoder states directly.
 
     The context is a mean of encoder states.
 
@@ -76,13 +76,13 @@ class MultiHead(Heads):
     """Multi-head attention (Vaswani et al., 2017, section 3.2.2; with the additive score Chen et al., 2018).
 
     Queries, keys and values are projected for each head; the heads share the weights of the score itself, and their
-    contexts are projected together. In the projected sizes, a score that multiplies query and key always can.
+    contexts are projected together. Projected queries and keys have equal sizes, as the dot product needs.
 
     Args:
         query_size: Size of a decoder state.
         key_size: Size of an encoder state, and of the context.
         number: Heads, H.
-        head_size: Units a head; None shares out `key_size`.
+        head_size: Units per head; None is `key_size` / `number`.
     """
 
     paper: ClassVar[str] = "Vaswani et al., 2017, section 3.2.2; Chen et al., 2018"

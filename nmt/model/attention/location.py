@@ -15,12 +15,12 @@ from nmt.model.kernels.stepwise import StepLinear
 
 @register_score("location")
 class LocationScore(Score):
-    """Location-based score (Luong et al., 2015, eq. 8, "location"): a = softmax(W h); the source is not looked at.
+    """Location-based score (Luong et al., 2015, eq. 8, "location"): a = softmax(W h); does not depend on the source.
 
     Args:
         query_size: Size of a decoder state.
         key_size: Size of an encoder state.
-        max_length: Rows of W: source positions, in tokens, that can be attended to; those beyond get weight 0.
+        max_length: Rows of W: number of source positions, in tokens, to attend to; later ones get weight 0.
     """
 
     local: ClassVar[bool] = False

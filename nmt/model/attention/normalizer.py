@@ -1,4 +1,4 @@
-"""Normalisers: from scores to weights that are not negative and sum to 1, and hard attention, which picks one."""
+"""Normalisers, which map scores to non-negative weights that sum to 1, and hard attention, which picks one position."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ SUMMARIES = {
 
 
 def make_normalizer(name: str, temperature: float = 1.0) -> Normalizer:
-    """A function over the last dimension; scores are divided by the temperature first.
+    """Build a function over the last dimension; scores are divided by the temperature first.
 
     Args:
-        name: `softmax`; `sparsemax` and `entmax15` give weights that are exactly 0 (package `entmax`).
-        temperature: Above 1 weights become more even, below 1 sharper.
+        name: `softmax`; or `sparsemax` or `entmax15`, with weights of exactly 0 (package `entmax`).
+        temperature: Above 1 weights are more uniform, below 1 more peaked.
     """
     check_normalizer(name)
     if name == "softmax":
@@ -38,19 +38,19 @@ def make_normalizer(name: str, temperature: float = 1.0) -> Normalizer:
     sparse = getattr(importlib.import_module(SPARSE_LIBRARY), name)
 
     def normalize(scores: Tensor) -> Tensor:
-        exact = torch.promote_types(scores.dtype, torch.float32)  # half precision: entmax15 would be wrong by 1%
+        exact = torch.promote_types(scores.dtype, torch.float32)  # in half precision entmax15 is wrong by 1%
         return cast(Tensor, sparse(scores.to(exact) / temperature, dim=-1))
 
     return normalize
 
 
 class HardChoice(nn.Module):
-    """Hard attention (Xu et al., 2015, section 4.1): one position, drawn in training and the likeliest in decoding.
+    """Hard attention (Xu et al., 2015, section 4.1): one position, drawn in training, the most likely in decoding.
 
-    Its gradient is the straight-through estimate (Bengio et al., 2013): that of the weights it was drawn from.
+    Its gradient is the straight-through estimate (Bengio et al., 2013): the gradient of the weights it was drawn from.
 
     Args:
-        normalize: From scores to the weights to draw from.
+        normalize: Maps scores to the weights to draw from.
     """
 
     paper: ClassVar[str] = "Xu et al., 2015, section 4.1; Bengio et al., 2013"

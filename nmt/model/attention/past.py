@@ -1,4 +1,4 @@
-"""Memories of the past: what attention knows of where it has looked before."""
+"""Memories of the past: features of earlier alignments for the score."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 class Past(nn.Module, ABC):
-    """What is kept of the alignments so far, and what the score sees of it. This one keeps nothing."""
+    """Keeps a state of the alignments so far, and derives features for the score. The base class keeps nothing."""
 
     kept: ClassVar[str] = ""
-    """Name of its part of the attention state; empty for nothing."""
+    """Name of its entry in the attention state; empty if it has none."""
     paper: ClassVar[str] = ""
     feature_size: int = 0
-    """Features of a source position that the score takes in."""
+    """Features per source position."""
 
     def initial_state(self, memory: Memory) -> AttentionState:
-        """Nothing attended to yet, [B, 1, S]."""
+        """Zeros, [B, 1, S]: nothing has been attended to."""
         return {self.kept: memory.values.new_zeros(memory.mask.size(0), 1, memory.mask.size(1))} if self.kept else {}
 
     def features(self, state: AttentionState) -> tuple[Tensor, ...]:
-        """What the score takes as a further argument: nothing, or [B, N, S, feature_size]."""
+        """Additional arguments of the score: none, or [B, N, S, feature_size]."""
         return ()
 
     def advance(self, state: AttentionState, alignment: Tensor) -> AttentionState:
@@ -34,7 +34,7 @@ class Past(nn.Module, ABC):
         return {}
 
     def penalty(self, alignments: Tensor) -> Tensor:
-        """What is added to the loss for each target position: [B, T, S] -> [B, T]."""
+        """Term of the loss for each target position: [B, T, S] -> [B, T]."""
         return alignments.new_zeros(alignments.shape[:2])
 
 
@@ -43,13 +43,13 @@ class NoPast(Past):
 
 
 class Coverage(Past):
-    """Coverage: the sum of all alignments so far enters the score (See et al., 2017, eq. 10-11).
+    """Coverage: the sum of all alignments so far is a feature of the score (See et al., 2017, eq. 10-11).
 
     It is the linguistic coverage of Tu et al. (2016, eq. 7) with a fertility of 1. The coverage loss (See et al., eq.
-    12-13), weight * sum_j min(a_tj, c_tj), punishes looking twice at one place.
+    12-13), weight * sum_j min(a_tj, c_tj), penalises attending to a position repeatedly.
 
     Args:
-        loss_weight: Weight of the coverage loss; 0 leaves it out, as Tu et al. do.
+        loss_weight: Weight of the coverage loss; 0 disables it, as in Tu et al.
     """
 
     kept = "coverage"
@@ -75,11 +75,11 @@ class Coverage(Past):
 
 
 class LocationFeatures(Past):
-    """Location features (Chorowski et al., 2015, eq. 8): the last alignment, convolved, enters the score.
+    """Location features (Chorowski et al., 2015, eq. 8): the last alignment, convolved, is a feature of the score.
 
     Args:
-        filters: Features of a position.
-        radius: Positions on each side that a filter sees.
+        filters: Features per position.
+        radius: Positions on each side that a filter covers.
     """
 
     kept = "last_alignment"
@@ -91,7 +91,7 @@ class LocationFeatures(Past):
         self.convolution = nn.Conv1d(1, filters, 2 * radius + 1, padding=radius, bias=False)
 
     def features(self, state: AttentionState) -> tuple[Tensor, ...]:
-        """f = F * a_{t-1}, [B, N, S, filters]; padding has weight 0, like what lies beyond the sentence."""
+        """f = F * a_{t-1}, [B, N, S, filters]; padding has weight 0, like positions beyond the sentence."""
         last = state[self.kept]  # [B, N, S]
         convolved: Tensor = self.convolution(last.flatten(0, 1).unsqueeze(1))  # [B * N, filters, S]
         return (convolved.transpose(1, 2).view(*last.shape, -1),)

@@ -1,4 +1,4 @@
-"""Scores by name: every module of this folder registers its own; a user's class comes by dotted path."""
+"""Scores by name: every module of this folder registers its own; a custom class is given by its dotted path."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from nmt.model.attention.facts import facts_of, register_facts
 
 
 class Score(nn.Module, ABC):
-    """How well a decoder state and a source position go together, before any normalisation.
+    """How well a decoder state and a source position match, before normalisation.
 
-    A subclass takes `query_size` and `key_size` and, as keyword-only arguments, the options of its own.
+    The constructor of a subclass takes `query_size`, `key_size` and its options as keyword-only arguments.
     """
 
     needs_equal_sizes: ClassVar[bool] = False
-    """True where query and key are multiplied with nothing in between."""
+    """True if query and key are multiplied directly."""
     multi_head: ClassVar[bool] = False
-    """True where it makes sense on the projections of several heads."""
+    """True if it makes sense on the projections of several heads."""
     local: ClassVar[bool] = True
-    """False where the positions of a local window could all be beyond its reach."""
+    """False if all positions of a local window could be beyond its reach."""
     takes_features: ClassVar[bool] = False
-    """True where `forward` takes in features of the past; see `add_features`."""
+    """True if `forward` accepts features of the past; see `add_features`."""
     paper: ClassVar[str] = ""
-    """Where its equation stands."""
+    """Source of its equation."""
     example: ClassVar[Mapping[str, Any]] = {}
-    """Options to try it with, where it cannot do without."""
+    """Options for tests, if it has required ones."""
 
     def add_features(self, size: int) -> None:
-        """Make room for `size` features of each source position, which `forward` then takes: [B, N, S, size]."""
-        raise TypeError(f"{type(self).__name__} takes no features")
+        """Add weights for `size` features per source position, which `forward` then receives: [B, N, S, size]."""
+        raise TypeError(f"{type(self).__name__} does not support features")
 
     def project_keys(self, encoder_states: Tensor) -> Tensor:
-        """What can be computed once a sentence: [B, S, key_size] -> [B, S, any size]."""
+        """The computation that is done once per sentence: [B, S, key_size] -> [B, S, any size]."""
         return encoder_states
 
     @abstractmethod
@@ -48,8 +48,8 @@ class Score(nn.Module, ABC):
         """Unnormalised scores.
 
         Args:
-            query: Decoder states, [B, N, query_size]: N target positions or N hypotheses of one sentence.
-            keys: What `project_keys` returned, [B, S, ...].
+            query: Decoder states, [B, N, query_size]: N target positions or N hypotheses of a sentence.
+            keys: Result of `project_keys`, [B, S, ...].
 
         Returns:
             [B, N, S].
@@ -60,7 +60,7 @@ _SCORES: dict[str, type[Score]] = {}
 
 
 def register_score(*names: str) -> Callable[[type[Score]], type[Score]]:
-    """Class decorator that makes a score known to configs under each of `names`."""
+    """Class decorator that registers a score for configs under each of `names`."""
 
     def register(score: type[Score]) -> type[Score]:
         for name in names:
@@ -81,16 +81,16 @@ def _load_all() -> None:
 
 
 def score_names() -> list[str]:
-    """Names of all registered scores, sorted; `none` (fixed context) is not a score and not among them."""
+    """Names of all registered scores, sorted, without `none` (fixed context), which is not a score."""
     _load_all()
     return sorted(_SCORES)
 
 
 def import_score(path: str) -> type[Score]:
-    """The class with a dotted path.
+    """Import a class by its dotted path.
 
     Raises:
-        ConfigError: It cannot be imported, or is no score that can be used.
+        ConfigError: It cannot be imported, or is not a concrete subclass of `Score`.
     """
     module_name, _, class_name = path.rpartition(".")
     try:
@@ -100,12 +100,12 @@ def import_score(path: str) -> type[Score]:
     if not (isinstance(found, type) and issubclass(found, Score)):
         raise ConfigError(f"{path} is not a subclass of nmt.model.attention.Score")
     if inspect.isabstract(found):
-        raise ConfigError(f"{path} lacks {' and '.join(sorted(found.__abstractmethods__))}")
+        raise ConfigError(f"{path} does not implement {' and '.join(sorted(found.__abstractmethods__))}")
     return found
 
 
 def find_score(name: str) -> type[Score]:
-    """The class of a score, by a name that is registered or by its dotted path.
+    """The class of a score, by its registered name or its dotted path.
 
     Raises:
         ConfigError: There is no such score.

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 class Window(nn.Module, ABC):
-    """Source positions that count at a step, and what is done to their weights."""
+    """Source positions that a step attends to, and how their weights are changed."""
 
     paper: ClassVar[str]
 
     def initial_state(self, memory: Memory) -> AttentionState:
-        """What the window has to know before the first target token."""
+        """The state before the first target token."""
         return {}
 
-    def spread(self, state: AttentionState, number: int) -> AttentionState:
+    def unroll(self, state: AttentionState, number: int) -> AttentionState:
         """The states of `number` steps from this one on, [B, number, ...] each."""
         return {}
 
@@ -42,8 +42,8 @@ class Window(nn.Module, ABC):
             state: State of the step.
 
         Returns:
-            Centres, [B, N, 1] (of no meaning where there is none); and a mask, [B, N or 1, S], True at the
-            positions in the window: at least one real token, and no padding.
+            Centres, [B, N, 1] (meaningless if the window has none); and a mask, [B, N or 1, S], True at the positions
+            in the window: at least one real token, and no padding.
         """
 
     def reweigh(self, weights: Tensor, centres: Tensor) -> Tensor:
@@ -80,12 +80,12 @@ class MonotonicWindow(Window):
         """Step 0 for every sentence, [B, 1]."""
         return {"step": memory.lengths.new_zeros(memory.lengths.size(0), 1)}
 
-    def spread(self, state: AttentionState, number: int) -> AttentionState:
-        """Steps t, t + 1, ... side by side."""
+    def unroll(self, state: AttentionState, number: int) -> AttentionState:
+        """Steps t, t + 1, ..., [B, number]."""
         return {"step": state["step"] + torch.arange(number, device=state["step"].device)}
 
     def advance(self, state: AttentionState) -> AttentionState:
-        """Count a step."""
+        """Step t + 1."""
         return {"step": state["step"] + 1}
 
     def locate(self, query: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor]:
@@ -98,7 +98,7 @@ class PredictiveWindow(Window):
     """Local-p (Luong et al., 2015, eq. 9-10): positions around p_t = S sigmoid(v^T tanh(W h_t)).
 
     The weights in the window are multiplied by exp(-(s - p_t)^2 / (2 sigma^2)), sigma = D / 2, after the softmax
-    and not normalised again, so that they sum to at most 1 and p_t learns by gradient. S is the sentence's own length.
+    and not normalised again, so they sum to at most 1 and p_t has a gradient. S is the sentence's own length.
 
     Args:
         query_size: Size of a decoder state.
@@ -114,9 +114,9 @@ class PredictiveWindow(Window):
         self.position = StepLinear(query_size, 1, bias=False)
 
     def locate(self, query: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor]:
-        """Positions at most D from p_t, which lies between 0 and S: one of them is always a real token."""
+        """Positions at most D from p_t, which is between 0 and S: one of them is always a real token."""
         share = torch.sigmoid(self.position(tanh(self.hidden(query))))  # [B, N, 1]
-        exact = torch.promote_types(share.dtype, torch.float32)  # bfloat16 has no 259: p_t could lie beyond S
+        exact = torch.promote_types(share.dtype, torch.float32)  # bfloat16 cannot represent 259: p_t could exceed S
         centres = share.to(exact) * memory.lengths.view(-1, 1, 1)
         return centres, _around(centres, memory.mask, self.radius)
 
@@ -128,6 +128,6 @@ class PredictiveWindow(Window):
 
 
 def _around(centres: Tensor, mask: Tensor, radius: int) -> Tensor:
-    """Real tokens at most `radius` from centres: [B, N, 1], [B, S] -> [B, N, S]."""
+    """Mask of real tokens at most `radius` from the centres: [B, N, 1], [B, S] -> [B, N, S]."""
     positions = torch.arange(mask.size(1), device=mask.device)
     return ((positions - centres).abs() <= radius) & mask.unsqueeze(1)

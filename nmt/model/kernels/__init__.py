@@ -1,1 +1,1 @@
-"""What the model computes most often, written for speed; each by the name of what it computes."""
+"""Fast implementations of what the model computes most often."""

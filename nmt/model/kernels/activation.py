@@ -1,4 +1,4 @@
-"""Hyperbolic tangent by way of the logistic function, which is many times as fast on a CPU."""
+"""Hyperbolic tangent computed with the logistic function, which is many times faster on a CPU."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torch.autograd.function import once_differentiable
 def tanh(inputs: Tensor) -> Tensor:
     """tanh(x) = 2 sigmoid(2 x) - 1, of any shape.
 
-    The error is at most that of rounding next to 1 (float32: 1e-7), which near x = 0 is more than torch's own error.
+    The error is at most the rounding error of numbers near 1 (float32: 1e-7), more than torch's own near x = 0.
     """
     if inputs.device.type != "cpu" or inputs.dtype == torch.bfloat16:
-        return inputs.tanh()  # fast already, and in half precision the difference from 1 would be too coarse
+        return inputs.tanh()  # already fast, and half precision near 1 is too coarse
     outputs: Tensor = _Tanh.apply(inputs)  # type: ignore[no-untyped-call]
     return outputs
 
@@ -42,7 +42,7 @@ class _Tanh(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, of_outputs: Tensor) -> Tensor:
+    def backward(ctx: Any, d_outputs: Tensor) -> Tensor:
         (outputs,) = ctx.saved_tensors
-        of_inputs: Tensor = of_outputs * (1 - outputs * outputs)
-        return of_inputs
+        d_inputs: Tensor = d_outputs * (1 - outputs * outputs)
+        return d_inputs

@@ -1,4 +1,4 @@
-"""The additive score's middle: from projected queries and keys to scores."""
+"""The additive score of projected queries and keys."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from torch.autograd.function import once_differentiable
 def additive_scores(queries: Tensor, keys: Tensor, energy: Tensor) -> Tensor:
     """v^T tanh(q_n + k_s) for all n and s.
 
-    As tanh(x) = 2 sigmoid(2 x) - 1, which is many times as fast on a CPU (see `nmt.model.kernels.activation`), it is
-    2 v^T sigmoid(2 x) - sum(v). In float32 or better. The hidden layer, which would take memory for every pair of
-    positions, is not kept, but made once more for the gradient.
+    Computed as 2 v^T sigmoid(2 x) - sum(v), since tanh(x) = 2 sigmoid(2 x) - 1 is many times faster on a CPU (see
+    `nmt.model.kernels.activation`), in float32 or better. The hidden layer, which would take memory for every pair of
+    positions, is recomputed for the gradient.
 
     Args:
         queries: q, [B, N, A].
-        keys: k, [B, S, A] or, where they differ from query to query, [B, N, S, A].
+        keys: k, [B, S, A] or, if they depend on the query, [B, N, S, A].
         energy: v, [A].
 
     Returns:

@@ -1,7 +1,7 @@
-"""Cells of LSTM and GRU with their gradients written out, and a GRU over whole sequences.
+"""LSTM and GRU cells with explicit gradients, and a GRU over whole sequences.
 
 sigmoid' = s - s^2, and tanh(x) = 2 sigmoid(2 x) - 1 (see `nmt.model.kernels.activation`). Products are in the
-precision of their weights; all else is in float32 or better. `d_x` is the gradient with respect to x.
+precision of their weights; everything else is in float32 or better. `d_x` is the gradient with respect to x.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def lstm_step(gates: Tensor, inputs: Tensor, cell: Tensor, weight: StepWeight) -
     i, f, g, o = gates + W [x; h];  c' = sigmoid(f) c + sigmoid(i) tanh(g);  h' = sigmoid(o) tanh(c').
 
     Args:
-        gates: What is known without x and h, the biases included, [B, 4 * H].
-        inputs: x and h side by side, [B, K].
+        gates: The part that does not depend on x and h, including the biases, [B, 4 * H].
+        inputs: [x; h], [B, K].
         cell: c, [B, H].
         weight: W, [4 * H, K].
 
@@ -39,7 +39,7 @@ class _LSTMStep(torch.autograd.Function):
     def forward(
         ctx: Any, gates: Tensor, inputs: Tensor, cell: Tensor, anchor: Tensor, weight: StepWeight
     ) -> tuple[Tensor, Tensor]:
-        ctx.weight, ctx.step = weight, weight.count()
+        ctx.weight, ctx.step = weight, weight.next_step()
         ctx.dtypes = gates.dtype, inputs.dtype, cell.dtype
         inputs = inputs.to(weight.matrix.dtype)
         exact = torch.promote_types(weight.matrix.dtype, torch.float32)
@@ -57,7 +57,7 @@ class _LSTMStep(torch.autograd.Function):
     def backward(ctx: Any, d_hidden: Tensor, d_new: Tensor) -> tuple[Tensor | None, ...]:
         inputs, matrix, cell, activations, squashed = ctx.saved_tensors
         input_gate, forget_gate, candidate, output_gate = activations.chunk(4, dim=1)
-        # dc' = what comes from c' itself and dh' sigmoid(o) (1 - tanh(c')^2)
+        # dc' plus dh' sigmoid(o) (1 - tanh(c')^2)
         d_cell = torch.mul(squashed, squashed).neg_().add_(1).mul_(output_gate).mul_(d_hidden).add_(d_new)
         d_gates = torch.empty_like(activations)
         d_input, d_forget, d_candidate, d_output = d_gates.chunk(4, dim=1)
@@ -78,7 +78,7 @@ class _LSTMStep(torch.autograd.Function):
 
 
 class _GRUActivations(NamedTuple):
-    """What a step of a GRU keeps for its gradient.
+    """Intermediate results of a GRU step, kept for the gradient.
 
     Attributes:
         gates: Reset and update gate, [B, 2 * H].
@@ -92,7 +92,7 @@ class _GRUActivations(NamedTuple):
 
 
 def _gru_update(gates: Tensor, from_hidden: Tensor, hidden: Tensor) -> tuple[Tensor, _GRUActivations]:
-    """h' = n + z (h - n), n = tanh(g_n + r u_n); what enters r, z and n from outside, g, and from h, u: [B, 3 * H]."""
+    """h' = n + z (h - n), n = tanh(g_n + r u_n); g is the contribution of the input, u that of h, [B, 3 * H] each."""
     size = hidden.size(1)
     both = (gates[:, : 2 * size] + from_hidden[:, : 2 * size]).sigmoid_()
     reset, update = both.chunk(2, dim=1)
@@ -105,7 +105,7 @@ def _gru_update(gates: Tensor, from_hidden: Tensor, hidden: Tensor) -> tuple[Ten
 def _gru_gradients(
     d_new: Tensor, hidden: Tensor, activations: _GRUActivations, d_gates: Tensor, d_from_hidden: Tensor
 ) -> Tensor:
-    """Fill the gradients [B, 3 * H] of g and u, and return that of h, but for what comes through u."""
+    """Fill the gradients [B, 3 * H] of g and u, and return that of h, except for the part through u."""
     size = hidden.size(1)
     gates, candidate, inner = activations
     reset, update = gates.chunk(2, dim=1)
@@ -122,13 +122,13 @@ def _gru_gradients(
 
 
 def gru_step(gates: Tensor, from_hidden: Tensor, hidden: Tensor) -> Tensor:
-    """The fast form of `nmt.model.reference.gru_step`, but for its products.
+    """The fast form of `nmt.model.reference.gru_step`, without its products.
 
     h' = n + z (h - n), with r, z = sigmoid(g + u) and n = tanh(g_n + r u_n).
 
     Args:
-        gates: g, what enters r, z and n from the input, W x + b, [B, 3 * H].
-        from_hidden: u, what enters them from h, U h + d, [B, 3 * H].
+        gates: g = W x + b, for r, z and n, [B, 3 * H].
+        from_hidden: u = U h + d, [B, 3 * H].
         hidden: h, [B, H].
 
     Returns:
@@ -172,7 +172,7 @@ def gru_sequence(
         hidden_bias: [3 * H].
 
     Returns:
-        The states after each step [B, T, H], and after the last [B, H].
+        The states after each step [B, T, H], and the last one [B, H].
     """
     device = inputs.device.type
     if torch.is_autocast_enabled(device):

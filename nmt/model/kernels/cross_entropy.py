@@ -1,4 +1,4 @@
-"""Cross-entropy of the output layer, made without ever holding the logits of a large batch."""
+"""Cross-entropy of the output layer, without ever storing the logits of a whole batch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 CHUNK_ROWS = 1024
 """Rows of logits in memory at once."""
 ROW_STEP = 32
-"""Rows are filled up to a multiple of this: the CPU's product library keeps something for every shape it has met."""
+"""Rows are padded to a multiple of this, as the CPU's matrix library caches something for every shape."""
 
 
 def output_cross_entropy(
@@ -19,15 +19,15 @@ def output_cross_entropy(
 ) -> Tensor:
     """Summed cross-entropy in nats of an output layer, with label smoothing e (Szegedy et al., 2016, section 7).
 
-    sum_n logsumexp(z_n) - (1 - e) z_n[y_n] - e mean(z_n), where z = x W^T + b. Its gradient with regard to z_n,
-    softmax(z_n) - (1 - e) onehot(y_n) - e / V, takes the place of a chunk of z as soon as that has been made, and
-    gives those of x, W and b at once. Under autocast the products are in its precision; the rest is in float32.
+    sum_n logsumexp(z_n) - (1 - e) z_n[y_n] - e mean(z_n), where z = x W^T + b. Its gradient with respect to z_n,
+    softmax(z_n) - (1 - e) onehot(y_n) - e / V, replaces each chunk of z in place, and those of x, W and b follow at
+    once. Under autocast the products are in its precision; the rest is in float32.
 
     Args:
         readouts: x, [N, R].
         weight: W, [V, R].
         bias: b, [V].
-        targets: y, words [N].
+        targets: y, word ids [N].
         label_smoothing: e.
 
     Returns:
@@ -63,23 +63,24 @@ class _OutputCrossEntropy(torch.autograd.Function):
             rows = len(words)
             chunk = readouts.new_zeros(-(-rows // ROW_STEP) * ROW_STEP, readouts.size(1), dtype=dtype)
             chunk[:rows] = readouts[first : first + rows]
-            logits = (chunk @ kernel.t()).to(exact).add_(bias)  # a product that adds the bias itself is slower
-            wanted = (1 - smoothing) * logits[:rows].gather(1, words)
+            logits = (chunk @ kernel.t()).to(exact).add_(bias)  # addmm is slower
+            target = (1 - smoothing) * logits[:rows].gather(1, words)
             if smoothing:
-                wanted += smoothing * logits[:rows].mean(dim=1, keepdim=True)
+                target += smoothing * logits[:rows].mean(dim=1, keepdim=True)
             highest = logits[:rows].amax(dim=1, keepdim=True)
-            shares = torch.softmax(logits, dim=1, out=logits)
-            # The largest share is exp(highest - logsumexp), and at least 1 / V.
-            total += (highest - shares[:rows].amax(dim=1, keepdim=True).log() - wanted).sum()
+            probabilities = torch.softmax(logits, dim=1, out=logits)
+            # The largest probability is exp(highest - logsumexp), and at least 1 / V.
+            total += (highest - probabilities[:rows].amax(dim=1, keepdim=True).log() - target).sum()
             if not gradients:
                 continue
-            shares[rows:] = 0
-            shares[:rows].scatter_add_(1, words, shares.new_full((rows, 1), smoothing - 1))
+            d_logits = probabilities  # in place
+            d_logits[rows:] = 0
+            d_logits[:rows].scatter_add_(1, words, d_logits.new_full((rows, 1), smoothing - 1))
             if smoothing:
-                shares[:rows] -= smoothing / len(weight)
-            difference = shares.to(dtype)
+                d_logits[:rows] -= smoothing / len(weight)
+            difference = d_logits.to(dtype)
             gradients[0][first : first + rows] = (difference @ kernel)[:rows]
-            sums = [(difference.t() @ chunk).to(exact), shares.sum(dim=0)]
+            sums = [(difference.t() @ chunk).to(exact), d_logits.sum(dim=0)]
             gradients[1:] = [one.add_(other) for one, other in zip(gradients[1:], sums, strict=True)] if first else sums
         ctx.save_for_backward(*gradients)
         ctx.dtypes = [part.dtype for part in (readouts, weight, bias)]
@@ -87,8 +88,8 @@ class _OutputCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, of_total: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, d_total: Tensor) -> tuple[Tensor | None, ...]:
         gradients = ctx.saved_tensors
-        if of_total.device.type != "cpu" or of_total != 1:  # of another device, asking would mean to wait for it
-            gradients = tuple(gradient * of_total for gradient in gradients)
+        if d_total.device.type != "cpu" or d_total != 1:  # on another device the comparison would wait for it
+            gradients = tuple(gradient * d_total for gradient in gradients)
         return *(gradient.to(dtype) for gradient, dtype in zip(gradients, ctx.dtypes, strict=True)), *[None] * 4

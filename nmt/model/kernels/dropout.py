@@ -10,11 +10,11 @@ LEVELS = 2**16
 
 
 class Dropout(nn.Module):
-    """Dropout (Srivastava et al., 2014): in training each unit is 0 with probability p, else divided by 1 - p.
+    """Dropout (Srivastava et al., 2014): in training each unit is 0 with probability p, otherwise divided by 1 - p.
 
-    On the CPU the 16-bit parts of whole 64-bit random numbers decide, which is several times as fast as drawing for
-    each unit; p is rounded to 1 / 65536, and what is kept is divided by the rounded 1 - p, so that the mean is
-    exact. They come from torch's global generator. Elsewhere torch's own dropout is used.
+    On the CPU each 64-bit random number of torch's global generator decides four units, which is several times faster
+    than one per unit; p is rounded to 1 / 65536, and kept units are divided by the rounded 1 - p, so that the mean is
+    exact. On other devices torch's own dropout is used.
 
     Args:
         p: Probability of 0.
@@ -42,8 +42,8 @@ class Dropout(nn.Module):
 
 
 def draw_mask(shape: torch.Size, kept: int) -> Tensor:
-    """1 with probability kept / LEVELS, else 0, each independently; float32 on the CPU."""
+    """Draw 1 with probability kept / LEVELS, otherwise 0, independently; float32 on the CPU."""
     number = shape.numel()
     draws = torch.empty(-(-number // 4), dtype=torch.int64).random_(-(2**63), None)
-    levels = draws.view(torch.int16)[:number].float()  # -LEVELS / 2 to LEVELS / 2 - 1; the highest `kept` stay
+    levels = draws.view(torch.int16)[:number].float()  # -LEVELS / 2 to LEVELS / 2 - 1; the highest `kept` are kept
     return levels.sub_(LEVELS // 2 - kept - 1).clamp_(0, 1).view(shape)

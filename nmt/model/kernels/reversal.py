@@ -1,4 +1,4 @@
-"""Rows in another order, where the order is its own inverse."""
+"""Reordering rows by a permutation that is its own inverse."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from torch.autograd.function import once_differentiable
 
 
 def reorder(rows: Tensor, order: Tensor) -> Tensor:
-    """Row `order[n]` in place n, for an order that gives the old one when applied twice: [N, D], [N] -> [N, D].
+    """Row `order[n]` in place n, for a permutation that is its own inverse: [N, D], [N] -> [N, D].
 
-    Its gradient is the same reordering; torch's own would add up what comes from a row taken more than once.
+    The gradient is the same reordering; torch's own is slower, as it allows for rows that occur repeatedly.
     """
     reordered: Tensor = _Reordering.apply(rows, order)  # type: ignore[no-untyped-call]
     return reordered
@@ -26,6 +26,6 @@ class _Reordering(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, of_reordered: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, d_reordered: Tensor) -> tuple[Tensor, None]:
         (order,) = ctx.saved_tensors
-        return of_reordered.index_select(0, order), None
+        return d_reordered.index_select(0, order), None

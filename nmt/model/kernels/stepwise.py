@@ -1,4 +1,4 @@
-"""Weights that a loop uses at every step: prepared before it, with one product for their gradient after it."""
+"""Weights that a loop uses at every step: prepared before it, with their gradients computed in one product after it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 Calls = dict[int, tuple[Tensor, Tensor]]
-"""Inputs [..., N, K] and gradients of outputs [..., N, M] of the steps, by the number of the step."""
+"""Inputs [..., N, K] and output gradients [..., N, M] of the steps, by step number."""
 
 
 class StepWeight:
-    """A weight W for the steps of one loop: x -> x W^T.
+    """A weight W for the steps of a loop: x -> x W^T.
 
-    Each step multiplies by `matrix`, which autograd knows nothing of, and takes `anchor`, an empty tensor, as another
-    input. In the backward pass a step records its inputs x_t and the gradient d_t of its outputs; the anchor's turn
-    comes when all steps have had theirs, and computes dW = sum_t d_t^T x_t in one product.
+    Each step multiplies by `matrix`, which autograd does not track, and has `anchor`, an empty tensor, as a further
+    input. In the backward pass each step records its inputs x_t and the gradient d_t of its outputs; autograd reaches
+    the anchor after all steps, and its backward computes dW = sum_t d_t^T x_t in one product.
 
-    A subclass may hold its weight in another number format by overriding `__init__` and `multiply`.
+    A subclass may store its weight in another number format by overriding `__init__` and `multiply`.
 
     Args:
-        weight: W, [M, K], or one for each sentence of a batch, [..., M, K]; under autocast it is cast here, once.
+        weight: W, [M, K], or one per sentence of a batch, [..., M, K]; under autocast it is cast here, once.
     """
 
     def __init__(self, weight: Tensor) -> None:
@@ -39,7 +39,7 @@ class StepWeight:
         self.anchor: Tensor = _Anchor.apply(weight, self.calls)  # type: ignore[no-untyped-call]
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        """x W^T: [..., K] -> [..., M]; [..., N, K] -> [..., N, M] where there is one W for each sentence."""
+        """x W^T: [..., K] -> [..., M]; [..., N, K] -> [..., N, M] with one W per sentence."""
         rows = inputs.flatten(0, -2) if self.matrix.dim() == 2 else inputs
         outputs: Tensor = _Product.apply(rows, self.anchor, self)  # type: ignore[no-untyped-call]
         return outputs.view(*inputs.shape[:-1], outputs.size(-1))
@@ -48,13 +48,13 @@ class StepWeight:
         """The product itself, without a gradient, for inputs in the precision of `matrix`."""
         return inputs @ self.matrix.mT
 
-    def count(self) -> int:
-        """The number of a new step."""
+    def next_step(self) -> int:
+        """Number a new step."""
         self.steps += 1
         return self.steps
 
     def record(self, step: int, inputs: Tensor, d_outputs: Tensor) -> Tensor | None:
-        """Keep x_t [..., N, K] and d_t [..., N, M] of a step, and return the gradient that the anchor is due."""
+        """Record x_t [..., N, K] and d_t [..., N, M] of a step, and return the gradient of the anchor."""
         if not self.anchor.requires_grad:
             return None
         self.calls[step] = inputs.detach(), d_outputs
@@ -62,7 +62,7 @@ class StepWeight:
 
 
 WeightFormat = Callable[[Tensor], StepWeight]
-"""Makes the form in which a loop uses a weight."""
+"""Wraps a weight for a loop."""
 
 
 class _Anchor(torch.autograd.Function):
@@ -82,7 +82,7 @@ class _Anchor(torch.autograd.Function):
 class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, anchor: Tensor, weight: StepWeight) -> Tensor:
-        ctx.weight, ctx.step, ctx.dtype = weight, weight.count(), inputs.dtype
+        ctx.weight, ctx.step, ctx.dtype = weight, weight.next_step(), inputs.dtype
         inputs = inputs.to(weight.matrix.dtype)
         ctx.save_for_backward(inputs, weight.matrix)
         return weight.multiply(inputs)
@@ -96,15 +96,15 @@ class _Product(torch.autograd.Function):
 
 
 class StepLinear(nn.Linear):
-    """torch's own layer, for use at every step of a loop: `prepare` replaces it by a `PreparedLinear`."""
+    """A linear layer for use at every step of a loop: `prepare` replaces it by a `PreparedLinear`."""
 
 
 class PreparedLinear(nn.Module):
-    """A `StepLinear` in the steps of one loop.
+    """A `StepLinear` in the steps of a loop.
 
     Args:
         layer: The layer.
-        weight_format: Makes the form of its weight.
+        weight_format: Wraps its weight.
     """
 
     def __init__(self, layer: nn.Linear, weight_format: WeightFormat) -> None:
@@ -122,14 +122,14 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 def prepare(module: Module, weight_format: WeightFormat = StepWeight) -> Module:
-    """A copy of a module for the steps of one loop, which shares its parameters.
+    """Copy a module for the steps of a loop, sharing its parameters.
 
-    Every `StepLinear` in it is a `PreparedLinear`. It is to be dropped after the loop: an update of the parameters
-    does not reach it.
+    Every `StepLinear` becomes a `PreparedLinear`. Discard the copy after the loop: it does not see updates of the
+    parameters.
 
     Args:
         module: The module.
-        weight_format: Makes the form of each weight.
+        weight_format: Wraps each weight.
     """
     if isinstance(module, StepLinear):
         return cast(Module, PreparedLinear(module, weight_format))

@@ -1,4 +1,4 @@
-"""The one way in which the host asks the device for values, so that it can be seen where and how often it waits."""
+"""The only transfer from device to host, so that its calls show where and how often the host waits."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from torch import Tensor
 
 
 def to_host(values: Tensor) -> Tensor:
-    """The same on the CPU. Waits until the device has computed it."""
+    """Copy values to the CPU. Waits until the device has computed them."""
     return values.cpu()

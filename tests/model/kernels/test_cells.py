@@ -23,7 +23,7 @@ def assert_same_gradients(found: Tensor, expected: Tensor, parts: list[Tensor]) 
 
 
 @pytest.mark.parametrize("rows", [1, 3])
-def test_a_step_of_an_lstm_is_torchs(rows: int) -> None:
+def test_a_step_of_an_lstm_equals_torchs(rows: int) -> None:
     torch.manual_seed(0)
     cell = nn.LSTMCell(4, 5).double()
     read, hidden, memory = draw(rows, 4), draw(rows, 5), draw(rows, 5)
@@ -35,7 +35,7 @@ def test_a_step_of_an_lstm_is_torchs(rows: int) -> None:
     assert_same_gradients(torch.cat(found, dim=1), torch.cat(expected, dim=1), parts)
 
 
-def test_gradients_of_an_lstm_are_those_of_finite_differences() -> None:
+def test_gradients_of_an_lstm_match_finite_differences() -> None:
     torch.manual_seed(0)
 
     def run(gates: Tensor, inputs: Tensor, cell: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -45,7 +45,7 @@ def test_gradients_of_an_lstm_are_those_of_finite_differences() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 3])
-def test_a_step_of_a_gru_is_torchs(rows: int) -> None:
+def test_a_step_of_a_gru_equals_torchs(rows: int) -> None:
     torch.manual_seed(0)
     cell = nn.GRUCell(4, 5).double()
     read, hidden = draw(rows, 4), draw(rows, 5)
@@ -55,13 +55,13 @@ def test_a_step_of_a_gru_is_torchs(rows: int) -> None:
     assert_same_gradients(gru_step(gates, from_hidden, hidden), cell(read, hidden), parts)
 
 
-def test_gradients_of_a_gru_are_those_of_finite_differences() -> None:
+def test_gradients_of_a_gru_match_finite_differences() -> None:
     torch.manual_seed(0)
     assert torch.autograd.gradcheck(gru_step, (draw(2, 9), draw(2, 9), draw(2, 3)))
 
 
 @pytest.mark.parametrize(("rows", "length"), [(1, 1), (3, 4), (2, 7)])
-def test_a_gru_over_sequences_is_torchs(rows: int, length: int) -> None:
+def test_a_gru_over_sequences_equals_torchs(rows: int, length: int) -> None:
     torch.manual_seed(0)
     layer = nn.GRU(4, 5, batch_first=True).double()
     inputs, hidden = draw(rows, length, 4), draw(rows, 5)
@@ -76,7 +76,7 @@ def test_a_gru_over_sequences_is_torchs(rows: int, length: int) -> None:
     )
 
 
-def test_under_autocast_a_gru_is_close_to_itself_without() -> None:
+def test_under_autocast_a_gru_is_close_to_float32() -> None:
     torch.manual_seed(0)
     layer = nn.GRU(4, 5, batch_first=True)
     inputs, hidden = torch.randn(3, 6, 4), torch.randn(3, 5)
@@ -95,7 +95,7 @@ def test_under_autocast_a_gru_is_close_to_itself_without() -> None:
 
 @pytest.mark.parametrize("own_keys", [False, True])
 @pytest.mark.parametrize(("queries", "source"), [(1, 1), (1, 4), (3, 5)])
-def test_additive_scores_are_the_formula(queries: int, source: int, own_keys: bool) -> None:
+def test_additive_scores_equal_the_formula(queries: int, source: int, own_keys: bool) -> None:
     """Bahdanau et al., 2015, appendix A.1.2."""
     torch.manual_seed(0)
     query, energy = draw(2, queries, 6), draw(6)
@@ -105,7 +105,7 @@ def test_additive_scores_are_the_formula(queries: int, source: int, own_keys: bo
     assert torch.autograd.gradcheck(additive_scores, (query, keys, energy))
 
 
-def test_tanh_is_torchs() -> None:
+def test_tanh_equals_torchs() -> None:
     inputs = torch.cat([torch.linspace(-30, 30, 301, dtype=torch.float64), torch.logspace(-12, 0, 50).double()])
     inputs.requires_grad_()
     assert_same_gradients(tanh(inputs), torch.tanh(inputs), [inputs])
@@ -116,7 +116,7 @@ def test_tanh_is_torchs() -> None:
     assert torch.equal(tanh(half), half.tanh())
 
 
-def test_a_reversal_applied_twice_is_nothing() -> None:
+def test_a_reversal_applied_twice_is_the_identity() -> None:
     rows, order = draw(4, 3), torch.tensor([2, 1, 0, 3])
     reversed_rows = reorder(rows, order)
     assert torch.equal(reversed_rows, rows[[2, 1, 0, 3]])

@@ -39,7 +39,7 @@ def test_cross_entropy_by_hand(smoothing: float) -> None:
         assert torch.equal(output_cross_entropy(readouts, weight, bias, targets, smoothing), found)
 
 
-def test_cross_entropy_of_even_odds() -> None:
+def test_cross_entropy_of_the_uniform_distribution() -> None:
     weight, bias = torch.zeros(SIZE, UNITS), torch.zeros(SIZE)
     found = output_cross_entropy(torch.ones(3, UNITS), weight, bias, torch.tensor([3, 4, 9]), 0.2)
     assert float(found) == pytest.approx(3 * math.log(SIZE), rel=1e-6)
@@ -53,7 +53,7 @@ def test_the_loss_of_an_impossible_word_is_finite() -> None:
 
 @pytest.mark.parametrize("rows", [1, 7, 8, 9, 16, 21])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_loss_and_gradients_are_torchs_in_any_number_of_chunks(
+def test_loss_and_gradients_equal_torchs_in_any_number_of_chunks(
     rows: int, smoothing: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cross_entropy, "CHUNK_ROWS", 8)
@@ -70,7 +70,7 @@ def test_loss_and_gradients_are_torchs_in_any_number_of_chunks(
         torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
 
 
-def test_gradients_are_those_of_finite_differences() -> None:
+def test_gradients_match_finite_differences() -> None:
     readouts, weight, bias, targets = layer(5)
     assert torch.autograd.gradcheck(lambda *parts: output_cross_entropy(*parts, targets, 0.1), (readouts, weight, bias))
 

@@ -5,9 +5,7 @@ from nmt.model.kernels.dropout import LEVELS, Dropout, draw_mask
 
 
 @pytest.mark.parametrize("kept", [1, 1000, LEVELS // 2, LEVELS - 1])
-def test_of_all_values_of_a_random_number_just_as_many_are_kept_as_were_asked_for(
-    kept: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_exact_share_of_random_values_is_kept(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     every = torch.arange(LEVELS, dtype=torch.int32).to(torch.int16).view(torch.int64)
     monkeypatch.setattr(torch.Tensor, "random_", lambda self, *bounds: self.copy_(every))
     mask = draw_mask(torch.Size([256, 256]), kept)
@@ -30,7 +28,7 @@ def test_the_mean_stays(p: float, dtype: torch.dtype) -> None:
     assert float(torch.corrcoef(rows.flatten().view(-1, 7).t())[0, 1:].abs().max()) < 0.02  # neighbours are independent
 
 
-def test_what_is_kept_is_divided_by_the_true_probability() -> None:
+def test_kept_units_are_divided_by_the_true_probability() -> None:
     """1 - p = 2 / 65536 after rounding."""
     torch.manual_seed(0)
     found = Dropout(1 - 2.4 / LEVELS).train()(torch.ones(10**6, dtype=torch.float64))

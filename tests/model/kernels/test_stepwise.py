@@ -39,7 +39,7 @@ def test_a_prepared_layer_changes_no_number(shape: tuple[int, ...], bias: bool) 
             torch.testing.assert_close(one, other, rtol=0, atol=1e-13)
 
 
-def test_gradients_are_those_of_finite_differences() -> None:
+def test_gradients_match_finite_differences() -> None:
     layer = make_layer()
 
     def by_steps(inputs: Tensor, *weights: Tensor) -> Tensor:
@@ -49,7 +49,7 @@ def test_gradients_are_those_of_finite_differences() -> None:
     assert torch.autograd.gradcheck(by_steps, (inputs, *layer.parameters()))
 
 
-def test_a_loss_that_some_steps_do_not_reach() -> None:
+def test_a_loss_without_some_steps() -> None:
     layer = make_layer()
     prepared = prepare(layer)
     inputs = torch.randn(2, 3, dtype=torch.float64)
@@ -94,7 +94,7 @@ def test_a_part_of_a_weight_gets_its_part_of_the_gradient() -> None:
     assert not found[:, 0].any()
 
 
-def test_a_matrix_for_each_of_a_batch() -> None:
+def test_one_matrix_per_sentence() -> None:
     """Contexts of steps that share their sentences: weights [B, N, S] times values [B, S, V]."""
     torch.manual_seed(0)
     values = torch.randn(2, 5, 3, dtype=torch.float64).requires_grad_()
@@ -137,7 +137,7 @@ class Parent(nn.Module):
         return outputs
 
 
-def test_a_module_is_prepared_with_all_that_is_in_it_and_stays_as_it_is() -> None:
+def test_a_module_is_prepared_recursively_and_unchanged() -> None:
     module, inputs = Parent().eval(), torch.randn(2, 3, dtype=torch.float64)
     prepared = prepare(module)
     assert isinstance(prepared, Parent)

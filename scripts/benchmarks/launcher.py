@@ -1,9 +1,9 @@
-"""Runs a module of another toolkit in that toolkit's interpreter, with a chosen precision of fp32 matrix products.
+"""Run a module of another toolkit in that toolkit's interpreter, with a given precision of fp32 matrix products.
 
-PYTHON launch.py PRECISION MODULE [ARGUMENT ...]
+PYTHON launcher.py PRECISION MODULE [ARGUMENT ...]
 
 PRECISION is `default`, which changes nothing, or a value of `torch.set_float32_matmul_precision`. The last line of
-output says what the process had in force when the module was done.
+output has the settings of the process when the module ended.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 
 def main() -> None:
     """Set the precision, run the module, report."""
-    sys.path.pop(0)  # this folder, whose modules are not meant for the other toolkit
+    sys.path.pop(0)  # this folder, whose modules must not shadow those of the other toolkit
     import torch
 
     precision, module, *arguments = sys.argv[1:]
