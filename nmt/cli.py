@@ -448,15 +448,15 @@ def config_schema() -> None:
     _show(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")
 
 
-class _Ended(BaseException):
-    """A signal asked the process to end: what it began is tidied up on the way out."""
+class _Terminated(BaseException):
+    """A signal asked the process to end: unfinished work is cleaned up as the exception propagates."""
 
     def __init__(self, number: int) -> None:
         self.signal = signal.Signals(number)
 
 
-def _end(number: int, frame: object) -> NoReturn:
-    raise _Ended(number)
+def _terminate(number: int, frame: object) -> NoReturn:
+    raise _Terminated(number)
 
 
 class _OutputClosed(Exception):
@@ -470,7 +470,7 @@ def main() -> None:
     before = {number: signal.getsignal(number) for number in ending}
     for number, handler in before.items():
         if handler is not signal.SIG_IGN:  # as nohup ignores SIGHUP
-            signal.signal(number, _end)
+            signal.signal(number, _terminate)
     if hasattr(signal, "SIGUSR1"):
         signal.signal(signal.SIGUSR1, lambda number, frame: None)  # ignored outside of training
     if sys.stderr is None:  # closed by the caller, but progress bars need it
@@ -488,8 +488,8 @@ def main() -> None:
         sys.exit(STOPPED)
     except NmtError as error:
         _fail(str(error), 1)
-    except _Ended as ended:
-        _fail(f"ended by {ended.signal.name}; what was finished before is still there", 128 + ended.signal)
+    except _Terminated as terminated:
+        _fail(f"ended by {terminated.signal.name}; earlier results are intact", 128 + terminated.signal)
     except (KeyboardInterrupt, typer.Abort):
         _fail(INTERRUPTED, 128 + signal.SIGINT)
     except _OutputClosed:

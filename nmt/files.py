@@ -148,12 +148,12 @@ def real_path(path: Path) -> Path:
     """The absolute path of a file or folder, which need not exist, with links followed.
 
     Raises:
-        DataError: A link leads back to itself.
+        DataError: A link points to itself.
     """
     try:
         return path.resolve()
     except (RuntimeError, OSError):
-        raise DataError(f"{path}: is a link that leads to itself; replace or delete the link") from None
+        raise DataError(f"{path}: is a link that points to itself; replace or delete it") from None
 
 
 def check_file(path: Path, folder: Path, limit: int | None = None) -> Path:
@@ -168,7 +168,7 @@ def check_file(path: Path, folder: Path, limit: int | None = None) -> Path:
         DataError: It is outside the folder, is neither a regular file nor a folder, or is too large.
     """
     if not real_path(path).is_relative_to(real_path(folder)):
-        raise DataError(f"{path}: is a link to a place outside {folder}; put the file itself there")
+        raise DataError(f"{path}: is a link to a place outside {folder}; replace it by the file")
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         found = path.stat()
         if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
@@ -232,6 +232,6 @@ def _bounded_int(digits: str) -> int:
 
 
 def beside(path: Path, suffix: str) -> Path:
-    """A hidden sibling of a file or folder, links followed, so that a rename stays within one file system."""
+    """Path of a hidden sibling of a file or folder, links followed, so that a rename stays on one file system."""
     real = real_path(path)
     return real.parent / f".{real.name}.{suffix}"

@@ -304,7 +304,7 @@ decode: {zzz: 1}
         "mine.yaml:6: train.batch.sise: unknown key; did you mean size?",
         "mine.yaml:7: train.optimizer.learning_rat: unknown key; did you mean learning_rate?",
         "mine.yaml:8: modell: unknown key; did you mean model?",
-        "mine.yaml:9: decode.zzz: unknown key; known here: " + ", ".join(DecodeSection.model_fields),
+        "mine.yaml:9: decode.zzz: unknown key; known keys: " + ", ".join(DecodeSection.model_fields),
     ]
 
 

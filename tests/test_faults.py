@@ -99,10 +99,10 @@ def test_a_metrics_log_that_cannot_grow_keeps_whole_lines(here: Project, capsys:
     assert not list(Path().rglob(".*"))
 
 
-def with_disk_of(size: str, config: Path, script: str) -> subprocess.CompletedProcess[str]:
+def run_on_small_disk(size: str, config: Path, script: str) -> subprocess.CompletedProcess[str]:
     """Run a shell script in which `disk` is a file system of a given size and $TRAIN trains into it."""
     if subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False).returncode:
-        pytest.skip("a file system can only be mounted by root here")
+        pytest.skip("only root can mount a file system here")
     train = f"{sys.executable} -m nmt train --config {config} --output disk/run"
     script = f"mkdir disk && mount -t tmpfs -o size={size} none disk && {script}"
     environment = {**os.environ, "TRAIN": train}
@@ -110,12 +110,12 @@ def with_disk_of(size: str, config: Path, script: str) -> subprocess.CompletedPr
 
 
 def test_training_on_a_disk_that_is_full(here: Project) -> None:
-    """A file system of 4 MB that holds an earlier run."""
+    """A file system of 4 MB that contains an earlier run."""
     script = (
         "cp -r runs/reversal disk/run && head -c 4000000 /dev/zero 2>&- > disk/filler; "
         "$TRAIN --overwrite --set train.max_updates=2; echo $?; diff -r runs/reversal disk/run && ls -A disk"
     )
-    done = with_disk_of("4m", here.config, script)
+    done = run_on_small_disk("4m", here.config, script)
     assert done.stdout.split() == ["1", "filler", "run"], done.stderr
     (line,) = errors(done.stderr)
     assert line == ("nmt: error: disk/run/run.json: No space left on device; make room and run the command again")
@@ -124,7 +124,7 @@ def test_training_on_a_disk_that_is_full(here: Project) -> None:
 def test_a_disk_that_fills_up_while_a_run_trains(here: Project) -> None:
     """What is there can go on, and the message says how: the same command again would be refused."""
     train = "$TRAIN --set train.checkpoint.every=1"
-    done = with_disk_of("2m", here.config, f"{train}; echo $?; mount -o remount,size=50m disk && {train} --resume")
+    done = run_on_small_disk("2m", here.config, f"{train}; echo $?; mount -o remount,size=50m disk && {train} --resume")
     assert done.stdout.split() == ["1"]
     (line,) = errors(done.stderr)
     command = f"nmt train --config disk/run/config.yaml --data {here.data} --output disk/run --resume"
@@ -135,7 +135,8 @@ def test_a_disk_that_fills_up_while_a_run_trains(here: Project) -> None:
 def test_a_disk_that_is_full_before_the_first_checkpoint(here: Project) -> None:
     """The command that the message names works once there is room."""
     train = "$TRAIN --set train.max_updates=2"
-    done = with_disk_of("200k", here.config, f"{train}; echo $?; mount -o remount,size=50m disk && {train} --overwrite")
+    script = f"{train}; echo $?; mount -o remount,size=50m disk && {train} --overwrite"
+    done = run_on_small_disk("200k", here.config, script)
     assert done.stdout.split() == ["1"], done.stderr
     (line,) = errors(done.stderr)
     assert line.endswith(": No space left on device; make room and run the command again with --overwrite")
@@ -450,7 +451,7 @@ def test_data_that_cannot_be_read(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_command_that_is_asked_to_end_tidies_up(here: Project, number: signal.Signals) -> None:
+def test_a_terminated_command_cleans_up(here: Project, number: signal.Signals) -> None:
     os.mkfifo("endless.tsv")
     command = [*COMMAND, "preprocess", "--config", str(here.config), "--source", "endless.tsv", "-o", "new/data"]
 
@@ -465,7 +466,7 @@ def test_a_command_that_is_asked_to_end_tidies_up(here: Project, number: signal.
         process.send_signal(number)
         _, err = process.communicate()
     assert process.returncode == 128 + number
-    assert err == f"nmt: error: ended by {number.name}; what was finished before is still there\n"
+    assert err == f"nmt: error: ended by {number.name}; earlier results are intact\n"
     assert not Path("new").exists()
 
 

@@ -466,25 +466,25 @@ class DecodeSection(Section):
     coverage_penalty: Annotated[Number, Field(ge=0, le=100)] = key(
         0.0, "beta of Wu et al. (2016): lowers the score of translations that leave source words out", unit="1"
     )
-    batch_size: Annotated[Count, AtMost(MAX_DECODE_BATCH, "they are held in memory together")] = key(
+    batch_size: Annotated[Count, AtMost(MAX_DECODE_BATCH, "they are in memory together")] = key(
         128, "sentences translated at once; fewer if they are long", unit="sentences"
     )
-    max_length: Positions = key(200, "longest translation", unit="tokens")
+    max_length: Positions = key(200, "maximum length of a translation", unit="tokens")
     max_length_ratio: Annotated[Number, Field(gt=0, le=1000)] = key(
-        3.0, "longest translation per source token, beyond 10 tokens", unit="tokens per token"
+        3.0, "maximum length per source token, on top of 10 tokens", unit="tokens per token"
     )
     min_length: Annotated[int, Field(strict=True, ge=0), AtMost(1_000_000, "no line is longer")] = key(
-        0, "shortest translation", unit="tokens"
+        0, "minimum length of a translation", unit="tokens"
     )
     min_length_ratio: Annotated[Number, Field(ge=0, le=1000)] = key(
-        0.0, "shortest translation per source token", unit="tokens per token"
+        0.0, "minimum length per source token", unit="tokens per token"
     )
     no_repeat_ngram_size: Positions | None = key(
         None, "no sequence of so many tokens twice in a translation; null allows them", unit="tokens"
     )
     sampling: SamplingSection = SamplingSection()
     precision: Literal["float32", "bfloat16"] = key("float32", "number format of the products; bfloat16 is faster")
-    replace_unknown: Flag = key(True, "an unknown word becomes the source word attended most")
+    replace_unknown: Flag = key(True, "replace an unknown word by the source word attended most")
 
 
 class Config(Section):

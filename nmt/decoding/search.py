@@ -39,8 +39,8 @@ def greedy_search(
         with_alignment: Keep alignments.
 
     Returns:
-        B hypotheses; their score is their log-probability. If probabilities are not finite, it is NaN, and there are no
-        words.
+        B hypotheses; their score is their log-probability. Where probabilities are not numbers it is NaN, and there
+        are no words.
     """
     lengths = Lengths(max_length)
     found = search(stepper, src, src_lengths, GreedyStrategy(), lengths=lengths, with_alignment=with_alignment)
@@ -242,6 +242,6 @@ def _continue(alive: Tensor, steps: int) -> tuple[Tensor | None, Tensor | None, 
 
 
 def _attended(alignment: Tensor) -> Tensor:
-    """Source position with the largest mean weight over heads, S if all are 0: [R, heads, S] -> [R]."""
+    """Source position attended most by the mean of the heads, S where there is none: [R, heads, S] -> [R]."""
     weight, position = alignment.mean(dim=1).max(dim=-1)
     return position.masked_fill(weight == 0, alignment.size(-1))

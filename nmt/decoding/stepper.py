@@ -76,7 +76,7 @@ class Seq2SeqState(NamedTuple):
 
 
 class Seq2SeqStepper:
-    """A `Seq2Seq` as a `Stepper`.
+    """A `Seq2Seq` for searching.
 
     It holds the decoder's weights as they are now, in the form that suits the steps of a search: an update of the
     model's parameters does not reach it.

@@ -149,8 +149,8 @@ class Translator:
         found = self.searcher.search(ids, n_best=n_best, with_alignment=with_alignment, advance=advance)
         if not all(found):
             raise CheckpointError(
-                "the model gives no word a probability, as its weights are not finite or too large: its training "
-                "diverged; train it again with a lower train.optimizer.learning_rate"
+                "the model's probabilities are not finite, as its training diverged; train it again with a lower "
+                "train.optimizer.learning_rate"
             )
         for n, hypotheses in zip(order, found, strict=True):
             results[n] = [self._render(hypothesis, sources[n]) for hypothesis in hypotheses]

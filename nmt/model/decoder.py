@@ -31,8 +31,8 @@ class DecoderState(NamedTuple):
 
     Attributes:
         recurrent: State of the recurrent layers, [L, R, H] each.
-        fed: The last attentional vector, [R, readout size], where input feeding wants it; else [R, 0].
-        attention: What the attention mechanism remembers, [R, ...] each.
+        feedback: The last attentional vector for input feeding, [R, readout size]; [R, 0] without input feeding.
+        attention: State of the attention mechanism, [R, ...] each.
         layout: Which of the R rows belong to which sentence.
     """
 
@@ -43,14 +43,14 @@ class DecoderState(NamedTuple):
 
     @property
     def past(self) -> AttentionState:
-        """What the attention mechanism remembers, by sentence, [B, N, ...] each."""
+        """State of the attention mechanism by sentence, [B, N, ...] each."""
         return {name: self.layout.spread(part) for name, part in self.attention.items()}
 
     def select(self, rows: Tensor, layout: Layout) -> DecoderState:
         """The state of some rows, in the order of the index `rows`, which belong to sentences as `layout` says."""
         return DecoderState(
             tuple(part.index_select(1, rows) for part in self.recurrent),
-            self.fed.index_select(0, rows),
+            self.feedback.index_select(0, rows),
             {name: part.index_select(0, rows) for name, part in self.attention.items()},
             layout,
         )
@@ -153,7 +153,7 @@ class DecoderCell(nn.Module, ABC):
         """Advance by one token.
 
         Args:
-            projected: What the last word adds to the gates, from `weights.recurrent.project`, [R, gates].
+            projected: Contribution of the last word to the gates, from `weights.recurrent.project`, [R, gates].
             memory: Memory of the sentences.
             state: State before the step.
             weights: Result of `Decoder.prepare`.
@@ -189,7 +189,7 @@ class DecoderCell(nn.Module, ABC):
 def attend_by_row(
     attention: Attention, query: Tensor, memory: Memory, state: DecoderState
 ) -> tuple[Tensor, Tensor, AttentionState]:
-    """Let the rows of each sentence attend to it: [R, H] -> context [R, V], alignment [R, heads, S], state."""
+    """Attend from each row to its sentence: [R, H] -> context [R, V], alignment [R, heads, S], state."""
     layout = state.layout
     context, alignment, new = attention.attend(layout.spread(query), memory, state.past)
     kept = {name: layout.gather(part) for name, part in new.items()}
@@ -243,7 +243,7 @@ class BahdanauCell(DecoderCell):
         context, alignment, attention_state = attend_by_row(weights.attention, query, memory, state)
         outputs, recurrent = weights.recurrent.step(projected, context, state.recurrent)
         features = torch.cat([outputs[-1], context], dim=-1)
-        return StepOutput(features, alignment, DecoderState(recurrent, state.fed, attention_state, state.layout))
+        return StepOutput(features, alignment, DecoderState(recurrent, state.feedback, attention_state, state.layout))
 
     def readout(self, features: Tensor, embedded: Tensor, weights: DecoderWeights | None = None) -> Tensor:
         """tanh(W [s; c; y] + b), or maxout(W [s; c; y] + b)."""
@@ -298,8 +298,8 @@ class LuongCell(DecoderCell):
         features = torch.cat([context, outputs[-1]], dim=-1)
         if self.input_feeding:
             features = tanh(weights.readout(features))
-        new_fed = features if self.input_feeding else state.fed
-        return StepOutput(features, alignment, DecoderState(recurrent, new_fed, attention_state, state.layout))
+        feedback = features if self.input_feeding else state.feedback
+        return StepOutput(features, alignment, DecoderState(recurrent, feedback, attention_state, state.layout))
 
     def sequence(self, embedded: Tensor, memory: Memory, state: DecoderState) -> tuple[Tensor, Tensor]:
         """Run the recurrence over all positions, then attention for all of them."""
@@ -397,9 +397,9 @@ class Decoder(nn.Module):
         """Memory of the sources and the state before the first word, one row per sentence."""
         memory = self.cell.attention.memorize(encoded.states, encoded.final_state, encoded.mask, encoded.lengths)
         recurrent = self.initial_state(encoded)
-        fed = encoded.states.new_zeros(encoded.states.size(0), self.cell.fed_size)
+        feedback = encoded.states.new_zeros(encoded.states.size(0), self.cell.feedback_size)
         past = {name: part.flatten(0, 1) for name, part in self.cell.attention.initial_state(memory).items()}
-        return memory, DecoderState(recurrent, fed, past, Layout(encoded.states.size(0)))
+        return memory, DecoderState(recurrent, feedback, past, Layout(encoded.states.size(0)))
 
     def prepare(self, weight_format: WeightFormat = StepWeight, *, folded: bool = False) -> DecoderWeights:
         """The weights for the steps of one loop.

@@ -110,12 +110,12 @@ def check_files(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> N
         for other, what in taken.items():
             if _is_same(path, other):
                 raise DataError(f"{option} {path}: {what}; choose another file")
-        taken[path] = f"is what {option} names too"
+        taken[path] = f"is also given for {option}"
         real = real_path(path)
         if found := _enclosing(real):
             kind, folder = found
             if kind is not RUN or kind.owns(Path(real.relative_to(folder).parts[0])):
-                raise DataError(f"{option} {path}: is a place in the {kind.name} {folder}; choose another file")
+                raise DataError(f"{option} {path}: is inside the {kind.name} {folder}; choose another file")
 
 
 def _enclosing(path: Path) -> tuple[Kind, Path] | None:

@@ -95,7 +95,7 @@ def make_validator(config: Config, data: DataDirectory, model: Seq2Seq) -> tuple
         return config, Validator(data.valid, [], rules, None)
     examples: list[Example] = read_examples(data.path / "valid.jsonl")
     if sum(len(example.references) for example in examples) != len(data.valid):
-        raise DataError(f"{data.path / 'valid.jsonl'}: does not belong to the encoded valid split; preprocess again")
+        raise DataError(f"{data.path / 'valid.jsonl'}: does not match the encoded valid split; preprocess again")
     greedy = config.decode.model_copy(update={"beam_size": 1, "sampling": SamplingSection()})
     return config, Validator(data.valid, examples, rules, Translator(model, data.load_processor(), greedy))
 

@@ -115,7 +115,7 @@ def train_run(
                     _log_verdict(verdict, output)
         except OSError as error:
             if verdict is not Verdict.EARLIER and (output / MARKER).exists():
-                resume_with = f"go on with: {command_to_resume(output, data_directory)}"
+                resume_with = f"resume with: {command_to_resume(output, data_directory)}"
                 error.add_note(resume_with if has_checkpoint(output) else "run the command again with --overwrite")
             raise
 

@@ -18,7 +18,7 @@ from benchmarks.measuring import MIB, Finished, RunError, environment, run
 from benchmarks.quality import score
 from benchmarks.systems import System, list_systems
 from benchmarks.tables import markdown
-from benchmarks.train import LAUNCHER, fresh
+from benchmarks.train import LAUNCHER, empty_folder
 from benchmarks.workload import check_workload, read_lines
 
 EPOCHS = 5
@@ -119,7 +119,7 @@ def benchmark_decode(arguments: argparse.Namespace) -> None:
 
 def fresh_or_finished(folder: Path) -> Path | None:
     """An empty folder to train in; None where training has finished in it before."""
-    return None if (folder / "finished").exists() else fresh(folder)
+    return None if (folder / "finished").exists() else empty_folder(folder)
 
 
 def updates_of(workload: Path) -> int:

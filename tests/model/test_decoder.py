@@ -199,7 +199,7 @@ def test_rows_of_a_state_are_selected_together() -> None:
     picked = state.select(torch.tensor([2, 2, 3, 5]), Layout(2, 2))
     assert picked.recurrent[0].squeeze(-1).tolist() == [[2, 2, 3, 5], [12, 12, 13, 15]]
     assert picked.recurrent[1].squeeze(-1).tolist() == [[22, 22, 23, 25]]
-    assert picked.fed.squeeze(-1).tolist() == [32, 32, 33, 35]
+    assert picked.feedback.squeeze(-1).tolist() == [32, 32, 33, 35]
     assert picked.past["previous"].squeeze(-1).tolist() == [[42, 42], [43, 45]]
 
 
@@ -209,7 +209,7 @@ def test_selecting_repeats_one_row_per_sentence_into_a_beam() -> None:
     assert state.past["step"].tolist() == [[0], [1]]
     spread = state.select(torch.tensor([0, 0, 0, 1]), Layout(2, 3, torch.tensor([0, 1, 2, 3])))
     assert spread.recurrent[0].flatten().tolist() == [0, 0, 0, 1]
-    assert spread.fed.shape == (4, 0)
+    assert spread.feedback.shape == (4, 0)
     assert spread.past["step"].tolist() == [[0, 0, 0], [1, 0, 0]]
 
 

@@ -150,7 +150,7 @@ def test_only_leftovers_of_a_killed_process_are_cleaned_up(run: Path, newest: Ne
         (folder / name).touch()
     before = names(run)
     assert newest(run) == (3, [])
-    tidy_checkpoints(run, 3)
+    clean_up_checkpoints(run, 3)
     assert names(run) == [name for name in before if name not in left]
 
 
