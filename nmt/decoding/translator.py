@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,12 +14,11 @@ from nmt.batching import pad
 from nmt.config import DecodeSection
 from nmt.decoding.search import Hypothesis, beam_search, greedy_search
 from nmt.decoding.stepper import Seq2SeqStepper
+from nmt.decoding.words import CONTROL
 from nmt.errors import CheckpointError, ConfigError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.processor import TextProcessor
 
-_CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
-"""Characters that could command a terminal, from a vocabulary of whatever origin; white space is not among them."""
 MAX_SOURCE_LENGTH = 1000
 """Source tokens that are read of one line; the rest of a longer line is cut off."""
 
@@ -37,6 +35,8 @@ class Translation:
         score: What hypotheses are ranked by.
         alignment: Attention, [target tokens + EOS, heads, source tokens + EOS]; None unless asked for.
         truncated: Whether the source was longer than `MAX_SOURCE_LENGTH`.
+        token_log_probs: Natural logarithm of the probability of each target token; empty where it is not known.
+        sentences: The translations of the sentences of a line that was split; empty where it was not.
     """
 
     text: str
@@ -46,6 +46,8 @@ class Translation:
     score: float = 0.0
     alignment: Tensor | None = field(default=None, repr=False)
     truncated: bool = False
+    token_log_probs: list[float] = field(default_factory=list)
+    sentences: list[Translation] = field(default_factory=list, repr=False)
 
 
 class Translator:
@@ -172,7 +174,7 @@ class Translator:
         attended = hypothesis.attended[: len(hypothesis.ids)] if self.options.replace_unknown else []
         tokens = self.processor.target_tokens(hypothesis.ids, read, attended)
         return Translation(
-            " ".join(_CONTROL.sub("", self.processor.tgt_tokenizer.detokenize(tokens)).split()),
+            " ".join(CONTROL.sub("", self.processor.tgt_tokenizer.detokenize(tokens)).split()),
             tokens,
             read,
             hypothesis.log_prob,

@@ -32,6 +32,7 @@ class Tokenizer(ABC):
     """Text <-> tokens, for one language."""
 
     kind: str
+    lowercase: bool
 
     @abstractmethod
     def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:
