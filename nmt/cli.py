@@ -242,8 +242,20 @@ def translate(
     batch_size: BatchOption = None,
     n_best: Annotated[
         int,
-        typer.Option(min=1, max=MAX_BEAM_SIZE, help="Translations per sentence, as number ||| translation ||| score."),
+        typer.Option(min=1, max=MAX_BEAM_SIZE, help="Translations per sentence, as --format nbest unless given."),
     ] = 1,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="text|nbest|jsonl|pharaoh",
+            help="text: the translation. nbest: number ||| translation ||| score. jsonl: a JSON object per line, with "
+            "tokens, scores and word alignment. pharaoh: word alignment, i-j. [default: text]",
+        ),
+    ] = None,
+    with_attention: Annotated[
+        bool, typer.Option("--with-attention", help="Write the attention weights into --format jsonl too.")
+    ] = False,
     attention: Annotated[
         Path | None,
         typer.Option("--attention", metavar="FILE.png", help="Draw the attention weights of the sentence."),
@@ -259,6 +271,7 @@ def translate(
         raise ConfigError("give a sentence or --input, not both")
     if attention is not None and sentence is None:
         raise ConfigError("--attention draws one sentence: give it as the argument")
+    from nmt.decoding.formats import choose_format
     from nmt.progress import progress_bar
     from nmt.workflow.outputs import check_files
     from nmt.workflow.translate import draw_attention, read_lines, translate_stream
@@ -272,6 +285,7 @@ def translate(
     allowed = allow_class or ()
     translator = nmt.load(model, device=device, beam_size=beam_size, batch_size=batch_size, allowed_classes=allowed)
     translator.check_n_best(n_best)
+    shape = choose_format(format_, translator.processor, n_best=n_best, with_attention=with_attention)
     with source as stream, _opened_output(output) as file:
         lines = read_lines(stream, name, log.warning)
         if attention is not None:
@@ -288,7 +302,7 @@ def translate(
 
         shown = input_ is not None and output is not None
         with progress_bar(unit=" lines", desc="translating", shown=shown) as bar:
-            translate_stream(translator, lines, write, n_best=n_best, advance=bar.update)
+            translate_stream(translator, lines, write, shape, n_best=n_best, advance=bar.update)
 
 
 def _opened_input(sentence: str | None, path: Path | None) -> tuple[str, contextlib.AbstractContextManager[Readable]]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import codecs
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from nmt.config import DecodeSection, with_search_options
 from nmt.corpus.lines import MAX_LINE, OVERLONG
+from nmt.decoding.formats import Format
 from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translator
 from nmt.errors import ConfigError, DataError, when_out_of_memory
 from nmt.evaluation.alignment import Alignment, align
@@ -158,38 +159,44 @@ def within_memory(options: DecodeSection, lines: int) -> contextlib.AbstractCont
 
 def translate_stream(
     translator: Translator,
-    batches: Iterator[list[str]],
+    batches: Iterable[list[str]],
     write: Callable[[str], object],
+    output: Format,
     *,
     n_best: int = 1,
+    first: int = 1,
     advance: Callable[[int], object] = lambda count: None,
-) -> None:
+) -> int:
     """Translate line by line in order.
 
     Args:
         translator: Model and search settings.
-        batches: Lines, several at a time.
-        write: Receives one line for each line; with `n_best` above 1 that many, each `number ||| text ||| score`.
+        batches: Lines, several at a time, which are translated and written together.
+        write: Receives what is to be written about each batch.
+        output: How.
         n_best: Translations a line.
+        first: Number of the first line.
         advance: Called with the number of lines done.
+
+    Returns:
+        The number of the line after the last.
 
     Raises:
         ConfigError: `n_best` is more than the beam size.
     """
     translator.check_n_best(n_best)
-    number = 0
+    number = first
     for lines in batches:
         with within_memory(translator.options, len(lines)):
-            found = translator.translate(lines, n_best, advance=advance)
-        for translations in found:
-            number += 1
+            found = translator.translate(lines, n_best, output.needs_alignment, advance=advance)
+        written = []
+        for line, translations in zip(lines, found, strict=True):
             if translations[0].truncated:
                 log.warning(f"line {number}: longer than {MAX_SOURCE_LENGTH} tokens, the rest of it was not read")
-            if n_best == 1:
-                write(translations[0].text + "\n")
-            else:
-                for translation in translations:
-                    write(f"{number} ||| {translation.text} ||| {translation.score:.4f}\n")
+            written.append(output.render(number, line, translations))
+            number += 1
+        write("".join(written))
+    return number
 
 
 def draw_attention(translator: Translator, sentence: str, picture: Path) -> Alignment:
