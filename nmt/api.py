@@ -168,6 +168,42 @@ def load(
     return open_translator(_as_path(model), device, options, allowed_classes)[1]
 
 
+def translate_file(
+    translator: Translator,
+    source: AnyPath,
+    target: AnyPath,
+    *,
+    format: str | None = None,
+    n_best: int = 1,
+    with_attention: bool = False,
+    resume: bool = False,
+) -> None:
+    """Translate a file line by line, in order and in little memory; the translation appears whole when it is done.
+
+    Args:
+        translator: What `load` returned.
+        source: Lines of UTF-8.
+        target: File to write.
+        format: text, nbest, jsonl or pharaoh; None is text for one translation a line and nbest for several.
+        n_best: Translations a line.
+        with_attention: Write the attention weights too; only jsonl can.
+        resume: Go on with an unfinished translation, with the same result; where there is none, begin it. What is
+            finished is kept when this command fails, and after a kill whether this is set or not.
+
+    Raises:
+        ConfigError: The format cannot show what is asked for, or `n_best` is more than the beam size.
+        DataError: A file cannot be used, or the unfinished translation was made from something else.
+        OutOfMemory: Memory ran out.
+    """
+    from nmt.decoding.formats import choose_format
+    from nmt.workflow.bulk import translate_file
+    from nmt.workflow.outputs import check_files
+
+    check_files({"target": Path(target)}, [Path(source)])
+    shape = choose_format(format, translator.processor, n_best=n_best, with_attention=with_attention)
+    translate_file(translator, Path(source), Path(target), shape, n_best=n_best, resume=resume)
+
+
 def evaluate(
     model: AnyPath | None = None,
     *,

@@ -152,7 +152,7 @@ def tidy(directory: Path) -> None:
 
 @contextlib.contextmanager
 def locked(directory: Path, judge: Judge = keep_new) -> Iterator[Verdict | None]:
-    """Keep other commands from writing into `directory`; a process that died keeps nobody out.
+    """Keep other commands from writing into `directory`, or a file of that name; a process that died keeps nobody out.
 
     What a killed command left beside it is tidied up first: unfinished folders go, and an earlier one that was set
     aside is settled.
@@ -181,7 +181,8 @@ def locked(directory: Path, judge: Judge = keep_new) -> Iterator[Verdict | None]
         with contextlib.suppress(OSError):  # the number only helps to find the process
             path.write_text(str(os.getpid()), encoding="ascii")
         for left in path.parent.glob(f"{glob.escape(beside(directory, 'partial').name)}-[0-9]*"):
-            shutil.rmtree(left)
+            if left.is_dir():
+                shutil.rmtree(left)
         yield settle(directory, judge)
     finally:
         with contextlib.suppress(OSError):
