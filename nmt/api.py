@@ -138,6 +138,7 @@ def load(
     length_penalty: float | None = None,
     max_length: int | None = None,
     replace_unknown: bool | None = None,
+    split_sentences: bool = True,
     allowed_classes: Collection[str] = (),
 ) -> Translator:
     """Read a model, which may be anybody's: none of its code is run.
@@ -150,6 +151,8 @@ def load(
         length_penalty: Alpha of Wu et al. (2016).
         max_length: Longest translation in tokens.
         replace_unknown: Whether an unknown word becomes the source word attended most.
+        split_sentences: Translate the sentences of a text one by one, as the model was trained, and parts of sentences
+            that are too long. `evaluate` never does, lest scores depend on it.
         allowed_classes: Dotted paths of classes that the model's config may name; their code runs.
 
     Raises:
@@ -165,7 +168,7 @@ def load(
         "max_length": max_length,
         "replace_unknown": replace_unknown,
     }
-    return open_translator(_as_path(model), device, options, allowed_classes)[1]
+    return open_translator(_as_path(model), device, options, allowed_classes, split_sentences=split_sentences)[1]
 
 
 def translate_file(

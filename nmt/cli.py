@@ -260,6 +260,9 @@ def translate(
         Path | None,
         typer.Option("--attention", metavar="FILE.png", help="Draw the attention weights of the sentence."),
     ] = None,
+    split_sentences: Annotated[
+        bool, typer.Option(help="Translate the sentences of a line one by one, and long ones in parts.")
+    ] = True,
     resume: Annotated[
         bool,
         typer.Option(
@@ -292,7 +295,14 @@ def translate(
 
     name, source = _opened_input(sentence, input_)
     allowed = allow_class or ()
-    translator = nmt.load(model, device=device, beam_size=beam_size, batch_size=batch_size, allowed_classes=allowed)
+    translator = nmt.load(
+        model,
+        device=device,
+        beam_size=beam_size,
+        batch_size=batch_size,
+        split_sentences=split_sentences,
+        allowed_classes=allowed,
+    )
     translator.check_n_best(n_best)
     shape = choose_format(format_, translator.processor, n_best=n_best, with_attention=with_attention)
     with source as stream:

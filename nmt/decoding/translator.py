@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import overload
 
@@ -12,12 +13,14 @@ from torch import Tensor
 
 from nmt.batching import pad
 from nmt.config import DecodeSection
+from nmt.decoding.joining import join_sentences
 from nmt.decoding.search import Hypothesis, beam_search, greedy_search
 from nmt.decoding.stepper import Seq2SeqStepper
 from nmt.decoding.words import CONTROL
 from nmt.errors import CheckpointError, ConfigError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.processor import TextProcessor
+from nmt.text.sentences import SentenceSplitter, split_tokens
 
 MAX_SOURCE_LENGTH = 1000
 """Source tokens that are read of one line; the rest of a longer line is cut off."""
@@ -57,12 +60,21 @@ class Translator:
         model: In evaluation mode, in which it stays.
         processor: Text to ids and back.
         options: Search settings.
+        splitter: Finds the sentences of a line, which are translated one by one; None takes a line as it is.
     """
 
-    def __init__(self, model: Seq2Seq, processor: TextProcessor, options: DecodeSection) -> None:
+    def __init__(
+        self,
+        model: Seq2Seq,
+        processor: TextProcessor,
+        options: DecodeSection,
+        *,
+        splitter: SentenceSplitter | None = None,
+    ) -> None:
         self.model = model
         self.processor = processor
         self.options = options
+        self.splitter = splitter
         self._tokenizing = threading.Lock()  # spaCy fills caches as it goes
 
     @overload
@@ -97,14 +109,15 @@ class Translator:
         """Translate raw text.
 
         Args:
-            texts: One sentence, or several; one without any token gives an empty translation.
+            texts: One text, or several; one without any token gives an empty translation. With a splitter a text may
+                have several sentences; see `join_sentences`.
             n_best: How many translations of each to give, at most the beam size; None gives the best one by itself.
             with_alignment: Keep alignments.
-            advance: Called with the number of sentences done, for a progress bar.
+            advance: Called with the number of texts done, for a progress bar.
 
         Returns:
-            The translation of one sentence; the translations of several, in order. With `n_best` a list for each
-            sentence, best first.
+            The translation of one text; the translations of several, in order. With `n_best` a list for each text, best
+            first.
 
         Raises:
             ConfigError: `n_best` is more than the beam size.
@@ -133,10 +146,17 @@ class Translator:
     ) -> list[list[Translation]]:
         """For each line, in order, its translations, best first."""
         with self._tokenizing:
-            sources = self.processor.tokenize_source(lines)
-        results = [[Translation("")] for _ in lines]
+            sources, owners = self._read(lines)
+        results = [[Translation("")] for _ in sources]
+        left = Counter(owners)
+
+        def finish(places: Sequence[int]) -> None:
+            done = Counter(owners[place] for place in places)
+            left.subtract(done)
+            advance(sum(not left[line] for line in done))
+
+        finish([n for n, tokens in enumerate(sources) if not tokens])
         order = sorted((n for n, tokens in enumerate(sources) if tokens), key=lambda n: len(sources[n]))
-        advance(len(lines) - len(order))
         for start in range(0, len(order), self.options.batch_size):
             batch = order[start : start + self.options.batch_size]
             found = self._search([sources[n][:MAX_SOURCE_LENGTH] for n in batch], n_best, with_alignment)
@@ -147,8 +167,25 @@ class Translator:
                 )
             for n, hypotheses in zip(batch, found, strict=True):
                 results[n] = [self._render(h, sources[n]) for h in hypotheses]
-            advance(len(batch))
-        return results
+            finish(batch)
+        of_lines: list[list[list[Translation]]] = [[] for _ in lines]
+        for line, translations in zip(owners, results, strict=True):
+            of_lines[line].append(translations)
+        return [join_sentences(each, self.splitter.glue if self.splitter else " ") for each in of_lines]
+
+    def _read(self, lines: Sequence[str]) -> tuple[list[list[str]], list[int]]:
+        """Tokens of each sentence, or part of one that is too long, and the number of the line that it is from."""
+        sentences = [self.splitter(line) if self.splitter else [line] for line in lines]
+        tokens = iter(self.processor.tokenize_source([sentence for each in sentences for sentence in each]))
+        parts = [(part, line) for line, each in enumerate(sentences) for _ in each for part in self._cut(next(tokens))]
+        return [part for part, _ in parts], [line for _, line in parts]
+
+    def _cut(self, tokens: list[str]) -> Iterable[list[str]]:
+        """A sentence that can be read whole, or parts of it that are short enough to be translated whole."""
+        if self.splitter is None or len(tokens) <= MAX_SOURCE_LENGTH:
+            return [tokens]
+        limit = max(1, min(self.options.max_length, MAX_SOURCE_LENGTH) // 2)
+        return split_tokens(tokens, limit, subwords=self.processor.src_tokenizer.kind == "subword")
 
     def _search(self, sources: Sequence[list[str]], n_best: int, with_alignment: bool) -> list[list[Hypothesis]]:
         ids = [self.processor.src_vocabulary.encode(tokens) for tokens in sources]

@@ -92,6 +92,7 @@ def describe(translator: Translator, source: Path, output: Format, n_best: int) 
         "input": sha256(source)[:16],
         "model": _model_identity(translator),
         **translator.options.model_dump(),
+        "split_sentences": translator.splitter is not None,
         "device": translator.model.device.type,
         "format": output.name,
         "with_attention": output.with_attention,

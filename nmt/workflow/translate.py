@@ -18,6 +18,7 @@ from nmt.errors import ConfigError, DataError, when_out_of_memory
 from nmt.evaluation.alignment import Alignment, align
 from nmt.files import naming
 from nmt.model.storage import SavedModel, load_model
+from nmt.text.sentences import SentenceSplitter
 from nmt.training.device import resolve_device, use_fast_products
 from nmt.workflow.runs import find_model
 
@@ -133,7 +134,12 @@ def open_input(path: Path) -> BufferedReader:
 
 
 def open_translator(
-    path: Path | None, device: str, options: Mapping[str, Any], allowed_classes: Collection[str]
+    path: Path | None,
+    device: str,
+    options: Mapping[str, Any],
+    allowed_classes: Collection[str],
+    *,
+    split_sentences: bool = False,
 ) -> tuple[SavedModel, Translator]:
     """The model that a user means, and the same ready to translate.
 
@@ -142,12 +148,17 @@ def open_translator(
         device: As in a config.
         options: Search options that are not those of the model's config; None leaves the config's.
         allowed_classes: As for `load_model`.
+        split_sentences: Translate the sentences of a line one by one.
     """
     directory = find_model(path)
     use_fast_products()
     saved = load_model(directory, resolve_device(device), allowed_classes)
     settings = with_search_options(saved.config.decode, options)
-    return saved, Translator(saved.model, saved.load_processor(), settings)
+    processor = saved.load_processor()
+    src, tgt = saved.config.data.languages
+    spaced = processor.tgt_tokenizer.kind == "whitespace"  # between tokens, and so between sentences
+    splitter = SentenceSplitter(src, "" if spaced else tgt) if split_sentences else None
+    return saved, Translator(saved.model, processor, settings, splitter=splitter)
 
 
 def within_memory(options: DecodeSection, lines: int) -> contextlib.AbstractContextManager[None]:
