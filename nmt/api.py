@@ -138,6 +138,7 @@ def load(
     length_penalty: float | None = None,
     max_length: int | None = None,
     replace_unknown: bool | None = None,
+    split_sentences: bool = True,
     allowed_classes: Collection[str] = (),
 ) -> Translator:
     """Load a model. Safe for untrusted models: no code of theirs is run.
@@ -150,6 +151,8 @@ def load(
         length_penalty: Alpha of Wu et al. (2016).
         max_length: Maximum length of a translation in tokens.
         replace_unknown: Whether to replace an unknown word by the source word attended most.
+        split_sentences: Translate the sentences of a text one by one, as the model was trained, and parts of sentences
+            that are too long. `evaluate` never does, so that scores do not depend on it.
         allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
 
     Raises:
@@ -165,7 +168,43 @@ def load(
         "max_length": max_length,
         "replace_unknown": replace_unknown,
     }
-    return open_translator(_as_path(model), device, options, allowed_classes)[1]
+    return open_translator(_as_path(model), device, options, allowed_classes, split_sentences=split_sentences)[1]
+
+
+def translate_file(
+    translator: Translator,
+    source: AnyPath,
+    target: AnyPath,
+    *,
+    format: str | None = None,
+    n_best: int = 1,
+    with_attention: bool = False,
+    resume: bool = False,
+) -> None:
+    """Translate a file line by line, in order and in little memory; the translation appears whole when it is done.
+
+    Args:
+        translator: What `load` returned.
+        source: Lines of UTF-8.
+        target: File to write.
+        format: text, nbest, jsonl or pharaoh; None is text for one translation a line and nbest for several.
+        n_best: Translations a line.
+        with_attention: Write the attention weights too; only jsonl can.
+        resume: Go on with an unfinished translation, with the same result; where there is none, begin it. What is
+            finished is kept when this command fails, and after a kill whether this is set or not.
+
+    Raises:
+        ConfigError: The format cannot show what is asked for, or `n_best` is more than the beam size.
+        DataError: A file cannot be used, or the unfinished translation was made from something else.
+        OutOfMemory: Memory ran out.
+    """
+    from nmt.decoding.formats import choose_format
+    from nmt.workflow.bulk import translate_file
+    from nmt.workflow.outputs import check_files
+
+    check_files({"target": Path(target)}, [Path(source)])
+    shape = choose_format(format, translator.processor, n_best=n_best, with_attention=with_attention)
+    translate_file(translator, Path(source), Path(target), shape, n_best=n_best, resume=resume)
 
 
 def evaluate(

@@ -20,7 +20,7 @@ import typer
 
 import nmt
 from nmt.errors import ConfigError, NmtError, RunInterrupted, is_out_of_memory, printable
-from nmt.files import naming, open_text, shipped
+from nmt.files import delete_leftovers, naming, open_text, shipped
 from nmt.interrupt import INTERRUPTED, raise_on_interrupt
 from nmt.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH
 from nmt.terminal import showing_messages, write_message, write_sections, write_table, write_text
@@ -242,12 +242,33 @@ def translate(
     batch_size: BatchOption = None,
     n_best: Annotated[
         int,
-        typer.Option(min=1, max=MAX_BEAM_SIZE, help="Translations per sentence, as number ||| translation ||| score."),
+        typer.Option(min=1, max=MAX_BEAM_SIZE, help="Translations per sentence, as --format nbest unless given."),
     ] = 1,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="text|nbest|jsonl|pharaoh",
+            help="text: the translation. nbest: number ||| translation ||| score. jsonl: a JSON object per line, with "
+            "tokens, scores and word alignment. pharaoh: word alignment, i-j. [default: text]",
+        ),
+    ] = None,
+    with_attention: Annotated[
+        bool, typer.Option("--with-attention", help="Write the attention weights into --format jsonl too.")
+    ] = False,
     attention: Annotated[
         Path | None,
         typer.Option("--attention", metavar="FILE.png", help="Draw the attention weights of the sentence."),
     ] = None,
+    split_sentences: Annotated[
+        bool, typer.Option(help="Translate the sentences of a line one by one, and long ones in parts.")
+    ] = True,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Go on with the unfinished translation of --input into --output; start if there is none."
+        ),
+    ] = False,
     device: DeviceOption = "auto",
     allow_class: AllowOption = None,
 ) -> None:
@@ -259,7 +280,11 @@ def translate(
         raise ConfigError("give a sentence or --input, not both")
     if attention is not None and sentence is None:
         raise ConfigError("--attention draws one sentence: give it as the argument")
-    from nmt.progress import progress_bar
+    whole = input_ is not None and output is not None and input_.is_file() and (output.is_file() or not output.exists())
+    if resume and not whole:
+        raise ConfigError("--resume goes on with a file: give --input and --output, neither of them a device or pipe")
+    from nmt.decoding.formats import choose_format
+    from nmt.workflow.bulk import translate_file
     from nmt.workflow.outputs import check_files
     from nmt.workflow.translate import draw_attention, read_lines, translate_stream
 
@@ -270,25 +295,34 @@ def translate(
 
     name, source = _opened_input(sentence, input_)
     allowed = allow_class or ()
-    translator = nmt.load(model, device=device, beam_size=beam_size, batch_size=batch_size, allowed_classes=allowed)
+    translator = nmt.load(
+        model,
+        device=device,
+        beam_size=beam_size,
+        batch_size=batch_size,
+        split_sentences=split_sentences,
+        allowed_classes=allowed,
+    )
     translator.check_n_best(n_best)
-    with source as stream, _opened_output(output) as file:
-        lines = read_lines(stream, name, log.warning)
-        if attention is not None:
-            file.write(draw_attention(translator, next(lines)[0], attention).target + "\n")
-            log.info(f"attention: {attention}")
+    shape = choose_format(format_, translator.processor, n_best=n_best, with_attention=with_attention)
+    with source as stream:
+        if input_ is not None and output is not None and whole:
+            translate_file(translator, input_, output, shape, n_best=n_best, resume=resume)
             return
-        if sentence is None and input_ is None and sys.stdin.isatty():
-            log.info("reading standard input, one sentence per line; end with Ctrl-D")
+        with _opened_output(output) as file:
+            lines = read_lines(stream, name, log.warning)
+            if attention is not None:
+                file.write(draw_attention(translator, next(lines)[0], attention).target + "\n")
+                log.info(f"attention: {attention}")
+                return
+            if sentence is None and input_ is None and sys.stdin.isatty():
+                log.info("reading standard input, one sentence per line; end with Ctrl-D")
 
-        def write(line: str) -> None:
-            file.write(line)
-            if input_ is None:
+            def write(text: str) -> None:
+                file.write(text)
                 file.flush()
 
-        shown = input_ is not None and output is not None
-        with progress_bar(unit=" lines", desc="translating", shown=shown) as bar:
-            translate_stream(translator, lines, write, n_best=n_best, advance=bar.update)
+            translate_stream(translator, lines, write, shape, n_best=n_best)
 
 
 def _opened_input(sentence: str | None, path: Path | None) -> tuple[str, contextlib.AbstractContextManager[Readable]]:
@@ -310,6 +344,7 @@ def _opened_input(sentence: str | None, path: Path | None) -> tuple[str, context
 def _opened_output(path: Path | None) -> Iterator[TextIO]:
     """Standard output, or a file written atomically; UTF-8 with line feeds whatever the locale."""
     if path is not None:
+        delete_leftovers(path)
         with open_text(path, errors="replace") as file:
             yield file
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import hashlib
 import json
 import os
@@ -71,6 +72,18 @@ def open_text(path: Path, errors: str = "strict") -> Iterator[TextIO]:
             temporary.replace(real_path(path))
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def delete_leftovers(path: Path) -> None:
+    """Delete what killed processes left under a temporary name of a file that they were writing with `open_text`."""
+    hidden = beside(path, "partial-").name
+    for left in real_path(path).parent.glob(f"{glob.escape(hidden)}[0-9]*"):
+        process = left.name.removeprefix(hidden)
+        if process.isdecimal() and left.is_file():
+            import psutil
+
+            if not psutil.pid_exists(int(process[:18])):
+                left.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -152,7 +152,7 @@ def clean_up(directory: Path) -> None:
 
 @contextlib.contextmanager
 def locked(directory: Path, judge: Judge = keep_new) -> Iterator[Verdict | None]:
-    """Keep other commands from writing to `directory`; the lock of a dead process does not count.
+    """Keep other commands from writing to `directory`, or a file of that name; a dead process's lock does not count.
 
     Leftovers of a killed command are cleaned up first: unfinished folders are deleted, and an earlier one that was
     aside is settled.
@@ -181,7 +181,8 @@ def locked(directory: Path, judge: Judge = keep_new) -> Iterator[Verdict | None]
         with contextlib.suppress(OSError):  # the id only helps to find the process
             path.write_text(str(os.getpid()), encoding="ascii")
         for left in path.parent.glob(f"{glob.escape(beside(directory, 'partial').name)}-[0-9]*"):
-            shutil.rmtree(left)
+            if left.is_dir():
+                shutil.rmtree(left)
         yield settle(directory, judge)
     finally:
         with contextlib.suppress(OSError):

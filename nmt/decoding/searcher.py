@@ -50,7 +50,7 @@ class Searcher:
         n_best: int = 1,
         with_alignment: bool = False,
         prefixes: Sequence[Ids] | None = None,
-        advance: Callable[[int], object] = lambda count: None,
+        advance: Callable[[Sequence[int]], object] = lambda batch: None,
     ) -> list[list[Hypothesis]]:
         """Search for translations, those of similar length together.
 
@@ -59,7 +59,7 @@ class Searcher:
             n_best: Most hypotheses per source.
             with_alignment: Keep alignments.
             prefixes: Target ids that the translation of each source begins with; None for no such thing.
-            advance: Called with the number of sources done, for a progress bar.
+            advance: Called with the indices of the sources of each batch that is done.
 
         Returns:
             For each source, in order, its hypotheses, best first; none where probabilities are not numbers.
@@ -97,7 +97,7 @@ class Searcher:
                 )
                 for n, each in zip(batch, hypotheses, strict=True):
                     found[n] = each
-                advance(len(batch))
+                advance(batch)
         return found
 
     def score(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import overload
 
@@ -12,13 +12,14 @@ from torch import Tensor
 
 from nmt.config import DecodeSection
 from nmt.decoding.hypothesis import Hypothesis
+from nmt.decoding.joining import join_sentences
 from nmt.decoding.searcher import Searcher
+from nmt.decoding.words import CONTROL
 from nmt.errors import CheckpointError, ConfigError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.processor import TextProcessor
+from nmt.text.sentences import SentenceSplitter, split_tokens
 
-_CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
-"""Control characters other than white space: an untrusted vocabulary could control a terminal with them."""
 MAX_SOURCE_LENGTH = 1000
 """Maximum number of source tokens per line; the rest of a longer line is cut off."""
 
@@ -35,6 +36,8 @@ class Translation:
         score: Log-probability after length normalisation, by which hypotheses are ranked.
         alignment: Attention, [target tokens + EOS, heads, source tokens + EOS]; None unless requested.
         truncated: Whether the source was longer than `MAX_SOURCE_LENGTH`.
+        token_log_probs: Natural logarithm of the probability of each target token; empty where it is not known.
+        sentences: The translations of the sentences of a line that was split; empty where it was not.
     """
 
     text: str
@@ -44,6 +47,8 @@ class Translation:
     score: float = 0.0
     alignment: Tensor | None = field(default=None, repr=False)
     truncated: bool = False
+    token_log_probs: list[float] = field(default_factory=list)
+    sentences: list[Translation] = field(default_factory=list, repr=False)
 
 
 class Translator:
@@ -55,6 +60,7 @@ class Translator:
         options: Search settings.
         others: More models with the same vocabularies, which translate together with the first: the probability of a
             word is the mean of theirs.
+        splitter: Finds the sentences of a line, which are translated one by one; None takes a line as it is.
         frozen: Whether the models' parameters stay what they are, so that what is prepared from them can be kept.
     """
 
@@ -65,12 +71,14 @@ class Translator:
         options: DecodeSection,
         others: Sequence[Seq2Seq] = (),
         *,
+        splitter: SentenceSplitter | None = None,
         frozen: bool = False,
     ) -> None:
         self.model = model
         self.processor = processor
         self.options = options
         self.searcher = Searcher([model, *others], options, frozen=frozen)
+        self.splitter = splitter
         self._tokenizing = threading.Lock()  # spaCy fills caches as it goes
 
     @overload
@@ -105,14 +113,15 @@ class Translator:
         """Translate raw text.
 
         Args:
-            texts: One sentence, or several; a sentence without tokens has an empty translation.
+            texts: One text, or several; a text without tokens has an empty translation. With a splitter a text may
+                have several sentences; see `join_sentences`.
             n_best: Number of translations of each, at most the beam size; None returns only the best, without a list.
             with_alignment: Keep alignments.
-            advance: Called with the number of finished sentences, for a progress bar.
+            advance: Called with the number of finished texts, for a progress bar.
 
         Returns:
-            The translation of one sentence; the translations of several, in order. With `n_best` a list per sentence,
-            best first.
+            The translation of one text; the translations of several, in order. With `n_best` a list per text, best
+            first.
 
         Raises:
             ConfigError: `n_best` is not from 1 to the beam size.
@@ -141,12 +150,23 @@ class Translator:
     ) -> list[list[Translation]]:
         """The translations of each line, in order, best first."""
         with self._tokenizing:
-            sources = self.processor.tokenize_source(lines)
-        results = [[Translation("")] for _ in lines]
+            sources, owners = self._read(lines)
+        results = [[Translation("")] for _ in sources]
+        left = Counter(owners)
+
+        def finish(places: Iterable[int]) -> None:
+            done = Counter(owners[place] for place in places)
+            left.subtract(done)
+            advance(sum(not left[line] for line in done))
+
         order = [n for n, tokens in enumerate(sources) if tokens]
-        advance(len(lines) - len(order))
-        ids = [self.processor.src_vocabulary.encode(sources[n][:MAX_SOURCE_LENGTH]) for n in order]
-        found = self.searcher.search(ids, n_best=n_best, with_alignment=with_alignment, advance=advance)
+        finish(n for n, tokens in enumerate(sources) if not tokens)
+        found = self.searcher.search(
+            [self.processor.src_vocabulary.encode(sources[n][:MAX_SOURCE_LENGTH]) for n in order],
+            n_best=n_best,
+            with_alignment=with_alignment,
+            advance=lambda batch: finish(order[n] for n in batch),
+        )
         if not all(found):
             raise CheckpointError(
                 "the model's probabilities are not finite, as its training diverged; train it again with a lower "
@@ -154,18 +174,36 @@ class Translator:
             )
         for n, hypotheses in zip(order, found, strict=True):
             results[n] = [self._render(hypothesis, sources[n]) for hypothesis in hypotheses]
-        return results
+        of_lines: list[list[list[Translation]]] = [[] for _ in lines]
+        for line, translations in zip(owners, results, strict=True):
+            of_lines[line].append(translations)
+        return [join_sentences(each, self.splitter.glue if self.splitter else " ") for each in of_lines]
+
+    def _read(self, lines: Sequence[str]) -> tuple[list[list[str]], list[int]]:
+        """Tokens of each sentence, or part of one that is too long, and the number of the line that it is from."""
+        sentences = [self.splitter(line) if self.splitter else [line] for line in lines]
+        tokens = iter(self.processor.tokenize_source([sentence for each in sentences for sentence in each]))
+        parts = [(part, line) for line, each in enumerate(sentences) for _ in each for part in self._cut(next(tokens))]
+        return [part for part, _ in parts], [line for _, line in parts]
+
+    def _cut(self, tokens: list[str]) -> Iterable[list[str]]:
+        """A sentence that can be read whole, or parts of it that are short enough to be translated whole."""
+        if self.splitter is None or len(tokens) <= MAX_SOURCE_LENGTH:
+            return [tokens]
+        limit = max(1, min(self.options.max_length, MAX_SOURCE_LENGTH) // 2)
+        return split_tokens(tokens, limit, subwords=self.processor.src_tokenizer.kind == "subword")
 
     def _render(self, hypothesis: Hypothesis, src_tokens: list[str]) -> Translation:
         read = src_tokens[:MAX_SOURCE_LENGTH]
         attended = hypothesis.attended[: len(hypothesis.ids)] if self.options.replace_unknown else []
         tokens = self.processor.target_tokens(hypothesis.ids, read, attended)
         return Translation(
-            " ".join(_CONTROL.sub("", self.processor.tgt_tokenizer.detokenize(tokens)).split()),
+            " ".join(CONTROL.sub("", self.processor.tgt_tokenizer.detokenize(tokens)).split()),
             tokens,
             read,
             hypothesis.log_prob,
             hypothesis.score,
             hypothesis.alignment,
             len(src_tokens) > len(read),
+            hypothesis.token_log_probs,
         )

@@ -32,6 +32,7 @@ class Tokenizer(ABC):
     """Text <-> tokens, for one language."""
 
     kind: str
+    lowercase: bool
 
     @abstractmethod
     def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:
@@ -84,7 +85,7 @@ class WordTokenizer(Tokenizer):
 
     def __init__(self, language: str, *, lowercase: bool = False, spacing: Spacing | None = None) -> None:
         try:
-            self._nlp = _blank_language(language)
+            self._nlp = blank_language(language)
         except ImportError as error:
             reason = str(error).split("\n")[0].split(". ")[0]
             raise ConfigError(
@@ -128,7 +129,7 @@ class WordTokenizer(Tokenizer):
         write_json(directory / f"{side}.tokenizer.json", settings)
 
 
-def _blank_language(language: str) -> Any:
+def blank_language(language: str) -> Any:
     """spaCy's blank pipeline for a language.
 
     Nothing but languages is imported by that name: `en.stop_words` is not a language.

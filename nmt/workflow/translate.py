@@ -5,18 +5,20 @@ from __future__ import annotations
 import codecs
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from nmt.config import DecodeSection, with_search_options
 from nmt.corpus.lines import MAX_LINE, OVERLONG
+from nmt.decoding.formats import Format
 from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translator
 from nmt.errors import ConfigError, DataError, when_out_of_memory
 from nmt.evaluation.alignment import Alignment, align
 from nmt.files import naming
 from nmt.model.storage import SavedModel, load_model
+from nmt.text.sentences import SentenceSplitter
 from nmt.training.device import resolve_device, use_fast_products
 from nmt.workflow.runs import find_model
 
@@ -131,7 +133,12 @@ def open_input(path: Path) -> BufferedReader:
 
 
 def open_translator(
-    path: Path | None, device: str, options: Mapping[str, Any], allowed_classes: Collection[str]
+    path: Path | None,
+    device: str,
+    options: Mapping[str, Any],
+    allowed_classes: Collection[str],
+    *,
+    split_sentences: bool = False,
 ) -> tuple[SavedModel, Translator]:
     """Load a model, and build its translator.
 
@@ -140,12 +147,17 @@ def open_translator(
         device: As in a config.
         options: Search options; None keeps the config's.
         allowed_classes: As for `load_model`.
+        split_sentences: Translate the sentences of a line one by one.
     """
     directory = find_model(path)
     use_fast_products()
     saved = load_model(directory, resolve_device(device), allowed_classes)
     settings = with_search_options(saved.config.decode, options)
-    return saved, Translator(saved.model, saved.load_processor(), settings)
+    processor = saved.load_processor()
+    src, tgt = saved.config.data.languages
+    spaced = processor.tgt_tokenizer.kind == "whitespace"  # between tokens, and so between sentences
+    splitter = SentenceSplitter(src, "" if spaced else tgt) if split_sentences else None
+    return saved, Translator(saved.model, processor, settings, splitter=splitter)
 
 
 def within_memory(options: DecodeSection, lines: int) -> contextlib.AbstractContextManager[None]:
@@ -157,38 +169,44 @@ def within_memory(options: DecodeSection, lines: int) -> contextlib.AbstractCont
 
 def translate_stream(
     translator: Translator,
-    batches: Iterator[list[str]],
+    batches: Iterable[list[str]],
     write: Callable[[str], object],
+    output: Format,
     *,
     n_best: int = 1,
+    first: int = 1,
     advance: Callable[[int], object] = lambda count: None,
-) -> None:
+) -> int:
     """Translate line by line in order.
 
     Args:
         translator: Model and search settings.
-        batches: Lines, several at a time.
-        write: Called with each output line; with `n_best` above 1 there are so many, `number ||| text ||| score`.
+        batches: Lines, several at a time, which are translated and written together.
+        write: Called with the output of each batch.
+        output: Format of the output.
         n_best: Translations per line.
+        first: Number of the first line.
         advance: Called with the number of finished lines.
+
+    Returns:
+        The number of the line after the last.
 
     Raises:
         ConfigError: `n_best` is more than the beam size.
     """
     translator.check_n_best(n_best)
-    number = 0
+    number = first
     for lines in batches:
         with within_memory(translator.options, len(lines)):
-            found = translator.translate(lines, n_best, advance=advance)
-        for translations in found:
-            number += 1
+            found = translator.translate(lines, n_best, output.needs_alignment, advance=advance)
+        written = []
+        for line, translations in zip(lines, found, strict=True):
             if translations[0].truncated:
                 log.warning(f"line {number}: longer than {MAX_SOURCE_LENGTH} tokens; the rest was ignored")
-            if n_best == 1:
-                write(translations[0].text + "\n")
-            else:
-                for translation in translations:
-                    write(f"{number} ||| {translation.text} ||| {translation.score:.4f}\n")
+            written.append(output.render(number, line, translations))
+            number += 1
+        write("".join(written))
+    return number
 
 
 def draw_attention(translator: Translator, sentence: str, picture: Path) -> Alignment:

@@ -102,7 +102,7 @@ def test_a_line_that_is_refused_is_not_read_to_its_end() -> None:
 def test_a_long_line_has_one_translation(cli: Cli, tmp_path: Path) -> None:
     given = tmp_path / "in.txt"
     given.write_bytes(b"Hello.\n" + b"So far " * MAX_LINE + b"\nGood night.\n")
-    found = cli("translate", "--model", GOLDEN_MODEL, "-i", given, "--beam-size", 1)
+    found = cli("translate", "--model", GOLDEN_MODEL, "-i", given, "--beam-size", 1, "--no-split-sentences")
     assert found.code == 0
     first, _, third, end = found.out.split("\n")
     given.write_bytes(b"Hello.\nGood night.\n")
@@ -110,8 +110,35 @@ def test_a_long_line_has_one_translation(cli: Cli, tmp_path: Path) -> None:
     assert end == ""
     assert found.err.splitlines() == [
         "line 2: longer than 1 MB; the rest was ignored",
-        "line 2: longer than 1000 tokens, the rest was ignored",
+        "line 2: longer than 1000 tokens; the rest was ignored",
     ]
+
+
+def test_sentences_of_a_line_are_translated_one_by_one(cli: Cli, tmp_path: Path) -> None:
+    def translate(text: str, *options: str) -> list[str]:
+        (tmp_path / "in.txt").write_text(text, encoding="utf-8")
+        found = cli("translate", "--model", GOLDEN_MODEL, "-i", tmp_path / "in.txt", "--beam-size", 2, *options)
+        assert (found.code, found.err) == (0, "")
+        return found.out.split("\n")[:-1]
+
+    apart = translate("He is old.\nShe was happy!\nIs it?\n")
+    assert translate("He is old. She was happy!  Is it?\n\n") == [" ".join(apart), ""]
+    (whole,) = translate("He is old. She was happy! Is it?\n", "--no-split-sentences")
+    assert whole != " ".join(apart)
+    first, second = translate("He is old.\nShe was happy!\n", "--format", "pharaoh")
+    shifted = [tuple(map(int, link.split("-"))) for link in second.split()]
+    words = len(apart[0].split())
+    expected = [first, *(f"{i + 3}-{j + words}" for i, j in shifted)]
+    assert translate("He is old. She was happy!\n", "--format", "pharaoh") == [" ".join(expected)]
+
+
+def test_scores_do_not_depend_on_sentences(cli: Cli, tmp_path: Path) -> None:
+    src, hypotheses = tmp_path / "src", tmp_path / "hypotheses"
+    src.write_text("He is old. She was happy!\n", encoding="utf-8")
+    command = ("--model", GOLDEN_MODEL, "--beam-size", 2)
+    assert cli("evaluate", *command, "--src", src, "--ref", src, "--hypotheses", hypotheses).code == 0
+    whole = cli("translate", *command, "--input", src, "--no-split-sentences")
+    assert hypotheses.read_text(encoding="utf-8") == whole.out
 
 
 @pytest.mark.parametrize("option", ["--src", "--ref"])

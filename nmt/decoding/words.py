@@ -1,0 +1,97 @@
+"""Links between words: those of the source line as it was typed, and those of the translation as it is returned.
+
+Models read and write tokens: pieces of words, or words with punctuation apart. Tokens of a line hold its visible
+characters in order, so that counting these tells which word a token belongs to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from nmt.text.tokenizers import WORD_BEGINNING
+
+if TYPE_CHECKING:
+    from nmt.decoding.translator import Translation
+    from nmt.text.processor import TextProcessor
+
+CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+"""Characters that could command a terminal, from a vocabulary of whatever origin; white space is not among them."""
+_UNSEEN = re.compile(rf"[\s{WORD_BEGINNING}]+|{CONTROL.pattern}")
+"""What tokens and text do not have in common."""
+
+
+def align_words(source_line: str, translation: Translation, processor: TextProcessor) -> list[tuple[int, int]]:
+    """Link each word of a translation to the source word attended most; words are what stands between blanks.
+
+    Attention is averaged over heads, summed over the tokens of a source word and averaged over those of a target word.
+    The end of a sentence takes part on neither side.
+
+    Args:
+        source_line: What was translated.
+        translation: What came of it, with its alignment.
+        processor: The text processor of the model.
+
+    Returns:
+        (source word, target word), each counted from 0, in the order of the target words. A word that attends to
+        nothing has no link.
+
+    Raises:
+        ValueError: The translation was made without `with_alignment`.
+    """
+    read = _Words(map(_as_read(processor), source_line.split()))
+    written = _Words(translation.text.split())
+    # Dividing by the number of a target word's tokens would change none of its maxima.
+    weights: defaultdict[int, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for part in translation.sentences or [translation]:
+        src = [words[0] if words else None for words in map(read.take, part.src_tokens)]
+        rows = _mean_of_heads(part)
+        for words, row in zip(map(written.take, part.tokens), rows, strict=True):
+            for target in words:
+                for source, weight in zip(src, row, strict=False):  # the last weight is that of the end
+                    if source is not None and weight > 0:
+                        weights[target][source] += weight
+    return [(max(found, key=lambda word: (found[word], -word)), target) for target, found in sorted(weights.items())]
+
+
+def _mean_of_heads(translation: Translation) -> list[list[float]]:
+    """Attention of each target token on each source token and the end."""
+    if translation.alignment is None:
+        if translation.tokens:
+            raise ValueError("the translation has no alignment; ask for one: translate(..., with_alignment=True)")
+        return []
+    rows: list[list[float]] = translation.alignment[: len(translation.tokens)].double().mean(dim=1).tolist()
+    return rows
+
+
+class _Words:
+    """Words in a row, whose visible characters are taken from left to right.
+
+    Args:
+        words: The words.
+    """
+
+    def __init__(self, words: Iterable[str]) -> None:
+        words = list(words)
+        self.owners = [number for number, word in enumerate(words) for _ in range(_visible(word))]
+        self.owners = self.owners or [0] * bool(words)  # nothing of the words is visible
+        self.taken = 0
+
+    def take(self, token: str) -> Sequence[int]:
+        """The words that the next token is part of; one of blanks alone belongs to the word that follows."""
+        begin, self.taken = self.taken, self.taken + _visible(token)
+        found = self.owners[begin : max(self.taken, begin + 1)] or self.owners[-1:]
+        return found[:1] if found and found[0] == found[-1] else sorted(set(found))
+
+
+def _visible(text: str) -> int:
+    return len(_UNSEEN.sub("", text))
+
+
+def _as_read(processor: TextProcessor) -> Callable[[str], str]:
+    """What a model makes of a word before it is cut into tokens."""
+    lowercase = processor.src_tokenizer.lowercase
+    normalizer = processor.normalizer
+    return lambda word: normalizer(word).lower() if lowercase else normalizer(word)

@@ -1,0 +1,113 @@
+"""Translate a file into a file: in order, in little memory, and gone on with after a kill."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import logging
+import time
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+from nmt import __version__
+from nmt.decoding.formats import Format
+from nmt.decoding.translator import Translator
+from nmt.files import sha256
+from nmt.progress import progress_bar
+from nmt.resumable import Facts, open_resumable
+from nmt.workflow.translate import open_input, read_lines, translate_stream
+
+log = logging.getLogger(__name__)
+
+WINDOW = 16
+"""Batches of lines that are read ahead and sorted by length, so that there is little padding."""
+WINDOW_CHARACTERS = 1 << 19
+"""Characters of a window, as lines and their alignments may be long."""
+
+
+def translate_file(
+    translator: Translator, source: Path, target: Path, output: Format, *, n_best: int = 1, resume: bool = False
+) -> None:
+    """Translate a file line by line in order; the translation appears whole when it is done.
+
+    Args:
+        translator: Model and search settings.
+        source: Lines of UTF-8.
+        target: What to write.
+        output: How.
+        n_best: Translations a line.
+        resume: Go on with an unfinished translation, with the same result; where there is none, begin it.
+
+    Raises:
+        ConfigError: `n_best` is more than the beam size.
+        DataError: The file cannot be read, another command writes the translation, or the unfinished one was made
+            from something else.
+    """
+    with open_input(source) as stream:
+        made_from = describe(translator, source, output, n_best)
+        with open_resumable(target, made_from, resume=resume) as file:
+            if file.lines:
+                log.info(f"{target}: going on after {file.lines:,} lines")
+            before = file.lines
+            lines = read_lines(stream, str(source), log.warning)
+            windows = in_windows(lines, WINDOW * translator.options.batch_size)
+            windows = itertools.islice(windows, file.steps, None)
+            begin = time.perf_counter()
+            with progress_bar(unit=" lines", desc="translating", initial=before) as bar:
+                for window in windows:
+                    write = partial(file.write, lines=len(window))
+                    translate_stream(
+                        translator, [window], write, output, n_best=n_best, first=file.lines + 1, advance=bar.update
+                    )
+            seconds = time.perf_counter() - begin
+            number = file.lines - before
+    plural = "" if number == 1 else "s"
+    log.info(f"{number:,} line{plural} in {seconds:.1f} s ({number / max(seconds, 1e-9):,.0f} per second)")
+
+
+def in_windows(batches: Iterable[list[str]], size: int) -> Iterator[list[str]]:
+    """Lines in groups that depend on the lines alone, not on how they were read.
+
+    Args:
+        batches: Lines, several at a time.
+        size: Most lines of a group.
+    """
+    window: list[str] = []
+    characters = 0
+    for line in itertools.chain.from_iterable(batches):
+        window.append(line)
+        characters += len(line)
+        if len(window) == size or characters >= WINDOW_CHARACTERS:
+            yield window
+            window, characters = [], 0
+    if window:
+        yield window
+
+
+def describe(translator: Translator, source: Path, output: Format, n_best: int) -> Facts:
+    """What a translation is made from: two with the same description are the same, byte for byte."""
+    return {
+        "version": __version__,
+        "input": sha256(source)[:16],
+        "model": _model_identity(translator),
+        **translator.options.model_dump(),
+        "split_sentences": translator.splitter is not None,
+        "device": translator.model.device.type,
+        "format": output.name,
+        "with_attention": output.with_attention,
+        "n_best": n_best,
+    }
+
+
+def _model_identity(translator: Translator) -> str:
+    """A checksum of weights and vocabularies."""
+    digest = hashlib.sha256()
+    for name, tensor in translator.model.state_dict().items():
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().data)
+    processor = translator.processor
+    for tokens in (processor.src_vocabulary.tokens, processor.tgt_vocabulary.tokens):
+        digest.update("\n".join(tokens).encode())
+    digest.update(repr(processor.normalizer.settings).encode())
+    return digest.hexdigest()[:16]

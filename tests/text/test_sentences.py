@@ -1,0 +1,89 @@
+"""Where a line has several sentences, and where a long sentence may be cut."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.text.sentences import SentenceSplitter, split_tokens
+
+
+@pytest.mark.parametrize(
+    ("language", "sentences"),
+    [
+        ("en", ["Dr. Smith came.", "He left."]),
+        ("en", ["The U.S. Army came.", "OK...", "So?", "2 men"]),
+        ("en", ['"Are you old?" he asked.', "Yes."]),
+        ("en", ["He left.", '"I am here."', "(Why?)", "Yes!"]),
+        ("en", ["He said (really!) no.", "Version 1.5 is at example.org, e.g. This one"]),
+        ("de", ["Am 3. Oktober war z. B. Feiertag.", "Wirklich?!", "»Ja.«", "Nr. 5."]),
+        ("es", ["Hola.", "¿Qué tal?", "¡Bien!"]),
+        ("zh", ["你好。", "你是谁？", "“我。”", "他走了"]),
+        ("el", ["Ναι.", "Όχι."]),
+        ("ru", ["Да.", "Нет…", "Да."]),
+        ("tlh", ["Dr.", "No.", "HIja'"]),  # no language that spaCy knows
+        ("en", ["one sentence. and its end"]),
+        ("en", ["..."]),
+        ("en", [". . . ! ? ."]),
+        ("en", [""]),
+    ],
+)
+def test_sentences(language: str, sentences: list[str]) -> None:
+    for blank in (" ", " \t\u00a0"):
+        line = blank.join(sentences)
+        if language == "zh":
+            line = line.replace(blank, "")
+        assert SentenceSplitter(language)(line) == sentences
+
+
+@given(st.text() | st.text(alphabet="aA1.!?…。) \"'«\t\u2028"))
+@settings(deadline=None)
+def test_nothing_of_a_line_is_lost(line: str) -> None:
+    found = SentenceSplitter("en")(line)
+    assert "".join("".join(found).split()) == "".join(line.split())
+    assert len(found) == 1 or all(sentence == sentence.strip() != "" for sentence in found)
+    assert all(SentenceSplitter("en")(sentence) == [sentence] for sentence in found)
+
+
+@pytest.mark.parametrize("part", ["!", ".", "a. ", "Ab. ", "...)", ". ", "a", '."', '. "((', "。", " "])
+def test_long_lines_take_little_time(part: str) -> None:
+    begin = time.process_time()
+    SentenceSplitter("en")(part * (100_000 // len(part)) + ". B")
+    assert time.process_time() - begin < 5  # a quadratic search would take minutes
+
+
+@pytest.mark.parametrize(
+    ("tgt_language", "glue"), [("de", " "), ("zh", ""), ("zh-TW", ""), ("ja", ""), ("th", " "), ("", " ")]
+)
+def test_what_stands_between_translations(tgt_language: str, glue: str) -> None:
+    assert SentenceSplitter("en", tgt_language).glue == glue
+
+
+def test_spacy_is_imported_for_full_stops_alone() -> None:
+    program = (
+        "import sys; from nmt.text.sentences import SentenceSplitter\n"
+        "split = SentenceSplitter('en')\n"
+        "assert split('He is old.') == ['He is old.'] and len(split('Is he? No! Why... So')) == 4\n"
+        "assert split('Version 1.5 of it. and so on') and 'spacy' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@given(st.lists(st.sampled_from(["▁a", "b", ",", "▁,", "▁—", "c"])), st.integers(1, 9), st.booleans())
+@settings(deadline=None)
+def test_parts_of_a_long_sentence(tokens: list[str], limit: int, subwords: bool) -> None:
+    parts = list(split_tokens(tokens, limit, subwords=subwords))
+    assert [token for part in parts for token in part] == tokens
+    assert all(len(part) <= limit for part in parts)
+    assert all(2 * len(part) >= limit for part in parts[:-1])
+
+
+def test_a_part_ends_at_a_pause_or_between_words() -> None:
+    words = ["a", "b", ",", "c", "d", "e", "f", "g"]
+    assert list(split_tokens(words, 5, subwords=False)) == [["a", "b", ","], ["c", "d", "e", "f", "g"]]
+    pieces = ["▁a", "b", ",", "c", "▁d", "e", "f", "g"]
+    assert list(split_tokens(pieces, 5, subwords=True)) == [["▁a", "b", ",", "c"], ["▁d", "e", "f", "g"]]
+    assert list(split_tokens(["▁a", *"bcdef"], 5, subwords=True)) == [["▁a", *"bcde"], ["f"]]
