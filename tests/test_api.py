@@ -116,7 +116,7 @@ def test_data_is_made_from_a_config_or_a_config_object(here: Project) -> None:
     assert (Path("again/train.src.ids.npy")).read_bytes() == Path("small/train.src.ids.npy").read_bytes()
     with pytest.raises(nmt.DataError, match="again: contains an earlier result"):
         nmt.preprocess(config, output="again")
-    with pytest.raises(nmt.DataError, match=r"never: does not exist .*; make it with: nmt\.preprocess"):
+    with pytest.raises(nmt.DataError, match=r"never: does not exist .*; create it with: nmt\.preprocess"):
         nmt.train(config, data="never")
 
 
