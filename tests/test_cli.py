@@ -177,7 +177,7 @@ def test_nothing_is_overwritten_unasked(here: Project, cli: Cli) -> None:
     (foreign / "precious.txt").write_text("keep me")
     for command in ("train", "preprocess"):
         found = cli(command, "--config", here.config, "--output", foreign, "--overwrite")
-        assert_error(found, "foreign", "not ours")
+        assert_error(found, "foreign", "other files")
     assert (foreign / "precious.txt").read_text() == "keep me"
 
 
@@ -198,7 +198,7 @@ def test_translating_without_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ("config.yaml", "remove", ("config.yaml", "incomplete")),
         ("model.json", "remove", ("model.json", "train first")),
         ("text/src.vocabulary.json", "remove", ("src.vocabulary.json", "incomplete")),
-        ("text/tgt.vocabulary.json", "shrink", ("do not fit",)),
+        ("text/tgt.vocabulary.json", "shrink", ("do not match",)),
         ("text/tgt.tokenizer.json", "truncate", ("tgt.tokenizer.json",)),
     ],
 )
@@ -234,7 +234,7 @@ def test_all_config_errors_are_reported_at_once(tmp_path: Path, monkeypatch: pyt
 
 def test_unavailable_device(here: Project, tmp_path: Path, cli: Cli) -> None:
     found = cli("train", "--config", here.config, "--output", tmp_path / "run", "--set", "train.device=cuda:99")
-    assert_error(found, "cuda:99", "not there")
+    assert_error(found, "cuda:99", "not available")
     assert not (tmp_path / "run").exists()
     assert_error(cli("translate", "a", "--device", "cuda:99"), "cuda:99")
     assert_error(cli("translate", "a", "--device", "gpu"), "gpu")
@@ -279,7 +279,7 @@ def test_missing_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli,
     make = "nmt preprocess --config sample"
     settings = ["--set", "data.first_lines=900", "--set", "train.epochs=1"]
     assert cli(command, "--config", "sample").err.endswith(
-        f"data/prepared/sample: does not exist (no data.json); make it with: {make}\n"
+        f"data/prepared/sample: does not exist (no data.json); create it with: {make}\n"
     )
     found = cli(command, "--config", "sample", "--data", "elsewhere", *settings)
     assert_error(found, "elsewhere: does not exist", f"{make} --set data.first_lines=900 --output elsewhere")
@@ -298,7 +298,7 @@ def test_overrides_that_differ_from_the_data_are_refused(here: Project, tmp_path
         found = cli(command, "--config", here.config, "--set", setting, "--set", "data.split.seed=1")
         make = ["nmt", "preprocess", "--config", str(here.config), "--set", setting, "--set", "data.split.seed=1"]
         assert_error(found, key, shlex.join([*make, "--output", "DIR"]), "--data DIR")
-        assert "valid_size" not in found.err.partition("make other data")[0]
+        assert "valid_size" not in found.err.partition("preprocess again")[0]
         assert "data.split.seed (" not in found.err
 
 

@@ -242,7 +242,7 @@ def test_a_killed_run_holds_no_lock_and_restores_the_earlier_one(
     assert tree() != before
     assert call("train", "--config", here.config) == 1
     err = capsys.readouterr().err
-    assert "runs/reversal: the earlier run is back" in err
+    assert "runs/reversal: restored the earlier run" in err
     assert "contains an earlier result" in errors(err)[0]
     assert tree() == before
     assert call("train", "--config", here.config, "--overwrite", *SHORT) == 0

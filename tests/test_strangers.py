@@ -606,12 +606,12 @@ def put(place: int, value: int) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("name", "change", "fault"),
     [
-        ("train.tgt.offsets.npy", put(10, 2**40), "do not belong together"),
-        ("train.src.offsets.npy", put(0, -5), "do not belong together"),
-        ("train.src.offsets.npy", put(3, 10**4), "do not belong together"),
-        ("train.src.ids.npy", put(5, 60_000), "holds ids beyond the"),
-        ("train.tgt.ids.npy", put(5, -5), "holds ids beyond the"),
-        ("valid.src.ids.npy", put(3, 60_000), "holds ids beyond the"),
+        ("train.tgt.offsets.npy", put(10, 2**40), "do not match"),
+        ("train.src.offsets.npy", put(0, -5), "do not match"),
+        ("train.src.offsets.npy", put(3, 10**4), "do not match"),
+        ("train.src.ids.npy", put(5, 60_000), "has ids beyond the"),
+        ("train.tgt.ids.npy", put(5, -5), "has ids beyond the"),
+        ("valid.src.ids.npy", put(3, 60_000), "has ids beyond the"),
     ],
 )
 def test_inconsistent_arrays_of_a_data_directory(

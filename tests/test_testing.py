@@ -139,20 +139,20 @@ def test_a_sound_score_fails_nothing() -> None:
     ("score", "expected"),
     [
         (LooksAtPadding, {"padding_changes_nothing": "how much padding"}),
-        (LooksAtNeighbours, {"a_sentence_is_attended_to_without_its_neighbours": "the others in its batch"}),
+        (LooksAtNeighbours, {"alignments_do_not_depend_on_other_sentences": "the others in its batch"}),
         (
             MixesQueries,
             {
                 "queries_do_not_see_each_other": "on the other queries",
-                "teacher_forcing_is_repeated_steps": "the steps one by one (luong)",
+                "teacher_forcing_equals_repeated_steps": "equal repeated steps (luong)",
             },
         ),
-        (UnusedWeight, {"gradients_reach_every_weight": "the weight spare.weight should make a difference"}),
-        (BiasOfAllPositions, {"gradients_reach_every_weight": "the weight shift should make a difference"}),
+        (UnusedWeight, {"gradients_reach_every_weight": "the weight spare.weight should influence the alignment"}),
+        (BiasOfAllPositions, {"gradients_reach_every_weight": "the weight shift should influence the alignment"}),
         (NanAtZero, {"zeros_have_finite_gradients": "finite at vectors of 0"}),
-        (KeepsKeys, {"keys_are_computed_once_a_sentence": "kept on the module"}),
-        (CutsTheGradient, {"gradients_are_those_of_finite_differences": "finite differences"}),
-        (LosesItsScale, {"a_saved_score_is_the_same_when_loaded": "make tensors parameters or buffers"}),
+        (KeepsKeys, {"keys_are_computed_once_per_sentence": "stored on the module"}),
+        (CutsTheGradient, {"gradients_match_finite_differences": "finite differences"}),
+        (LosesItsScale, {"a_loaded_score_equals_the_saved_one": "make its tensors parameters or buffers"}),
     ],
 )
 def test_a_broken_score_fails_the_right_tests(score: type[Score], expected: dict[str, str]) -> None:
@@ -165,10 +165,10 @@ def test_a_broken_score_fails_the_right_tests(score: type[Score], expected: dict
 @pytest.mark.parametrize(
     ("score", "test", "words"),
     [
-        (WrongShape, "there_is_one_score_for_each_query_and_position", "[B, N, S] = [3, 6, 5], is [3, 5, 6]"),
+        (WrongShape, "there_is_one_score_for_each_query_and_position", "[B, N, S] = [3, 6, 5], but is [3, 5, 6]"),
         (EqualSizesUndeclared, "there_is_one_score_for_each_query_and_position", "set needs_equal_sizes = True"),
         (NotFinite, "there_is_one_score_for_each_query_and_position", "scores should be finite"),
-        (ChangesKeys, "keys_are_computed_once_a_sentence", "changed by a step"),
+        (ChangesKeys, "keys_are_computed_once_per_sentence", "changed by a step"),
     ],
 )
 def test_a_score_that_breaks_much_is_reported_what_first(score: type[Score], test: str, words: str) -> None:
@@ -194,7 +194,7 @@ class TestOptions(ScoreTests):
 
 def readme_files() -> dict[str, str]:
     """The Python files of README's section on a score of one's own, by the names that it gives them."""
-    section = README.read_text(encoding="utf-8").partition("## An attention of your own")[2].partition("\n## ")[0]
+    section = README.read_text(encoding="utf-8").partition("## Your own attention")[2].partition("\n## ")[0]
     found = re.findall(r"`(\w+\.py)`[^`]*\n```python\n(.*?)```", section, flags=re.DOTALL)
     return dict(found)
 

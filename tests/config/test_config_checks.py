@@ -57,8 +57,8 @@ PLATEAU = "train: {{schedule: {{name: plateau, patience: {}}}, validation: {{pat
         ),
         (
             "train: {optimizer: {name: sgd, betas: [0.9, 0.98]}}",
-            "train.optimizer.betas: has no effect with train.optimizer.name: sgd, only with adam or adamw; leave it "
-            "out or change that",
+            "train.optimizer.betas: has no effect with train.optimizer.name: sgd, only with adam or adamw; remove it "
+            "or change that",
         ),
         ("train: {optimizer: {name: sgd, epsilon: 1e-6}}", "train.optimizer.epsilon: has no effect"),
         ("train: {schedule: {factor: 0.7}}", "train.schedule.factor: has no effect"),

@@ -205,8 +205,8 @@ def test_links_past_the_end_of_a_sentence_are_reported(link: tuple[int, int]) ->
     with pytest.raises(DataError) as caught:
         check_links([{(0, 0), (2, 2), link}], processor(), PAIRS[:1])
     assert str(caught.value) == (
-        f"gold link {link[0]}-{link[1]} of 'a b c' ||| 'X Y Z': the sentences have 3 and 3 tokens there; "
-        "take alignments of the same pairs and tokenizer"
+        f"gold link {link[0]}-{link[1]} of 'a b c' ||| 'X Y Z': the sentences have 3 and 3 tokens; "
+        "use alignments of the same pairs and tokenizer"
     )
 
 
@@ -221,7 +221,7 @@ def test_sample_alignments_are_of_spacy_tokens() -> None:
     assert list(words.tgt_tokenizer.tokenize([pair.tgt for pair in pairs])) == targets
     for links, src, tgt in zip(gold, sources, targets, strict=True):
         assert (len(src) - 1, len(tgt) - 1) in links  # the final marks
-    with pytest.raises(DataError, match="take alignments of the same pairs and tokenizer"):
+    with pytest.raises(DataError, match="use alignments of the same pairs and tokenizer"):
         check_links(gold, processor(), pairs)
 
 

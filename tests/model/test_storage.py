@@ -243,14 +243,14 @@ def test_a_config_that_cannot_be_used_is_named(saved: Path, content: str) -> Non
 def test_a_vocabulary_that_does_not_fit(saved: Path, words: tuple[str, ...]) -> None:
     (saved / "text" / "tgt.vocabulary.json").write_text(json.dumps(words), encoding="utf-8")
     message = refusal(saved)
-    assert "do not fit" in message
+    assert "do not match" in message
     assert "[9, " in message
     assert f"[{4 + len(words)}, " in message
 
 
 def test_weights_of_another_kind_of_model_do_not_fit(saved: Path) -> None:
     other = make_model(make_config(order="bahdanau"))
-    with pytest.raises(CheckpointError, match="do not fit") as caught:
+    with pytest.raises(CheckpointError, match="do not match") as caught:
         read_weights(other, saved / "model.safetensors")
     assert "\n" not in str(caught.value)
 

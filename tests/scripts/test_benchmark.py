@@ -176,7 +176,7 @@ def test_rows_are_chosen_by_name() -> None:
     chosen = train.choose(rows, ["marian", "opennmt-py-*-gru"])
     assert [row.name for row in chosen] == ["opennmt-py-luong-gru", "opennmt-py-bahdanau-gru", "marian"]
     assert train.choose(rows, None) == rows
-    with pytest.raises(ConfigError, match="--only fairseq: is none of the rows nmt-luong-lstm"):
+    with pytest.raises(ConfigError, match="--only fairseq: matches none of the rows nmt-luong-lstm"):
         train.choose(rows, ["fairseq"])
 
 
@@ -288,7 +288,7 @@ def test_vocabulary_files(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_a_workload_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["benchmark.py", "train", "--workload", str(tmp_path)])
-    with pytest.raises(SystemExit, match=r"valid\.en: missing; make the workload with"):
+    with pytest.raises(SystemExit, match=r"valid\.en: missing; create the workload with"):
         benchmark.main()
 
 

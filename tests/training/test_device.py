@@ -46,7 +46,7 @@ def test_an_absent_device_is_refused(name: str) -> None:
         resolve_device(name)
     message = str(caught.value)
     assert "\n" not in message
-    assert f"{name} is not there" in message
+    assert f"{name} is not available" in message
     assert "auto or cpu" in message
 
 

@@ -277,7 +277,7 @@ def test_another_number_of_processes_says_so_and_works(
     assert done.returncode == 0, done.stderr
     capsys.readouterr()
     assert call(*train_arguments(random_project, run, *PLAIN, "train.validation.every=15", long, "--resume")) == 0
-    assert "resumed by other processes or devices" in capsys.readouterr().err
+    assert "resumed on other processes or devices" in capsys.readouterr().err
     assert json.loads((run / "run.json").read_text())["updates"] == UPDATES
     found, expected = (load_file(path / "best/model.safetensors") for path in (run, one))
     for name, tensor in expected.items():

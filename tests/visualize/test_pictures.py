@@ -80,7 +80,7 @@ def test_the_suffix_chooses_the_format(tmp_path: Path, name: str, start: bytes) 
 
 @pytest.mark.parametrize("name", ["a.doc", "a", "a.png.", "png"])
 def test_an_unknown_suffix_is_refused_and_nothing_is_left(tmp_path: Path, name: str) -> None:
-    with pytest.raises(DataError, match=r"a picture's name ends in one of .*pdf, .*png"):
+    with pytest.raises(DataError, match=r"not a picture format; use one of .*pdf, .*png"):
         draw_heatmap(random_alignment(2, 2), ["a", "b"], ["c", "d"], tmp_path / name)
     assert names(tmp_path) == []
 

@@ -84,7 +84,7 @@ def test_a_healthy_project_is_fine_and_nothing_is_written(
     assert found.out.endswith("nothing is wrong\n")
     size = len(open_data(project.data).tgt_vocabulary)
     assert f"ln {size} = {math.log(size):.2f}" in found.out
-    for words in ("target tokens/s", "minutes an epoch", "hours for all", "come out as their references"):
+    for words in ("target tokens/s", "minutes per epoch", "hours for all", "are translated exactly"):
         assert words in found.out
 
 

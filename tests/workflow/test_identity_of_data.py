@@ -85,7 +85,7 @@ def test_a_run_whose_text_was_changed_is_not_resumed(here: Project, cli: Cli, na
     path.unlink() if change == "gone" else path.write_bytes(path.read_bytes() + b" ")
     outcome = cli(*train_arguments(here, here.run, "train.epochs=9", "--resume"))
     assert outcome.code == 1
-    assert f"nmt: error: {path}: is missing or has changed since the run began" in outcome.err
+    assert f"nmt: error: {path}: is missing or has changed since the run started" in outcome.err
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\0  \x80\n" * 9, None])
@@ -154,7 +154,7 @@ def test_a_run_and_its_data_may_be_moved_together(here: Project, cli: Cli) -> No
     outcome = cli("evaluate", "--model", "model")
     assert outcome.code == 1
     assert outcome.err.splitlines()[-1] == (
-        "nmt: error: model/best: the data it was trained on is not where it was; name it with --data DIR"
+        "nmt: error: model/best: the data it was trained on is no longer there; give it with --data DIR"
     )
     assert cli("evaluate", "--model", "model", "--data", here.data).code == 0
 
@@ -168,7 +168,7 @@ def test_a_model_without_its_data(here: Project, cli: Cli, data: object) -> None
     path.write_text(json.dumps({**facts, "data": data}), encoding="utf-8")
     outcome = cli("evaluate")
     assert outcome.code == 1
-    assert outcome.err.splitlines()[-1].endswith("name it with --data DIR")
+    assert outcome.err.splitlines()[-1].endswith("give it with --data DIR")
 
 
 def test_training_sentences_are_not_a_test_set(here: Project, cli: Cli) -> None:
@@ -193,7 +193,7 @@ def test_an_honest_test_set_is_not_marked(here: Project, cli: Cli) -> None:
     outcome = cli("evaluate", "--json", "scores.json")
     assert json.loads(Path("scores.json").read_text())["in_training"] == {"sources": 0, "of": 50, "marked": False}
     assert "UNSEEN" not in outcome.out
-    assert "other data" not in outcome.err
+    assert "differs from the data" not in outcome.err
 
 
 def test_files_are_compared_too(here: Project, cli: Cli) -> None:
@@ -234,7 +234,7 @@ def test_init_from_adds_the_training_sources_of_the_other_model(here: Project, c
     command[command.index("runs/more")] = "runs/third"
     assert call(*command) == 0
     outcome = cli("evaluate", "--model", "runs/third", "--json", "scores.json")
-    assert "overlap: not known" in outcome.err
+    assert "overlap: unknown" in outcome.err
     assert json.loads(Path("scores.json").read_text())["in_training"]["sources"] is None
 
 

@@ -66,7 +66,7 @@ def test_overwrite_spares_files_of_the_user(here: Project, cli: Cli, command: st
     else:
         (output / name).write_text("mine")
     line = refusal(cli, command, "--config", here.config, "--overwrite")
-    assert line.startswith(f"{output}: holds {name}, which nmt did not write; ")
+    assert line.startswith(f"{output}: contains {name}, which nmt did not write; ")
 
 
 @pytest.mark.parametrize("name", ["best/thesis.txt", "models/update-000000007/x", "checkpoints/old.safetensors"])
@@ -74,7 +74,7 @@ def test_overwrite_spares_files_anywhere_in_a_run(here: Project, cli: Cli, name:
     (RUN / name).parent.mkdir(parents=True, exist_ok=True)
     (RUN / name).write_text("mine")
     line = refusal(cli, "train", "--config", here.config, "--overwrite")
-    assert line.startswith(f"{RUN}: holds {name}, ")
+    assert line.startswith(f"{RUN}: contains {name}, ")
 
 
 def test_a_restarted_run_spares_them_too(here: Project, cli: Cli) -> None:
@@ -84,7 +84,7 @@ def test_a_restarted_run_spares_them_too(here: Project, cli: Cli) -> None:
     (RUN / "run.json").write_text('{"state": "running"}')
     (RUN / "notes.txt").write_text("mine")
     line = refusal(cli, "train", "--config", here.config, "--resume")
-    assert line.startswith(f"{RUN}: holds notes.txt, ")
+    assert line.startswith(f"{RUN}: contains notes.txt, ")
 
 
 def test_leftovers_of_killed_commands_are_our_own(here: Project, cli: Cli) -> None:
@@ -195,4 +195,4 @@ def test_output_files_do_not_become_part_of_our_directories(files: list[str], cl
 def test_scores_may_be_in_a_run_and_are_spared(here: Project, cli: Cli) -> None:
     assert cli("evaluate", "--json", RUN / "test.json", "--hypotheses", RUN / "test.txt").code == 0
     line = refusal(cli, "train", "--config", here.config, "--overwrite")
-    assert line.startswith(f"{RUN}: holds test.json, ")
+    assert line.startswith(f"{RUN}: contains test.json, ")

@@ -214,7 +214,7 @@ def test_a_run_that_has_lost_its_checkpoints_is_not_restarted(stopped: Path, ran
         path.rename(stopped / path.name)
     found = cli(*train_arguments(random_project, stopped, "--resume"))
     assert found.code == 1
-    assert "its checkpoints, or their checksums (.sha256), are gone; put them back" in errors(found.err)[0]
+    assert "its checkpoints, or their checksums (.sha256), are missing; restore them" in errors(found.err)[0]
     for path in stopped.glob("*.sha256"):
         path.rename(stopped / "checkpoints" / path.name)
     assert tree(stopped) == before
@@ -280,7 +280,7 @@ def test_a_finished_run_without_a_checkpoint_is_not_replaced(random_project: Pro
     before = tree(run)
     found = cli(*train_arguments(random_project, run, "--resume"))
     assert found.code == 1
-    assert "is finished and has no checkpoint to go on from" in errors(found.err)[0]
+    assert "is finished and has no checkpoint to resume" in errors(found.err)[0]
     assert tree(run) == before
 
 
@@ -295,7 +295,7 @@ def test_one_command_starts_a_run_and_resumes_it(
     assert f"{run}: no run to resume yet; starting one" in found.err.splitlines()
     found = cli(*train_arguments(random_project, run, "--resume"))
     assert found.code == 0
-    assert "beginning" not in found.err
+    assert "starting" not in found.err
     assert_same_run(run, random_project.run)
 
 
@@ -303,13 +303,13 @@ def test_what_is_not_a_run_is_not_resumed(random_project: Project, tmp_path: Pat
     (tmp_path / "letter.txt").write_text("mine", encoding="utf-8")
     found = cli(*train_arguments(random_project, tmp_path, "--resume"))
     assert (found.code, [path.name for path in tmp_path.iterdir()]) == (1, ["letter.txt"])
-    assert "not ours" in errors(found.err)[0]
+    assert "other files" in errors(found.err)[0]
 
 
 def test_resume_and_overwrite_exclude_each_other(random_project: Project, cli: Cli) -> None:
     found = cli(*train_arguments(random_project, random_project.run, "--resume", "--overwrite"))
     assert found.code == 1
-    assert "give one of them" in errors(found.err)[0]
+    assert "give only one of them" in errors(found.err)[0]
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff"])
@@ -326,7 +326,7 @@ def test_a_log_that_lost_lines_is_reported(stopped: Path, random_project: Projec
     (stopped / "metrics.jsonl").write_text("")
     found = cli(*train_arguments(random_project, stopped, "--resume"))
     assert found.code == 0
-    assert f"{stopped / 'metrics.jsonl'}: is shorter than it was at the checkpoint; some lines are lost" in found.err
+    assert f"{stopped / 'metrics.jsonl'}: is shorter than at the checkpoint; some lines are lost" in found.err
 
 
 @pytest.mark.parametrize("content", [b"JUNK\n" * 1000, b"5\n" * 5000, b"\0" * 9000])
@@ -334,7 +334,7 @@ def test_a_replaced_log_is_reported(stopped: Path, random_project: Project, cli:
     (stopped / "metrics.jsonl").write_bytes(content)
     found = cli(*train_arguments(random_project, stopped, "--resume"))
     assert found.code == 0
-    assert f"{stopped / 'metrics.jsonl'}: is not what it was at the checkpoint" in found.err
+    assert f"{stopped / 'metrics.jsonl'}: has changed since the checkpoint" in found.err
 
 
 def test_an_intact_log_is_not_reported(stopped: Path, random_project: Project, cli: Cli) -> None:
@@ -416,7 +416,7 @@ def test_influential_keys_are_reported(stopped: Path, random_project: Project, c
 def test_harmless_keys(stopped: Path, random_project: Project, cli: Cli, settings: list[str]) -> None:
     found = cli(*train_arguments(random_project, stopped, "--resume", *settings))
     assert found.code == 0
-    assert "not the run" not in found.err
+    assert "differs from an unchanged one" not in found.err
     assert read_metrics(stopped) == read_metrics(random_project.run)
     assert_same_tensors(read_tensors(stopped), read_tensors(random_project.run))
 

@@ -488,7 +488,7 @@ def test_a_run_that_ruins_its_initial_weights_learnt_nothing(random_project: Pro
 
 @pytest.mark.parametrize(
     ("parent", "what"),
-    [("nowhere", "does not exist"), ("empty", "is no model directory"), ("begun", "has no model yet")],
+    [("nowhere", "does not exist"), ("empty", "is not a model directory"), ("begun", "has no model yet")],
 )
 def test_init_from_something_that_is_not_a_model(
     random_project: Project, tmp_path: Path, cli: Cli, parent: str, what: str
