@@ -126,12 +126,16 @@ class Translator:
         if n_best is not None and n_best < 1:
             raise ConfigError(f"--n-best {n_best}: there is no such number of translations")
 
+    def tokenize(self, lines: Sequence[str]) -> list[list[str]]:
+        """Source tokens of raw lines; an empty line has none."""
+        with self._tokenizing:
+            return self.processor.tokenize_source(lines)
+
     def _translate(
         self, lines: Sequence[str], n_best: int, with_alignment: bool, advance: Callable[[int], object]
     ) -> list[list[Translation]]:
         """For each line, in order, its translations, best first."""
-        with self._tokenizing:
-            sources = self.processor.tokenize_source(lines)
+        sources = self.tokenize(lines)
         results = [[Translation("")] for _ in lines]
         order = sorted((n for n, tokens in enumerate(sources) if tokens), key=lambda n: len(sources[n]))
         advance(len(lines) - len(order))
