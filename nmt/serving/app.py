@@ -83,10 +83,6 @@ class Service:
         for batcher in self._batchers.values():
             batcher.stop(seconds)
 
-    def waiting(self) -> int:
-        """Sentences that wait for a model."""
-        return sum(batcher.waiting for batcher in self._batchers.values())
-
     async def translate(self, request: Request) -> Response:
         """`POST /translate`."""
         fields = await self._admitted(request)
