@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import math
+import re
 import time
 from collections.abc import Callable, Collection
 from urllib.parse import urlsplit
@@ -102,10 +103,7 @@ class Pages:
         own = {"localhost", "127.0.0.1", "::1", host} if is_loopback(host) else {host} if hosts else set()
         self._hosts = {name.lower() for name in (*own, *hosts)}
         for origin in origins:
-            parts = urlsplit(origin)
-            if origin != "*" and (
-                parts.scheme not in ("http", "https") or f"{parts.scheme}://{parts.netloc}" != origin
-            ):
+            if origin != "*" and not re.fullmatch(r"https?://[^/\s]+", origin):
                 raise ConfigError(f"--allow-origin {origin}: write an origin such as https://example.org, or *")
         self.origins = list(origins)
 
