@@ -6,6 +6,7 @@ python scripts/benchmark.py train --workload workload --opennmt opennmt/bin/pyth
 python scripts/benchmark.py limit --workload workload
 python scripts/benchmark.py scale
 python scripts/benchmark.py startup
+python scripts/benchmark.py serve --model runs/sample --input data/sample/deu.txt
 python scripts/benchmark.py quality --workload workload --opennmt opennmt/bin/python
 """
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import limit, preprocess, quality, scale, startup, train, workload
+from benchmarks import limit, preprocess, quality, scale, serve, startup, train, workload
 from benchmarks.measuring import RunError
 
 from nmt.errors import NmtError
@@ -24,7 +25,7 @@ def main() -> None:
     """Parse the arguments and run one benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for module in (preprocess, workload, train, limit, scale, startup, quality):
+    for module in (preprocess, workload, train, limit, scale, startup, serve, quality):
         module.add_command(commands)
     arguments = parser.parse_args()
     try:
