@@ -18,7 +18,7 @@ import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nmt.api import PreparedData, check, evaluate, load, preprocess, train, translate_file
+    from nmt.api import PreparedData, check, evaluate, load, preprocess, serve, train, translate_file
     from nmt.config import Config
     from nmt.decoding.translator import Translation, Translator
     from nmt.errors import (
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from nmt.workflow.runs import Run
 else:
     _HOMES = {
-        "nmt.api": ("PreparedData", "check", "evaluate", "load", "preprocess", "train", "translate_file"),
+        "nmt.api": ("PreparedData", "check", "evaluate", "load", "preprocess", "serve", "train", "translate_file"),
         "nmt.config": ("Config",),
         "nmt.decoding.translator": ("Translation", "Translator"),
         "nmt.errors": (
@@ -88,6 +88,7 @@ __all__ = [
     "load",
     "load_config",
     "preprocess",
+    "serve",
     "train",
     "translate_file",
 ]

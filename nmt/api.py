@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from nmt.errors import ConfigError, DataError
 
@@ -266,6 +266,66 @@ def evaluate(
         json_path=_as_path(json_path),
         hypotheses_path=_as_path(hypotheses_path),
     )
+
+
+def serve(
+    model: AnyPath | Sequence[AnyPath] = (),
+    *,
+    host: str = "127.0.0.1",
+    port: int = 5000,
+    device: str = "auto",
+    beam_size: int | None = None,
+    batch_size: int | None = None,
+    api_keys: Collection[str] = (),
+    allowed_hosts: Collection[str] = (),
+    allowed_origins: Collection[str] = (),
+    trusted_proxies: Collection[str] = (),
+    limits: Mapping[str, Any] | None = None,
+    log_format: Literal["json", "text", "none"] = "json",
+    allowed_classes: Collection[str] = (),
+) -> None:
+    """Serve models over HTTP, as LibreTranslate does, until SIGINT or SIGTERM; those are listened to in a main thread.
+
+    Args:
+        model: Run or model directories, one for each direction; none is the newest finished run under `runs`.
+        host: Address to listen on; other machines reach 0.0.0.0.
+        port: Port; 0 takes any that is free, which a message tells.
+        device: auto, cpu, cuda, cuda:N or mps.
+        beam_size: Hypotheses kept at each step. None, here and below, is what each model's config says.
+        batch_size: Sentences translated at once.
+        api_keys: Keys, one of which clients must give; none lets everybody in.
+        allowed_hosts: Names, besides `host`, that the server is reached by.
+        allowed_origins: Origins of web pages that may use it; `*` is all.
+        trusted_proxies: Addresses of reverse proxies, whose `X-Forwarded-For` is believed.
+        limits: Values of `nmt.serving.limits.Limits` that are not the default ones.
+        log_format: How requests are told on the logger `nmt.serving.requests`.
+        allowed_classes: Dotted paths of classes that the models' configs may name; their code runs.
+
+    Raises:
+        NmtError: A model, the device, the port or a limit cannot be used, or what a server needs is not installed.
+    """
+    from nmt.workflow.serve import open_directions, open_server, require_libraries
+
+    require_libraries()
+    from nmt.serving.limits import Limits
+
+    bounds = Limits(**(limits or {}))
+    models: list[Path | None] = [Path(each) for each in _as_list(model)] or [None]
+    server = open_server(host, port)
+    try:
+        options = {"beam_size": beam_size, "batch_size": batch_size}
+        directions = open_directions(models, device, options, allowed_classes)
+        server.run(
+            directions,
+            api_keys=api_keys,
+            allowed_hosts=allowed_hosts,
+            allowed_origins=allowed_origins,
+            trusted_proxies=trusted_proxies,
+            limits=bounds,
+            log_format=log_format,
+        )
+    finally:
+        server.close()
 
 
 def _split_of(saved: SavedModel, data: Path | None, split: str) -> list[Example]:

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO, cast
 
@@ -96,6 +97,14 @@ AllowOption = Annotated[
         help="Allow the model's config to use this class, whose code then runs. Can be repeated.",
     ),
 ]
+
+
+class LogFormat(Enum):
+    """How nmt serve tells of requests."""
+
+    json = "json"
+    text = "text"
+    none = "none"
 
 
 def _version(value: bool) -> None:
@@ -417,6 +426,80 @@ def evaluate(
     )
     mark = "    NOT A TEST OF UNSEEN TEXT, see overlap" if found.seen.marked else ""
     _show("".join(f"{score.name} {score.value:.2f}    {score.signature}{mark}\n" for score in found.scores.values()))
+
+
+@app.command()
+def serve(
+    model: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--model",
+            "-m",
+            help="Run or model directory; repeat it for several directions. [default: the newest finished run under "
+            "runs/]",
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 is all of this machine's.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes any that is free.")] = 5000,
+    api_key: Annotated[
+        list[str] | None, typer.Option(metavar="KEY", help="Key that clients must give. Can be repeated.")
+    ] = None,
+    api_keys: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File with such keys, one a line; others cannot see them.")
+    ] = None,
+    max_characters: Annotated[int, typer.Option(min=1, help="Characters of a request.")] = 100_000,
+    max_sentences: Annotated[int, typer.Option(min=1, help="Lines of a request, or pieces of its HTML.")] = 1000,
+    max_queue: Annotated[int, typer.Option(min=1, help="Sentences that may wait for a model.")] = 5000,
+    requests_per_minute: Annotated[
+        int | None, typer.Option(min=1, help="Requests of a client or a key. [default: no limit]")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Name that the server is reached by. Can be repeated.")
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="Web pages that may use the server, or * for all. Can be repeated."),
+    ] = None,
+    trust_proxy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ADDRESS", help="Reverse proxy whose X-Forwarded-For is believed. Can be repeated."),
+    ] = None,
+    log_: Annotated[LogFormat, typer.Option("--log", help="A line a request on standard error.")] = LogFormat.json,
+    beam_size: BeamOption = None,
+    batch_size: BatchOption = None,
+    device: DeviceOption = "auto",
+    allow_class: AllowOption = None,
+) -> None:
+    """Serve models over HTTP to LibreTranslate's clients and to a page for browsers.
+
+    Ctrl-C and SIGTERM stop it when the requests at work are answered. It needs the extra packages of
+    pip install 'nmt-attention[serve]'.
+
+    Example: nmt serve --model runs/en-de --model runs/de-en --port 5000
+    """
+    from nmt.workflow.serve import read_keys
+
+    raise_on_interrupt()
+    nmt.serve(
+        model or (),
+        host=host,
+        port=port,
+        device=device,
+        beam_size=beam_size,
+        batch_size=batch_size,
+        api_keys=[*(api_key or ()), *(read_keys(api_keys) if api_keys else ())],
+        allowed_hosts=allow_host or (),
+        allowed_origins=allow_origin or (),
+        trusted_proxies=trust_proxy or (),
+        limits={
+            "max_characters": max_characters,
+            "max_sentences": max_sentences,
+            "max_queue": max_queue,
+            "requests_per_minute": requests_per_minute,
+        },
+        log_format=log_.value,
+        allowed_classes=allow_class or (),
+    )
 
 
 @app.command()

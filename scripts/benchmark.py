@@ -7,6 +7,7 @@ python scripts/benchmark.py limit --workload workload
 python scripts/benchmark.py scale
 python scripts/benchmark.py startup
 python scripts/benchmark.py stream --model runs/tatoeba_small
+python scripts/benchmark.py serve --model runs/sample --input data/sample/deu.txt
 python scripts/benchmark.py quality --workload workload --opennmt opennmt/bin/python
 python scripts/benchmark.py decode --workload workload --opennmt opennmt/bin/python --joeynmt joeynmt/bin/python
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import decode, limit, preprocess, quality, scale, startup, stream, train, workload
+from benchmarks import decode, limit, preprocess, quality, scale, serve, startup, stream, train, workload
 from benchmarks.measuring import RunError
 
 from nmt.errors import NmtError
@@ -26,7 +27,7 @@ def main() -> None:
     """Parse the arguments and run one benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for module in (preprocess, workload, train, limit, scale, startup, quality, decode, stream):
+    for module in (preprocess, workload, train, limit, scale, startup, serve, quality, decode, stream):
         module.add_command(commands)
     arguments = parser.parse_args()
     try:

@@ -145,6 +145,11 @@ class Translator:
         if n_best is not None and n_best < 1:
             raise ConfigError(f"--n-best {n_best}: must be at least 1")
 
+    def tokenize(self, lines: Sequence[str]) -> list[list[str]]:
+        """Source tokens of raw lines; an empty line has none."""
+        with self._tokenizing:
+            return self.processor.tokenize_source(lines)
+
     def _translate(
         self, lines: Sequence[str], n_best: int, with_alignment: bool, advance: Callable[[int], object]
     ) -> list[list[Translation]]:

@@ -1,0 +1,370 @@
+"""LibreTranslate's HTTP interface, as its public documentation describes it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from nmt.decoding.translator import Translation
+from nmt.errors import NmtError, is_out_of_memory, shorten
+from nmt.serving.access import Keys, Pages, Rate
+from nmt.serving.batches import Batcher, QueueFull, Stopped, Translated
+from nmt.serving.directions import Detection, Direction, Directions
+from nmt.serving.fields import RequestError, count_field, read_fields, text_field, texts_field
+from nmt.serving.languages import language_name
+from nmt.serving.limits import Limits
+from nmt.serving.lines import Lines
+from nmt.serving.log import Record
+from nmt.serving.markup import Document
+from nmt.serving.page import PAGE, PAGE_POLICY
+
+AUTO = "auto"
+FORMATS: dict[str, Callable[[str], Text]] = {"text": Lines, "html": Document}
+POLICY = "default-src 'none'; frame-ancestors 'none'"
+HEADERS = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
+RETRY = {"retry-after": "1"}
+
+T = TypeVar("T")
+
+
+class Text(Protocol):
+    """A text of a request, taken apart into sentences."""
+
+    @property
+    def needs_alignment(self) -> bool:
+        """Whether translations need their alignments to be rendered."""
+        ...
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """The sentences."""
+        ...
+
+    def render(self, translations: Sequence[Translation]) -> str:
+        """The text with its sentences translated."""
+        ...
+
+
+class Service:
+    """What the routes of the server do.
+
+    Args:
+        directions: The models.
+        keys: API keys.
+        pages: Web pages that may ask.
+        limits: What one client may ask.
+    """
+
+    def __init__(self, directions: Directions, keys: Keys, pages: Pages, limits: Limits) -> None:
+        self.directions = directions
+        self.pages = pages
+        self.limits = limits
+        self._keys = keys
+        self._rate = Rate(limits.requests_per_minute)
+        self._batchers = {
+            direction: Batcher(direction.translator, limits.max_queue, limits.batch_wait, str(direction))
+            for direction in directions
+        }
+
+    def stop(self, seconds: float) -> None:
+        """Let the threads of the models end."""
+        for batcher in self._batchers.values():
+            batcher.stop(seconds)
+
+    async def translate(self, request: Request) -> Response:
+        """`POST /translate`."""
+        fields = await self._admitted(request)
+        texts, several = texts_field(fields, self.limits)
+        record = _record(request)
+        record.characters = sum(map(len, texts))
+        source, target = text_field(fields, "source"), text_field(fields, "target")
+        kind = text_field(fields, "format", "text")
+        alternatives = count_field(fields, "alternatives")
+        if kind not in FORMATS:
+            raise RequestError(400, f"Invalid request: format {shorten(kind)} is neither text nor html")
+        documents = await asyncio.to_thread(lambda: [FORMATS[kind](text) for text in texts])
+        detections = await self._detect(documents, target) if source == AUTO else None
+        sources = [source] * len(texts) if detections is None else [each.language for each in detections]
+        directions = [self._direction(each, target) for each in sources]
+        record.sentences = sum(len(document.texts) for document in documents)
+        if record.sentences > self.limits.max_sentences:
+            limit = self.limits.max_sentences
+            raise RequestError(400, f"Invalid request: {record.sentences} sentences exceed the limit of {limit}")
+        work = self._translations(documents, directions, 1 + alternatives, record)
+        found = await _while_connected(request, work)
+        rendered = await asyncio.to_thread(lambda: [_renderings(*each) for each in zip(documents, found, strict=True)])
+        reply: dict[str, Any] = {"translatedText": [best for best, *_ in rendered]}
+        if detections is not None:
+            reply["detectedLanguage"] = [_told(detection) for detection in detections]
+        if alternatives:
+            reply["alternatives"] = [others[:alternatives] for _, *others in rendered]
+        return JSONResponse(reply if several else {key: values[0] for key, values in reply.items()})
+
+    async def detect(self, request: Request) -> Response:
+        """`POST /detect`."""
+        fields = await self._admitted(request)
+        texts, several = texts_field(fields, self.limits)
+        if several:
+            raise RequestError(400, "Invalid request: q is not a string")
+        _record(request).characters = len(texts[0])
+        found = await asyncio.to_thread(self.directions.detect, texts[0])
+        return JSONResponse([_told(detection) for detection in found])
+
+    async def languages(self, request: Request) -> Response:
+        """`GET /languages`."""
+        targets = self.directions.targets
+        return JSONResponse(
+            [
+                {"code": code, "name": language_name(code), "targets": targets.get(code, [])}
+                for code in self.directions.languages
+            ]
+        )
+
+    async def health(self, request: Request) -> Response:
+        """`GET /health`."""
+        return JSONResponse({"status": "ok"})
+
+    async def settings(self, request: Request) -> Response:
+        """`GET /frontend/settings`."""
+        first = next(iter(self.directions))
+        languages = {"source": first.source, "target": first.target}
+        return JSONResponse(
+            {
+                "apiKeys": self._keys.required,
+                "charLimit": self.limits.max_characters,
+                "filesTranslation": False,
+                "frontendTimeout": 500,
+                "keyRequired": self._keys.required,
+                "language": {side: {"code": code, "name": language_name(code)} for side, code in languages.items()},
+                "suggestions": False,
+                "supportedFilesFormat": [],
+            }
+        )
+
+    async def page(self, request: Request) -> Response:
+        """`GET /`."""
+        return HTMLResponse(PAGE, headers={"content-security-policy": PAGE_POLICY})
+
+    async def _admitted(self, request: Request) -> dict[str, Any]:
+        """Fields of a request whose client may ask, and not too often."""
+        fields = await read_fields(request, self.limits)
+        key = self._keys.find(text_field(fields, "api_key", ""))
+        client = key if key is not None else _record(request).client
+        if seconds := self._rate.wait(client):
+            raise RequestError(429, "Slow down: too many requests", {"retry-after": str(seconds)})
+        if self._keys.required and key is None:
+            raise RequestError(403, "Invalid API key" if fields.get("api_key") else "An API key is required: api_key")
+        return fields
+
+    async def _detect(self, documents: Sequence[Text], target: str) -> list[Detection]:
+        """The most probable language of each document, of those that can be translated to the target."""
+
+        def work() -> list[list[Detection]]:
+            return [self.directions.detect(" ".join(document.texts), target) for document in documents]
+
+        found = await asyncio.to_thread(work)
+        if not all(found):
+            raise RequestError(400, f"{shorten(target)} is not supported as a target")
+        return [each[0] for each in found]
+
+    def _direction(self, source: str, target: str) -> Direction:
+        found = self.directions.find(source, target)
+        if found is None:
+            raise RequestError(400, f"{shorten(source)}-{shorten(target)} is not supported; see /languages")
+        return found
+
+    async def _translations(
+        self, documents: Sequence[Text], directions: Sequence[Direction], n_best: int, record: Record
+    ) -> list[list[list[Translation]]]:
+        """For each document, for each of its sentences, its translations; each model gets its sentences at once."""
+        with_alignment = any(document.needs_alignment for document in documents)
+
+        async def translate(direction: Direction) -> list[list[Translation]]:
+            own = (document for document, each in zip(documents, directions, strict=True) if each is direction)
+            texts = [text for document in own for text in document.texts]
+            number = min(n_best, direction.translator.options.beam_size)
+            done: Translated = await self._batchers[direction].translate(texts, number, with_alignment)
+            record.batch = max(record.batch, done.batch)
+            return done.translations
+
+        models = list(dict.fromkeys(directions))
+        found = dict(zip(models, map(iter, await asyncio.gather(*map(translate, models))), strict=True))
+        return [
+            [next(found[direction]) for _ in document.texts]
+            for document, direction in zip(documents, directions, strict=True)
+        ]
+
+
+def _renderings(document: Text, translations: list[list[Translation]]) -> list[str]:
+    """A document translated, best first, without repetitions; a sentence with fewer translations keeps its best."""
+    number = max(map(len, translations), default=1)
+    chosen = ([each[k] if k < len(each) else each[0] for each in translations] for k in range(number))
+    return list(dict.fromkeys(map(document.render, chosen)))
+
+
+def _told(detection: Detection) -> dict[str, Any]:
+    return {"confidence": detection.confidence, "language": detection.language}
+
+
+def _record(request: Request) -> Record:
+    record: Record = request.scope["nmt.record"]
+    return record
+
+
+async def _while_connected(request: Request, work: Awaitable[T]) -> T:
+    """The result of some work, which is cancelled if the client goes.
+
+    Raises:
+        ClientDisconnect: It has gone.
+    """
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    task, watch = asyncio.ensure_future(work), asyncio.ensure_future(gone())
+    try:
+        await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnect
+        return task.result()
+    finally:
+        for each in (task, watch):
+            each.cancel()
+        await asyncio.gather(task, watch, return_exceptions=True)
+
+
+def build_app(service: Service, write: Callable[[Record], None]) -> ASGIApp:
+    """The server as an ASGI application.
+
+    Args:
+        service: What it does.
+        write: Receives a record of each request.
+    """
+    routes = [
+        Route("/", service.page, methods=["GET"]),
+        Route("/translate", service.translate, methods=["POST"]),
+        Route("/detect", service.detect, methods=["POST"]),
+        Route("/languages", service.languages, methods=["GET"]),
+        Route("/health", service.health, methods=["GET"]),
+        Route("/frontend/settings", service.settings, methods=["GET"]),
+    ]
+    handlers: Mapping[Any, Any] = {
+        HTTPException: _refuse_http,
+        RequestError: _refuse,
+        QueueFull: _refuse_busy,
+        Stopped: _refuse_stopped,
+        NmtError: _refuse_failed,
+        Exception: _refuse_unexpected,
+    }
+    app = Starlette(routes=routes, exception_handlers=handlers)
+    app.router.redirect_slashes = False
+    shared = CORSMiddleware(app, allow_origins=service.pages.origins, allow_methods=["GET", "POST"], max_age=3600)
+    return Gate(app, shared if service.pages.origins else app, service.pages, write, [route.path for route in routes])
+
+
+def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    return JSONResponse({"error": message}, status, headers)
+
+
+async def _refuse(request: Request, error: RequestError) -> Response:
+    return _error(error.status, error.message, error.headers)
+
+
+async def _refuse_http(request: Request, error: HTTPException) -> Response:
+    return _error(error.status_code, error.detail, error.headers)
+
+
+async def _refuse_busy(request: Request, error: QueueFull) -> Response:
+    return _error(503, "too many sentences wait already; try again later", RETRY)
+
+
+async def _refuse_stopped(request: Request, error: Stopped) -> Response:
+    return _error(503, "the server is stopping", RETRY)
+
+
+async def _refuse_failed(request: Request, error: NmtError) -> Response:
+    return _error(500, str(error))
+
+
+async def _refuse_unexpected(request: Request, error: Exception) -> Response:
+    if is_out_of_memory(error):
+        return _error(503, "out of memory; send less text", RETRY)
+    return _error(500, "internal error")
+
+
+class Gate:
+    """What all requests pass: who may come in is checked, replies get their headers, and each is recorded.
+
+    Args:
+        app: The routes.
+        shared: The same for pages of other origins.
+        pages: Which pages and names are let in.
+        write: Receives a record of each request.
+        paths: Paths of the routes.
+    """
+
+    def __init__(
+        self, app: ASGIApp, shared: ASGIApp, pages: Pages, write: Callable[[Record], None], paths: Sequence[str]
+    ) -> None:
+        self._app, self._shared = app, shared
+        self._pages = pages
+        self._write = write
+        self._paths = frozenset(paths)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        if scope["type"] != "http":
+            return
+        path = scope["path"]
+        client = scope["client"][0] if scope["client"] else ""
+        record = Record(client, scope["method"], path if path in self._paths else "unknown")
+        scope["nmt.record"] = record
+        begun = time.monotonic()
+
+        async def reply(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                record.status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in {**HEADERS, "content-security-policy": POLICY}.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        app = self._checked(Request(scope)) or (self._app if path == "/" else self._shared)
+        try:
+            await app(scope, receive, reply)
+        except ClientDisconnect:
+            record.status = 499
+        except Exception as error:  # the reply has told of it
+            record.error = _where(error)
+        finally:
+            record.milliseconds = round(1000 * (time.monotonic() - begun), 1)
+            self._write(record)
+
+    def _checked(self, request: Request) -> Response | None:
+        """The reply to a request that may not come in."""
+        host = request.headers.get("host", "")
+        if not self._pages.knows_host(host):
+            return _error(400, f"this server is not known as {shorten(host)}; start it with --allow-host")
+        if not self._pages.allows_origin(request.headers.get("origin"), host):
+            return _error(403, "pages of other origins may not use this server; start it with --allow-origin")
+        return None
+
+
+def _where(error: Exception) -> str:
+    """The class of an error and the line it comes from; its message may hold a user's text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{place}"

@@ -1,0 +1,55 @@
+"""What one client may ask of a server, and how long it may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nmt.errors import ConfigError
+from nmt.limits import KIB
+
+MAX_CONNECTIONS = 2000
+"""Open connections, beyond which requests are answered with 503."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of a server.
+
+    Attributes:
+        max_characters: Characters of a request, all its texts together.
+        max_sentences: Sentences of a request: lines of its texts, or pieces of its HTML.
+        max_queue: Sentences that wait for a model; more are refused until it has caught up.
+        requests_per_minute: Requests of a client or an API key; None sets no limit.
+        batch_wait: Seconds that a sentence waits for others to share its batch.
+        head_seconds: Time for a request's headers to arrive.
+        body_seconds: Time for a request's body to arrive.
+        stop_seconds: Time that requests have to end when the server stops.
+
+    Raises:
+        ConfigError: A bound is not positive, or one request could never fit into the queue.
+    """
+
+    max_characters: int = 100_000
+    max_sentences: int = 1000
+    max_queue: int = 5000
+    requests_per_minute: int | None = None
+    batch_wait: float = 0.005
+    head_seconds: float = 10.0
+    body_seconds: float = 10.0
+    stop_seconds: float = 8.0
+
+    def __post_init__(self) -> None:
+        for name in ("max_characters", "max_sentences", "max_queue", "requests_per_minute"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"--{name.replace('_', '-')} {value}: must be at least 1")
+        if self.max_queue < self.max_sentences:
+            raise ConfigError(
+                f"--max-queue {self.max_queue} is less than --max-sentences {self.max_sentences}: "
+                "a large request would never be taken"
+            )
+
+    @property
+    def max_body(self) -> int:
+        r"""Bytes of a request's body: a character is at most 12 bytes of JSON (\ud83d\ude00) or of a form."""
+        return 12 * self.max_characters + 64 * KIB

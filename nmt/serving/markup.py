@@ -1,0 +1,417 @@
+"""HTML whose text is translated: what is not text leaves as it came.
+
+A document is split at block tags into units of running text. The tags inside a unit (bold, links, ...) are put back
+around the words that translate theirs. Text of the translation is escaped; nothing is executed or fetched.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, takewhile
+
+from nmt.decoding.translator import Translation
+from nmt.text.tokenizers import WORD_BEGINNING
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+INLINE = _names(
+    "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark math q rp rt ruby s samp "
+    "small span strike strong sub sup svg time tt u var wbr"
+)
+"""Elements that stand within running text; all others end it."""
+VOID = _names("area base br col embed hr img input link meta param source track wbr")
+"""Elements without an end tag."""
+RAW = _names("script style textarea xmp iframe noembed noframes")
+"""Elements in which there are no tags."""
+KEPT = _names("pre code svg math template")
+"""Elements whose text is not translated."""
+MAX_TAGS = 200
+"""Inline tags of a unit, beyond which each piece of text between them is translated by itself."""
+
+_MARKUP = re.compile(
+    r"<!--.*?(?:-->|\Z)"
+    r"|<[!?][^>]*(?:>|\Z)|</(?![A-Za-z])[^>]*(?:>|\Z)"
+    r"""|<(?P<close>/?)(?P<name>[A-Za-z][^\s/>]*+)"""
+    r"""(?P<rest>(?:=\s*+(?:"[^"]*"|'[^']*'|(?!["']))|[^>=])*+)(?P<end>>|.*\Z)""",
+    re.DOTALL,
+)
+_ATTRIBUTE = re.compile(r"""([^\s=/"'>]+)\s*(?:=\s*("[^"]*"|'[^']*'|[^\s"'>]*))?""")
+_SPACES = re.compile(r"&nbsp;|&#160;|&#[xX][aA]0;|\s|[^\s&]+|&")
+_WORD = re.compile(r"\S+")
+
+Links = Sequence[tuple[int, int]]
+"""Which words translate which: (source word, target word), each counted from 0."""
+
+
+@dataclass
+class Piece:
+    """A part of a document, as it was written.
+
+    Attributes:
+        raw: Its characters.
+        kind: text, start (of an element), end (of one), single (a tag or whatever else may stand between words) or
+            block (what ends running text).
+        name: Name of the element, in lower case; empty where there is none.
+    """
+
+    raw: str
+    kind: str
+    name: str = ""
+
+
+@dataclass
+class Element:
+    """A tag with its end and what is between them, in terms of the words of a unit.
+
+    Attributes:
+        start: The start tag, or all of a piece that stands by itself.
+        end: The end tag; empty for a piece that stands by itself.
+        first: Number of the first word that is in it, or that follows it.
+        last: Number after that of the last word in it.
+        children: What is in it.
+        glued: Whether it follows a word without a space.
+        spaced: Whether a space follows it, if it stands by itself.
+    """
+
+    start: str
+    end: str = ""
+    first: int = 0
+    last: int = 0
+    children: list[Element] = field(default_factory=list)
+    glued: bool = False
+    spaced: bool = False
+
+
+@dataclass
+class Unit:
+    """Running text with the tags inside it.
+
+    Attributes:
+        before: White space before it, as it was written.
+        text: What is to be translated, without tags and entities, with single spaces.
+        after: White space after it.
+        elements: Its tags, in order.
+    """
+
+    before: str
+    text: str
+    after: str
+    elements: list[Element]
+
+
+class Document:
+    """A piece of HTML.
+
+    Args:
+        source: Any text; ill-formed HTML is taken as it is.
+    """
+
+    def __init__(self, source: str) -> None:
+        self._parts: list[str | Unit] = []
+        for run in _runs(_settle(list(_kept_together(_pieces(source))))):
+            unit = None if run[0].kind == "block" else _unit(run)
+            self._parts.append(unit or "".join(piece.raw for piece in run))
+        self.units = [part for part in self._parts if isinstance(part, Unit)]
+
+    @property
+    def texts(self) -> list[str]:
+        """What is to be translated, in order."""
+        return [unit.text for unit in self.units]
+
+    @property
+    def needs_alignment(self) -> bool:
+        """Whether there are tags to be put among the words of a translation."""
+        return any(unit.elements for unit in self.units)
+
+    def render(self, translations: Sequence[Translation]) -> str:
+        """The document with its texts translated.
+
+        Args:
+            translations: One for each of `texts`.
+        """
+        left = iter(translations)
+        return "".join(part if isinstance(part, str) else _render(part, next(left)) for part in self._parts)
+
+
+def _pieces(source: str) -> Iterator[Piece]:
+    """Text, tags and the rest, in order; joined they are the source.
+
+    An unfinished tag and an element without tags, such as a script, reach as far as a browser would let them.
+    """
+    position = 0
+    while position < len(source):
+        found = _MARKUP.search(source, position)
+        if found is None:
+            yield Piece(source[position:], "text")
+            return
+        if found.start() > position:
+            yield Piece(source[position : found.start()], "text")
+        position = found.end()
+        name = (found["name"] or "").lower()
+        if not name:
+            yield Piece(found[0], "single" if found[0].startswith("<!--") else "block")
+        elif found["end"] != ">":
+            yield Piece(found[0], "block")
+        elif name in RAW and not found["close"]:
+            end = re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE).search(source, position)
+            stop = end.start() if end else len(source)
+            yield Piece(found[0] + source[position:stop], "block", name)
+            position = stop
+        elif name not in INLINE:
+            kind = "block" if found["close"] or name in VOID or not _is_kept(name, found["rest"]) else "block kept"
+            yield Piece(found[0], kind, name)
+        elif found["close"]:
+            yield Piece(found[0], "end", name)
+        elif name in VOID:
+            yield Piece(found[0], "single", name)
+        else:
+            yield Piece(found[0], "start kept" if _is_kept(name, found["rest"]) else "start", name)
+
+
+def _is_kept(name: str, attributes: str) -> bool:
+    """Whether the text of an element is not to be translated."""
+    if name in KEPT:
+        return True
+    if "translate" not in attributes.lower():
+        return False
+    found = {key.lower(): value.strip("\"'").lower() for key, value in _ATTRIBUTE.findall(attributes)}
+    return found.get("translate") == "no" or "notranslate" in found.get("class", "").split()
+
+
+def _kept_together(pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """Each element whose text is not to be translated as one piece, which reaches to the end if it has none."""
+    for piece in pieces:
+        if not piece.kind.endswith(" kept"):
+            yield piece
+            continue
+        raw, depth = [piece.raw], 1
+        while depth and (inner := next(pieces, None)) is not None:
+            raw.append(inner.raw)
+            if inner.name == piece.name and inner.name not in VOID | RAW:
+                depth += -1 if inner.raw.startswith("</") else 1
+        yield Piece("".join(raw), "single" if piece.kind == "start kept" else "block", piece.name)
+
+
+def _settle(pieces: list[Piece]) -> list[Piece]:
+    """Make blocks of inline tags that have no partner in the same running text, so that the rest are well nested."""
+    opened: list[int] = []
+    partners: dict[int, int] = {}
+    for number, piece in enumerate(pieces):
+        if piece.kind == "start":
+            opened.append(number)
+        elif piece.kind == "end":
+            match = next((place for place in reversed(opened[-MAX_TAGS:]) if pieces[place].name == piece.name), None)
+            if match is None:
+                piece.kind = "block"
+                continue
+            while (last := opened.pop()) != match:
+                pieces[last].kind = "block"
+            partners[match] = number
+    for number in opened:
+        pieces[number].kind = "block"
+    blocks = [0, *accumulate(piece.kind == "block" for piece in pieces)]
+    for start, end in partners.items():
+        if blocks[end] != blocks[start]:
+            pieces[start].kind = pieces[end].kind = "block"
+    return pieces
+
+
+def _runs(pieces: list[Piece]) -> Iterator[list[Piece]]:
+    """Blocks by themselves, and what is between them."""
+    run: list[Piece] = []
+    for piece in [*pieces, Piece("", "block")]:
+        if piece.kind != "block":
+            run.append(piece)
+            continue
+        tags = [each for each in run if each.kind != "text"]
+        if len(tags) > MAX_TAGS:
+            yield from ([each] if each.kind == "text" else [Piece(each.raw, "block")] for each in run)
+        elif run:
+            yield run
+        yield [piece]
+        run = []
+
+
+def _unit(run: list[Piece]) -> Unit | None:
+    """A run of text and inline tags as a unit; None where there is no word to translate."""
+    raw = "".join(piece.raw for piece in run if piece.kind == "text")
+    if not any(map(str.isalnum, html.unescape(raw))):
+        return None
+    parts = _SPACES.findall(raw)
+    before = "".join(takewhile(_is_space, parts)) if run[0].kind == "text" else ""
+    after = "".join([*takewhile(_is_space, reversed(parts))][::-1]) if run[-1].kind == "text" else ""
+    text, elements = _read(run)
+    return Unit(before, text, after, elements)
+
+
+def _is_space(part: str) -> bool:
+    return html.unescape(part).isspace()
+
+
+def _read(run: list[Piece]) -> tuple[str, list[Element]]:
+    """The words of a run with single spaces, and its tags."""
+    contents = [html.unescape(piece.raw) if piece.kind == "text" else "" for piece in run]
+    text = "".join(contents)
+    words = [found.span() for found in _WORD.finditer(text)]
+    starts, ends = [start for start, _ in words], [end for _, end in words]
+    root = Element("")
+    path = [root]
+    offset = 0
+    for piece, content in zip(run, contents, strict=True):
+        begun, ended = bisect_left(starts, offset), bisect_right(ends, offset)
+        if piece.kind == "end":
+            element = path.pop()
+            element.end, element.last = piece.raw, max(begun, element.first)
+        elif piece.kind != "text":
+            glued = offset > 0 and not text[offset - 1].isspace()
+            spaced = text[offset : offset + 1].isspace()
+            opens = piece.kind == "start"
+            element = Element(piece.raw, first=ended if opens else begun, last=begun, glued=glued, spaced=spaced)
+            path[-1].children.append(element)
+            if opens:
+                path.append(element)
+        offset += len(content)
+    return " ".join(text[start:end] for start, end in words), root.children
+
+
+def word_links(source: str, translation: Translation) -> Links:
+    """Which source word each target word comes from: the one attended most by its tokens, by the mean of the heads.
+
+    Words are what spaces separate. Without attention they are linked in order.
+    """
+    src_words, tgt_words = source.split(), translation.text.split()
+    if not src_words or not tgt_words:
+        return []
+    if translation.alignment is not None:
+        rows = translation.alignment.mean(dim=1)[: len(translation.tokens), : len(translation.src_tokens)]
+        if rows.numel() and bool(rows.any()):
+            weights, positions = rows.max(dim=1)
+            src = _words_of(translation.src_tokens, src_words, translation.truncated)
+            tgt = _words_of(translation.tokens, tgt_words)
+            found = zip(weights.tolist(), positions.tolist(), tgt, strict=False)
+            return sorted({(src[position], word) for weight, position, word in found if weight > 0})
+    return [(word * len(src_words) // len(tgt_words), word) for word in range(len(tgt_words))]
+
+
+def _words_of(tokens: Sequence[str], words: Sequence[str], cut: bool = False) -> list[int]:
+    """The word that the middle of each token lies in, by characters; the tokens may be a cut-off part of the text."""
+    sizes = [len(token.replace(WORD_BEGINNING, "")) for token in tokens]
+    ends = list(accumulate(map(len, words)))
+    scale = 1.0 if cut else ends[-1] / max(sum(sizes), 1)
+    middles = [end - size / 2 for end, size in zip(accumulate(sizes), sizes, strict=True)]
+    return [min(bisect_right(ends, scale * middle), len(words) - 1) for middle in middles]
+
+
+def place_tags(elements: Sequence[Element], links: Links, num_source: int, words: Sequence[str]) -> str:
+    """The words of a translation with the tags of its source: each tag once, well nested, whatever the links.
+
+    An element goes around the run of target words in which most come from the words inside it; one that has none of
+    them goes, empty, behind the translation of what is before it.
+
+    Args:
+        elements: Tags of the source, by its words.
+        links: Pairs of a source and a target word.
+        num_source: Words of the source.
+        words: Words of the translation.
+    """
+    sources: list[set[int]] = [set() for _ in words]
+    reach = [-1] * num_source
+    for source, target in links:
+        if source < num_source and target < len(words):
+            sources[target].add(source)
+            reach[source] = max(reach[source], target)
+    line = _Line(sources, reach, words)
+    line.write(elements, (0, num_source), (0, len(words)))
+    return "".join(line.parts)
+
+
+class _Line:
+    """Words and tags, written one after the other.
+
+    Args:
+        sources: For each target word the source words that it comes from.
+        reach: For each source word the last target word that comes from it, -1 where there is none.
+        words: The target words.
+    """
+
+    def __init__(self, sources: Sequence[set[int]], reach: Sequence[int], words: Sequence[str]) -> None:
+        self.parts: list[str] = []
+        self._sources, self._reach, self._words = sources, reach, words
+        self._parted = True  # whether a word may follow without a space
+
+    def write(self, elements: Sequence[Element], within: tuple[int, int], span: tuple[int, int]) -> None:
+        """Write a span of the target words, with elements that stand within a span of the source words."""
+        position, stop = span
+        places = [self._place(element, within, span) for element in elements]
+        for (first, last), element in sorted(zip(places, elements, strict=True), key=lambda each: each[0][0]):
+            first = max(first, position)  # not into the element before it
+            last = max(first, last)
+            self._write_words(position, first)
+            if first < last or not element.glued:
+                self._part()
+            self.parts.append(element.start)
+            self.write(element.children, (element.first, element.last), (first, last))
+            self.parts.append(element.end)
+            self._parted = self._parted and not element.spaced
+            position = last
+        self._write_words(position, stop)
+
+    def _place(self, element: Element, within: tuple[int, int], span: tuple[int, int]) -> tuple[int, int]:
+        """The target words, out of a span, that an element goes around."""
+        start, stop = span
+        if element.end and (element.first, element.last) == within:
+            return span
+        if element.end:
+            inside = range(element.first, element.last)
+            votes = [_vote(self._sources[word], inside) for word in range(start, stop)]
+            first, last = best_run(votes)
+            if first < last:
+                return start + first, start + last
+        if element.first >= within[1]:
+            return stop, stop
+        before = next((self._reach[word] for word in range(element.first - 1, -1, -1) if self._reach[word] >= 0), -1)
+        place = min(max(before + 1, start), stop)
+        return place, place
+
+    def _write_words(self, start: int, stop: int) -> None:
+        for word in self._words[start:stop]:
+            self._part()
+            self.parts.append(html.escape(word, quote=False))
+            self._parted = False
+
+    def _part(self) -> None:
+        if not self._parted:
+            self.parts.append(" ")
+            self._parted = True
+
+
+def _vote(sources: set[int], inside: range) -> int:
+    """Whether a word that comes from some source words belongs to an element: 1, -1, or 0 if it cannot be told."""
+    return 0 if not sources else 1 if any(source in inside for source in sources) else -1
+
+
+def best_run(votes: Sequence[int]) -> tuple[int, int]:
+    """Start and end of the run with the largest sum, of several the first and shortest; (0, 0) if none is above 0."""
+    best, found, total, start = 0, (0, 0), 0, 0
+    for number, vote in enumerate(votes):
+        if total <= 0:
+            total, start = 0, number
+        total += vote
+        if total > best:
+            best, found = total, (start, number + 1)
+    return found
+
+
+def _render(unit: Unit, translation: Translation) -> str:
+    words = translation.text.split()
+    if not unit.elements:
+        return unit.before + html.escape(" ".join(words), quote=False) + unit.after
+    placed = place_tags(unit.elements, word_links(unit.text, translation), len(unit.text.split()), words)
+    return unit.before + placed + unit.after

@@ -1,0 +1,24 @@
+"""The page at `/`: one file, which may load nothing from elsewhere and run no script but its own."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from pathlib import Path
+
+PAGE = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+
+
+def _hash(tag: str) -> str:
+    """The hash of what is between the only tag of a name and its end, as a content security policy has it."""
+    content = re.search(rf"<{tag}>(.*?)</{tag}>", PAGE, re.DOTALL)
+    assert content is not None
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content[1].encode()).digest()).decode()}'"
+
+
+PAGE_POLICY = (
+    f"default-src 'none'; script-src {_hash('script')}; style-src {_hash('style')}; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Its content security policy."""

@@ -1,0 +1,80 @@
+"""Models behind an HTTP server."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nmt.errors import ConfigError
+from nmt.workflow.translate import open_translator
+
+if TYPE_CHECKING:
+    from nmt.serving.directions import Directions
+    from nmt.serving.server import Server
+
+LIBRARIES = ("starlette", "uvicorn", "python_multipart")
+
+
+def require_libraries() -> None:
+    """Make sure that what a server needs is installed.
+
+    Raises:
+        ConfigError: It is not.
+    """
+    missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
+    if missing:
+        names = ", ".join(missing).replace("_", "-")
+        raise ConfigError(f"nmt serve: {names} not installed; install them with: pip install 'nmt-attention[serve]'")
+
+
+def read_keys(path: Path) -> list[str]:
+    """API keys of a file, one a line; empty lines do not count.
+
+    Raises:
+        ConfigError: It cannot be read, or has none.
+    """
+    try:
+        keys = path.read_text(encoding="utf-8").split()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not UTF-8 text; write one API key a line") from None
+    if not keys:
+        raise ConfigError(f"{path}: has no API key; write one a line")
+    return keys
+
+
+def open_directions(
+    models: Sequence[Path | None], device: str, options: Mapping[str, Any], allowed_classes: Collection[str]
+) -> Directions:
+    """Read models, each with the languages of its config.
+
+    Args:
+        models: As for `nmt.workflow.runs.find_model`.
+        device: As in a config.
+        options: Search options that are not those of a model's config; None leaves the config's.
+        allowed_classes: As for `nmt.model.storage.load_model`.
+
+    Raises:
+        NmtError: One cannot be read, or two translate the same.
+    """
+    from nmt.serving.directions import Direction, Directions
+
+    found = []
+    for path in models:
+        saved, translator = open_translator(path, device, options, allowed_classes)
+        found.append(Direction(*saved.config.data.languages, translator, saved.path))
+    return Directions(found)
+
+
+def open_server(host: str, port: int) -> Server:
+    """A server that has its port, and nothing to serve yet.
+
+    Raises:
+        ConfigError: It cannot have it.
+    """
+    from nmt.serving.server import Server
+
+    return Server(host, port)

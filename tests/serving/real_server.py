@@ -1,0 +1,108 @@
+"""A real server with a real model, in a thread of this process."""
+
+import contextlib
+import functools
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette", reason="nmt serve needs the extra serve: pip install '.[serve]'")
+pytest.importorskip("uvicorn", reason="nmt serve needs the extra serve: pip install '.[serve]'")
+import httpx
+
+import nmt
+from nmt.decoding.translator import Translator
+from nmt.serving.directions import Direction, Directions
+from nmt.serving.limits import Limits
+from nmt.serving.server import Server
+
+GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
+SENTENCES = [
+    line.split("\t")[0]
+    for line in (Path(__file__).parents[2] / "data/sample/deu.txt").read_text(encoding="utf-8").splitlines()
+]
+
+
+class Gated(Translator):
+    """A translator that waits to be let through, and keeps what it was given."""
+
+    def __init__(self) -> None:
+        translator = golden()
+        super().__init__(translator.model, translator.processor, translator.options)
+        self.open = threading.Event()
+        self.begun = threading.Event()
+        self.batches: list[list[str]] = []
+
+    def translate(self, texts: Any, *arguments: Any, **options: Any) -> Any:
+        self.batches.append(list(texts))
+        self.begun.set()
+        assert self.open.wait(20)
+        return super().translate(texts, *arguments, **options)
+
+
+@functools.cache
+def golden() -> Translator:
+    """English to German: not well, but always the same."""
+    return nmt.load(GOLDEN_MODEL, device="cpu")
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    """Return when something has come about in another thread."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.005)
+
+
+@contextlib.contextmanager
+def serving(*translators: tuple[str, str, Translator], **options: Any) -> Iterator[httpx.Client]:
+    """A client of a server of translators, each with its languages; its `base_url` is the server's."""
+    bounds = Limits(**options.pop("limits", {}))
+    directions = Directions(Direction(*each, Path("model")) for each in translators)
+    server = Server("127.0.0.1", 0)
+    thread = threading.Thread(target=server.run, args=(directions,), kwargs={**options, "limits": bounds})
+    thread.start()
+    try:
+        assert server.started.wait(20)
+        with httpx.Client(base_url=server.url, timeout=20) as client:
+            yield client
+    finally:
+        server.stop()
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+class Records(logging.Handler):
+    """What is told about requests."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+    @property
+    def last(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.lines[-1])
+        return found
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[Records]:
+    """The request log for the time of the block."""
+    handler, logger = Records(), logging.getLogger("nmt.serving.requests")
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield handler
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)

@@ -1,0 +1,83 @@
+"""Who may ask, from where and how often."""
+
+import pytest
+from real_server import golden  # noqa: F401  (skips where the extra is missing)
+
+from nmt.errors import ConfigError
+from nmt.serving.access import MAX_CLIENTS, Keys, Pages, Rate, is_loopback
+from nmt.serving.limits import Limits
+
+
+def test_a_rate_is_a_burst_and_then_a_steady_flow() -> None:
+    now = 0.0
+    rate = Rate(6, lambda: now)
+    assert [rate.wait("a") for _ in range(7)] == [0] * 6 + [10]
+    assert rate.wait("b") == 0
+    now = 9.5
+    assert rate.wait("a") == 1
+    now = 10.0
+    assert [rate.wait("a") for _ in range(2)] == [0, 10]
+    now = 1000.0
+    assert [rate.wait("a") for _ in range(7)] == [0] * 6 + [10]
+    assert [Rate(None).wait("a") for _ in range(3)] == [0] * 3
+
+
+def test_the_clients_that_are_remembered_are_bounded() -> None:
+    rate = Rate(1, lambda: 0.0)
+    for number in range(MAX_CLIENTS + 5):
+        assert rate.wait(number) == 0
+    assert rate.wait(MAX_CLIENTS) == 60
+    assert rate.wait(0) == 0  # it was forgotten
+
+
+def test_keys() -> None:
+    keys = Keys(["a", "bé"])
+    assert [keys.find(key) for key in ("a", "bé", "", "b", "\ud800")] == [0, 1, None, None, None]
+    assert keys.required
+    assert not Keys().required
+    assert Keys().find("") is None
+    with pytest.raises(ConfigError, match="API key"):
+        Keys(["a", " "])
+
+
+@pytest.mark.parametrize(
+    ("host", "hosts", "header", "known"),
+    [
+        ("127.0.0.1", [], "127.0.0.1:5000", True),
+        ("127.0.0.1", [], "LOCALHOST", True),
+        ("::1", [], "[::1]:5000", True),
+        ("127.0.0.1", [], "mt.example", False),
+        ("127.0.0.1", ["MT.example"], "mt.example:80", True),
+        ("0.0.0.0", [], "mt.example", True),
+        ("0.0.0.0", ["mt.example"], "other.example", False),
+        ("127.0.0.1", [], "", False),
+        ("127.0.0.1", [], "[", False),
+    ],
+)
+def test_names_of_the_server(host: str, hosts: list[str], header: str, known: bool) -> None:
+    assert Pages(host, hosts).knows_host(header) is known
+
+
+@pytest.mark.parametrize("origin", ["mt.example", "https://mt.example/", "ftp://mt.example", "https://", "**"])
+def test_what_is_no_origin_is_refused(origin: str) -> None:
+    with pytest.raises(ConfigError, match="--allow-origin"):
+        Pages("127.0.0.1", origins=[origin])
+
+
+def test_what_is_of_this_machine_alone() -> None:
+    hosts = {
+        "127.0.0.1": True,
+        "127.8.8.8": True,
+        "::1": True,
+        "localhost": True,
+        "0.0.0.0": False,
+        "example.org": False,
+    }
+    assert {host: is_loopback(host) for host in hosts} == hosts
+
+
+def test_limits_that_cannot_be() -> None:
+    with pytest.raises(ConfigError, match="--max-queue 5 is less than --max-sentences 6"):
+        Limits(max_queue=5, max_sentences=6)
+    with pytest.raises(ConfigError, match="--max-characters 0"):
+        Limits(max_characters=0)

@@ -1,0 +1,339 @@
+"""Every route over real sockets: what LibreTranslate's documentation promises, errors, limits, who may ask."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+from real_server import Records, golden, recording, serving, wait_until
+
+from nmt.decoding.translator import Translator
+
+TEXT = "I am old."
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return golden()
+
+
+@pytest.fixture(scope="module")
+def client(translator: Translator) -> Iterator[httpx.Client]:
+    """A client of a server of one direction with the usual limits."""
+    with serving(("en", "de", translator)) as found:
+        yield found
+
+
+@pytest.fixture
+def records() -> Iterator[Records]:
+    with recording() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def strict(translator: Translator) -> Iterator[httpx.Client]:
+    """A client of a server with small limits."""
+    limits = {"max_characters": 40, "max_sentences": 3, "max_queue": 3, "body_seconds": 0.4, "head_seconds": 0.4}
+    with serving(("en", "de", translator), limits=limits) as found:
+        yield found
+
+
+def ask(client: httpx.Client, **fields: Any) -> httpx.Response:
+    return client.post("/translate", json={"q": TEXT, "source": "en", "target": "de", **fields})
+
+
+def error_of(reply: httpx.Response, status: int) -> str:
+    assert reply.status_code == status
+    assert reply.headers["content-type"] == "application/json"
+    found = reply.json()
+    assert list(found) == ["error"]
+    return str(found["error"])
+
+
+def test_the_routes_without_text(client: httpx.Client) -> None:
+    assert client.get("/health").json() == {"status": "ok"}
+    assert client.get("/languages").json() == [
+        {"code": "en", "name": "English", "targets": ["de"]},
+        {"code": "de", "name": "German", "targets": []},
+    ]
+    settings = client.get("/frontend/settings").json()
+    assert settings["language"] == {
+        "source": {"code": "en", "name": "English"},
+        "target": {"code": "de", "name": "German"},
+    }
+    assert settings["charLimit"] == 100_000
+    assert settings["keyRequired"] is settings["apiKeys"] is settings["suggestions"] is False
+    assert client.head("/health").status_code == 200
+
+
+@pytest.mark.parametrize("encoding", ["json", "form", "multipart", "address"])
+def test_each_encoding_gives_the_translation(client: httpx.Client, translator: Translator, encoding: str) -> None:
+    fields = {"q": "The old woman, ä & + 100%.", "source": "en", "target": "de", "format": "text"}
+    sent: dict[str, Any] = {
+        "json": {"json": fields},
+        "form": {"data": fields},
+        "multipart": {"files": {key: (None, value) for key, value in fields.items()}},
+        "address": {"params": fields},
+    }[encoding]
+    reply = client.post("/translate", **sent)
+    assert reply.json() == {"translatedText": translator.translate(fields["q"]).text}
+    assert reply.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_list_gives_a_list_in_every_encoding(client: httpx.Client, translator: Translator) -> None:
+    texts = ["I am old.", "", "She sleeps."]
+    expected = {"translatedText": [each.text for each in translator.translate(texts)]}
+    assert ask(client, q=texts).json() == expected
+    form = urlencode([("q", text) for text in texts] + [("source", "en"), ("target", "de")])
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert client.post("/translate", content=form, headers=headers).json() == expected
+    files = [("q", (None, text)) for text in texts] + [("source", (None, "en")), ("target", (None, "de"))]
+    assert client.post("/translate", files=files).json() == expected
+    assert ask(client, q=[]).json() == {"translatedText": []}
+
+
+def test_lines_stay_lines(client: httpx.Client, translator: Translator) -> None:
+    one, two = (translator.translate(text).text for text in ("I am old.", "She sleeps."))
+    assert ask(client, q="\nI am old.\r\n \n\nShe sleeps.\n").json()["translatedText"] == f"\n{one}\r\n \n\n{two}\n"
+
+
+def test_alternatives_are_the_next_best(client: httpx.Client, translator: Translator) -> None:
+    best, *others = dict.fromkeys(each.text for each in translator.translate(TEXT, 3))
+    assert others
+    assert ask(client, alternatives=2).json() == {"translatedText": best, "alternatives": others}
+    assert ask(client, q=[TEXT], alternatives="2").json() == {"translatedText": [best], "alternatives": [others]}
+    assert len(ask(client, alternatives=10**6).json()["alternatives"]) < translator.options.beam_size
+    assert "alternatives" not in ask(client, alternatives=0).json()
+
+
+def test_auto_tells_the_language(client: httpx.Client) -> None:
+    found = ask(client, source="auto").json()
+    assert found["detectedLanguage"] == {"confidence": 100.0, "language": "en"}
+    assert found["translatedText"] == ask(client).json()["translatedText"]
+    told = ask(client, source="auto", q=[TEXT, "Ж"]).json()["detectedLanguage"]
+    assert [each["language"] for each in told] == ["en", "en"]
+    assert told[1]["confidence"] < 100
+    assert client.post("/detect", data={"q": TEXT}).json() == [{"confidence": 100.0, "language": "en"}]
+    assert client.post("/detect", json={"q": ""}).json() == [{"confidence": 0.0, "language": "en"}]
+
+
+def test_html_keeps_its_tags(client: httpx.Client, translator: Translator) -> None:
+    old = translator.translate("I am old.").text
+    sent = '<!-- a --><p class="x">I am old.</p><script>I am old.</script><br><pre>I am old.</pre>'
+    assert ask(client, q=sent, format="html").json()["translatedText"] == sent.replace("I am old.", old, 1)
+    found = ask(client, q=["I am <b>old</b>.", "1 < 2"], format="html", alternatives=1).json()
+    assert [text.count(tag) for text in found["translatedText"] for tag in ("<b>", "</b>", "&lt;")][:2] == [1, 1]
+    assert len(found["alternatives"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"q": None}, "missing q"),
+        ({"q": 5}, "q is neither"),
+        ({"q": [TEXT, 5]}, "q is neither"),
+        ({"source": None}, "missing source"),
+        ({"target": None}, "missing target"),
+        ({"target": ["de"]}, "target is not a string"),
+        ({"target": "xx\x1b[2J"}, r"en-xx\x1b[2J is not supported"),
+        ({"source": "de", "target": "en"}, "de-en is not supported"),
+        ({"source": "auto", "target": "fr"}, "fr is not supported"),
+        ({"format": "pdf"}, "pdf is neither text nor html"),
+        ({"alternatives": -1}, "alternatives"),
+        ({"alternatives": 1.5}, "alternatives"),
+        ({"alternatives": True}, "alternatives"),
+        ({"alternatives": "many"}, "alternatives"),
+        ({"api_key": 7}, "api_key is not a string"),
+    ],
+)
+def test_a_wrong_field_is_named(client: httpx.Client, fields: dict[str, Any], words: str) -> None:
+    assert words in error_of(ask(client, **fields), 400)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "words"),
+    [
+        ("application/json", b"", "not JSON"),
+        ("application/json", b'{"q": ', "line 1, column 7"),
+        ("application/json", b"[1]", "not a JSON object"),
+        ("application/json", b"\xff\xfe", "not UTF-8"),
+        ("application/json", b"[" * 100_000, "not JSON"),
+        ("application/json", b'{"q": ' + b"9" * 5000 + b"}", "not JSON"),
+        ("text/plain", b"{}", "application/json"),
+        ("application/x-www-form-urlencoded", b"q=%ff", "not UTF-8"),
+        ("application/x-www-form-urlencoded", b"a=1&" * 2000, "too many fields"),
+        ("multipart/form-data", b"x", "cannot be read"),
+        ("multipart/form-data; boundary=x", b"nothing of the kind", "cannot be read"),
+        (
+            "multipart/form-data; boundary=x",
+            b'--x\r\nContent-Disposition: form-data; name="q"; filename="a"\r\n\r\nx\r\n--x--\r\n',
+            "Too many files",
+        ),
+    ],
+)
+def test_a_wrong_body_is_refused(client: httpx.Client, content_type: str, body: bytes, words: str) -> None:
+    assert words in error_of(client.post("/translate", content=body, headers={"Content-Type": content_type}), 400)
+
+
+def test_odd_characters_do_no_harm(client: httpx.Client) -> None:
+    body = json.dumps({"q": "a\ud800b\x00\x1b[2J \u2028 😀\r", "source": "en", "target": "de"})
+    reply = client.post("/translate", content=body, headers=JSON)
+    assert reply.status_code == 200
+    assert not re.search("[\x00-\x0c\x0e-\x1f]", reply.json()["translatedText"])
+
+
+def test_unknown_paths_and_methods(client: httpx.Client) -> None:
+    error_of(client.get("/translate_file"), 404)
+    error_of(client.get("/translate/"), 404)
+    assert "GET" in client.post("/languages").headers["allow"]
+    error_of(client.get("/translate"), 405)
+
+
+def test_limits_of_a_request(strict: httpx.Client) -> None:
+    assert ask(strict, q="a" * 40).status_code == 200
+    assert "(41) exceeds text limit (40)" in error_of(ask(strict, q=["a" * 20, "a" * 21]), 400)
+    assert "4 texts exceed the limit of 3" in error_of(ask(strict, q=["a"] * 4), 400)
+    assert "4 sentences exceed the limit of 3" in error_of(ask(strict, q="a\nb\nc\nd"), 400)
+    assert "4 sentences" in error_of(ask(strict, q="a<p>b<p>c<p>d", format="html"), 400)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_large_body_is_not_read(strict: httpx.Client, told: bool, records: Records) -> None:
+    size = 3_000_000
+    content: Any = b"x" * size if told else (b"x" * 10_000 for _ in range(size // 10_000))
+    reply = strict.post("/translate", content=content, headers=JSON)
+    assert "larger than" in error_of(reply, 413)
+    assert reply.headers["connection"] == "close"
+    wait_until(lambda: bool(records.lines))
+    assert records.last["status"] == 413
+
+
+def test_a_key_is_needed_where_there_are_keys(translator: Translator, records: Records) -> None:
+    with serving(("en", "de", translator), api_keys=["first", "zweiter-ä"]) as client:
+        assert client.get("/languages").status_code == 200
+        assert client.get("/frontend/settings").json()["keyRequired"] is True
+        assert ask(client, api_key="first").status_code == 200
+        assert client.post("/detect", data={"q": "a", "api_key": "zweiter-ä"}).status_code == 200
+        error_of(ask(client), 403)
+        for wrong in ("", "fir", "first ", "zweiter", "\ud800"):
+            body = json.dumps({"q": TEXT, "source": "en", "target": "de", "api_key": wrong})
+            error_of(client.post("/translate", content=body, headers=JSON), 403)
+        error_of(client.post("/detect", data={"q": "a"}), 403)
+        wait_until(lambda: len(records.lines) == 11)
+    assert not any(secret in "".join(records.lines) for secret in ("first", "zweiter", TEXT))
+
+
+def test_the_rate_of_each_client_and_key_is_limited(translator: Translator) -> None:
+    options: dict[str, Any] = {"api_keys": ["one", "two"], "limits": {"requests_per_minute": 2}}
+    with serving(("en", "de", translator), **options) as client:
+        for key in ("one", "two"):
+            assert [ask(client, api_key=key).status_code for _ in range(3)] == [200, 200, 429]
+        assert [ask(client, api_key=f"guess {n}").status_code for n in range(3)] == [403, 403, 429]
+        assert 1 <= int(ask(client, api_key="one").headers["retry-after"]) <= 30
+        assert client.get("/health").status_code == 200
+
+
+def test_pages_of_others_are_kept_out(client: httpx.Client) -> None:
+    port = client.base_url.port
+    for host in ("localhost", f"localhost:{port}", "127.0.0.1", "[::1]:1"):
+        assert client.get("/health", headers={"Host": host}).status_code == 200
+    for host in ("evil.example", f"127.0.0.1.evil.example:{port}", "[", ""):
+        assert "--allow-host" in error_of(client.get("/health", headers={"Host": host}), 400)
+    for origin in (f"http://127.0.0.1:{port}", "moz-extension://0b1c"):
+        reply = client.get("/languages", headers={"Origin": origin})
+        assert reply.status_code == 200
+        assert "access-control-allow-origin" not in reply.headers
+    for origin in ("https://evil.example", "null", f"http://127.0.0.1:{port + 1}"):
+        error_of(client.get("/languages", headers={"Origin": origin}), 403)
+
+
+def test_pages_of_others_are_let_in_if_asked_for(translator: Translator) -> None:
+    options = {"allowed_hosts": ["mt.example"], "allowed_origins": ["https://page.example"]}
+    with serving(("en", "de", translator), **options) as client:
+        headers = {"Host": "mt.example", "Origin": "https://page.example"}
+        reply = client.post("/translate", data={"q": "a", "source": "en", "target": "de"}, headers=headers)
+        assert reply.headers["access-control-allow-origin"] == "https://page.example"
+        assert "access-control-allow-credentials" not in reply.headers
+        asked = {**headers, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
+        assert client.options("/translate", headers=asked).status_code == 200
+        error_of(client.get("/languages", headers={"Origin": "https://other.example"}), 403)
+        assert "access-control-allow-origin" not in client.get("/", headers=headers).headers
+    with serving(("en", "de", translator), allowed_origins=["*"]) as client:
+        reply = client.get("/languages", headers={"Origin": "null"})
+        assert reply.headers["access-control-allow-origin"] == "*"
+
+
+def test_the_page_loads_nothing_from_elsewhere(client: httpx.Client) -> None:
+    reply = client.get("/")
+    policy = dict(part.strip().split(" ", 1) for part in reply.headers["content-security-policy"].split(";"))
+    assert policy["default-src"] == policy["frame-ancestors"] == "'none'"
+    assert policy["connect-src"] == "'self'"
+    assert "unsafe" not in str(policy)
+    assert "://" not in reply.text
+    assert not re.search(r"innerHTML|document\.write|\bon[a-z]+=|style=", reply.text)
+    assert len(reply.content) < 10_000
+    assert reply.headers["referrer-policy"] == "no-referrer"
+
+
+def test_a_request_is_recorded_without_its_text(client: httpx.Client, records: Records) -> None:
+    ask(client, q=["I am old.\nShe sleeps.", "Go."])
+    wait_until(lambda: len(records.lines) == 1)
+    found = records.last
+    assert {key: found[key] for key in ("client", "method", "route", "status", "characters", "sentences", "batch")} == {
+        "client": "127.0.0.1",
+        "method": "POST",
+        "route": "/translate",
+        "status": 200,
+        "characters": 24,
+        "sentences": 3,
+        "batch": 3,
+    }
+    assert found["milliseconds"] > 0
+    client.get("/%1b[2J%0aI am old?q=secret")
+    wait_until(lambda: len(records.lines) == 2)
+    assert (records.last["route"], records.last["status"]) == ("unknown", 404)
+    assert not any(word in "".join(records.lines) for word in ("old", "secret", "\n", "\x1b"))
+
+
+def test_each_format_of_the_log(translator: Translator, records: Records) -> None:
+    with serving(("en", "de", translator), log_format="text") as client:
+        client.get("/health")
+        wait_until(lambda: len(records.lines) == 1)
+    assert re.fullmatch(r"\S+ 127\.0\.0\.1 GET /health 200: \S+ ms, .*", records.lines[0])
+    with serving(("en", "de", translator), log_format="none") as client:
+        client.get("/health")
+    assert len(records.lines) == 1
+
+
+def test_only_a_trusted_proxy_says_who_asks(translator: Translator, client: httpx.Client, records: Records) -> None:
+    headers = {"X-Forwarded-For": "203.0.113.9"}
+    client.get("/health", headers=headers)
+    with serving(("en", "de", translator), trusted_proxies=["127.0.0.1"]) as other:
+        other.get("/health", headers=headers)
+        wait_until(lambda: len(records.lines) == 2)
+    assert [json.loads(line)["client"] for line in records.lines] == ["127.0.0.1", "203.0.113.9"]
+
+
+def test_two_directions_are_two_models(translator: Translator) -> None:
+    with serving(("en", "de", translator), ("de", "EN", translator)) as client:
+        assert [each["targets"] for each in client.get("/languages").json()[:2]] == [["de"], ["EN"]]
+        assert ask(client, source="DE", target="en").status_code == 200
+        found = ask(client, source="auto", target="en", q=[TEXT]).json()
+        assert found["detectedLanguage"] == [{"confidence": 100.0, "language": "de"}]
+
+
+def test_a_broken_model_is_one_line(translator: Translator, records: Records) -> None:
+    class Broken(Translator):
+        def translate(self, *arguments: Any, **options: Any) -> Any:
+            raise ValueError("the secret text")
+
+    with serving(("en", "de", Broken(translator.model, translator.processor, translator.options))) as client:
+        assert error_of(ask(client), 500) == "internal error"
+        wait_until(lambda: len(records.lines) == 1)
+        assert records.last["error"].startswith("ValueError at test_app.py:")
+        assert "secret" not in records.lines[0]
+        assert client.get("/health").status_code == 200

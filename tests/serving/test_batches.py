@@ -1,0 +1,191 @@
+"""Sentences of many requests in common batches: the same answers, nobody held up, nothing without bound."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from real_server import SENTENCES, Gated, golden, recording, serving, wait_until
+
+from nmt.errors import ConfigError
+from nmt.serving.batches import LONG, Batcher, QueueFull, Stopped
+
+
+@pytest.fixture
+def gated() -> Iterator[Gated]:
+    found = Gated()
+    yield found
+    found.open.set()
+
+
+@pytest.fixture
+def batcher(gated: Gated) -> Iterator[Batcher]:
+    found = Batcher(gated, max_queue=200, batch_wait=0)
+    yield found
+    gated.open.set()
+    found.stop(10)
+
+
+def test_200_requests_at_once_get_the_answers_of_one_by_one() -> None:
+    translator = golden()
+    chosen = SENTENCES[::100][:20] + [" ".join(SENTENCES[n : n + 3]) for n in range(10)]
+    expected = {text: translator.translate(text).text for text in chosen}
+
+    async def ask_all(url: str) -> list[tuple[str, str]]:
+        limits = httpx.Limits(max_connections=200)
+        async with httpx.AsyncClient(base_url=url, timeout=30, limits=limits) as client:
+
+            async def ask(number: int) -> tuple[str, str]:
+                text = chosen[number % len(chosen)]
+                kind = {"alternatives": 1} if number % 7 == 0 else {}
+                reply = await client.post("/translate", json={"q": text, "source": "en", "target": "de", **kind})
+                return text, reply.json()["translatedText"]
+
+            return await asyncio.gather(*map(ask, range(200)))
+
+    with serving(("en", "de", translator), limits={"batch_wait": 0.05}) as client, recording() as records:
+        found = asyncio.run(ask_all(str(client.base_url)))
+    assert [answer for _, answer in found] == [expected[text] for text, _ in found]
+    assert max(int(line.split('"batch": ')[1].split("}")[0]) for line in records.lines) > 1
+
+
+def test_requests_take_turns(gated: Gated, batcher: Batcher) -> None:
+    gated.options = gated.options.model_copy(update={"batch_size": 3})
+
+    async def work() -> None:
+        first = asyncio.create_task(batcher.translate(["go"]))
+        await asyncio.to_thread(gated.begun.wait)
+        large = asyncio.create_task(batcher.translate([f"a{n}" for n in range(5)]))
+        small = asyncio.create_task(batcher.translate(["b"]))
+        other = asyncio.create_task(batcher.translate(["c0", "c1"], 2))
+        await asyncio.sleep(0.02)
+        gated.open.set()
+        await asyncio.gather(first, large, small, other)
+
+    asyncio.run(work())
+    assert gated.batches == [["go"], ["a0", "b", "a1"], ["c0", "c1"], ["a2", "a3", "a4"]]
+
+
+def test_a_long_sentence_has_a_batch_of_its_own(gated: Gated, batcher: Batcher) -> None:
+    long = "word " * LONG
+
+    async def work() -> list[Any]:
+        first = asyncio.create_task(batcher.translate(["go"]))
+        await asyncio.to_thread(gated.begun.wait)
+        tasks = [asyncio.create_task(batcher.translate([text])) for text in ("a", long, "b", long)]
+        await asyncio.sleep(0.02)
+        gated.open.set()
+        return [(await task).batch for task in [first, *tasks]]
+
+    assert asyncio.run(work()) == [1, 2, 1, 2, 1]
+    assert gated.batches == [["go"], ["a", "b"], [long], [long]]
+
+
+def test_what_is_no_longer_wanted_is_not_translated(gated: Gated, batcher: Batcher) -> None:
+    async def work() -> None:
+        first = asyncio.create_task(batcher.translate(["go"]))
+        await asyncio.to_thread(gated.begun.wait)
+        tasks = [asyncio.create_task(batcher.translate(texts)) for texts in (["a", "b"], ["c"])]
+        await asyncio.sleep(0.02)
+        assert batcher.waiting == 3
+        tasks[0].cancel()
+        await asyncio.gather(tasks[0], return_exceptions=True)
+        assert batcher.waiting == 1
+        first.cancel()
+        gated.open.set()
+        assert len((await tasks[1]).translations) == 1
+
+    asyncio.run(work())
+    assert gated.batches == [["go"], ["c"]]
+    assert batcher.waiting == 0
+
+
+def test_the_queue_is_bounded(gated: Gated, batcher: Batcher) -> None:
+    async def work() -> None:
+        first = asyncio.create_task(batcher.translate(["go"]))
+        await asyncio.to_thread(gated.begun.wait)
+        waiting = asyncio.create_task(batcher.translate(["a"] * 150))
+        await asyncio.sleep(0)
+        with pytest.raises(QueueFull):
+            await batcher.translate(["a"] * 51)
+        gated.open.set()
+        assert len((await waiting).translations) == 150
+        assert len((await batcher.translate(["a"] * 200)).translations) == 200
+        assert (await batcher.translate([])).translations == []
+        await first
+
+    asyncio.run(work())
+
+
+def test_an_error_ends_its_batch_alone(batcher: Batcher, gated: Gated) -> None:
+    gated.open.set()
+
+    async def work() -> None:
+        with pytest.raises(ConfigError, match="beam size"):
+            await batcher.translate(["a"] * 130, n_best=1000)
+        assert batcher.waiting == 0
+        assert (await batcher.translate(["I am old."])).translations[0][0].text
+
+    asyncio.run(work())
+    assert len(gated.batches) == 2
+
+
+def test_what_waits_is_told_that_the_server_stops(gated: Gated, batcher: Batcher) -> None:
+    async def work() -> None:
+        first = asyncio.create_task(batcher.translate(["go"]))
+        await asyncio.to_thread(gated.begun.wait)
+        waiting = asyncio.create_task(batcher.translate(["a"]))
+        await asyncio.sleep(0.02)
+        threading.Timer(0.05, gated.open.set).start()
+        await asyncio.to_thread(batcher.stop, 10)
+        assert len((await first).translations) == 1
+        for task in (waiting, asyncio.create_task(batcher.translate(["b"]))):
+            with pytest.raises(Stopped):
+                await task
+
+    asyncio.run(work())
+
+
+def test_the_sentences_of_a_client_that_goes_are_dropped(gated: Gated) -> None:
+    body = {"q": ["never"] * 20, "source": "en", "target": "de"}
+    with serving(("en", "de", gated)) as client, recording() as records:
+        threading.Thread(target=lambda: client.post("/translate", json={**body, "q": "go"})).start()
+        assert gated.begun.wait(10)
+        with httpx.Client(base_url=client.base_url, timeout=0.2) as other, pytest.raises(httpx.ReadTimeout):
+            other.post("/translate", json=body)
+        wait_until(lambda: len(records.lines) == 1)
+        assert (records.last["status"], records.last["sentences"]) == (499, 20)
+        gated.open.set()
+        wait_until(lambda: len(records.lines) == 2)
+    assert gated.batches == [["go"]]
+
+
+def test_a_full_queue_is_told(gated: Gated) -> None:
+    body = {"q": ["a"] * 3, "source": "en", "target": "de"}
+    with serving(("en", "de", gated), limits={"max_queue": 3, "max_sentences": 3}) as client:
+        threads = [threading.Thread(target=client.post, args=("/translate",), kwargs={"json": body}) for _ in range(2)]
+        threads[0].start()
+        assert gated.begun.wait(10)
+        threads[1].start()
+        wait_until(lambda: client.post("/translate", json=body).status_code == 503)
+        reply = client.post("/translate", json=body)
+        assert "wait" in reply.json()["error"]
+        assert int(reply.headers["retry-after"]) > 0
+        gated.open.set()
+        for thread in threads:
+            thread.join()
+        assert client.post("/translate", json=body).status_code == 200
+
+
+def test_a_very_long_sentence_harms_nobody() -> None:
+    translator = golden()
+    fields = {"source": "en", "target": "de"}
+    body = {"data": {**fields, "q": "a b" * 33_000}}
+    with serving(("en", "de", translator)) as client:
+        long = threading.Thread(target=client.post, args=("/translate",), kwargs=body)
+        long.start()
+        found = client.post("/translate", data={**fields, "q": "I am old."}).json()
+        long.join()
+    assert found == {"translatedText": translator.translate("I am old.").text}

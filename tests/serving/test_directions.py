@@ -1,0 +1,68 @@
+"""Which model translates what, and which language a text is in."""
+
+from pathlib import Path
+
+import pytest
+from real_server import golden
+
+from nmt.decoding.translator import Translator
+from nmt.errors import ConfigError
+from nmt.serving.directions import Direction, Directions
+from nmt.serving.languages import language_name
+from nmt.text.processor import TextProcessor
+from nmt.text.tokenizers import WhitespaceTokenizer
+from nmt.text.vocabulary import Vocabulary
+
+
+def direction(source: str, target: str, words: str) -> Direction:
+    """A direction whose source vocabulary is given, most frequent word first."""
+    tokenizer, vocabulary = WhitespaceTokenizer(), Vocabulary(words.split())
+    processor = TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary)
+    return Direction(
+        source, target, Translator(golden().model, processor, golden().options), Path(f"{source}-{target}")
+    )
+
+
+EN = direction("en", "de", "the a dog is big in")
+DE = direction("de", "en", "der die das in Hund ist groß")
+
+
+def test_models_are_found_by_their_languages() -> None:
+    directions = Directions([EN, DE])
+    assert directions.find("EN", "De") is EN
+    assert directions.find("en", "fr") is None
+    assert directions.targets == {"en": ["de"], "de": ["en"]}
+    assert directions.languages == ["en", "de"]
+
+
+def test_two_models_of_one_direction_are_refused() -> None:
+    with pytest.raises(ConfigError, match="en-de and EN-de both translate EN-de"):
+        Directions([EN, direction("EN", "de", "a")])
+    with pytest.raises(ConfigError, match="auto"):
+        Directions([direction("auto", "de", "a")])
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [("the dog is big", "en"), ("der Hund ist groß", "de"), ("the Hund is big", "en"), ("in", "de")],
+)
+def test_the_language_is_that_whose_words_it_has(text: str, language: str) -> None:
+    found = Directions([EN, DE]).detect(text)
+    assert found[0].language == language
+    assert [each.confidence for each in found] == sorted((each.confidence for each in found), reverse=True)
+    assert 0 <= found[1].confidence <= found[0].confidence <= 100
+    assert [each.language for each in Directions([EN, DE]).detect(text, "de")] == ["en"]
+    assert Directions([EN, DE]).detect(text, "fr") == []
+
+
+def test_the_confidence_tells_what_is_unknown() -> None:
+    directions = Directions([EN])
+    texts = ["the dog", "the Hund", "Hund", "", " \n"]
+    assert [directions.detect(text)[0].confidence for text in texts] == [100, 50, 0, 0, 0]
+    same = Directions([EN, direction("fr", "en", "the a dog is big in")])
+    assert [each.confidence for each in same.detect("the dog")] == [50, 50]
+
+
+def test_names_of_languages() -> None:
+    names = {"en": "English", "pt-BR": "Portuguese (BR)", "zh_Hant": "Chinese (Hant)", "tlh": "tlh", "x-y": "x-y"}
+    assert {code: language_name(code) for code in names} == names

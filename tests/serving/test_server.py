@@ -1,0 +1,250 @@
+"""The life of a server: its start, what is no HTTP, clients that are slow or odd, its end."""
+
+import contextlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from conftest import Cli
+from real_server import GOLDEN_MODEL, Gated, golden, recording, serving, wait_until
+
+import nmt.workflow.serve
+
+BODY = json.dumps({"q": "I am old.", "source": "en", "target": "de"}).encode()
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[httpx.Client]:
+    """A client of an impatient server."""
+    limits = {"max_characters": 200, "body_seconds": 0.4, "head_seconds": 0.4}
+    with serving(("en", "de", golden()), limits=limits) as found:
+        yield found
+
+
+def talk(client: httpx.Client, *parts: bytes, pause: float = 0.0, seconds: float = 10) -> bytes:
+    """What the server answers to bytes until it closes the connection or says no more."""
+    with socket.create_connection((client.base_url.host, client.base_url.port or 80), timeout=seconds) as connection:
+        found = b""
+        try:
+            for part in parts:
+                connection.sendall(part)
+                time.sleep(pause)
+            while chunk := connection.recv(1 << 16):
+                found += chunk
+        except (ConnectionError, TimeoutError):
+            pass
+        return found
+
+
+def head(length: int | None = None, more: str = "") -> bytes:
+    size = "" if length is None else f"Content-Length: {length}\r\n"
+    return f"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{size}{more}\r\n".encode()
+
+
+def test_what_is_no_http_is_told(client: httpx.Client) -> None:
+    for sent in (b"GARBAGE\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", head(more="a\0b: c\r\n")):
+        found = talk(client, sent)
+        assert found.startswith(b"HTTP/1.1 400 ")
+        assert list(json.loads(found.split(b"\r\n\r\n", 1)[1])) == ["error"]
+
+
+def test_headers_that_do_not_come_are_not_waited_for(client: httpx.Client) -> None:
+    begun = time.monotonic()
+    assert talk(client) == b""
+    assert talk(client, head()[:-10]) == b""
+    kept = talk(client, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET /hea", pause=0.1)
+    assert kept.count(b"HTTP/1.1 200") == 1
+    assert 1 <= time.monotonic() - begun < 8
+
+
+def test_a_slow_body_is_not_waited_for(client: httpx.Client) -> None:
+    found = talk(client, head(len(BODY)), BODY[:5], BODY[5:10], pause=0.1)
+    assert found.startswith(b"HTTP/1.1 408 ")
+    assert b"connection: close" in found.lower()
+    assert "0.4 seconds" in json.loads(found.split(b"\r\n\r\n", 1)[1])["error"]
+
+
+def test_a_body_in_pieces_is_one(client: httpx.Client) -> None:
+    chunks = b"".join(b"%x\r\n%b\r\n" % (1, bytes([byte])) for byte in BODY) + b"0\r\n\r\n"
+    expected = json.dumps(golden().translate("I am old.").text).encode()
+    whole = head(len(BODY)) + BODY
+    assert expected in talk(client, head(more="Transfer-Encoding: chunked\r\nConnection: close\r\n") + chunks)
+    assert (
+        talk(client, whole + whole + whole.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")).count(expected) == 3
+    )
+
+
+def malformed(chance: random.Random) -> bytes:
+    """A request with something wrong somewhere, most of the time."""
+    request = bytearray(head(len(BODY), "Connection: close\r\n") + BODY)
+    for _ in range(chance.randint(1, 8)):
+        place = chance.randrange(len(request))
+        match chance.randrange(4):
+            case 0:
+                request[place] = chance.randrange(256)
+            case 1:
+                del request[place : place + chance.randint(1, 20)]
+            case 2:
+                request[place:place] = chance.choice([b"\r\n", b"\0", b'"', b"[[", b"\xff", b"9" * 30, b"%00", b"..//"])
+            case 3:
+                request[place:place] = request[: chance.randint(1, 60)]
+    return bytes(request)
+
+
+def attack(client: httpx.Client, number: int, seed: int) -> None:
+    chance = random.Random(seed)
+    with recording() as records:
+        for _ in range(number):
+            found = talk(client, malformed(chance), seconds=0.05)
+            assert not found or re.match(rb"HTTP/1\.1 (200|400|403|404|405|408|413|431) ", found)
+            assert b"Traceback" not in found
+        wait_until(lambda: client.get("/health").status_code == 200)
+    assert not any(json.loads(line).get("error") for line in records.lines)
+
+
+def test_malformed_requests_do_no_harm(client: httpx.Client) -> None:
+    attack(client, 200, 1)
+
+
+@pytest.mark.soak
+def test_many_malformed_requests_do_no_harm(client: httpx.Client) -> None:
+    attack(client, 5000, random.SystemRandom().randrange(10**9))
+
+
+@pytest.mark.soak
+def test_connections_come_to_an_end(client: httpx.Client) -> None:
+    def number() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    before = number()
+    for _ in range(300):
+        talk(client, head(10**6), seconds=0.001)
+    wait_until(lambda: number() <= before + 2, 20)
+
+
+def started(*arguments: object) -> tuple["subprocess.Popen[str]", str]:
+    """`nmt serve` in a process of its own, and its address."""
+    command = [
+        sys.executable,
+        "-m",
+        "nmt",
+        "serve",
+        "--model",
+        GOLDEN_MODEL,
+        "--port",
+        0,
+        "--device",
+        "cpu",
+        *arguments,
+    ]
+    process = subprocess.Popen([str(word) for word in command], stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    found = re.search(r"serving en-de at (http://\S+);", line)
+    assert found, line + process.stderr.read()
+    return process, found[1]
+
+
+def test_the_command_serves_and_stops(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text("one\n\ntwo\n", encoding="utf-8")
+    process, url = started("--api-keys", tmp_path / "keys", "--beam-size", 1)
+    assert process.stderr is not None
+    with process:
+        fields = {"q": "I am old.", "source": "en", "target": "de", "api_key": "two", "alternatives": 1}
+        reply = httpx.post(f"{url}/translate", json=fields, timeout=20)
+        assert reply.json()["alternatives"] == []
+        assert httpx.post(f"{url}/translate", json={**fields, "api_key": "three"}, timeout=20).status_code == 403
+        waiting = socket.create_connection((httpx.URL(url).host, httpx.URL(url).port or 80))
+        process.send_signal(signal.SIGTERM)
+        *requests, last = process.stderr.read().splitlines()
+        waiting.close()
+        assert process.wait(20) == 0
+    assert [json.loads(line)["status"] for line in requests] == [200, 403]
+    assert "SIGTERM" in last
+    assert "2 requests" in last
+
+
+def begin(url: str, gated: Gated, found: list[httpx.Response]) -> threading.Thread:
+    """Ask for a translation, and return when the model is at it."""
+    fields = {"q": "I am old.", "source": "en", "target": "de"}
+
+    def ask() -> None:
+        with contextlib.suppress(httpx.HTTPError):
+            found.append(httpx.post(f"{url}/translate", json=fields, timeout=20))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert gated.begun.wait(10)
+    return thread
+
+
+def test_what_has_begun_is_finished() -> None:
+    gated, found = Gated(), list[httpx.Response]()
+    with serving(("en", "de", gated)) as client:
+        url = str(client.base_url)
+        thread = begin(url, gated, found)
+        threading.Timer(0.4, gated.open.set).start()
+    thread.join()
+    assert found[0].json()["translatedText"] == golden().translate("I am old.").text
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(url)
+
+
+def test_the_end_is_not_waited_for_without_bound() -> None:
+    gated, found = Gated(), list[httpx.Response]()
+    with recording() as records:
+        with serving(("en", "de", gated), limits={"stop_seconds": 0.3}) as client:
+            thread = begin(str(client.base_url), gated, found)
+            begun = time.monotonic()
+        assert 0.3 < time.monotonic() - begun < 5
+        gated.open.set()
+        thread.join()
+        assert len(records.lines) == 1
+    assert not [reply for reply in found if reply.status_code == 200]
+
+
+def test_what_cannot_be_served_is_one_line(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def error(*arguments: object, model: object = GOLDEN_MODEL) -> str:
+        outcome = cli("serve", "--model", model, "--device", "cpu", *arguments)
+        assert outcome.code == 1
+        assert outcome.err.startswith("nmt: error: ")
+        assert outcome.err.count("\n") == 1
+        return outcome.err
+
+    copy = shutil.copytree(GOLDEN_MODEL, tmp_path / "copy")
+    found = error("--model", copy, "--port", 0)
+    assert str(copy) in found
+    assert "en-de" in found
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert f"--port {taken.getsockname()[1]}" in error("--port", taken.getsockname()[1])
+    assert "--host 192.0.2.1" in error("--host", "192.0.2.1")
+    assert "nowhere" in error("--port", 0, model=tmp_path / "nowhere")
+    assert "--max-queue 1 " in error("--max-queue", 1)
+    assert "has no API key" in error("--api-keys", os.devnull)
+    assert "cannot be read" in error("--api-keys", tmp_path)
+    assert "an API key is empty" in error("--api-key", "", "--port", 0)
+    assert "--allow-origin x" in error("--allow-origin", "x", "--port", 0)
+    monkeypatch.setattr(nmt.workflow.serve, "LIBRARIES", ("starlette", "no_such_library"))
+    found = error()
+    assert "no-such-library" in found
+    assert "nmt-attention[serve]" in found
+
+
+def test_several_models_are_several_directions(tmp_path: Path) -> None:
+    copy = shutil.copytree(GOLDEN_MODEL, tmp_path / "copy")
+    config = (copy / "config.yaml").read_text(encoding="utf-8")
+    (copy / "config.yaml").write_text(config.replace("reverse: false", "reverse: true"), encoding="utf-8")
+    directions = nmt.workflow.serve.open_directions([GOLDEN_MODEL, copy], "cpu", {}, ())
+    assert list(map(str, directions)) == ["en-de", "de-en"]
