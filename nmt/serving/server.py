@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nmt.errors import ConfigError, printable
-from nmt.serving.access import Keys, Pages
+from nmt.serving.access import Keys, Pages, is_loopback
 from nmt.serving.app import Service, build_app
 from nmt.serving.directions import Directions
 from nmt.serving.limits import MAX_CONNECTIONS, Limits
@@ -94,6 +94,8 @@ class Server:
             number += 1
             write(each)
 
+        if not (is_loopback(self.host) or keys.required):
+            log.warning(f"--host {self.host}: other machines may use the server without a key; --api-keys asks for one")
         service = Service(directions, keys, pages, limits)
         try:
             self._server = _Uvicorn(_config(build_app(service, record), limits, trusted_proxies))

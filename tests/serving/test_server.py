@@ -242,6 +242,18 @@ def test_what_cannot_be_served_is_one_line(cli: Cli, tmp_path: Path, monkeypatch
     assert "nmt-attention[serve]" in found
 
 
+def test_a_server_for_other_machines_asks_for_a_key(caplog: pytest.LogCaptureFixture) -> None:
+    def warned(keys: list[str]) -> bool:
+        caplog.clear()
+        with serving(("en", "de", golden()), host="0.0.0.0", api_keys=keys) as client:
+            port = client.base_url.port
+            assert httpx.get(f"http://127.0.0.1:{port}/health", headers={"Host": "mt.example"}).status_code == 200
+        return "--host 0.0.0.0" in caplog.text
+
+    assert warned([])
+    assert not warned(["key"])
+
+
 def test_several_models_are_several_directions(tmp_path: Path) -> None:
     copy = shutil.copytree(GOLDEN_MODEL, tmp_path / "copy")
     config = (copy / "config.yaml").read_text(encoding="utf-8")
