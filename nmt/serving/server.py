@@ -153,7 +153,6 @@ def _config(app: ASGIApp, limits: Limits, trusted_proxies: Collection[str]) -> u
         server_header=False,
         proxy_headers=bool(trusted_proxies),
         forwarded_allow_ips=list(trusted_proxies),
-        limit_concurrency=MAX_CONNECTIONS,
         backlog=BACKLOG,
         timeout_graceful_shutdown=limits.stop_seconds,  # type: ignore[arg-type]  # it is given to asyncio.wait_for
     )
@@ -198,6 +197,8 @@ class _Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if len(self.connections) > MAX_CONNECTIONS:
+            transport.close()
         self._watch()
 
     def data_received(self, data: bytes) -> None:

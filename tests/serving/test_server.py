@@ -20,6 +20,7 @@ import pytest
 from conftest import Cli
 from real_server import GOLDEN_MODEL, Gated, golden, recording, serving, wait_until
 
+import nmt.serving.server
 import nmt.workflow.serve
 
 BODY = json.dumps({"q": "I am old.", "source": "en", "target": "de"}).encode()
@@ -84,6 +85,16 @@ def test_a_body_in_pieces_is_one(client: httpx.Client) -> None:
     assert (
         talk(client, whole + whole + whole.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")).count(expected) == 3
     )
+
+
+def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nmt.serving.server, "MAX_CONNECTIONS", 2)
+    ask = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with serving(("en", "de", golden())) as client:
+        address = client.base_url.host, client.base_url.port or 80
+        with socket.create_connection(address), socket.create_connection(address):
+            assert talk(client, pause=0.1) == b""
+        wait_until(lambda: talk(client, ask).startswith(b"HTTP/1.1 200 "))
 
 
 def malformed(chance: random.Random) -> bytes:
@@ -158,11 +169,11 @@ def started(*arguments: object) -> tuple["subprocess.Popen[str]", str]:
 
 
 def test_the_command_serves_and_stops(tmp_path: Path) -> None:
-    (tmp_path / "keys").write_text("one\n\ntwo\n", encoding="utf-8")
+    (tmp_path / "keys").write_text("one\n\n two words \n", encoding="utf-8")
     process, url = started("--api-keys", tmp_path / "keys", "--beam-size", 1)
     assert process.stderr is not None
     with process:
-        fields = {"q": "I am old.", "source": "en", "target": "de", "api_key": "two", "alternatives": 1}
+        fields = {"q": "I am old.", "source": "en", "target": "de", "api_key": "two words", "alternatives": 1}
         reply = httpx.post(f"{url}/translate", json=fields, timeout=20)
         assert reply.json()["alternatives"] == []
         assert httpx.post(f"{url}/translate", json={**fields, "api_key": "three"}, timeout=20).status_code == 403
