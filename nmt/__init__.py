@@ -18,7 +18,7 @@ import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nmt.api import PreparedData, check, evaluate, load, preprocess, serve, train, translate_file
+    from nmt.api import PreparedData, average, check, evaluate, load, preprocess, serve, train, translate_file
     from nmt.config import Config
     from nmt.decoding.translator import Translation, Translator
     from nmt.errors import (
@@ -36,7 +36,17 @@ if TYPE_CHECKING:
     from nmt.workflow.runs import Run
 else:
     _HOMES = {
-        "nmt.api": ("PreparedData", "check", "evaluate", "load", "preprocess", "serve", "train", "translate_file"),
+        "nmt.api": (
+            "PreparedData",
+            "average",
+            "check",
+            "evaluate",
+            "load",
+            "preprocess",
+            "serve",
+            "train",
+            "translate_file",
+        ),
         "nmt.config": ("Config",),
         "nmt.decoding.translator": ("Translation", "Translator"),
         "nmt.errors": (
@@ -83,6 +93,7 @@ __all__ = [
     "TrainingError",
     "Translation",
     "Translator",
+    "average",
     "check",
     "evaluate",
     "load",

@@ -130,7 +130,7 @@ def check(config: str | Path | Config, *, data: AnyPath | None = None, overrides
 
 
 def load(
-    model: AnyPath | None = None,
+    model: AnyPath | Sequence[AnyPath] | None = None,
     *,
     device: str = "auto",
     beam_size: int | None = None,
@@ -138,19 +138,24 @@ def load(
     length_penalty: float | None = None,
     max_length: int | None = None,
     replace_unknown: bool | None = None,
+    precision: str | None = None,
+    overrides: Overrides = (),
     split_sentences: bool = True,
     allowed_classes: Collection[str] = (),
 ) -> Translator:
     """Load a model. Safe for untrusted models: no code of theirs is run.
 
     Args:
-        model: Run or model directory; None is the newest finished run under `runs`.
+        model: Run or model directory; None is the newest finished run under `runs`. Several models with the same
+            vocabularies translate together: the probability of a word is the mean of theirs.
         device: auto, cpu, cuda, cuda:N or mps.
         beam_size: Hypotheses kept at each step; 1 is greedy. None, here and below, is the value in the model's config.
         batch_size: Sentences translated at once.
         length_penalty: Alpha of Wu et al. (2016).
         max_length: Maximum length of a translation in tokens.
         replace_unknown: Whether to replace an unknown word by the source word attended most.
+        precision: float32, or bfloat16, which is faster.
+        overrides: Other search settings: `{"decode.sampling.temperature": 0.8}` or `["decode.min_length=3"]`.
         split_sentences: Translate the sentences of a text one by one, as the model was trained, and parts of sentences
             that are too long. `evaluate` never does, so that scores do not depend on it.
         allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
@@ -167,8 +172,12 @@ def load(
         "length_penalty": length_penalty,
         "max_length": max_length,
         "replace_unknown": replace_unknown,
+        "precision": precision,
     }
-    return open_translator(_as_path(model), device, options, allowed_classes, split_sentences=split_sentences)[1]
+    paths = [Path(each) for each in _as_list(model)]
+    return open_translator(
+        paths, device, options, allowed_classes, overrides=overrides, split_sentences=split_sentences
+    )[1]
 
 
 def translate_file(
@@ -207,8 +216,37 @@ def translate_file(
     translate_file(translator, Path(source), Path(target), shape, n_best=n_best, resume=resume)
 
 
+def average(
+    models: AnyPath | Sequence[AnyPath],
+    output: AnyPath,
+    *,
+    last: int | None = None,
+    overwrite: bool = False,
+    allowed_classes: Collection[str] = (),
+) -> Path:
+    """Write a model whose weights are the mean of those of others.
+
+    Args:
+        models: Run or model directories; with `last` one run.
+        output: Model directory to write.
+        last: Average so many of the latest models that the run has kept (`train.checkpoint.keep_best`).
+        overwrite: Replace an earlier model.
+        allowed_classes: Dotted paths of classes that the models' configs may use; their code runs.
+
+    Returns:
+        The model directory.
+
+    Raises:
+        NmtError: There are fewer than two models, one cannot be used, or they differ in more than their weights.
+    """
+    from nmt.workflow.average import average
+
+    paths = [Path(each) for each in _as_list(models)]
+    return average(paths, Path(output), last=last, overwrite=overwrite, allowed_classes=allowed_classes)
+
+
 def evaluate(
-    model: AnyPath | None = None,
+    model: AnyPath | Sequence[AnyPath] | None = None,
     *,
     split: str | None = None,
     data: AnyPath | None = None,
@@ -218,6 +256,7 @@ def evaluate(
     hypotheses_path: AnyPath | None = None,
     beam_size: int | None = None,
     batch_size: int | None = None,
+    overrides: Overrides = (),
     device: str = "auto",
     allowed_classes: Collection[str] = (),
 ) -> ModelEvaluation:
@@ -233,6 +272,7 @@ def evaluate(
         hypotheses_path: Where to write the translations, one per line.
         beam_size: Hypotheses kept at each step; None is the value in the model's config.
         batch_size: Sentences translated at once; None is the value in the model's config.
+        overrides: Other search settings, as for `load`.
         device: auto, cpu, cuda, cuda:N or mps.
         allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
 
@@ -255,11 +295,12 @@ def evaluate(
     check_files({"--json": _as_path(json_path), "--hypotheses": _as_path(hypotheses_path)}, inputs)
     examples = None if src is None else read_files(Path(src), [Path(each) for each in references])
     options = {"beam_size": beam_size, "batch_size": batch_size}
-    saved, translator = open_translator(_as_path(model), device, options, allowed_classes)
+    paths = [Path(each) for each in _as_list(model)]
+    models, translator = open_translator(paths, device, options, allowed_classes, overrides=overrides)
     if examples is None:
-        examples = _split_of(saved, _as_path(data), split or "test")
+        examples = _split_of(models, _as_path(data), split or "test")
     return evaluate_model(
-        saved,
+        models,
         translator,
         examples,
         what=split or "test" if src is None else str(src),
@@ -328,14 +369,15 @@ def serve(
         server.close()
 
 
-def _split_of(saved: SavedModel, data: Path | None, split: str) -> list[Example]:
+def _split_of(models: Sequence[SavedModel], data: Path | None, split: str) -> list[Example]:
     """A split of a data directory, by default the one that the model was trained on."""
     from nmt.workflow.evaluate import read_split, warn_of_other_data
     from nmt.workflow.runs import find_data
 
-    directory = data or find_data(saved)
+    directory = data or find_data(models[0])
     examples = read_split(directory, split)
-    warn_of_other_data(saved, directory)
+    for saved in models:
+        warn_of_other_data(saved, directory)
     return examples
 
 
@@ -391,5 +433,7 @@ def _as_path(path: AnyPath | None) -> Path | None:
     return None if path is None else Path(path)
 
 
-def _as_list(paths: AnyPath | Sequence[AnyPath]) -> list[AnyPath]:
+def _as_list(paths: AnyPath | Sequence[AnyPath] | None) -> list[AnyPath]:
+    if paths is None:
+        return []
     return [paths] if isinstance(paths, str | PathLike) else list(paths)

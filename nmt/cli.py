@@ -76,8 +76,24 @@ SetOption = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a value: section.key=value. Can be repeated."),
 ]
 ModelOption = Annotated[
-    Path | None,
-    typer.Option("--model", "-m", help="Run or model directory. [default: the newest finished run under runs/]"),
+    list[Path] | None,
+    typer.Option(
+        "--model",
+        "-m",
+        help="Run or model directory. Repeat it for several models with the same vocabularies, which translate "
+        "together. [default: the newest finished run under runs/]",
+    ),
+]
+SearchOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="decode.KEY=VALUE",
+        help="Override a search setting of the model's config: decode.min_length=3. Can be repeated.",
+    ),
+]
+PrecisionOption = Annotated[
+    str | None, typer.Option(metavar="float32|bfloat16", help="bfloat16 is faster. [default: the model's config]")
 ]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result in --output.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:N or mps.")]
@@ -251,8 +267,16 @@ def translate(
     batch_size: BatchOption = None,
     n_best: Annotated[
         int,
-        typer.Option(min=1, max=MAX_BEAM_SIZE, help="Translations per sentence, as --format nbest unless given."),
+        typer.Option(
+            "--n-best",
+            "--num-hypotheses",
+            min=1,
+            max=MAX_BEAM_SIZE,
+            help="Translations per sentence, as --format nbest unless given.",
+        ),
     ] = 1,
+    precision: PrecisionOption = None,
+    set_: SearchOption = None,
     format_: Annotated[
         str | None,
         typer.Option(
@@ -309,6 +333,8 @@ def translate(
         device=device,
         beam_size=beam_size,
         batch_size=batch_size,
+        precision=precision,
+        overrides=set_ or (),
         split_sentences=split_sentences,
         allowed_classes=allowed,
     )
@@ -401,6 +427,7 @@ def evaluate(
     ] = None,
     beam_size: BeamOption = None,
     batch_size: BatchOption = None,
+    set_: SearchOption = None,
     device: DeviceOption = "auto",
     allow_class: AllowOption = None,
 ) -> None:
@@ -421,6 +448,7 @@ def evaluate(
         hypotheses_path=hypotheses,
         beam_size=beam_size,
         batch_size=batch_size,
+        overrides=set_ or (),
         device=device,
         allowed_classes=allow_class or (),
     )
@@ -500,6 +528,25 @@ def serve(
         log_format=log_.value,
         allowed_classes=allow_class or (),
     )
+
+
+@app.command()
+def average(
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="Run or model directories.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model directory to write.")],
+    last: Annotated[
+        int | None,
+        typer.Option(min=2, help="Average so many of the latest models that one run has kept in RUN/models."),
+    ] = None,
+    overwrite: OverwriteOption = False,
+    allow_class: AllowOption = None,
+) -> None:
+    """Average the weights of models of one kind, such as the last ones of a run.
+
+    Example: nmt average runs/tatoeba --last 5 --output runs/tatoeba-average
+    """
+    raise_on_interrupt()
+    nmt.average(models, output, last=last, overwrite=overwrite, allowed_classes=allow_class or ())
 
 
 @app.command()

@@ -174,7 +174,7 @@ def measure(
     check_links(gold, processor, pairs)
     predicted = forced_alignments(saved.model, processor, pairs)
     error_rate = "–" if predicted is None else f"{alignment_error_rate(predicted, gold):.3f}"
-    bleu = evaluate_model(saved, beam, examples, what=name).scores["bleu"]
+    bleu = evaluate_model([saved], beam, examples, what=name).scores["bleu"]
     sources = [example.src for example in examples]
     training = measure_training(saved.config, open_data(find_data(saved)))
     row = (

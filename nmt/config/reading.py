@@ -396,22 +396,23 @@ def load_config(config: str | Path | Config, overrides: Overrides = (), checks: 
     return _validate(_load(config, overrides), new=True, checks=checks)
 
 
-def with_search_options(options: DecodeSection, given: Mapping[str, Any]) -> DecodeSection:
-    """Replace some search options.
+def with_search_options(config: Config, given: Mapping[str, Any], overrides: Overrides = ()) -> DecodeSection:
+    """The search options of a model, some of them replaced.
 
     Args:
-        options: Options in a model's config.
-        given: Values by key; None keeps the config's.
+        config: The model's config.
+        given: Values by key of the decode section; None keeps the config's.
+        overrides: As for `load_config`; they take precedence over `given`.
 
     Raises:
-        ConfigError: One line per value that is not allowed.
+        ConfigError: A value is not allowed, or an override is not about the search; one line per problem.
     """
-    values = {key: value for key, value in given.items() if value is not None}
-    try:
-        return DecodeSection.model_validate({**options.model_dump(), **values})
-    except ValidationError as error:
-        problems, _ = _value_problems(error)
-        raise ConfigError("\n".join(f"decode.{dotted(path)}: {message}" for path, message in problems)) from None
+    values = {f"decode.{key}": value for key, value in given.items() if value is not None}
+    settings = [*as_settings(values), *as_settings(overrides)]
+    for path in overridden(settings):
+        if not path.startswith("decode."):
+            raise ConfigError(f"{path}: cannot be changed after training; only keys of decode can be set here")
+    return _validate(_load(config, settings), new=False, checks=()).decode if settings else config.decode
 
 
 def parse_config(text: str, origin: str, checks: Sequence[Check] = ()) -> Config:

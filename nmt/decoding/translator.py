@@ -20,6 +20,10 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.text.processor import TextProcessor
 from nmt.text.sentences import SentenceSplitter, split_tokens
 
+DIVERGED = (
+    "the model's probabilities are not finite, as its training diverged; train it again with a lower "
+    "train.optimizer.learning_rate"
+)
 MAX_SOURCE_LENGTH = 1000
 """Maximum number of source tokens per line; the rest of a longer line is cut off."""
 
@@ -134,13 +138,86 @@ class Translator:
             return best[0] if isinstance(texts, str) else best
         return found[0] if isinstance(texts, str) else found
 
+    def score(self, texts: Sequence[str], targets: Sequence[str], *, with_alignment: bool = False) -> list[Translation]:
+        """The probabilities of given translations, token by token (forced decoding).
+
+        Args:
+            texts: Source sentences; they are not split.
+            targets: A translation of each.
+            with_alignment: Keep alignments.
+
+        Returns:
+            The translations as the model reads them, with log-probabilities. The translation of an empty source is
+            empty.
+
+        Raises:
+            CheckpointError: The model's probabilities are not finite.
+        """
+        processor = self.processor
+        sources = [tokens[:MAX_SOURCE_LENGTH] for tokens in self.tokenize(texts)]
+        ids = self._target_ids(targets)
+        order = [n for n, tokens in enumerate(sources) if tokens]
+        found = self.searcher.score(
+            [processor.src_vocabulary.encode(sources[n]) for n in order],
+            [ids[n] for n in order],
+            with_alignment=with_alignment,
+        )
+        if len(found) < len(order):
+            raise CheckpointError(DIVERGED)
+        results = [Translation("") for _ in texts]
+        for n, hypothesis in zip(order, found, strict=True):
+            results[n] = self._render(hypothesis, sources[n])
+        return results
+
+    def complete(
+        self, texts: Sequence[str], prefixes: Sequence[str], *, n_best: int = 1, with_alignment: bool = False
+    ) -> list[list[Translation]]:
+        """Translations that begin with given words (prefix-constrained decoding).
+
+        Args:
+            texts: Source sentences; they are not split.
+            prefixes: What the translation of each begins with, which may be empty.
+            n_best: Number of translations of each.
+            with_alignment: Keep alignments.
+
+        Returns:
+            For each source its translations, best first; an empty source has an empty one.
+
+        Raises:
+            ConfigError: `n_best` is not from 1 to the beam size.
+            CheckpointError: The model's probabilities are not finite.
+        """
+        self.check_n_best(n_best)
+        sources = self.tokenize(texts)
+        ids = self._target_ids(prefixes)
+        order = [n for n, tokens in enumerate(sources) if tokens]
+        found = self.searcher.search(
+            [self.processor.src_vocabulary.encode(sources[n][:MAX_SOURCE_LENGTH]) for n in order],
+            n_best=n_best,
+            with_alignment=with_alignment,
+            prefixes=[ids[n] for n in order],
+        )
+        if not all(found):
+            raise CheckpointError(DIVERGED)
+        results = [[Translation("")] for _ in texts]
+        for n, hypotheses in zip(order, found, strict=True):
+            results[n] = [self._render(hypothesis, sources[n]) for hypothesis in hypotheses]
+        return results
+
+    def _target_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        processor = self.processor
+        with self._tokenizing:
+            tokens = processor.tgt_tokenizer.tokenize([processor.normalizer(text) for text in texts])
+            return [processor.tgt_vocabulary.encode(each) for each in tokens]
+
     def check_n_best(self, n_best: int | None) -> None:
         """Check that `n_best` is from 1 to the beam size.
 
         Raises:
             ConfigError: It is not.
         """
-        if n_best is not None and n_best > self.options.beam_size:
+        samples = self.options.sampling.temperature is not None
+        if n_best is not None and n_best > self.options.beam_size and not samples:
             raise ConfigError(f"--n-best {n_best} is more than the beam size {self.options.beam_size}")
         if n_best is not None and n_best < 1:
             raise ConfigError(f"--n-best {n_best}: must be at least 1")
@@ -173,10 +250,7 @@ class Translator:
             advance=lambda batch: finish(order[n] for n in batch),
         )
         if not all(found):
-            raise CheckpointError(
-                "the model's probabilities are not finite, as its training diverged; train it again with a lower "
-                "train.optimizer.learning_rate"
-            )
+            raise CheckpointError(DIVERGED)
         for n, hypotheses in zip(order, found, strict=True):
             results[n] = [self._render(hypothesis, sources[n]) for hypothesis in hypotheses]
         of_lines: list[list[list[Translation]]] = [[] for _ in lines]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from nmt.errors import ConfigError
 from nmt.limits import KIB
 
-MAX_CONNECTIONS = 2000
-"""Open connections, beyond which requests are answered with 503."""
+MAX_CONNECTIONS = 900
+"""Open connections; more are closed at once, as most systems allow a process 1024 open files."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nmt.errors import ConfigError, printable
-from nmt.serving.access import Keys, Pages
+from nmt.serving.access import Keys, Pages, is_loopback
 from nmt.serving.app import Service, build_app
 from nmt.serving.directions import Directions
 from nmt.serving.limits import MAX_CONNECTIONS, Limits
@@ -94,6 +94,8 @@ class Server:
             number += 1
             write(each)
 
+        if not (is_loopback(self.host) or keys.required):
+            log.warning(f"--host {self.host}: other machines may use the server without a key; --api-keys asks for one")
         service = Service(directions, keys, pages, limits)
         try:
             self._server = _Uvicorn(_config(build_app(service, record), limits, trusted_proxies))
@@ -151,7 +153,6 @@ def _config(app: ASGIApp, limits: Limits, trusted_proxies: Collection[str]) -> u
         server_header=False,
         proxy_headers=bool(trusted_proxies),
         forwarded_allow_ips=list(trusted_proxies),
-        limit_concurrency=MAX_CONNECTIONS,
         backlog=BACKLOG,
         timeout_graceful_shutdown=limits.stop_seconds,  # type: ignore[arg-type]  # it is given to asyncio.wait_for
     )
@@ -196,6 +197,8 @@ class _Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if len(self.connections) > MAX_CONNECTIONS:
+            transport.close()
         self._watch()
 
     def data_received(self, data: bytes) -> None:

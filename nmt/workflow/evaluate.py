@@ -90,17 +90,18 @@ class Seen:
         )
 
 
-def count_training_sources(saved: SavedModel, normalizer: Normalizer, examples: Sequence[Example]) -> Seen:
-    """Compare a test set with the training sources of a model, by letters and digits, ignoring case.
+def count_training_sources(models: Sequence[SavedModel], normalizer: Normalizer, examples: Sequence[Example]) -> Seen:
+    """Compare a test set with the training sources of models, by letters and digits, ignoring case.
 
     Args:
-        saved: The model.
+        models: The models; the one that has seen most counts.
         normalizer: Normalizer of the training text.
         examples: The test set.
     """
-    seen = load_seen(saved.text / SEEN)
-    found = None if seen is None else count_seen([normalizer(example.src) for example in examples], seen)
-    return Seen(found, len(examples))
+    sources = [normalizer(example.src) for example in examples]
+    known = [load_seen(saved.text / SEEN) for saved in models]
+    counts = [None if seen is None else count_seen(sources, seen) for seen in known]
+    return Seen(None if None in counts else max(count for count in counts if count is not None), len(examples))
 
 
 def warn_of_other_data(saved: SavedModel, data: Path) -> None:
@@ -118,7 +119,7 @@ class ModelEvaluation(Evaluation):
     Attributes:
         hypotheses: One translation per source, in order.
         scores: `bleu` and `chrf`, each with its signature.
-        model: The model directory.
+        model: The model directory, the first of several.
         what: Name of the test set.
         beam_size: Hypotheses kept at each step.
         seen: How much of the test set the model has seen in training.
@@ -141,7 +142,7 @@ class ModelEvaluation(Evaluation):
 
 
 def evaluate_model(
-    saved: SavedModel,
+    models: Sequence[SavedModel],
     translator: Translator,
     examples: Sequence[Example],
     *,
@@ -154,14 +155,15 @@ def evaluate_model(
     The files are opened first, so that errors show before the work.
 
     Args:
-        saved: The model.
-        translator: Search settings.
+        models: The model, or several that translate together.
+        translator: Their translator.
         examples: Sources with references.
         what: Name of the test set.
         json_path: File for the scores.
         hypotheses_path: File for the translations, one per line.
     """
-    seen = count_training_sources(saved, translator.processor.normalizer, examples)
+    saved, *others = models
+    seen = count_training_sources(models, translator.processor.normalizer, examples)
     rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
     options = translator.options
     with contextlib.ExitStack() as outputs:
@@ -178,6 +180,7 @@ def evaluate_model(
         if scores_file:
             result: dict[str, Any] = {
                 "model": str(saved.path),
+                **({"other_models": [str(other.path) for other in others]} if others else {}),
                 "what": what,
                 "sentences": len(examples),
                 "references": sum(len(example.references) for example in examples),
@@ -187,6 +190,7 @@ def evaluate_model(
                 "scores": as_json(found.scores),
             }
             scores_file.write(as_json_text(result))
-    log.info(f"{saved.path} on {what}: {len(examples):,} sentences, beam {options.beam_size}")
+    names = ", ".join(str(each.path) for each in models)
+    log.info(f"{names} on {what}: {len(examples):,} sentences, beam {options.beam_size}")
     log.info(str(seen))
     return ModelEvaluation(found.hypotheses, found.scores, saved.path, what, options.beam_size, seen)

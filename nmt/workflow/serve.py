@@ -36,7 +36,7 @@ def read_keys(path: Path) -> list[str]:
         ConfigError: It cannot be read, or has none.
     """
     try:
-        keys = path.read_text(encoding="utf-8").split()
+        keys = list(filter(None, map(str.strip, path.read_text(encoding="utf-8").splitlines())))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
@@ -64,7 +64,7 @@ def open_directions(
 
     found = []
     for path in models:
-        saved, translator = open_translator(path, device, options, allowed_classes)
+        [saved], translator = open_translator([path] if path else [], device, options, allowed_classes)
         found.append(Direction(*saved.config.data.languages, translator, saved.path))
     return Directions(found)
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import codecs
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from nmt.config import DecodeSection, with_search_options
+from nmt.config import DecodeSection, Overrides, with_search_options
 from nmt.corpus.lines import MAX_LINE, OVERLONG
 from nmt.decoding.formats import Format
 from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translator
-from nmt.errors import ConfigError, DataError, when_out_of_memory
+from nmt.errors import CheckpointError, ConfigError, DataError, when_out_of_memory
 from nmt.evaluation.alignment import Alignment, align
 from nmt.files import naming
 from nmt.model.storage import SavedModel, load_model
@@ -133,31 +133,51 @@ def open_input(path: Path) -> BufferedReader:
 
 
 def open_translator(
-    path: Path | None,
+    paths: Sequence[Path],
     device: str,
     options: Mapping[str, Any],
     allowed_classes: Collection[str],
     *,
+    overrides: Overrides = (),
     split_sentences: bool = False,
-) -> tuple[SavedModel, Translator]:
-    """Load a model, and build its translator.
+) -> tuple[list[SavedModel], Translator]:
+    """Load models, and build their translator.
 
     Args:
-        path: As for `find_model`.
+        paths: Each as for `find_model`; none is the newest finished run, several translate together.
         device: As in a config.
-        options: Search options; None keeps the config's.
+        options: Search options; None keeps the config of the first model.
         allowed_classes: As for `load_model`.
+        overrides: More search options, as for `with_search_options`.
         split_sentences: Translate the sentences of a line one by one.
+
+    Raises:
+        CheckpointError: There is no such model, it is damaged, or two of them have different vocabularies.
     """
-    directory = find_model(path)
+    directories = [find_model(path) for path in paths] or [find_model(None)]
     use_fast_products()
-    saved = load_model(directory, resolve_device(device), allowed_classes)
-    settings = with_search_options(saved.config.decode, options)
+    models = [load_model(directory, resolve_device(device), allowed_classes) for directory in directories]
+    saved, *others = models
+    for other in others:
+        if text_of(other) != text_of(saved):
+            raise CheckpointError(
+                f"{other.path}: has other vocabularies or another tokenizer than {saved.path}; models that translate "
+                "together must share them"
+            )
+    settings = with_search_options(saved.config, options, overrides)
     processor = saved.load_processor()
     src, tgt = saved.config.data.languages
     spaced = processor.tgt_tokenizer.kind == "whitespace"  # between tokens, and so between sentences
     splitter = SentenceSplitter(src, "" if spaced else tgt) if split_sentences else None
-    return saved, Translator(saved.model, processor, settings, splitter=splitter)
+    found = [other.model for other in others]
+    return models, Translator(saved.model, processor, settings, found, splitter=splitter, frozen=True)
+
+
+def text_of(saved: SavedModel) -> tuple[Any, ...]:
+    """What two models that translate together must have in common."""
+    config = saved.config
+    vocabularies = saved.src_vocabulary.tokens, saved.tgt_vocabulary.tokens
+    return (*vocabularies, config.data.languages, config.data.cleaning, config.text.tokenizer, config.text.lowercase)
 
 
 def within_memory(options: DecodeSection, lines: int) -> contextlib.AbstractContextManager[None]:

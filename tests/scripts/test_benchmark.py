@@ -20,6 +20,7 @@ from benchmarks import (  # noqa: E402
     opennmt,
     ours,
     scale,
+    serve,
     startup,
     systems,
     tables,
@@ -399,3 +400,9 @@ def test_rates_leave_the_setting_of_products_as_it_was() -> None:
         assert limit.product_rate(Product("scores", 16, 8, 8, batch=4), path) > 0
         assert torch.get_float32_matmul_precision() == before
     assert limit.relative_error("fp32") < 1e-6 < 1e-3 < limit.relative_error("bf16") < 1e-2
+
+
+def test_the_row_of_the_server() -> None:
+    load = serve.Load([number / 1000 for number in range(1, 102)], wrong=2, errors=1)
+    *_, row = serve.row(load, 200, 10, 3 << 20).splitlines()
+    assert row == "| 200 | 10 | 51 | 100 | 10 | 1 | 2 | 3 |"

@@ -65,7 +65,7 @@ def serving(*translators: tuple[str, str, Translator], **options: Any) -> Iterat
     """A client of a server of translators, each with its languages; its `base_url` is the server's."""
     bounds = Limits(**options.pop("limits", {}))
     directions = Directions(Direction(*each, Path("model")) for each in translators)
-    server = Server("127.0.0.1", 0)
+    server = Server(options.pop("host", "127.0.0.1"), 0)
     thread = threading.Thread(target=server.run, args=(directions,), kwargs={**options, "limits": bounds})
     thread.start()
     try:

@@ -20,6 +20,7 @@ import pytest
 from conftest import Cli
 from real_server import GOLDEN_MODEL, Gated, golden, recording, serving, wait_until
 
+import nmt.serving.server
 import nmt.workflow.serve
 
 BODY = json.dumps({"q": "I am old.", "source": "en", "target": "de"}).encode()
@@ -84,6 +85,16 @@ def test_a_body_in_pieces_is_one(client: httpx.Client) -> None:
     assert (
         talk(client, whole + whole + whole.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")).count(expected) == 3
     )
+
+
+def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nmt.serving.server, "MAX_CONNECTIONS", 2)
+    ask = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with serving(("en", "de", golden())) as client:
+        address = client.base_url.host, client.base_url.port or 80
+        with socket.create_connection(address), socket.create_connection(address):
+            assert talk(client, pause=0.1) == b""
+        wait_until(lambda: talk(client, ask).startswith(b"HTTP/1.1 200 "))
 
 
 def malformed(chance: random.Random) -> bytes:
@@ -158,11 +169,11 @@ def started(*arguments: object) -> tuple["subprocess.Popen[str]", str]:
 
 
 def test_the_command_serves_and_stops(tmp_path: Path) -> None:
-    (tmp_path / "keys").write_text("one\n\ntwo\n", encoding="utf-8")
+    (tmp_path / "keys").write_text("one\n\n two words \n", encoding="utf-8")
     process, url = started("--api-keys", tmp_path / "keys", "--beam-size", 1)
     assert process.stderr is not None
     with process:
-        fields = {"q": "I am old.", "source": "en", "target": "de", "api_key": "two", "alternatives": 1}
+        fields = {"q": "I am old.", "source": "en", "target": "de", "api_key": "two words", "alternatives": 1}
         reply = httpx.post(f"{url}/translate", json=fields, timeout=20)
         assert reply.json()["alternatives"] == []
         assert httpx.post(f"{url}/translate", json={**fields, "api_key": "three"}, timeout=20).status_code == 403
@@ -240,6 +251,18 @@ def test_what_cannot_be_served_is_one_line(cli: Cli, tmp_path: Path, monkeypatch
     found = error()
     assert "no-such-library" in found
     assert "nmt-attention[serve]" in found
+
+
+def test_a_server_for_other_machines_asks_for_a_key(caplog: pytest.LogCaptureFixture) -> None:
+    def warned(keys: list[str]) -> bool:
+        caplog.clear()
+        with serving(("en", "de", golden()), host="0.0.0.0", api_keys=keys) as client:
+            port = client.base_url.port
+            assert httpx.get(f"http://127.0.0.1:{port}/health", headers={"Host": "mt.example"}).status_code == 200
+        return "--host 0.0.0.0" in caplog.text
+
+    assert warned([])
+    assert not warned(["key"])
 
 
 def test_several_models_are_several_directions(tmp_path: Path) -> None:
