@@ -139,6 +139,7 @@ def load(
     max_length: int | None = None,
     replace_unknown: bool | None = None,
     split_sentences: bool = True,
+    dictionary: AnyPath | None = None,
     allowed_classes: Collection[str] = (),
 ) -> Translator:
     """Read a model, which may be anybody's: none of its code is run.
@@ -153,11 +154,14 @@ def load(
         replace_unknown: Whether an unknown word becomes the source word attended most.
         split_sentences: Translate the sentences of a text one by one, as the model was trained, and parts of sentences
             that are too long. `evaluate` never does, lest scores depend on it.
+        dictionary: For models of words: a file with a source word, a tab and its translation on each line. An unknown
+            word that attends to a source word becomes its translation, or the word itself where it has none.
         allowed_classes: Dotted paths of classes that the model's config may name; their code runs.
 
     Raises:
         CheckpointError: There is no such model, it is damaged, or it names a class that is not allowed.
-        ConfigError: A search option is not allowed, or the device is not there.
+        ConfigError: A search option is not allowed, the device is not there, or the model has no use for a dictionary.
+        DataError: The dictionary cannot be read.
     """
     from nmt.workflow.translate import open_translator
 
@@ -168,7 +172,14 @@ def load(
         "max_length": max_length,
         "replace_unknown": replace_unknown,
     }
-    return open_translator(_as_path(model), device, options, allowed_classes, split_sentences=split_sentences)[1]
+    return open_translator(
+        _as_path(model),
+        device,
+        options,
+        allowed_classes,
+        split_sentences=split_sentences,
+        dictionary=_as_path(dictionary),
+    )[1]
 
 
 def translate_file(

@@ -260,6 +260,13 @@ def translate(
         Path | None,
         typer.Option("--attention", metavar="FILE.png", help="Draw the attention weights of the sentence."),
     ] = None,
+    dictionary: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.tsv",
+            help="Translations of words that the model does not know: source word, tab, translation on each line.",
+        ),
+    ] = None,
     split_sentences: Annotated[
         bool, typer.Option(help="Translate the sentences of a line one by one, and long ones in parts.")
     ] = True,
@@ -289,6 +296,7 @@ def translate(
     from nmt.workflow.translate import draw_attention, read_lines, translate_stream
 
     read = [] if sentence is not None else [input_ or Path("/dev/stdin")]
+    read += [] if dictionary is None else [dictionary]
     check_files({"--output": output, "--attention": attention}, read)
 
     raise_on_interrupt()
@@ -301,6 +309,7 @@ def translate(
         beam_size=beam_size,
         batch_size=batch_size,
         split_sentences=split_sentences,
+        dictionary=dictionary,
         allowed_classes=allowed,
     )
     translator.check_n_best(n_best)

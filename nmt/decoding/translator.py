@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import overload
 
@@ -61,6 +61,7 @@ class Translator:
         processor: Text to ids and back.
         options: Search settings.
         splitter: Finds the sentences of a line, which are translated one by one; None takes a line as it is.
+        dictionary: Translations of words that the model does not know, by the word as it reads it.
     """
 
     def __init__(
@@ -70,11 +71,13 @@ class Translator:
         options: DecodeSection,
         *,
         splitter: SentenceSplitter | None = None,
+        dictionary: Mapping[str, str] | None = None,
     ) -> None:
         self.model = model
         self.processor = processor
         self.options = options
         self.splitter = splitter
+        self.dictionary = dictionary
         self._tokenizing = threading.Lock()  # spaCy fills caches as it goes
 
     @overload
@@ -209,7 +212,7 @@ class Translator:
     def _render(self, hypothesis: Hypothesis, src_tokens: list[str]) -> Translation:
         read = src_tokens[:MAX_SOURCE_LENGTH]
         attended = hypothesis.attended[: len(hypothesis.ids)] if self.options.replace_unknown else []
-        tokens = self.processor.target_tokens(hypothesis.ids, read, attended)
+        tokens = self.processor.target_tokens(hypothesis.ids, read, attended, self.dictionary)
         return Translation(
             " ".join(CONTROL.sub("", self.processor.tgt_tokenizer.detokenize(tokens)).split()),
             tokens,

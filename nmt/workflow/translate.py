@@ -18,6 +18,7 @@ from nmt.errors import ConfigError, DataError, when_out_of_memory
 from nmt.evaluation.alignment import Alignment, align
 from nmt.files import naming
 from nmt.model.storage import SavedModel, load_model
+from nmt.text.dictionary import read_dictionary
 from nmt.text.sentences import SentenceSplitter
 from nmt.training.device import resolve_device, use_fast_products
 from nmt.workflow.runs import find_model
@@ -140,6 +141,7 @@ def open_translator(
     allowed_classes: Collection[str],
     *,
     split_sentences: bool = False,
+    dictionary: Path | None = None,
 ) -> tuple[SavedModel, Translator]:
     """The model that a user means, and the same ready to translate.
 
@@ -149,6 +151,11 @@ def open_translator(
         options: Search options that are not those of the model's config; None leaves the config's.
         allowed_classes: As for `load_model`.
         split_sentences: Translate the sentences of a line one by one.
+        dictionary: File with translations of words that the model does not know.
+
+    Raises:
+        ConfigError: The model or the options have no use for a dictionary.
+        NmtError: A file cannot be used, or an option is not allowed.
     """
     directory = find_model(path)
     use_fast_products()
@@ -158,7 +165,16 @@ def open_translator(
     src, tgt = saved.config.data.languages
     spaced = processor.tgt_tokenizer.kind == "whitespace"  # between tokens, and so between sentences
     splitter = SentenceSplitter(src, "" if spaced else tgt) if split_sentences else None
-    return saved, Translator(saved.model, processor, settings, splitter=splitter)
+    entries = None
+    if dictionary is not None:
+        if processor.tgt_tokenizer.kind == "subword" or processor.src_tokenizer.kind == "subword":
+            raise ConfigError(
+                f"--dictionary {dictionary}: is for models of words; this one writes unknown words in pieces"
+            )
+        if not settings.replace_unknown:
+            raise ConfigError(f"--dictionary {dictionary}: needs decode.replace_unknown, which is off in this model")
+        entries = read_dictionary(dictionary, processor)
+    return saved, Translator(saved.model, processor, settings, splitter=splitter, dictionary=entries)
 
 
 def within_memory(options: DecodeSection, lines: int) -> contextlib.AbstractContextManager[None]:
