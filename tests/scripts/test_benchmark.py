@@ -21,6 +21,7 @@ from benchmarks import (  # noqa: E402
     ours,
     scale,
     startup,
+    stream,
     systems,
     tables,
     train,
@@ -397,3 +398,16 @@ def test_rates_leave_the_setting_of_products_as_it_was() -> None:
         assert limit.product_rate(Product("scores", 16, 8, 8, side_by_side=4), path) > 0
         assert torch.get_float32_matmul_precision() == before
     assert limit.relative_error("fp32") < 1e-6 < 1e-3 < limit.relative_error("bf16") < 1e-2
+
+
+def test_the_input_of_a_stream_repeats_the_first_column(tmp_path: Path) -> None:
+    (tmp_path / "pairs.txt").write_text("a\tb\nc d\te\n", encoding="utf-8")
+    stream.write_input(tmp_path / "pairs.txt", tmp_path / "in.txt", 5)
+    assert (tmp_path / "in.txt").read_text(encoding="utf-8") == "a\nc d\na\nc d\na\n"
+
+
+def test_memory_is_seen_until_a_kill(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import time; time.sleep(60)"]
+    assert max(stream.run(command, tmp_path / "log", 1, kill_after=1.5)) > 2**20
+    with pytest.raises(RunError, match="exit code 3"):
+        list(stream.run([sys.executable, "-c", "exit(3)"], tmp_path / "log", 1))
