@@ -141,6 +141,7 @@ def load(
     precision: str | None = None,
     overrides: Overrides = (),
     split_sentences: bool = True,
+    dictionary: AnyPath | None = None,
     allowed_classes: Collection[str] = (),
 ) -> Translator:
     """Load a model. Safe for untrusted models: no code of theirs is run.
@@ -158,11 +159,14 @@ def load(
         overrides: Other search settings: `{"decode.sampling.temperature": 0.8}` or `["decode.min_length=3"]`.
         split_sentences: Translate the sentences of a text one by one, as the model was trained, and parts of sentences
             that are too long. `evaluate` never does, so that scores do not depend on it.
+        dictionary: For models of words: a file with a source word, a tab and its translation on each line. An unknown
+            word that attends to a source word becomes its translation, or the word itself if it has none.
         allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
 
     Raises:
         CheckpointError: The model does not exist, is damaged, or uses a class that is not allowed.
-        ConfigError: A search option is invalid, or the device is not available.
+        ConfigError: A search option is invalid, the device is not available, or the model cannot use a dictionary.
+        DataError: The dictionary cannot be read.
     """
     from nmt.workflow.translate import open_translator
 
@@ -174,9 +178,14 @@ def load(
         "replace_unknown": replace_unknown,
         "precision": precision,
     }
-    paths = [Path(each) for each in _as_list(model)]
     return open_translator(
-        paths, device, options, allowed_classes, overrides=overrides, split_sentences=split_sentences
+        [Path(each) for each in _as_list(model)],
+        device,
+        options,
+        allowed_classes,
+        overrides=overrides,
+        split_sentences=split_sentences,
+        dictionary=_as_path(dictionary),
     )[1]
 
 

@@ -27,6 +27,7 @@ from nmt.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH
 from nmt.terminal import showing_messages, write_message, write_sections, write_table, write_text
 
 if TYPE_CHECKING:
+    from nmt.decoding.translator import Translator
     from nmt.table import Table
     from nmt.workflow.translate import Readable
 
@@ -255,7 +256,9 @@ def check(
 
 @app.command()
 def translate(
-    sentence: Annotated[str | None, typer.Argument(help="Sentence to translate; standard input if omitted.")] = None,
+    sentence: Annotated[
+        str | None, typer.Argument(help="Sentence to translate. [default: standard input; a session at a terminal]")
+    ] = None,
     model: ModelOption = None,
     input_: Annotated[
         Path | None, typer.Option("--input", "-i", help="File to translate, one sentence per line.")
@@ -293,6 +296,13 @@ def translate(
         Path | None,
         typer.Option("--attention", metavar="FILE.png", help="Draw the attention weights of the sentence."),
     ] = None,
+    dictionary: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.tsv",
+            help="Translations of words that the model does not know: source word, tab, translation on each line.",
+        ),
+    ] = None,
     split_sentences: Annotated[
         bool, typer.Option(help="Translate the sentences of a line one by one, and long ones in parts.")
     ] = True,
@@ -322,6 +332,7 @@ def translate(
     from nmt.workflow.translate import draw_attention, read_lines, translate_stream
 
     read = [] if sentence is not None else [input_ or Path("/dev/stdin")]
+    read += [] if dictionary is None else [dictionary]
     check_files({"--output": output, "--attention": attention}, read)
 
     raise_on_interrupt()
@@ -336,6 +347,7 @@ def translate(
         precision=precision,
         overrides=set_ or (),
         split_sentences=split_sentences,
+        dictionary=dictionary,
         allowed_classes=allowed,
     )
     translator.check_n_best(n_best)
@@ -345,12 +357,16 @@ def translate(
             translate_file(translator, input_, output, shape, n_best=n_best, resume=resume)
             return
         with _opened_output(output) as file:
+            terminal = sentence is None and input_ is None and sys.stdin.isatty()
+            if terminal and output is None and format_ is None and file.isatty():
+                _converse(translator, file, n_best)
+                return
             lines = read_lines(stream, name, log.warning)
             if attention is not None:
                 file.write(draw_attention(translator, next(lines)[0], attention).target + "\n")
                 log.info(f"attention: {attention}")
                 return
-            if sentence is None and input_ is None and sys.stdin.isatty():
+            if terminal:
                 log.info("reading standard input, one sentence per line; end with Ctrl-D")
 
             def write(text: str) -> None:
@@ -358,6 +374,21 @@ def translate(
                 file.flush()
 
             translate_stream(translator, lines, write, shape, n_best=n_best)
+
+
+def _converse(translator: Translator, file: TextIO, n_best: int) -> None:
+    """Translate what a person types at a terminal, with a history that ends with the session."""
+    import shutil
+
+    from nmt.workflow.session import Session
+
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401  # from now on input() has a history
+    log.info("type a sentence; :help lists commands, Ctrl-D ends")
+    width = shutil.get_terminal_size().columns
+    Session(translator, lambda line: print(line, file=file, flush=True), n_best=n_best, width=width).run(
+        lambda: input("> ")
+    )
 
 
 def _opened_input(sentence: str | None, path: Path | None) -> tuple[str, contextlib.AbstractContextManager[Readable]]:

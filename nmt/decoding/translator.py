@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import overload
 
@@ -65,6 +65,7 @@ class Translator:
         others: More models with the same vocabularies, which translate together with the first: the probability of a
             word is the mean of theirs.
         splitter: Finds the sentences of a line, which are translated one by one; None takes a line as it is.
+        dictionary: Translations of words that the model does not know, by the word as it reads it.
         frozen: Whether the models' parameters stay what they are, so that what is prepared from them can be kept.
     """
 
@@ -76,6 +77,7 @@ class Translator:
         others: Sequence[Seq2Seq] = (),
         *,
         splitter: SentenceSplitter | None = None,
+        dictionary: Mapping[str, str] | None = None,
         frozen: bool = False,
     ) -> None:
         self.model = model
@@ -83,7 +85,20 @@ class Translator:
         self.options = options
         self.searcher = Searcher([model, *others], options, frozen=frozen)
         self.splitter = splitter
-        self._tokenizing = threading.Lock()  # spaCy fills caches as it goes
+        self.dictionary = dictionary
+        self._tokenizing = threading.Lock()  # spaCy fills caches while tokenising
+
+    def with_options(self, options: DecodeSection) -> Translator:
+        """The same with other search settings."""
+        return Translator(
+            self.model,
+            self.processor,
+            options,
+            self.searcher.models[1:],
+            splitter=self.splitter,
+            dictionary=self.dictionary,
+            frozen=self.searcher.frozen,
+        )
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # str is a sequence of str, too
@@ -275,7 +290,7 @@ class Translator:
     def _render(self, hypothesis: Hypothesis, src_tokens: list[str]) -> Translation:
         read = src_tokens[:MAX_SOURCE_LENGTH]
         attended = hypothesis.attended[: len(hypothesis.ids)] if self.options.replace_unknown else []
-        tokens = self.processor.target_tokens(hypothesis.ids, read, attended)
+        tokens = self.processor.target_tokens(hypothesis.ids, read, attended, self.dictionary)
         return Translation(
             " ".join(CONTROL.sub("", self.processor.tgt_tokenizer.detokenize(tokens)).split()),
             tokens,

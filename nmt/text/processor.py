@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nmt.corpus.normalization import FORMS, Normalizer
@@ -58,7 +58,11 @@ class TextProcessor:
         return list(self.src_tokenizer.tokenize([self.normalizer(line) for line in lines]))
 
     def target_tokens(
-        self, ids: Sequence[int], src_tokens: Sequence[str] = (), attended: Sequence[int] = ()
+        self,
+        ids: Sequence[int],
+        src_tokens: Sequence[str] = (),
+        attended: Sequence[int] = (),
+        dictionary: Mapping[str, str] | None = None,
     ) -> list[str]:
         """Tokens of target ids; an unknown one is replaced by the source token it attends to (Luong et al., 2015).
 
@@ -66,11 +70,13 @@ class TextProcessor:
             ids: Target ids without EOS.
             src_tokens: Source tokens without EOS.
             attended: For each id, the source position attended most; empty leaves unknown tokens as they are.
+            dictionary: Translations of source tokens, which stand in their place.
         """
         tokens = self.tgt_vocabulary.decode(ids)
         for index, position in enumerate(attended):
             if ids[index] == UNK_ID and position < len(src_tokens):
-                tokens[index] = src_tokens[position]
+                source = src_tokens[position]
+                tokens[index] = (dictionary or {}).get(source, source)
         return tokens
 
     def save(self, directory: Path) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 WINDOW = 16
 """Batches of lines that are read ahead and sorted by length, so that there is little padding."""
+CHECKSUM = 16
+"""Hexadecimal digits of a checksum that are kept."""
 WINDOW_CHARACTERS = 1 << 19
 """Characters of a window, as lines and their alignments may be long."""
 
@@ -89,15 +91,22 @@ def describe(translator: Translator, source: Path, output: Format, n_best: int) 
     """What a translation is made from: two with the same description are the same, byte for byte."""
     return {
         "version": __version__,
-        "input": sha256(source)[:16],
+        "input": sha256(source)[:CHECKSUM],
         "model": _model_identity(translator),
         **translator.options.model_dump(),
         "split_sentences": translator.splitter is not None,
+        "dictionary": _dictionary_identity(translator.dictionary),
         "device": translator.model.device.type,
         "format": output.name,
         "with_attention": output.with_attention,
         "n_best": n_best,
     }
+
+
+def _dictionary_identity(entries: Mapping[str, str] | None) -> str | None:
+    if entries is None:
+        return None
+    return hashlib.sha256(repr(sorted(entries.items())).encode()).hexdigest()[:CHECKSUM]
 
 
 def _model_identity(translator: Translator) -> str:
@@ -110,4 +119,4 @@ def _model_identity(translator: Translator) -> str:
     for tokens in (processor.src_vocabulary.tokens, processor.tgt_vocabulary.tokens):
         digest.update("\n".join(tokens).encode())
     digest.update(repr(processor.normalizer.settings).encode())
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()[:CHECKSUM]

@@ -18,6 +18,7 @@ from nmt.errors import CheckpointError, ConfigError, DataError, when_out_of_memo
 from nmt.evaluation.alignment import Alignment, align
 from nmt.files import naming
 from nmt.model.storage import SavedModel, load_model
+from nmt.text.dictionary import read_dictionary
 from nmt.text.sentences import SentenceSplitter
 from nmt.training.device import resolve_device, use_fast_products
 from nmt.workflow.runs import find_model
@@ -140,6 +141,7 @@ def open_translator(
     *,
     overrides: Overrides = (),
     split_sentences: bool = False,
+    dictionary: Path | None = None,
 ) -> tuple[list[SavedModel], Translator]:
     """Load models, and build their translator.
 
@@ -150,9 +152,12 @@ def open_translator(
         allowed_classes: As for `load_model`.
         overrides: More search options, as for `with_search_options`.
         split_sentences: Translate the sentences of a line one by one.
+        dictionary: File with translations of words that the model does not know.
 
     Raises:
         CheckpointError: There is no such model, it is damaged, or two of them have different vocabularies.
+        ConfigError: An option is not allowed, or the model or the options have no use for a dictionary.
+        DataError: The dictionary cannot be read.
     """
     directories = [find_model(path) for path in paths] or [find_model(None)]
     use_fast_products()
@@ -169,8 +174,18 @@ def open_translator(
     src, tgt = saved.config.data.languages
     spaced = processor.tgt_tokenizer.kind == "whitespace"  # between tokens, and so between sentences
     splitter = SentenceSplitter(src, "" if spaced else tgt) if split_sentences else None
+    entries = None
+    if dictionary is not None:
+        if processor.tgt_tokenizer.kind == "subword" or processor.src_tokenizer.kind == "subword":
+            raise ConfigError(
+                f"--dictionary {dictionary}: is for models of words; this one writes unknown words in pieces"
+            )
+        if not settings.replace_unknown:
+            raise ConfigError(f"--dictionary {dictionary}: needs decode.replace_unknown, which is off in this model")
+        entries = read_dictionary(dictionary, processor)
     found = [other.model for other in others]
-    return models, Translator(saved.model, processor, settings, found, splitter=splitter, frozen=True)
+    translator = Translator(saved.model, processor, settings, found, splitter=splitter, dictionary=entries, frozen=True)
+    return models, translator
 
 
 def text_of(saved: SavedModel) -> tuple[Any, ...]:

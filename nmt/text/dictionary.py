@@ -1,0 +1,49 @@
+"""A user's dictionary: what an unknown word is to be translated to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from nmt.errors import DataError, shorten
+from nmt.files import read_bytes
+from nmt.limits import MAX_TEXT_FILE
+from nmt.text.processor import TextProcessor
+
+
+def read_dictionary(path: Path, processor: TextProcessor) -> Mapping[str, str]:
+    """Read a dictionary: a source word, a tab and its translation on each line; empty lines are passed over.
+
+    Args:
+        path: UTF-8 text.
+        processor: The text processor of the model that is to use it.
+
+    Returns:
+        Translations by source word as the model reads it: normalised, and in lower case if the model is.
+
+    Raises:
+        DataError: The file cannot be read, or a line is something else or contradicts an earlier one.
+    """
+    try:
+        text = read_bytes(path, MAX_TEXT_FILE).decode("utf-8-sig")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path") from None
+    except UnicodeDecodeError as error:
+        number = error.object.count(b"\n", 0, error.start) + 1
+        raise DataError(f"{path}, line {number}: not UTF-8; convert it to UTF-8 first") from None
+    entries: dict[str, str] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        fields = [" ".join(field.split()) for field in line.split("\t")]
+        if len(fields) != 2 or not all(fields):
+            raise DataError(
+                f"{path}, line {number}: {shorten(repr(line))} is no entry; write a source word, a tab and its "
+                "translation"
+            )
+        source = processor.normalizer(fields[0])
+        source = source.lower() if processor.src_tokenizer.lowercase else source
+        if entries.setdefault(source, fields[1]) != fields[1]:
+            word, here, before = (shorten(repr(text)) for text in (*fields, entries[source]))
+            raise DataError(f"{path}, line {number}: {word} is {here} here and {before} before; keep one of them")
+    return entries
