@@ -238,7 +238,7 @@ def _memory(attention: ScoreAttention, states: Tensor, lengths: Tensor = LENGTHS
 
 
 def _attend(attention: ScoreAttention, queries: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
-    """Alignment [B, N, 1, S] and context [B, N, V] of plain attention."""
+    """Alignment [B, N, 1, S] and context [B, N, D] of plain attention."""
     context, alignment, _ = attention.attend(queries, _memory(attention, states), {})
     return alignment, context
 

@@ -402,7 +402,7 @@ INVERSE = "train: {schedule: {name: inverse_sqrt}}"
         (
             "model: {attention: {score: genral}}",
             "model.attention.score",
-            "unknown score 'genral'; known: none, additive, concat, cosine, dot, general, location, scaled_dot",
+            "unknown score 'genral'; known: none, additive, concat, ",
         ),
         ("model: {attention: {score: genral}}", "model.attention.score", "; did you mean general?"),
         ("model: {attention: {score: non}}", "model.attention.score", "; did you mean none?"),

@@ -189,7 +189,7 @@ class DecoderCell(nn.Module, ABC):
 def attend_by_row(
     attention: Attention, query: Tensor, memory: Memory, state: DecoderState
 ) -> tuple[Tensor, Tensor, AttentionState]:
-    """Attend from each row to its sentence: [R, H] -> context [R, V], alignment [R, heads, S], state."""
+    """Attend from each row to its sentence: [R, H] -> context [R, D], alignment [R, heads, S], state."""
     layout = state.layout
     context, alignment, new = attention.attend(layout.spread(query), memory, state.past)
     kept = {name: layout.gather(part) for name, part in new.items()}
@@ -207,8 +207,8 @@ class Maxout(nn.Module):
 class BahdanauCell(DecoderCell):
     """Attend with the last state, then update (Bahdanau et al., 2015, section 3.1).
 
-    c_i = attend(s_{i-1});  s_i = f(s_{i-1}, y_{i-1}, c_i);  readout tanh(W [s_i; c_i; y_{i-1}]), or the maxout of
-    U s_i + V y_{i-1} + C c_i (appendix A.2.2 with s_{i-1}, eq. 4 with s_i), where W concatenates U, C and V.
+    c_i = attend(s_{i-1});  s_i = f(s_{i-1}, [y_{i-1}; c_i]);  readout tanh(W [s_i; c_i; y_{i-1}] + b), or the maxout
+    of t~ = U s_i + C c_i + V y_{i-1} + b, where W = [U C V] (appendix A.2.2 has s_{i-1}, eq. 4 has s_i).
 
     Args:
         recurrent: Layers whose extra input is the context.
@@ -316,10 +316,10 @@ class LuongCell(DecoderCell):
 
 
 class InitialState(nn.Module):
-    """First decoder state from the encoder: s_0 = tanh(W x) (Bahdanau et al., 2015, A.2.2).
+    """First decoder state from the encoder: s_0 = tanh(W x + b) (Bahdanau et al., 2015, A.2.2).
 
     In the paper x is the backward state at the first word; `final` uses the last states of both directions. Each layer,
-    and each of an LSTM's two states, has its own W.
+    and each of an LSTM's two states, has its own W and b.
 
     Args:
         source: `backward`, `final` or `zeros`.
@@ -342,7 +342,7 @@ class InitialState(nn.Module):
         else:
             inputs = encoded.backward_state if self.source == "backward" else encoded.final_state
             states = tanh(self.projection(inputs))
-        split = states.view(-1, *self.shape).permute(1, 2, 0, 3).contiguous()  # [B, P*L*H] -> [P, L, B, H]
+        split = states.view(-1, *self.shape).permute(1, 2, 0, 3).contiguous()  # LSTM: [B, 2 * L * H] -> [2, L, B, H]
         return tuple(split)
 
 
@@ -358,7 +358,7 @@ class DecoderOutput(NamedTuple):
     """All positions of teacher-forced decoding.
 
     Attributes:
-        readouts: Vectors before the output layer, [B, T, R].
+        readouts: Vectors before the output layer, [B, T, readout size].
         alignments: [B, T, heads, S].
     """
 
@@ -438,7 +438,7 @@ class Decoder(nn.Module):
     def _readout_step(
         self, words: Tensor, memory: Memory, state: DecoderState, weights: DecoderWeights
     ) -> tuple[Tensor, Tensor, DecoderState]:
-        """`step` without the output layer: readouts [R, R'], alignment and new state."""
+        """`step` without the output layer: readouts [R, readout size], alignment and new state."""
         embedded, projected = weights.read(words)
         features, alignment, state = self.cell.step(projected, memory, state, weights)
         return self.cell.readout(features, embedded, weights), alignment, state
@@ -486,13 +486,13 @@ class Decoder(nn.Module):
         return DecoderOutput(torch.stack(readouts, dim=1), torch.stack(alignments, dim=1))
 
     def logits(self, readouts: Tensor, weights: DecoderWeights | None = None) -> Tensor:
-        """Output layer: [..., R] -> [..., V]; with the weights of the loop if called inside one."""
+        """Output layer: [..., readout size] -> [..., V]; with the weights of the loop if called inside one."""
         layer = self.output if weights is None else weights.output
         logits: Tensor = layer(self.dropout(readouts))
         return logits
 
     def loss(self, readouts: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
-        """Summed cross-entropy of the output layer in nats: [N, R] and words [N] -> scalar."""
+        """Summed cross-entropy of the output layer in nats: [P, readout size] and words [P] -> scalar."""
         return output_cross_entropy(
             self.dropout(readouts), self.output.weight, self.output.bias, targets, label_smoothing
         )

@@ -15,7 +15,7 @@ class EncoderOutput(NamedTuple):
         states: Encoder states, [B, S, D], 0 on padding.
         final_state: A summary of the source, [B, D]: for a recurrent encoder, the last state of the forward direction
             and, if bidirectional, the backward state at the first word.
-        backward_state: The backward state at the first word, [B, backward_size].
+        backward_state: The backward direction's state at the first word, [B, backward_size].
         mask: True at real tokens, [B, S].
         lengths: True lengths, [B].
     """

@@ -28,7 +28,7 @@ class RecurrentStack(nn.Module, ABC):
     """Layers of one kind of cell, run from left to right.
 
     The LSTM is that of Hochreiter & Schmidhuber (1997) with forget gates and without peepholes. The GRU is torch's:
-    the reset gate multiplies U h after the product (Cho et al., 2014, multiply h before it).
+    the reset gate multiplies U h + d, after the product (Cho et al., 2014, multiply h before it).
 
     Args:
         cell: `gru` or `lstm`.

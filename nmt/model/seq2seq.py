@@ -57,8 +57,8 @@ class Seq2Seq(nn.Module):
         """The readout of every real target position; see `forward`.
 
         Returns:
-            Vectors before the output layer [N, R], the words to predict [N], and the summed penalty of attention, a
-            scalar; N counts target tokens without padding.
+            Vectors before the output layer [P, readout size], the words to predict [P], and the summed penalty of
+            attention, a scalar; P counts target tokens without padding.
         """
         output: DecoderOutput = self.decoder(batch.tgt_in, self.encode(batch.src, batch.src_lengths), choose)
         readouts = output.readouts.flatten(0, 1).index_select(0, batch.positions)

@@ -1,5 +1,6 @@
 """A whole model computed by the equations of `nmt.model.reference` alone: one sentence, one step at a time."""
 
+import itertools
 from collections.abc import Callable
 from functools import partial
 
@@ -51,12 +52,12 @@ def steps_of(stack: RecurrentStack) -> list[Step]:
 States = list[tuple[Tensor, ...]]
 
 
-def step_layers(stack: RecurrentStack, x: Tensor, extra: Tensor, states: States) -> tuple[list[Tensor], States]:
+def step_layers(stack: RecurrentStack, x: Tensor, states: States) -> tuple[list[Tensor], States]:
     """One step of all layers: the output and the new state of each (Wu et al., 2016, section 3.1)."""
     outputs: list[Tensor] = []
     new: States = []
+    read, extra = x, x[stack.input_size :]
     for number, step in enumerate(steps_of(stack)):
-        read = torch.cat([x, extra])
         if number:
             read = outputs[-1]
             if isinstance(stack, LayeredStack):
@@ -88,9 +89,9 @@ class ByEquation:
 
     Args:
         attention: The mechanism.
-        states: Encoder states, [S, V].
-        final: The encoder's final state, [V].
-        normalize: Scores [N] to weights, where it is not the softmax.
+        states: Encoder states, [S, D].
+        final: The encoder's final state, [D].
+        normalize: Maps scores to weights, if not by the softmax.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class ByEquation:
         self.alignments: list[Tensor] = []
 
     def __call__(self, query: Tensor) -> tuple[Tensor, Tensor]:
-        """Context [V] and alignment [H, S]."""
+        """Context [D] and alignment [heads, S]."""
         if isinstance(self.attention, FixedContext):
             return self.final, self.states.new_zeros(1, len(self.states))
         assert isinstance(self.attention, ScoreAttention)
@@ -137,30 +138,35 @@ class ByEquation:
         return alignment @ values, alignment
 
     def _scores(self, q: Tensor, keys: Tensor) -> Tensor:
-        score, past = self.attention.score, self.attention.past
-        zeros = keys.new_zeros(len(keys))
+        score = self.attention.score
         if isinstance(score, LocationScore):
             rows = reference.location(q, score.position.weight)[: len(keys)]
             return torch.cat([rows, rows.new_full((len(keys) - len(rows),), -1e300)])
+        features = self._features()
         if isinstance(score, AdditiveScore):
             W, U, v = score.query.weight, score.key.weight, score.energy.weight[0]
-            if isinstance(past, Coverage):
-                features = sum(self.alignments, zeros).unsqueeze(1)
-            elif isinstance(past, LocationFeatures):
-                last = self.alignments[-1] if self.alignments else zeros
-                features = reference.location_features(last, past.convolution.weight[:, 0])
-            else:
-                return torch.stack([reference.additive(q, h, W, U, v) for h in keys])
-            V = score.feature.weight
-            each = zip(keys, features, strict=True)
-            return torch.stack([reference.additive_with_features(q, h, f, W, U, V, v) for h, f in each])
+            terms = features[0] @ score.feature.weight.T if features else [0.0] * len(keys)
+            return torch.stack([reference.additive(q, h, W, U, v, Vf) for h, Vf in zip(keys, terms, strict=True)])
         equations = {
             DotScore: reference.dot,
             ScaledDotScore: reference.scaled_dot,
             GeneralScore: lambda q, h: reference.general(q, h, score.key.weight),
             CosineScore: lambda q, h: reference.cosine(q, h, SHARPNESS * score.log_sharpness[0].exp()),
         }
-        return torch.stack([equations[type(score)](q, h) for h in keys])
+        if type(score) in equations:
+            return torch.stack([equations[type(score)](q, h) for h in keys])
+        # A score without an equation in the reference is compared with itself, for one sentence and one query.
+        return score(q[None, None], score.project_keys(keys[None]), *(each[None, None] for each in features))[0, 0]
+
+    def _features(self) -> tuple[Tensor, ...]:
+        """What the score reads of past alignments: none, or [S, F]."""
+        past, zeros = self.attention.past, self.states.new_zeros(len(self.states))
+        if isinstance(past, Coverage):
+            return (sum(self.alignments, zeros).unsqueeze(1),)
+        if isinstance(past, LocationFeatures):
+            last = self.alignments[-1] if self.alignments else zeros
+            return (reference.location_features(last, past.convolution.weight[:, 0]),)
+        return ()
 
 
 def first_states(model: Seq2Seq, final: Tensor) -> States:
@@ -175,28 +181,56 @@ def first_states(model: Seq2Seq, final: Tensor) -> States:
     return list(zip(*made, strict=True))
 
 
+class Layers:
+    """The recurrent layers of a decoder as the `Step` of the reference's orders.
+
+    Its state is the output of the top layer, followed by the states of all layers. `query` is what a deep decoder
+    attends with, where that is not the output of the top layer: in Bahdanau's order it is without the residual
+    connection, and in both orders it may be that of the first layer (Wu et al., 2016, section 3).
+    """
+
+    query: Tensor | None
+
+    def __init__(self, cell: BahdanauCell | LuongCell) -> None:
+        self.cell = cell
+
+    def join(self, outputs: list[Tensor], states: States) -> tuple[Tensor, ...]:
+        queries = [state[0] for state in states] if isinstance(self.cell, BahdanauCell) else outputs
+        query = queries[self.cell.query_layer]
+        self.query = None if query is outputs[-1] else query
+        return outputs[-1], *itertools.chain(*states)
+
+    def __call__(self, x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        stack = self.cell.recurrent
+        states = [state[1 + n * stack.num_states :][: stack.num_states] for n in range(stack.num_layers)]
+        return self.join(*step_layers(stack, x, states))
+
+
 def decode(
     model: Seq2Seq, src: list[int], tgt: list[int], normalize: Callable[[Tensor], Tensor] | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Logits [T, V] and alignments [T, H, S] of a pair without its special tokens; T and S count EOS."""
+    """Logits [T, V] and alignments [T, heads, S] of a pair without its special tokens; T and S count EOS."""
     h, final = encode(model, [*src, EOS_ID])
     decoder, cell = model.decoder, model.decoder.cell
-    states, attention = first_states(model, final), ByEquation(cell.attention, h, final, normalize)
-    fed = h.new_zeros(cell.feedback_size)
+    assert isinstance(cell, BahdanauCell | LuongCell)
+    by_equation, layers, W = ByEquation(cell.attention, h, final, normalize), Layers(cell), cell.output.weight
+    states = first_states(model, final)
+    state = layers.join([state[0] for state in states], states)
+    feedback = h.new_zeros(cell.feedback_size) if cell.feedback_size else None
+
+    def attention(query: Tensor) -> tuple[Tensor, Tensor]:
+        return by_equation(query if layers.query is None else layers.query)
+
     logits, alignments = [], []
     for word in [BOS_ID, *tgt]:
         y = decoder.embedding.weight[word]
         if isinstance(cell, BahdanauCell):
-            c, alignment = attention(states[cell.query_layer][0])
-            outputs, states = step_layers(cell.recurrent, y, c, states)
-            readout = reference.maxout_readout if isinstance(cell.activation, Maxout) else reference.bahdanau_readout
-            t = readout(outputs[-1], c, y, cell.output.weight, cell.output.bias)
+            s, c, alignment, state = reference.bahdanau_step(y, state, attention, layers)
+            of = reference.maxout_readout if isinstance(cell.activation, Maxout) else reference.bahdanau_readout
+            readout = of(s, c, y, W, cell.output.bias)
         else:
-            assert isinstance(cell, LuongCell)
-            outputs, states = step_layers(cell.recurrent, y, fed, states)
-            c, alignment = attention(outputs[cell.query_layer])
-            t = torch.tanh(cell.output.weight @ torch.cat([c, outputs[-1]]))
-            fed = t if cell.input_feeding else fed
-        logits.append(decoder.output.weight @ t + decoder.output.bias)
+            readout, alignment, state = reference.luong_step(y, state, attention, layers, W, feedback)
+            feedback = None if feedback is None else readout
+        logits.append(decoder.output.weight @ readout + decoder.output.bias)
         alignments.append(alignment)
     return torch.stack(logits), torch.stack(alignments)

@@ -97,8 +97,7 @@ def test_the_equations_of_the_papers(cell: str, num_layers: int, options: dict[s
     for row in range(ROWS):
         states = list(zip(*(part[:, row] for part in state), strict=True))
         for position in range(STEPS):
-            x, extra = inputs[row, position].split([INPUT, EXTRA])
-            expected, states = step_layers(stack, x, extra, states)
+            expected, states = step_layers(stack, inputs[row, position], states)
             for found, one in zip(outputs, expected[-len(outputs) :], strict=True):
                 torch.testing.assert_close(found[row, position], one, rtol=0, atol=1e-12)
         for found, parts in zip(last, zip(*states, strict=True), strict=True):

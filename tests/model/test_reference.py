@@ -91,7 +91,7 @@ def test_scores_by_hand() -> None:
     assert reference.location(s, W).tolist() == [1.0, 1.0]
     expected = 3 * math.tanh(1.0 + 1.0) - math.tanh(1.0 - 0.5)
     assert float(reference.additive(s, h, W, U, v)) == pytest.approx(expected, abs=1e-12)
-    found = reference.additive_with_features(s, h, vector(0.5), W, U, vector(1.0, -2.0).view(2, 1), v)
+    found = reference.additive(s, h, W, U, v, vector(1.0, -2.0) * 0.5)
     assert float(found) == pytest.approx(3 * math.tanh(2.0 + 0.5) - math.tanh(0.5 - 1.0), abs=1e-12)
 
 
@@ -146,7 +146,7 @@ def test_orders_of_attending_and_updating() -> None:
     attentional, a, state = reference.luong_step(vector(1.0), (vector(2.0),), attention, add, W)
     assert (a.item(), state[0].item()) == (3, 3)
     assert attentional.item() == pytest.approx(math.tanh(0.01 * 30 + 0.1 * 3))
-    _, a, _ = reference.luong_step(vector(1.0), (vector(2.0),), attention, add, W, h_tilde=vector(4.0))
+    _, a, _ = reference.luong_step(vector(1.0), (vector(2.0),), attention, add, W, feedback=vector(4.0))
     assert a.item() == 7
 
 

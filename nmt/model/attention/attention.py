@@ -24,11 +24,12 @@ class Memory(NamedTuple):
     """The source as attention sees it, computed once per sentence and shared by all its queries.
 
     Attributes:
-        keys: Compared with the queries, [B, H, S, K] (H heads).
-        values: Averaged by the context, [B, H, S, V].
+        keys: Compared with the queries, [B, heads, S, K].
+        values: Their weighted sum is the context, [B, heads, S, D], or [B, heads, S, head_size] with several heads.
+            `FixedContext` has one key and value, [B, 1, 1, D].
         mask: True at real tokens, [B, S].
         lengths: True source lengths in tokens, including EOS, [B].
-        step_values: The values prepared for the steps of a loop; None outside a loop.
+        step_values: Set only inside a loop: the values in the form its steps use.
     """
 
     keys: Tensor
@@ -43,11 +44,11 @@ class Memory(NamedTuple):
         return Memory(keys, values, mask, lengths)
 
     def for_loop(self) -> Memory:
-        """The memory for the steps of a loop; the gradient of the values is computed in one product at its end."""
+        """This memory for a loop: the gradient of the values is computed in one product after it."""
         return self._replace(step_values=StepWeight(self.values.mT))
 
-    def average(self, weights: Tensor) -> Tensor:
-        """Weighted means of the values: weights [B, H, N, S] -> [B, H, N, V]."""
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """sum_j a_j v_j of the weights a and values v: [B, heads, N, S] -> [B, heads, N, ...]."""
         return weights @ self.values if self.step_values is None else self.step_values(weights)
 
 
@@ -66,8 +67,8 @@ class Attention(nn.Module, ABC):
         """Compute what every step needs, once per sentence.
 
         Args:
-            encoder_states: [B, S, V], zero on padding.
-            summary: The encoder's final state, [B, V].
+            encoder_states: [B, S, D], zero on padding.
+            summary: The encoder's final state, [B, D].
             mask: True at real tokens, [B, S].
             lengths: True source lengths, [B].
         """
@@ -90,7 +91,7 @@ class Attention(nn.Module, ABC):
             state: State after the last step.
 
         Returns:
-            The context [B, N, V]; the alignment [B, N, H, S] (H heads), exactly 0 on padding; the new state.
+            The context [B, N, D]; the alignment [B, N, heads, S], exactly 0 on padding; the new state.
         """
 
     def attend_all(self, queries: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor]:
@@ -102,7 +103,7 @@ class Attention(nn.Module, ABC):
             state: State before the first.
 
         Returns:
-            Contexts [B, T, V] and alignments [B, T, H, S].
+            Contexts [B, T, D] and alignments [B, T, heads, S].
         """
         if not self.reads_own_past:
             return self.attend(queries, memory, self.unroll(state, queries.size(1)))[:2]
@@ -115,7 +116,7 @@ class Attention(nn.Module, ABC):
         return torch.cat(contexts, dim=1), torch.cat(alignments, dim=1)
 
     def penalty(self, alignments: Tensor) -> Tensor:
-        """Term of the loss for each target position: [B, T, H, S] -> [B, T]."""
+        """Term of the loss for each target position: [B, T, heads, S] -> [B, T]."""
         return alignments.new_zeros(alignments.shape[:2])
 
 
@@ -175,15 +176,15 @@ class ScoreAttention(Attention):
         return self.window.unroll(state, number)
 
     def attend(self, query: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor, AttentionState]:
-        """Score, mask, normalise, average: c = sum_j softmax_j(score(q, h_j)) h_j."""
-        queries = self.heads.split_query(query)  # [B, N, Q] -> [B, H, N, D]
+        """Score, mask, normalise, sum: c = sum_j a_j h_j."""
+        queries = self.heads.split_query(query)  # [B, N, Q] -> [B, heads, N, ...]
         folded = queries.flatten(0, 1), memory.keys.flatten(0, 1)
-        scores = self.score(*folded, *self.past.features(state))  # [B * H, N, S]
+        scores = self.score(*folded, *self.past.features(state))  # [B * heads, N, S]
         scores = scores.view(*queries.shape[:3], -1)
         centres, inside = self.window.locate(query, memory, state)
         scores = scores.masked_fill(~inside.unsqueeze(1), torch.finfo(scores.dtype).min)
         weights = self.window.reweigh(self.normalize(scores), centres)
-        contexts = memory.average(self.dropout(weights))  # [B, H, N, V']
+        contexts = memory.weighted_sum(self.dropout(weights))  # [B, heads, N, ...]
         state = self.window.advance(state) | self.past.advance(state, weights[:, 0])
         return self.heads.merge(contexts), weights.transpose(1, 2), state
 
@@ -205,7 +206,7 @@ class FixedContext(Attention):
         self.context_size = context_size
 
     def memorize(self, encoder_states: Tensor, summary: Tensor, mask: Tensor, lengths: Tensor) -> Memory:
-        """Keep the summary as the only value, [B, 1, 1, V]."""
+        """Keep the summary as the only value, [B, 1, 1, D]."""
         value = summary[:, None, None]
         return Memory(value, value, mask, lengths)
 

@@ -14,10 +14,10 @@ SHARPNESS = 10.0
 
 @register_score("cosine")
 class CosineScore(Score):
-    """Cosine of query and key over a learnt temperature: q^T k / (|q| |k| tau).
+    """Cosine of query and key times a learnt sharpness b: b q^T k / (|q| |k|).
 
-    The content-based addressing of Graves et al. (2014, eq. 5-6), whose key strength is 1 / tau; here one number for
-    all steps, 1 / tau = 10 exp(p), which is positive for every p.
+    The content-based addressing of Graves et al. (2014, eq. 5-6), where the sharpness is the key strength beta, one for
+    each step; here it is one number for all steps, 10 exp(p), which is positive for every p.
     """
 
     needs_equal_sizes: ClassVar[bool] = True
@@ -32,6 +32,6 @@ class CosineScore(Score):
         return nn.functional.normalize(encoder_states, dim=-1)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """[B, N, D] and [B, S, D] -> [B, N, S]."""
+        """[B, N, K] and [B, S, K] -> [B, N, S]."""
         sharpness = SHARPNESS * self.log_sharpness.exp()
         return sharpness * (nn.functional.normalize(query, dim=-1) @ keys.transpose(1, 2))

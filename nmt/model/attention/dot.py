@@ -21,5 +21,5 @@ class DotScore(Score):
         super().__init__()
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """[B, N, D] and [B, S, D] -> [B, N, S]."""
+        """[B, N, K] and [B, S, K] -> [B, N, S]."""
         return query @ keys.transpose(1, 2)

@@ -14,7 +14,7 @@ class Heads(nn.Module, ABC):
     """Splits queries, keys and values into heads, and merges the contexts of the heads.
 
     Args:
-        number: Heads, H.
+        number: Heads.
         query_size: Size of a query of one head.
         key_size: Size of a key of one head.
     """
@@ -27,25 +27,25 @@ class Heads(nn.Module, ABC):
 
     @abstractmethod
     def split_query(self, query: Tensor) -> Tensor:
-        """[B, N, Q] -> [B, H, N, query_size]."""
+        """[B, N, Q] -> [B, heads, N, query_size]."""
 
     @abstractmethod
     def split_keys(self, encoder_states: Tensor) -> Tensor:
-        """[B, S, K] -> [B, H, S, key_size]."""
+        """[B, S, D] -> [B, heads, S, key_size]."""
 
     @abstractmethod
     def split_values(self, encoder_states: Tensor) -> Tensor:
-        """[B, S, K] -> [B, H, S, V]."""
+        """[B, S, D] -> [B, heads, S, value size]."""
 
     @abstractmethod
     def merge(self, contexts: Tensor) -> Tensor:
-        """[B, H, N, V] -> [B, N, K]."""
+        """[B, heads, N, value size] -> [B, N, D]."""
 
 
 class SingleHead(Heads):
     """One head: the score compares decoder and encoder states directly.
 
-    The context is a mean of encoder states.
+    The context is a weighted sum of encoder states.
 
     Args:
         query_size: Size of a decoder state.
@@ -60,15 +60,15 @@ class SingleHead(Heads):
         return query.unsqueeze(1)
 
     def split_keys(self, encoder_states: Tensor) -> Tensor:
-        """[B, S, K] -> [B, 1, S, K]."""
+        """[B, S, D] -> [B, 1, S, D]."""
         return encoder_states.unsqueeze(1)
 
     def split_values(self, encoder_states: Tensor) -> Tensor:
-        """[B, S, K] -> [B, 1, S, K]."""
+        """[B, S, D] -> [B, 1, S, D]."""
         return encoder_states.unsqueeze(1)
 
     def merge(self, contexts: Tensor) -> Tensor:
-        """[B, 1, N, K] -> [B, N, K]."""
+        """[B, 1, N, D] -> [B, N, D]."""
         return contexts.squeeze(1)
 
 
@@ -81,7 +81,7 @@ class MultiHead(Heads):
     Args:
         query_size: Size of a decoder state.
         key_size: Size of an encoder state, and of the context.
-        number: Heads, H.
+        number: Heads.
         head_size: Units per head; None is `key_size` / `number`.
     """
 
@@ -96,19 +96,19 @@ class MultiHead(Heads):
         self.output = StepLinear(number * size, key_size, bias=False)
 
     def split_query(self, query: Tensor) -> Tensor:
-        """[B, N, Q] -> [B, H, N, head_size]."""
+        """[B, N, Q] -> [B, heads, N, head_size]."""
         return self._split(self.query(query))
 
     def split_keys(self, encoder_states: Tensor) -> Tensor:
-        """[B, S, K] -> [B, H, S, head_size]."""
+        """[B, S, D] -> [B, heads, S, head_size]."""
         return self._split(self.key(encoder_states))
 
     def split_values(self, encoder_states: Tensor) -> Tensor:
-        """[B, S, K] -> [B, H, S, head_size]."""
+        """[B, S, D] -> [B, heads, S, head_size]."""
         return self._split(self.value(encoder_states))
 
     def merge(self, contexts: Tensor) -> Tensor:
-        """[B, H, N, head_size] -> [B, N, K]."""
+        """[B, heads, N, head_size] -> [B, N, D]."""
         merged: Tensor = self.output(contexts.transpose(1, 2).flatten(2))
         return merged
 

@@ -45,7 +45,7 @@ def make_normalizer(name: str, temperature: float = 1.0) -> Normalizer:
 
 
 class HardChoice(nn.Module):
-    """Hard attention (Xu et al., 2015, section 4.1): one position, drawn in training, the most likely in decoding.
+    """Hard attention (Xu et al., 2015, section 4.1): one position, drawn in training, the most likely in evaluation.
 
     Its gradient is the straight-through estimate (Bengio et al., 2013): the gradient of the weights it was drawn from.
 

@@ -23,5 +23,5 @@ class ScaledDotScore(Score):
         self.scale = 1 / math.sqrt(key_size)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """[B, N, D] and [B, S, D] -> [B, N, S]."""
+        """[B, N, K] and [B, S, K] -> [B, N, S]."""
         return (query * self.scale) @ keys.transpose(1, 2)

@@ -42,12 +42,12 @@ class Window(nn.Module, ABC):
             state: State of the step.
 
         Returns:
-            Centres, [B, N, 1] (meaningless if the window has none); and a mask, [B, N or 1, S], True at the positions
+            Centres, [B, N, 1], ignored by windows without a centre; and a mask, [B, N or 1, S], True at the positions
             in the window: at least one real token, and no padding.
         """
 
     def reweigh(self, weights: Tensor, centres: Tensor) -> Tensor:
-        """Change normalised weights [B, H, N, S], given the centres [B, N, 1]."""
+        """Change normalised weights [B, heads, N, S], given the centres [B, N, 1]."""
         return weights
 
 
@@ -58,7 +58,7 @@ class GlobalWindow(Window):
 
     def locate(self, query: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor]:
         """Every real token."""
-        return query[..., :1], memory.mask.unsqueeze(1)
+        return query[..., :1], memory.mask.unsqueeze(1)  # it has no centre: a placeholder of the right shape
 
 
 class MonotonicWindow(Window):
@@ -67,7 +67,7 @@ class MonotonicWindow(Window):
     Both t and positions count from 0, and S is the sentence's own length.
 
     Args:
-        radius: D, the positions on each side.
+        radius: Positions on each side; D in the paper.
     """
 
     paper = "Luong et al., 2015, section 3.2"
@@ -89,7 +89,7 @@ class MonotonicWindow(Window):
         return {"step": state["step"] + 1}
 
     def locate(self, query: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor]:
-        """Positions at most D from p_t; p_t itself is always a real token."""
+        """Positions at most `radius` from p_t; p_t itself is always a real token."""
         centres = torch.minimum(state["step"], memory.lengths.unsqueeze(1) - 1).unsqueeze(2)  # [B, N, 1]
         return centres.to(query.dtype), _around(centres, memory.mask, self.radius)
 
@@ -97,12 +97,12 @@ class MonotonicWindow(Window):
 class PredictiveWindow(Window):
     """Local-p (Luong et al., 2015, eq. 9-10): positions around p_t = S sigmoid(v^T tanh(W h_t)).
 
-    The weights in the window are multiplied by exp(-(s - p_t)^2 / (2 sigma^2)), sigma = D / 2, after the softmax
-    and not normalised again, so they sum to at most 1 and p_t has a gradient. S is the sentence's own length.
+    The weights in the window are multiplied by exp(-(j - p_t)^2 / (2 sigma^2)), sigma = radius / 2, after the
+    softmax and not normalised again, so they sum to at most 1 and p_t has a gradient. S is the sentence's own length.
 
     Args:
         query_size: Size of a decoder state.
-        radius: D, the positions on each side.
+        radius: Positions on each side; D in the paper.
     """
 
     paper = "Luong et al., 2015, eq. 9-10"
@@ -114,9 +114,9 @@ class PredictiveWindow(Window):
         self.position = StepLinear(query_size, 1, bias=False)
 
     def locate(self, query: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor]:
-        """Positions at most D from p_t, which is between 0 and S: one of them is always a real token."""
+        """Positions at most `radius` from p_t, which is between 0 and S: one of them is always a real token."""
         share = torch.sigmoid(self.position(tanh(self.hidden(query))))  # [B, N, 1]
-        exact = torch.promote_types(share.dtype, torch.float32)  # bfloat16 cannot represent 259: p_t could exceed S
+        exact = torch.promote_types(share.dtype, torch.float32)  # bfloat16 rounds 259 to 260, so p_t could exceed S
         centres = share.to(exact) * memory.lengths.view(-1, 1, 1)
         return centres, _around(centres, memory.mask, self.radius)
 

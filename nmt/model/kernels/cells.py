@@ -105,7 +105,7 @@ def _gru_update(gates: Tensor, from_hidden: Tensor, hidden: Tensor) -> tuple[Ten
 def _gru_gradients(
     d_new: Tensor, hidden: Tensor, activations: _GRUActivations, d_gates: Tensor, d_from_hidden: Tensor
 ) -> Tensor:
-    """Fill the gradients [B, 3 * H] of g and u, and return that of h, except for the part through u."""
+    """Fill the gradients [B, 3 * H] of g and u, and return the gradient of h, without the part that flows through u."""
     size = hidden.size(1)
     gates, candidate, inner = activations
     reset, update = gates.chunk(2, dim=1)

@@ -1,4 +1,4 @@
-"""Cross-entropy of the output layer, without ever storing the logits of a whole batch."""
+"""Cross-entropy of the output layer, which never stores the logits of more than `CHUNK_ROWS` target positions."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def output_cross_entropy(
 ) -> Tensor:
     """Summed cross-entropy in nats of an output layer, with label smoothing e (Szegedy et al., 2016, section 7).
 
-    sum_n logsumexp(z_n) - (1 - e) z_n[y_n] - e mean(z_n), where z = x W^T + b. Its gradient with respect to z_n,
-    softmax(z_n) - (1 - e) onehot(y_n) - e / V, replaces each chunk of z in place, and those of x, W and b follow at
+    sum_p logsumexp(z_p) - (1 - e) z_p[y_p] - e mean(z_p), where z = x W^T + b. Its gradient with respect to z_p,
+    softmax(z_p) - (1 - e) onehot(y_p) - e / V, replaces each chunk of z in place, and those of x, W and b follow at
     once. Under autocast the products are in its precision; the rest is in float32.
 
     Args:
-        readouts: x, [N, R].
-        weight: W, [V, R].
+        readouts: x, [P, K].
+        weight: W, [V, K].
         bias: b, [V].
-        targets: y, word ids [N].
+        targets: y, word ids [P].
         label_smoothing: e.
 
     Returns:
