@@ -170,18 +170,18 @@ class Translator:
         """
         processor = self.processor
         sources = [tokens[:MAX_SOURCE_LENGTH] for tokens in self.tokenize(texts)]
-        ids = self._target_ids(targets)
+        given = self._tokenize_target(targets)
         order = [n for n, tokens in enumerate(sources) if tokens]
         found = self.searcher.score(
             [processor.src_vocabulary.encode(sources[n]) for n in order],
-            [ids[n] for n in order],
+            [processor.tgt_vocabulary.encode(given[n]) for n in order],
             with_alignment=with_alignment,
         )
         if len(found) < len(order):
             raise CheckpointError(DIVERGED)
         results = [Translation("") for _ in texts]
         for n, hypothesis in zip(order, found, strict=True):
-            results[n] = self._render(hypothesis, sources[n])
+            results[n] = self._render(hypothesis, sources[n], given[n])
         return results
 
     def complete(
@@ -204,26 +204,25 @@ class Translator:
         """
         self.check_n_best(n_best)
         sources = self.tokenize(texts)
-        ids = self._target_ids(prefixes)
+        given = self._tokenize_target(prefixes)
         order = [n for n, tokens in enumerate(sources) if tokens]
         found = self.searcher.search(
             [self.processor.src_vocabulary.encode(sources[n][:MAX_SOURCE_LENGTH]) for n in order],
             n_best=n_best,
             with_alignment=with_alignment,
-            prefixes=[ids[n] for n in order],
+            prefixes=[self.processor.tgt_vocabulary.encode(given[n]) for n in order],
         )
         if not all(found):
             raise CheckpointError(DIVERGED)
         results = [[Translation("")] for _ in texts]
         for n, hypotheses in zip(order, found, strict=True):
-            results[n] = [self._render(hypothesis, sources[n]) for hypothesis in hypotheses]
+            results[n] = [self._render(hypothesis, sources[n], given[n]) for hypothesis in hypotheses]
         return results
 
-    def _target_ids(self, texts: Sequence[str]) -> list[list[int]]:
+    def _tokenize_target(self, texts: Sequence[str]) -> list[list[str]]:
         processor = self.processor
         with self._tokenizing:
-            tokens = processor.tgt_tokenizer.tokenize([processor.normalizer(text) for text in texts])
-            return [processor.tgt_vocabulary.encode(each) for each in tokens]
+            return list(processor.tgt_tokenizer.tokenize([processor.normalizer(text) for text in texts]))
 
     def check_n_best(self, n_best: int | None) -> None:
         """Check that `n_best` is from 1 to the beam size.
@@ -287,10 +286,12 @@ class Translator:
         limit = max(1, min(self.options.max_length, MAX_SOURCE_LENGTH) // 2)
         return split_tokens(tokens, limit, subwords=self.processor.src_tokenizer.kind == "subword")
 
-    def _render(self, hypothesis: Hypothesis, src_tokens: list[str]) -> Translation:
+    def _render(self, hypothesis: Hypothesis, src_tokens: list[str], given: Sequence[str] = ()) -> Translation:
+        """A hypothesis as text; `given` are its first tokens as the user gave them, which may be unknown words."""
         read = src_tokens[:MAX_SOURCE_LENGTH]
         attended = hypothesis.attended[: len(hypothesis.ids)] if self.options.replace_unknown else []
         tokens = self.processor.target_tokens(hypothesis.ids, read, attended, self.dictionary)
+        tokens[: len(given)] = given
         return Translation(
             " ".join(CONTROL.sub("", self.processor.tgt_tokenizer.detokenize(tokens)).split()),
             tokens,
