@@ -1,4 +1,4 @@
-"""The whole model, and `build_model`, the only place where a config becomes modules."""
+"""The whole model, and `build_model`, which makes its modules from a config."""
 
 from __future__ import annotations
 
