@@ -24,7 +24,7 @@ _UNSEEN = re.compile(rf"[\s{WORD_BEGINNING}]+|{CONTROL.pattern}")
 
 
 def align_words(source_line: str, translation: Translation, processor: TextProcessor) -> list[tuple[int, int]]:
-    """Link each word of a translation to the source word attended most; words are what stands between blanks.
+    """Link each word of a translation to the source word attended most; words are separated by spaces.
 
     Attention is averaged over heads, summed over the tokens of a source word and averaged over those of a target word.
     The end of a sentence takes part on neither side.
@@ -80,7 +80,7 @@ class _Words:
         self.taken = 0
 
     def take(self, token: str) -> Sequence[int]:
-        """The words that the next token is part of; one of blanks alone belongs to the word that follows."""
+        """The words that the next token is part of; one of spaces alone belongs to the word that follows."""
         begin, self.taken = self.taken, self.taken + _visible(token)
         found = self.owners[begin : max(self.taken, begin + 1)] or self.owners[-1:]
         return found[:1] if found and found[0] == found[-1] else sorted(set(found))

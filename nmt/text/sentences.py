@@ -11,7 +11,7 @@ from nmt.text.tokenizers import WORD_BEGINNING, blank_language
 
 _END = ".!?\u2026\u203d\u2047-\u2049\u0589\u061f\u06d4\u0964\u0965\u104b\u1362\u17d4"
 _WIDE_END = "\u3002\uff01\uff0e\uff1f\uff61"
-"""Ends of sentences that no blank follows."""
+"""Ends of sentences that no space follows."""
 _QUOTES = "\"'\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a"
 """Quotation marks, which open in one language and close in another."""
 _CLOSING = ")\\]}"
@@ -27,13 +27,13 @@ _PAUSE = re.compile(r".*[,;:.!?\u2026\u2013\u2014\u060c\u061b\u3001\uff0c\uff1a\
 LONGEST_WORD = 40
 """Characters before a full stop that are looked at."""
 _UNSPACED = ("zh", "yue", "ja")
-"""Languages without blanks between sentences."""
+"""Languages without spaces between sentences."""
 
 
 class SentenceSplitter:
     """Finds the sentences of a line.
 
-    A sentence ends with its mark, closing quotes and a blank, and what follows begins with no lower-case letter. A full
+    A sentence ends with its mark, closing quotes and a space, and what follows begins with no lower-case letter. A full
     stop that spaCy's rules for the language leave with its word, as in `Dr.` or `z. B.`, ends none; spaCy is imported
     only where there is one to judge. In a language that it does not know every full stop counts.
 
