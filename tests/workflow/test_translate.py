@@ -110,7 +110,7 @@ def test_a_long_line_has_one_translation(cli: Cli, tmp_path: Path) -> None:
     assert end == ""
     assert found.err.splitlines() == [
         "line 2: longer than 1 MB; the rest was ignored",
-        "line 2: longer than 1000 tokens, the rest was ignored",
+        "line 2: longer than 1000 tokens; the rest was ignored",
     ]
 
 
