@@ -18,7 +18,7 @@ from nmt.progress import progress_bar
 from nmt.table import Table
 from nmt.terminal import showing_messages, write_table
 
-TABLE = Table(("name", "description", "n"), [("a\x1b[2J", "word " * 20, "7"), ("b", "", "1,234")], "llr")
+TABLE = Table(("name", "what it is", "n"), [("a\x1b[2J", "word " * 20, "7"), ("b", "", "1,234")], "llr")
 log = logging.getLogger("nmt.some.module")
 
 
@@ -32,7 +32,7 @@ class Terminal(io.StringIO):
 def test_a_table_uses_tabs_without_a_terminal() -> None:
     file = io.StringIO()
     write_table(TABLE, file)
-    assert file.getvalue() == f"name\tdescription\tn\na\\x1b[2J\t{'word ' * 20}\t7\nb\t\t1,234\n"
+    assert file.getvalue() == f"name\twhat it is\tn\na\\x1b[2J\t{'word ' * 20}\t7\nb\t\t1,234\n"
 
 
 @pytest.mark.parametrize("columns", [30, 60, 200])
