@@ -267,9 +267,10 @@ def evaluate(
     batch_size: int | None = None,
     overrides: Overrides = (),
     device: str = "auto",
+    short_inputs: bool = True,
     allowed_classes: Collection[str] = (),
 ) -> ModelEvaluation:
-    """Score a model with sacreBLEU's BLEU and chrF on detokenised text.
+    """Score a model with sacreBLEU's BLEU and chrF on detokenised text, and on short inputs without references.
 
     Args:
         model: Run or model directory; None is the newest finished run under `runs`.
@@ -283,6 +284,8 @@ def evaluate(
         batch_size: Sentences translated at once; None is the value in the model's config.
         overrides: Other search settings, as for `load`.
         device: auto, cpu, cuda, cuda:N or mps.
+        short_inputs: Also translate 100 short inputs, made from the model's training data if that is there, and count
+            the translations without a visible fault.
         allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
 
     Raises:
@@ -296,7 +299,7 @@ def evaluate(
         raise ConfigError("give --src and --ref, or --split and --data, not both")
     if split not in (None, "test", "valid"):
         raise ConfigError(f"--split {split}: must be test or valid")
-    from nmt.workflow.evaluate import evaluate_model, read_files
+    from nmt.workflow.evaluate import evaluate_model, read_files, read_model_pairs
     from nmt.workflow.outputs import check_files
     from nmt.workflow.translate import open_translator
 
@@ -315,6 +318,7 @@ def evaluate(
         what=split or "test" if src is None else str(src),
         json_path=_as_path(json_path),
         hypotheses_path=_as_path(hypotheses_path),
+        training_pairs=read_model_pairs(saved, translator, _as_path(data)) if short_inputs else (),
     )
 
 

@@ -460,6 +460,9 @@ def evaluate(
     batch_size: BatchOption = None,
     set_: SearchOption = None,
     device: DeviceOption = "auto",
+    short_inputs: Annotated[
+        bool, typer.Option(help="Also judge the translations of 100 short inputs made from training text.")
+    ] = True,
     allow_class: AllowOption = None,
 ) -> None:
     """Score a model with sacreBLEU's BLEU and chrF on detokenised text.
@@ -481,10 +484,13 @@ def evaluate(
         batch_size=batch_size,
         overrides=set_ or (),
         device=device,
+        short_inputs=short_inputs,
         allowed_classes=allow_class or (),
     )
     mark = "    NOT A TEST OF UNSEEN TEXT, see overlap" if found.seen.marked else ""
-    _show("".join(f"{score.name} {score.value:.2f}    {score.signature}{mark}\n" for score in found.scores.values()))
+    lines = [f"{score.name} {score.value:.2f}    {score.signature}{mark}" for score in found.scores.values()]
+    lines += [str(found.short_inputs)] if found.short_inputs else []
+    _show("".join(f"{line}\n" for line in lines))
 
 
 @app.command()

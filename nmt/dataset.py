@@ -206,6 +206,18 @@ def read_checksum(path: Path) -> str | None:
     return combine_checksums(checksums) if checksums else None
 
 
+def read_copies(path: Path) -> int:
+    """How many of the last training pairs are copies of others in another form (`data.augment`), from the marker.
+
+    Raises:
+        DataError: It is not a data directory, is damaged, or of another format version.
+    """
+    copies = read_facts(path).get("copies", 0)
+    if type(copies) is not int or copies < 0:
+        raise DataError(f"{path / MARKER}: copies is {shorten(repr(copies))}; the directory is damaged")
+    return copies
+
+
 def read_facts(path: Path) -> dict[str, Any]:
     """Read the marker of a data directory.
 

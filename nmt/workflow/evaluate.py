@@ -9,18 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nmt.corpus import Pair
 from nmt.corpus.identity import count_seen, load_seen
 from nmt.corpus.normalization import Normalizer
 from nmt.corpus.splitting import Example
 from nmt.dataset import read_checksum, read_examples, read_facts
 from nmt.decoding.translator import Translator
-from nmt.errors import DataError
+from nmt.errors import CheckpointError, DataError
 from nmt.evaluation.evaluate import Evaluation, evaluate
 from nmt.evaluation.metrics import ScoringRules, as_json
+from nmt.evaluation.short_inputs import ShortInputResult, measure_short_inputs, read_training_pairs
 from nmt.files import as_json_text, open_text
 from nmt.model.storage import SavedModel
 from nmt.progress import progress_bar
 from nmt.text.processor import SEEN
+from nmt.workflow.runs import find_data
 from nmt.workflow.translate import open_input, read_lines, within_memory
 
 log = logging.getLogger(__name__)
@@ -106,10 +109,35 @@ def count_training_sources(models: Sequence[SavedModel], normalizer: Normalizer,
 
 def warn_of_other_data(saved: SavedModel, data: Path) -> None:
     """Warn if a data directory is not the one that a model was trained on."""
+    if _is_other(saved, data):
+        log.warning(f"{data}: differs from the data that the model was trained on")
+
+
+def _is_other(saved: SavedModel, data: Path) -> bool:
     trained_on = saved.facts.get("data")
     identity = trained_on.get("identity") if isinstance(trained_on, dict) else None
-    if identity is not None and identity != read_checksum(data):
-        log.warning(f"{data}: differs from the data that the model was trained on")
+    return identity is not None and identity != read_checksum(data)
+
+
+def read_model_pairs(saved: SavedModel, translator: Translator, data: Path | None) -> list[Pair]:
+    """Training pairs of a model to make short inputs from; none, with the reason as a message, if they are not there.
+
+    Args:
+        saved: The model.
+        translator: The same model.
+        data: Data directory; None is the one that the model was trained on.
+    """
+    try:
+        directory = data or find_data(saved)
+        if not _is_other(saved, directory):
+            return read_training_pairs(directory, translator.processor)
+        reason = f"{directory} is not the data that the model was trained on"
+    except CheckpointError:
+        reason = "the data that the model was trained on is no longer there"
+    except DataError as error:
+        reason = str(error)
+    log.info(f"short inputs: left out ({reason})")
+    return []
 
 
 @dataclass(frozen=True)
@@ -123,12 +151,14 @@ class ModelEvaluation(Evaluation):
         what: Name of the test set.
         beam_size: Hypotheses kept at each step.
         seen: How much of the test set the model has seen in training.
+        short_inputs: What became of short inputs; None if they were left out.
     """
 
     model: Path
     what: str
     beam_size: int
     seen: Seen
+    short_inputs: ShortInputResult | None = None
 
     @property
     def bleu(self) -> float:
@@ -149,6 +179,7 @@ def evaluate_model(
     what: str,
     json_path: Path | None = None,
     hypotheses_path: Path | None = None,
+    training_pairs: Sequence[Pair] = (),
 ) -> ModelEvaluation:
     """Translate and score, with a progress bar, and write the results to files.
 
@@ -161,6 +192,7 @@ def evaluate_model(
         what: Name of the test set.
         json_path: File for the scores.
         hypotheses_path: File for the translations, one per line.
+        training_pairs: What short inputs are made from; without any, they are left out.
     """
     saved, *others = models
     seen = count_training_sources(models, translator.processor.normalizer, examples)
@@ -175,6 +207,7 @@ def evaluate_model(
             within_memory(options, len(examples)),
         ):
             found = evaluate(translator, examples, rules, bar.update)
+        short_inputs = _measure_short_inputs(translator, training_pairs) if training_pairs else None
         if hypotheses_file:
             hypotheses_file.writelines(f"{line}\n" for line in found.hypotheses)
         if scores_file:
@@ -188,9 +221,18 @@ def evaluate_model(
                 "length_penalty": options.length_penalty,
                 "in_training": {"sources": seen.sentences, "of": seen.examples, "marked": seen.marked},
                 "scores": as_json(found.scores),
+                "short_inputs": short_inputs.as_json() if short_inputs else None,
             }
             scores_file.write(as_json_text(result))
     names = ", ".join(str(each.path) for each in models)
     log.info(f"{names} on {what}: {len(examples):,} sentences, beam {options.beam_size}")
     log.info(str(seen))
-    return ModelEvaluation(found.hypotheses, found.scores, saved.path, what, options.beam_size, seen)
+    return ModelEvaluation(found.hypotheses, found.scores, saved.path, what, options.beam_size, seen, short_inputs)
+
+
+def _measure_short_inputs(translator: Translator, pairs: Sequence[Pair]) -> ShortInputResult:
+    with (
+        progress_bar(unit=" sentences", desc="translating short inputs", leave=False) as bar,
+        within_memory(translator.options, 100),
+    ):
+        return measure_short_inputs(translator, pairs, bar.update)

@@ -1,11 +1,15 @@
 """Scoring a model as its text asks for."""
 
+import json
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from conftest import Cli
+from conftest import Cli, Project
 
+import nmt
 from nmt.config import Config, DecoderSection, EncoderSection, ModelSection, TextSection
 from nmt.corpus.splitting import Example
 from nmt.dataset import write_examples
@@ -80,3 +84,51 @@ def test_files_of_empty_lines_are_refused(tmp_path: Path, cli: Cli, name: str, c
     assert outcome.err == f"nmt: error: {paths[name]}: has only empty lines; give sentences to evaluate\n"
     paths[name].write_text("the cat\n\n")
     assert cli("evaluate", "--model", model, *arguments).code == 0
+
+
+def test_short_inputs_are_judged(here: Project, cli: Cli) -> None:
+    outcome = cli("evaluate", "--split", "valid", "--json", "scores.json")
+    assert outcome.code == 0
+    *scores, line = outcome.out.splitlines()
+    assert [score.split()[0] for score in scores] == ["BLEU", "chrF"]
+    found = json.loads(Path("scores.json").read_text(encoding="utf-8"))["short_inputs"]
+    assert line.startswith(f"short inputs: {found['passed']} of {found['of']} (titles ")
+    assert set(found["categories"]) == {"titles", "all caps"}  # letters have no final stop, numbers or names
+    assert sum(each["of"] for each in found["categories"].values()) == found["of"] == 34
+    assert found["of"] - found["passed"] == len(found["failures"]) > 0  # the model knows no capitals
+    assert {each["category"] for each in found["failures"]} <= set(found["categories"])
+    assert all(each["rules"] and each["input"].isupper() for each in found["failures"])
+    Path("src").write_text("a b\n", encoding="utf-8")
+    assert cli("evaluate", "--src", "src", "--ref", "src").out.splitlines()[-1] == line
+
+
+def test_short_inputs_are_turned_off(here: Project, cli: Cli) -> None:
+    outcome = cli("evaluate", "--no-short-inputs", "--json", "scores.json")
+    assert [line.split()[0] for line in outcome.out.splitlines()] == ["BLEU", "chrF"]
+    assert "short inputs" not in outcome.err
+    assert json.loads(Path("scores.json").read_text(encoding="utf-8"))["short_inputs"] is None
+    assert nmt.evaluate(short_inputs=False).short_inputs is None
+
+
+def test_short_inputs_need_the_training_data(here: Project, cli: Cli) -> None:
+    Path("src").write_text("a b\n", encoding="utf-8")
+    damaged, other = Path("damaged"), Path("other")
+    for copy in (damaged, other):
+        shutil.copytree(here.data, copy)
+    ids = np.load(damaged / "train.src.ids.npy")
+    np.save(damaged / "train.src.ids.npy", np.full_like(ids, 999))
+    facts = json.loads((other / "data.json").read_text(encoding="utf-8"))
+    write_json(other / "data.json", {**facts, "sha256": {"changed": "1"}})
+    shutil.move(here.data, "moved")
+    reasons = {
+        ("--src", "src", "--ref", "src"): "no longer there",
+        ("--data", damaged): "damaged: has ids beyond",
+        ("--data", other): "other is not the data",
+    }
+    for arguments, reason in reasons.items():
+        outcome = cli("evaluate", *arguments)
+        assert outcome.code == 0
+        assert [line.split()[0] for line in outcome.out.splitlines()] == ["BLEU", "chrF"]
+        (line,) = [line for line in outcome.err.splitlines() if line.startswith("short inputs: left out")]
+        assert reason in line
+    assert "short inputs: " in cli("evaluate", "--data", "moved").out
