@@ -318,7 +318,7 @@ def evaluate(
         what=split or "test" if src is None else str(src),
         json_path=_as_path(json_path),
         hypotheses_path=_as_path(hypotheses_path),
-        training_pairs=read_model_pairs(saved, translator, _as_path(data)) if short_inputs else (),
+        training_pairs=read_model_pairs(models[0], translator, _as_path(data)) if short_inputs else (),
     )
 
 
