@@ -85,7 +85,7 @@ def test_three_kills(random_project: Project, tmp_path: Path) -> None:
     run = tmp_path / "run"
     begin, resume = (train_arguments(random_project, run, *more) for more in ([], ["--resume"]))
     # The tensors, the folder, the checksum, the folder; the tensors again.
-    assert run_killed("nmt.training.checkpoint.flush", 5, begin)
+    assert run_killed("nmt.training.checkpoint.sync", 5, begin)
     assert [path.name for path in sorted((run / "checkpoints").iterdir())] == [
         "update-000000006.safetensors",
         "update-000000006.safetensors.sha256",

@@ -142,7 +142,7 @@ def test_workers_end_with_a_killed_preprocess(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "number"),
     [
-        ("nmt.decoding.translator.greedy_search", 1),
+        ("nmt.decoding.searcher.search", 1),
         pytest.param("nmt.workflow.translate.decode_line", 70_001, marks=pytest.mark.soak),
         pytest.param("os.replace", 1, marks=pytest.mark.soak),
     ],

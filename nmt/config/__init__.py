@@ -19,6 +19,7 @@ from nmt.config.reading import (
 )
 from nmt.config.sections import (
     AttentionSection,
+    AugmentSection,
     BatchSection,
     CheckpointSection,
     CleaningSection,
@@ -53,6 +54,7 @@ from nmt.config.sections import (
 
 __all__ = [
     "AttentionSection",
+    "AugmentSection",
     "BatchSection",
     "Check",
     "CheckpointSection",

@@ -402,17 +402,21 @@ def with_search_options(config: Config, given: Mapping[str, Any], overrides: Ove
     Args:
         config: The model's config.
         given: Values by key of the decode section; None keeps the config's.
-        overrides: As for `load_config`; they take precedence over `given`.
+        overrides: As for `load_config`; `given` takes precedence.
 
     Raises:
         ConfigError: A value is not allowed, or an override is not about the search; one line per problem.
     """
-    values = {f"decode.{key}": value for key, value in given.items() if value is not None}
-    settings = [*as_settings(values), *as_settings(overrides)]
-    for path in overridden(settings):
+    for path in overridden(overrides):
         if not path.startswith("decode."):
             raise ConfigError(f"{path}: cannot be changed after training; only keys of decode can be set here")
-    return _validate(_load(config, settings), new=False, checks=()).decode if settings else config.decode
+    options = _validate(_load(config, overrides), new=False, checks=()).decode if overrides else config.decode
+    values = {key: value for key, value in given.items() if value is not None}
+    try:
+        return DecodeSection.model_validate({**options.model_dump(), **values})
+    except ValidationError as error:
+        problems, _ = _value_problems(error)
+        raise ConfigError("\n".join(f"decode.{dotted(path)}: {message}" for path, message in problems)) from None
 
 
 def parse_config(text: str, origin: str, checks: Sequence[Check] = ()) -> Config:

@@ -135,6 +135,19 @@ class SplitSection(Section):
     seed: Seed = key(1, "random choice of the sentences of each split", unit="1")
 
 
+class AugmentSection(Section):
+    """Copies of training pairs in forms that people type; of each, the share of the pairs that can have such a copy."""
+
+    no_final_stop: Share = key(0.0, "both sides without their final stop", unit="share")
+    all_caps: Share = key(0.0, "both sides in capitals", unit="share")
+    title_case: Share = key(
+        0.0, "the source as a headline: Every Word with a Capital; both sides without their final stop", unit="share"
+    )
+    lowercase_first: Share = key(0.0, "the source with a small first letter", unit="share")
+    numbers: Share = key(0.0, "other digits, where both sides have the same numbers", unit="share")
+    names: Share = key(0.0, "a made-up word for a capitalised one that both sides have", unit="share")
+
+
 class DataSection(Section):
     """Where the sentences come from."""
 
@@ -162,6 +175,7 @@ class DataSection(Section):
     )
     cleaning: CleaningSection = CleaningSection()
     split: SplitSection = SplitSection()
+    augment: AugmentSection = AugmentSection()
 
     @property
     def languages(self) -> tuple[str, str]:

@@ -1,8 +1,19 @@
-"""Other forms of a sentence: how people write what a corpus has as a whole sentence with its final stop."""
+"""Other forms of sentences and pairs: how people type what a corpus has as whole sentences."""
 
 from __future__ import annotations
 
+import random
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from nmt.corpus import Pair
+from nmt.corpus.identity import draw
+
 FINAL_STOPS = ".!?…。！？．؟۔।"
+NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+"""A number, a time or a date; separators are part of it."""
+WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]+")
+"""A word, or punctuation."""
 
 
 def without_final_stop(text: str) -> str:
@@ -18,3 +29,84 @@ def in_title_case(text: str) -> str:
 def with_lowercase_first(text: str) -> str:
     """A sentence with a small first letter."""
     return text[:1].lower() + text[1:]
+
+
+def find_numbers(text: str) -> list[str]:
+    """The digits of each number of a text, in ascending order; 2:30, 2.30 and 2,30 are the same."""
+    return sorted(re.sub(r"\D", "", number) for number in NUMBER.findall(text))
+
+
+def _without_final_stops(pair: Pair, chance: random.Random) -> Pair:
+    shorter = Pair(without_final_stop(pair.src), without_final_stop(pair.tgt))
+    return pair if pair.src == shorter.src or pair.tgt == shorter.tgt else shorter
+
+
+def _in_title_case(pair: Pair, chance: random.Random) -> Pair:
+    """Only the source: most languages write headlines like sentences."""
+    title = in_title_case(pair.src)
+    return pair if title == without_final_stop(pair.src) else Pair(title, without_final_stop(pair.tgt))
+
+
+def _with_other_numbers(pair: Pair, chance: random.Random) -> Pair:
+    """Other digits, the same on both sides; 1 remains, as the words after it are singular."""
+    changed = {"1": "1"}
+
+    def change(number: re.Match[str]) -> str:
+        digits = re.sub(r"\D", "", number[0])
+        if digits not in changed:
+            first = "0" if digits[0] == "0" else chance.choice("123456789")
+            changed[digits] = first + "".join(chance.choice("0123456789") for _ in digits[1:])
+        new = iter(changed[digits])
+        return re.sub(r"\d", lambda _: next(new), number[0])
+
+    if find_numbers(pair.src) != find_numbers(pair.tgt):
+        return pair
+    return Pair(NUMBER.sub(change, pair.src), NUMBER.sub(change, pair.tgt))
+
+
+def _with_other_name(pair: Pair, chance: random.Random) -> Pair:
+    """A made-up word of Latin letters for the first capitalised one that both sides have."""
+    words = set(WORD.findall(pair.tgt))
+    names = (word for word in WORD.findall(pair.src) if word.istitle() and word.isalpha() and word.isascii())
+    name = next((word for word in names if len(word) > 2 and word in words), None)
+    if name is None:
+        return pair
+    syllables = (chance.choice("bcdfghjklmnprstvwz") + chance.choice("aeiou") for _ in range(chance.choice((2, 2, 3))))
+    new = ("".join(syllables) + chance.choice(("", "", "l", "n", "r", "s"))).capitalize()
+    src, tgt = (re.sub(rf"\b{name}\b", new, side) for side in pair)
+    return Pair(src, tgt)
+
+
+FORMS: dict[str, Callable[[Pair, random.Random], Pair]] = {
+    "no_final_stop": _without_final_stops,
+    "all_caps": lambda pair, chance: Pair(pair.src.upper(), pair.tgt.upper()),
+    "title_case": _in_title_case,
+    "lowercase_first": lambda pair, chance: Pair(with_lowercase_first(pair.src), pair.tgt),
+    "numbers": _with_other_numbers,
+    "names": _with_other_name,
+}
+"""The forms that a copy of a training pair can have; a pair that cannot have a form is returned as it is."""
+
+
+def make_copies(pairs: Iterable[Pair], shares: Mapping[str, float], seed: int) -> list[tuple[str, Pair]]:
+    """Copies of pairs in other forms.
+
+    Which pairs are copied, and how, depends on each pair and the seed alone.
+
+    Args:
+        pairs: Training pairs.
+        shares: By name of a form, the share of the pairs that are copied if they can have it.
+        seed: Which pairs.
+
+    Returns:
+        Name of the form and copy, in the order of the pairs and then of the forms.
+    """
+    copies = []
+    for pair in pairs:
+        for name, share in shares.items():
+            drawn = draw(name, seed, *pair)
+            if int.from_bytes(drawn) < share * 2**64:
+                copy = FORMS[name](pair, random.Random(drawn))
+                if copy != pair:
+                    copies.append((name, copy))
+    return copies

@@ -22,9 +22,13 @@ class TextColumn:
     Args:
         path: A file of lines that end in a line feed.
         lengths: Bytes of each line, including its line feed.
+
+    Attributes:
+        lengths: The same.
     """
 
     def __init__(self, path: Path, lengths: NDArray[np.int64]) -> None:
+        self.lengths = lengths
         self._ends = np.cumsum(lengths)
         with path.open("rb") as file:
             self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if len(lengths) else b""
@@ -103,18 +107,21 @@ class PairWriter:
 
     Args:
         directory: An existing folder for the files.
+        store: The store in this folder to add pairs to; its fingerprints must not be read afterwards. None starts one.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, store: PairStore | None = None) -> None:
         self._directory = directory
+        mode = "wb" if store is None else "ab"
         self._open = contextlib.ExitStack()  # closes all files, even if closing one fails
         self._paths = [directory / name for name in ("src.txt", "tgt.txt")]
-        self._texts = [self._open.enter_context(path.open("wb")) for path in self._paths]
+        self._texts = [self._open.enter_context(path.open(mode)) for path in self._paths]
         self._prints = {
-            name: self._open.enter_context(_prints_path(directory, name).open("wb"))
+            name: self._open.enter_context(_prints_path(directory, name).open(mode))
             for name in FINGERPRINTS.names or ()
         }
-        self._lengths: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
+        columns = [] if store is None else [store.src, store.tgt]
+        self._lengths: list[list[NDArray[np.int64]]] = [[column.lengths] for column in columns] or [[], []]
 
     def write(self, sides: tuple[Sequence[bytes], Sequence[bytes]], fingerprints: Fingerprints) -> None:
         """Append pairs: lines with their line feeds of both sides, and the fingerprints of each pair."""

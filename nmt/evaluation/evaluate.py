@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from nmt.corpus.splitting import Example
 from nmt.dataset import EncodedPairs
 from nmt.decoding.translator import Translator
+from nmt.errors import CheckpointError
 from nmt.evaluation.loss import evaluating, mean_loss
 from nmt.evaluation.metrics import Score, ScoringRules, score_corpus
 from nmt.model.seq2seq import Seq2Seq
@@ -79,7 +80,10 @@ class Validator:
         loss = mean_loss(model, self.pairs)
         result = {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
         if self.translator is not None and self.examples:
-            found = evaluate(self.translator, self.examples, self.rules)
+            try:
+                found = evaluate(self.translator, self.examples, self.rules)
+            except CheckpointError:  # the model has diverged: without probabilities it translates nothing
+                return result | {"bleu": 0.0, "chrf": 0.0}
             result |= {key: score.value for key, score in found.scores.items()}
             middle = len(self.examples) // 2
             example = self.examples[middle]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from nmt.corpus import Pair
-from nmt.corpus.forms import in_title_case, without_final_stop
+from nmt.corpus.forms import NUMBER, WORD, find_numbers, in_title_case, without_final_stop
 from nmt.corpus.identity import draw
 from nmt.dataset import EncodedPairs, read_copies
 from nmt.decoding.translator import Translator
@@ -43,9 +43,6 @@ KNOWN = 5
 """In how many training sentences a single word occurs at least, so that the model can know it."""
 NAME_LETTERS = range(4, 11)
 """How many letters a made-up name has."""
-
-_WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]+")
-_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 
 
 @dataclass(frozen=True)
@@ -195,7 +192,7 @@ def build_short_inputs(pairs: Sequence[Pair], seed: int = SEED) -> list[ShortInp
 
 def split_words(text: str) -> list[str]:
     """Words and punctuation in lower case."""
-    return [word.casefold() for word in _WORD.findall(text)]
+    return [word.casefold() for word in WORD.findall(text)]
 
 
 def _shuffled(texts: Iterable[str], purpose: str, seed: int) -> list[str]:
@@ -206,7 +203,7 @@ def _shuffled(texts: Iterable[str], purpose: str, seed: int) -> list[str]:
 def _single_words(pairs: Sequence[Pair], seed: int) -> Iterator[ShortInput]:
     targets: dict[str, list[str]] = {}
     for pair in pairs:
-        for word in set(_WORD.findall(pair.src)):
+        for word in set(WORD.findall(pair.src)):
             targets.setdefault(word, []).append(pair.tgt)
     known = (word for word, found in targets.items() if len(found) >= KNOWN and len(word) > 1 and word.isalpha())
     for word in _shuffled(known, "word", seed):
@@ -215,7 +212,7 @@ def _single_words(pairs: Sequence[Pair], seed: int) -> Iterator[ShortInput]:
 
 
 def _forms(category: str, form: Callable[[str], str], pairs: Sequence[Pair], seed: int) -> Iterator[ShortInput]:
-    sources = (pair.src for pair in pairs if _is_short(pair.src) and not _NUMBER.search(pair.src))
+    sources = (pair.src for pair in pairs if _is_short(pair.src) and not NUMBER.search(pair.src))
     for text in _shuffled(sources, category, seed):
         if form(text) != text:
             yield ShortInput(category, form(text), plain=text)
@@ -225,7 +222,7 @@ def _numbers(pairs: Sequence[Pair], seed: int) -> Iterator[ShortInput]:
     sources = (
         pair.src
         for pair in pairs
-        if _NUMBER.search(pair.src) and numbers(pair.src) == numbers(pair.tgt) and _is_short(pair.src)
+        if NUMBER.search(pair.src) and find_numbers(pair.src) == find_numbers(pair.tgt) and _is_short(pair.src)
     )
     seen = set()
     for text in _shuffled(sources, "numbers", seed):
@@ -268,8 +265,8 @@ def find_names(pairs: Sequence[Pair]) -> list[str]:
     """
     found, kept, small = Counter[str](), Counter[str](), set[str]()
     for pair in pairs:
-        targets = set(_WORD.findall(pair.tgt))
-        for word in set(_WORD.findall(pair.src)):
+        targets = set(WORD.findall(pair.tgt))
+        for word in set(WORD.findall(pair.src)):
             kept[word] += word in targets
             if word.islower():
                 small.add(word)
@@ -285,11 +282,6 @@ def find_names(pairs: Sequence[Pair]) -> list[str]:
 
 def _is_short(text: str) -> bool:
     return len(text.split()) in WORDS
-
-
-def numbers(text: str) -> list[str]:
-    """The digits of each number of a text, in ascending order; 2:30, 2.30 and 2,30 are the same."""
-    return sorted(re.sub(r"\D", "", number) for number in _NUMBER.findall(text))
 
 
 def judge(made: ShortInput, output: str, plain_output: str, habits: Habits, *, lowercase: bool) -> tuple[str, ...]:
@@ -328,7 +320,7 @@ def judge(made: ShortInput, output: str, plain_output: str, habits: Habits, *, l
         or len(output) > 2 * usual + 10
         or len(output) < usual / 3,
         "evidence": bool(made.evidence) and any(w[0].isalnum() and w not in made.evidence for w in words),
-        "digits": bool(numbers(made.text)) and numbers(made.text) != numbers(output),
+        "digits": bool(find_numbers(made.text)) and find_numbers(made.text) != find_numbers(output),
         "name": made.name not in output and not (lowercase and made.name.lower() in output),
         "drift": bool(made.plain) and 2 * (plain & Counter(words)).total() < plain.total(),
         "beginning": bool(made.plain) and not lowercase and first.isupper() and output[:1].islower(),

@@ -37,22 +37,33 @@ def encode(
     config: Config,
     store: PairStore,
     splits: Splits,
+    copies: Rows,
     normalizer: Normalizer,
     reused: TextProcessor | None,
     output: Path,
 ) -> dict[str, Any]:
-    """Learn tokenizers and vocabularies from the training pairs, then encode every split.
+    """Learn tokenizers and vocabularies from the training pairs and copies of them, then encode every split.
+
+    Args:
+        config: The whole config.
+        store: Clean pairs.
+        splits: Their splits.
+        copies: Rows of copies of training pairs, which come after them.
+        normalizer: Repairs text to translate.
+        reused: Tokenizers and vocabularies to use instead of learning them.
+        output: The data directory.
 
     Raises:
         DataError: All training pairs are too long, or one side of them has no known token.
     """
     text = config.text
-    processor, sides = _learn(config, store, splits.train, normalizer, reused, output)
+    rows = np.concatenate([splits.train, copies])
+    processor, sides = _learn(config, store, rows, normalizer, reused, output)
     vocabularies = processor.src_vocabulary, processor.tgt_vocabulary
     fits = np.logical_and.reduce([(side.lengths > 0) & (side.lengths <= text.max_length) for side in sides])
     if not fits.any():
         raise DataError(f"no training pair has at most text.max_length = {text.max_length} tokens")
-    save_seen(output / TEXT / SEEN, store.prints("src_identity")[splits.train][fits])
+    save_seen(output / TEXT / SEEN, store.prints("src_identity")[rows][fits])
     counts = {"train": _write_training(output, sides, vocabularies, fits)}
     for name, unknown in zip(("source", "target"), counts["train"].unknown_share, strict=True):
         if unknown == 1:
@@ -64,6 +75,7 @@ def encode(
     return {
         "reused": reused is not None,
         "too_many_tokens": int(np.sum(~fits)),
+        "copies": int(np.sum(fits[len(splits.train) :])),
         "vocabulary": {side: len(vocabulary) for side, vocabulary in zip(SIDES, vocabularies, strict=True)},
         "distinct_tokens": {side: len(found.index) for side, found in zip(SIDES, sides, strict=True)},
         "coverage": {side: found.index.coverage(COVERAGE) for side, found in zip(SIDES, sides, strict=True)},

@@ -40,6 +40,7 @@ from nmt.files import check_file, shipped, write_json, write_text
 from nmt.progress import progress_bar
 from nmt.replacement import atomic_directory, check_not_in_use, locked
 from nmt.text.processor import TextProcessor, load_processor
+from nmt.workflow.augmentation import add_copies
 from nmt.workflow.encoding import encode
 from nmt.workflow.outputs import DATA, check_directory
 from nmt.workflow.report import describe, warn_of_unknown, write_report
@@ -97,7 +98,9 @@ def _write_data(config: Config, output: Path, overwrite: bool) -> dict[str, Any]
         try:
             splits, split_report = _split(config, corpus, store, rows, cleaned)
             report |= split_report
-            report |= encode(config, store, splits, normalizer, reused, temporary)
+            store, copies, counts = add_copies(config, store, splits, work)
+            report |= {"augmented": counts} if counts else {}
+            report |= encode(config, store, splits, copies, normalizer, reused, temporary)
         finally:
             store.close()
         shutil.rmtree(work)
@@ -108,6 +111,7 @@ def _write_data(config: Config, output: Path, overwrite: bool) -> dict[str, Any]
         report["seconds"] = round(time.perf_counter() - begin, 2)
         write_report(temporary, report)
         facts = {"format_version": FORMAT_VERSION, "pairs": report["pairs"], "sha256": compute_checksums(temporary)}
+        facts |= {"copies": report["copies"]} if counts else {}
         write_json(temporary / MARKER, facts)
     return report
 

@@ -80,6 +80,8 @@ def describe(report: dict[str, Any]) -> list[str]:
             f"overlap: a random split of the same size would have leaked {naive['sources'] / naive['examples']:.1%} "
             f"of its sources and {naive['targets'] / naive['examples']:.1%} of its targets"
         )
+    if "augmented" in report:
+        lines.append(f"augmentation: {_describe_copies(report)}")
     sizes, tokens, unknown = report["vocabulary"], report["tokens"], report["unknown_share"]
     lines.append(f"vocabularies: {sizes['src']:,} source, {sizes['tgt']:,} target")
     lines += [
@@ -101,6 +103,12 @@ def warn_of_unknown(report: dict[str, Any]) -> list[str]:
         for name, share in zip(SIDES.values(), report["unknown_share"]["train"], strict=True)
         if share > MANY_UNKNOWN
     ]
+
+
+def _describe_copies(report: dict[str, Any]) -> str:
+    counts = report["augmented"]
+    parts = ", ".join(f"{count:,} {_plain(form)}" for form, count in counts.items())
+    return f"{sum(counts.values()):,} copies of training pairs in other forms ({parts})"
 
 
 def _counts(what: str, findings: dict[str, Any]) -> str:
@@ -205,6 +213,8 @@ def _describe_splits(report: dict[str, Any]) -> Iterator[str | Table]:
         several = [*counts[:3], *[0] * (3 - len(counts)), sum(counts[3:])]
         rows.append((name, f"{pairs[name]:,}", f"{report['sources'][name]:,}", *(f"{count:,}" for count in several)))
     yield Table(("split", "pairs", "sources", "with 1 reference", "2", "3", "4+"), rows, "lrrrrrr")
+    if "augmented" in report:
+        yield f"To the training pairs come {_describe_copies(report)}."
     for name in SPLITS:
         if name not in _present(report):
             yield f"There is no {name} split."

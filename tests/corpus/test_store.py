@@ -36,6 +36,21 @@ def test_written_pairs_are_read(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("before", [PAIRS, []])
+def test_pairs_are_added_to_a_store(tmp_path: Path, before: list[Pair]) -> None:
+    store = store_of(tmp_path, before)
+    more = [Pair("ä", "b"), Pair("c", "d")]
+    writer = PairWriter(tmp_path, store)
+    sides = [f"{pair.src}\n".encode() for pair in more], [f"{pair.tgt}\n".encode() for pair in more]
+    writer.write(sides, take_fingerprints(more, 1))
+    assert store.pairs(range(len(before))) == before
+    longer = writer.finish()
+    assert longer.pairs(range(len(longer))) == [*before, *more]
+    assert longer.prints("tgt_text").tolist() == take_fingerprints([*before, *more], 1)["tgt_text"].tolist()
+    store.close()
+    longer.close()
+
+
 @pytest.mark.parametrize("chunks", [[], [[]]])
 def test_a_store_may_be_empty(tmp_path: Path, chunks: list[list[Pair]]) -> None:
     store = store_of(tmp_path, *chunks)
