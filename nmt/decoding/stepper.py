@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nmt.model.attention import Memory
-from nmt.model.decoder import DecoderState
+from nmt.model.decoder_cell import DecoderState
 from nmt.model.kernels.stepwise import StepWeight, WeightFormat
 from nmt.model.layout import Layout
 from nmt.model.seq2seq import Seq2Seq

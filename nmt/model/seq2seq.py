@@ -10,15 +10,8 @@ from torch import Tensor, nn
 from nmt.batching import Batch
 from nmt.config import EncoderSection, InitializationSection, ModelSection
 from nmt.model.attention import Attention, Score, build_attention
-from nmt.model.decoder import (
-    BahdanauCell,
-    Decoder,
-    DecoderCell,
-    DecoderOutput,
-    InitialState,
-    LuongCell,
-    WordChooser,
-)
+from nmt.model.decoder import Decoder, DecoderOutput, InitialState, WordChooser
+from nmt.model.decoder_cell import BahdanauCell, DecoderCell, LuongCell
 from nmt.model.encoder import Encoder, EncoderOutput
 from nmt.model.kernels.stepwise import StepLinear
 from nmt.model.recurrent import GATES, NormalizedLayer, build_stack

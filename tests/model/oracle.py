@@ -19,7 +19,7 @@ from nmt.model.attention.normalizer import HardChoice
 from nmt.model.attention.past import Coverage, LocationFeatures
 from nmt.model.attention.scaled_dot import ScaledDotScore
 from nmt.model.attention.window import MonotonicWindow, PredictiveWindow
-from nmt.model.decoder import BahdanauCell, LuongCell, Maxout
+from nmt.model.decoder_cell import BahdanauCell, LuongCell, Maxout
 from nmt.model.recurrent import LayeredStack, NormalizedLayer, PlainStack, RecurrentStack
 from nmt.model.reference import Norm, Step
 from nmt.model.seq2seq import Seq2Seq

@@ -13,7 +13,8 @@ from nmt.model import reference
 from nmt.model.attention import find_score, score_names
 from nmt.model.attention.normalizer import HardChoice, Normalizer
 from nmt.model.attention.past import Coverage
-from nmt.model.decoder import BahdanauCell, DecoderState, LuongCell, WordChooser
+from nmt.model.decoder import WordChooser
+from nmt.model.decoder_cell import BahdanauCell, DecoderState, LuongCell
 from nmt.model.layout import Layout
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.text.vocabulary import EOS_ID, PAD_ID
