@@ -18,7 +18,7 @@ from nmt.config import Config, read_config
 from nmt.corpus.splitting import Example
 from nmt.errors import DataError, shorten
 from nmt.files import check_file, map_array, read_json, sha256, write_text
-from nmt.limits import MAX_EXAMPLES
+from nmt.limits import MAX_EXAMPLE, MAX_EXAMPLES
 from nmt.text.processor import TextProcessor, load_processor, load_vocabularies
 from nmt.text.vocabulary import Vocabulary
 
@@ -267,9 +267,11 @@ def read_examples(path: Path) -> list[Example]:
     """
 
     def parse() -> Iterator[Example]:
-        with check_file(path, path.parent, MAX_EXAMPLES).open(encoding="utf-8") as file:
-            for line in file:
-                item = json.loads(line)
+        with check_file(path, path.parent, MAX_EXAMPLES).open("rb") as file:
+            while line := file.readline(MAX_EXAMPLE + 1):
+                if len(line) > MAX_EXAMPLE:
+                    raise ValueError(f"an example of more than {MAX_EXAMPLE:,} bytes")
+                item = json.loads(line.decode("utf-8"))
                 src, references = item["src"], item["references"]
                 if not (isinstance(src, str) and isinstance(references, list) and references):
                     raise ValueError("a source without references")

@@ -9,8 +9,12 @@ MAX_UNITS = 16_384
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 MAX_CONFIG = 256 * KIB
 """Bytes of a config file; one with every key has about 3 KiB."""
-MAX_JSON = 64 * MIB
+MAX_JSON = MIB
 """Bytes of a JSON file other than vocabularies and tokenizers."""
+MAX_RECORD = 64 * MIB
+"""Bytes of the record of an unfinished translation."""
+MAX_EXAMPLE = 4 * MIB
+"""Bytes of an example with its references."""
 MAX_TEXT_FILE = 256 * MIB
 """Bytes of a vocabulary, a tokenizer file, or the fingerprints of training sources."""
 MAX_HEADER = 16 * MIB

@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from nmt.errors import DataError, shorten
 from nmt.files import beside, delete_leftovers, naming, read_bytes, real_path
-from nmt.limits import MAX_JSON
+from nmt.limits import MAX_RECORD
 from nmt.replacement import locked
 
 log = logging.getLogger(__name__)
@@ -118,7 +118,7 @@ def _finished_steps(path: Path, data: Path, record: Path, made_from: Facts | Non
     try:
         size = data.stat().st_size
         # The last line, if it was written at all, may have been written in part.
-        before, *noted = [json.loads(line) for line in read_bytes(record, MAX_JSON).split(b"\n")[:-1]]
+        before, *noted = [json.loads(line) for line in read_bytes(record, MAX_RECORD).split(b"\n")[:-1]]
         steps = [(lines, end) for lines, end in noted if end <= size]
     except (OSError, ValueError, TypeError):
         return []

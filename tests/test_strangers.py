@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -758,3 +759,36 @@ def test_shapes_are_compared_without_the_imports_of_the_compiler(tmp_path: Path)
         f"load_model(Path({str(model)!r})); sys.exit('torch._dynamo' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("runs/reversal/best/model.json", ["translate", "a b"]),
+        ("runs/reversal/run.json", ["train", "--config", "CONFIG", "--resume"]),
+        ("data/prepared/reversal/data.json", ["train", "--config", "CONFIG", "--overwrite"]),
+        ("data/prepared/reversal/report.json", ["data", "data/prepared/reversal"]),
+        ("data/prepared/reversal/test.jsonl", ["evaluate"]),
+    ],
+)
+def test_much_json_takes_little_memory(
+    here: Project, capsys: pytest.CaptureFixture[str], name: str, command: list[str]
+) -> None:
+    path = Path(name)
+    first, *_ = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    content = first if path.suffix == ".jsonl" else path.read_text(encoding="utf-8")
+    path.write_text(content.rstrip()[:-1] + ', "more": [' + ",".join(["{}"] * 3_000_000) + "]}\n", encoding="utf-8")
+
+    def work() -> int:
+        return call(*(here.config if word == "CONFIG" else word for word in command))
+
+    code, grown = in_child(work)
+    assert code == 1
+    assert grown < 200 * 2**20  # libraries included; parsed it would take 250 more
+
+
+def test_direction_characters_of_a_vocabulary_are_not_shown(here: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path("runs/reversal/best/text/tgt.vocabulary.json")
+    path.write_text(json.dumps([f"\u202e\u2066{word}" for word in json.loads(path.read_text())]))
+    assert call("translate", "a b c") == 0
+    assert not re.search("[\u202a-\u202e\u2066-\u2069]", capsys.readouterr().out)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nmt.decoding.translator import Translation
     from nmt.text.processor import TextProcessor
 
-CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that could command a terminal, from a vocabulary of whatever origin; white space is not among them."""
 _UNSEEN = re.compile(rf"[\s{WORD_BEGINNING}]+|{CONTROL.pattern}")
 """What tokens and text do not have in common."""

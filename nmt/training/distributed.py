@@ -6,6 +6,8 @@ import contextlib
 import json
 import logging
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,8 +22,10 @@ from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from nmt.errors import NmtError
+from nmt.errors import ConfigError, NmtError, shorten
 from nmt.model.seq2seq import Seq2Seq
+
+log = logging.getLogger(__name__)
 
 CPU = torch.device("cpu")
 AGREE_EVERY = 10
@@ -139,23 +143,30 @@ def join_workers(device: torch.device) -> Iterator[Workers]:
 
     Args:
         device: The device of the config; with several processes on CUDA, each uses that of its local rank.
+
+    Raises:
+        ConfigError: The variables that torchrun sets for each process are incomplete or make no sense.
     """
-    size = int(os.environ.get("WORLD_SIZE", "1"))
+    rank, size = _place()
     if size == 1:
         yield Workers(device=device)
         return
     if device.type == "cuda":
-        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        device = torch.device("cuda", _variable("LOCAL_RANK"))
         torch.cuda.set_device(device)
-    # torchrun's store outlives the processes: was_restarted ones must not read the addresses of dead ones.
-    store, rank, size = next(rendezvous("env://"))
-    dist.init_process_group(
-        "nccl" if device.type == "cuda" else "gloo",
-        store=PrefixStore(f"attempt {_attempt()}", store),
-        rank=rank,
-        world_size=size,
-        timeout=PATIENCE,
-    )
+    if not rank:
+        address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        log.info(f"waiting at {address} for {size - 1} other processes")
+    with _default_signals():  # torch waits without looking at Python's handlers
+        # torchrun's store outlives the processes: restarted ones must not read the addresses of dead ones.
+        store, rank, size = next(rendezvous("env://"))
+        dist.init_process_group(
+            "nccl" if device.type == "cuda" else "gloo",
+            store=PrefixStore(f"attempt {_attempt()}", store),
+            rank=rank,
+            world_size=size,
+            timeout=PATIENCE,
+        )
     logger = logging.getLogger("nmt")
     level = logger.level
     if rank:
@@ -167,8 +178,51 @@ def join_workers(device: torch.device) -> Iterator[Workers]:
         dist.destroy_process_group()
 
 
+def _place() -> tuple[int, int]:
+    """Rank of this process, and the number of all."""
+    if os.environ.get("WORLD_SIZE", "1") == "1":
+        return 0, 1
+    rank, size, port = map(_variable, ("RANK", "WORLD_SIZE", "MASTER_PORT"))
+    if not os.environ.get("MASTER_ADDR"):
+        raise ConfigError(f"MASTER_ADDR: is not set, though WORLD_SIZE is {size}; {_LAUNCH}")
+    if not (size >= 1 and rank < size and 0 < port < 2**16):
+        raise ConfigError(f"RANK {rank}, WORLD_SIZE {size}, MASTER_PORT {port}: do not make sense; {_LAUNCH}")
+    return rank, size
+
+
+_LAUNCH = "start several processes with torchrun, or unset WORLD_SIZE"
+
+
+def _variable(name: str) -> int:
+    value = os.environ.get(name)
+    if value is None or not (value.isascii() and value.isdecimal() and len(value) < 10):
+        found = "is not set" if value is None else f"is {shorten(value)!r}, not a whole number"
+        size = shorten(os.environ.get("WORLD_SIZE", ""))
+        raise ConfigError(f"{name}: {found}, though WORLD_SIZE is {size}; {_LAUNCH}")
+    return int(value)
+
+
+@contextlib.contextmanager
+def _default_signals() -> Iterator[None]:
+    """Let signals end the process at once; there is nothing to clean up yet."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    names = ("SIGINT", "SIGTERM", "SIGHUP")
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    handled = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
+    for number in handled:
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        for number in handled:
+            signal.signal(number, before[number])
+
+
 def was_restarted() -> bool:
-    """Whether torchrun was_restarted this process after another one died."""
+    """Whether torchrun restarted this process after another one died."""
     return _attempt() > 0
 
 

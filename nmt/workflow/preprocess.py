@@ -81,7 +81,8 @@ def preprocess(config: Config, output: Path, *, overwrite: bool = False) -> dict
 def _write_data(config: Config, output: Path, overwrite: bool) -> dict[str, Any]:
     """Write the data directory; see `preprocess`."""
     begin = time.perf_counter()
-    check_directory(output, DATA, overwrite=overwrite, needed={})
+    needed = {f"data.source {number}": Path(source) for number, source in enumerate(config.data.source, 1)}
+    check_directory(output, DATA, overwrite=overwrite, needed=needed)
     if not config.data.source:
         raise ConfigError("data.source: is empty; list files in the config or give them with --source")
     paths = resolve_sources([_bundled(source) for source in config.data.source], RAW_DIRECTORY)

@@ -117,6 +117,8 @@ def train_run(
             if verdict is not Verdict.EARLIER and (output / MARKER).exists():
                 resume_with = f"resume with: {command_to_resume(output, data_directory)}"
                 error.add_note(resume_with if has_checkpoint(output) else "run the command again with --overwrite")
+                if verdict is Verdict.BOTH:
+                    error.add_note(f"the earlier run is kept in {earlier_path(output)}")
             raise
 
 

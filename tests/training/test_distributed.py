@@ -26,7 +26,8 @@ from conftest import (
 from safetensors.torch import load_file
 from test_kills import PLATEAU, SAMPLING, children_of, kill_during_training, moments
 
-from nmt.training.distributed import SINGLE, Workers, launch_id, was_restarted
+from nmt.errors import ConfigError
+from nmt.training.distributed import SINGLE, Workers, join_workers, launch_id, was_restarted
 from nmt.workflow.resume import command_to_resume
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -339,3 +340,41 @@ def test_every_mechanism_is_trained_by_two_processes(random_project: Project, tm
     assert done.returncode == 0, done.stderr
     if name != "hard":  # whose positions are drawn
         assert_close_runs(two, one)
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"WORLD_SIZE": "2"}, "RANK: is not set, though WORLD_SIZE is 2"),
+        ({"WORLD_SIZE": "2", "RANK": "0"}, "MASTER_PORT: is not set"),
+        ({"WORLD_SIZE": "y", "RANK": "x"}, "RANK: is 'x', not a whole number"),
+        ({"WORLD_SIZE": "0", "RANK": "0", "MASTER_PORT": "1", "MASTER_ADDR": "here"}, "WORLD_SIZE 0"),
+        ({"WORLD_SIZE": "2", "RANK": "5", "MASTER_PORT": "1", "MASTER_ADDR": "here"}, "RANK 5, WORLD_SIZE 2"),
+        ({"WORLD_SIZE": "2", "RANK": "0", "MASTER_PORT": "99999", "MASTER_ADDR": "here"}, "MASTER_PORT 99999"),
+        ({"WORLD_SIZE": "2", "RANK": "0", "MASTER_PORT": "1"}, "MASTER_ADDR: is not set"),
+    ],
+)
+def test_variables_that_no_launcher_sets(
+    variables: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError) as caught, join_workers(torch.device("cpu")):
+        pass
+    assert words in str(caught.value)
+    assert "torchrun" in str(caught.value)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_process_that_waits_for_others_can_be_ended(project: Project, tmp_path: Path, number: int) -> None:
+    place = {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29533"}
+    command = [sys.executable, "-m", "nmt", *train_arguments(project, tmp_path / "run")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **place}) as process:
+        assert process.stderr is not None
+        assert "waiting at 127.0.0.1:29533 for 1 other processes" in process.stderr.readline()
+        time.sleep(0.5)
+        process.send_signal(number)
+        assert process.wait(20) == -number
+    assert not (tmp_path / "run").exists()

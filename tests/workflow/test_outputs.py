@@ -50,6 +50,15 @@ def test_no_output_at_a_link_to_itself(here: Project, cli: Cli, command: list[st
     assert "link" in line
 
 
+@pytest.mark.parametrize("source", ["d/test.jsonl", "link"])
+def test_preprocess_does_not_replace_its_own_source(here: Project, cli: Cli, source: str) -> None:
+    shutil.copytree(DATA, "d")
+    shutil.copy(here.config.with_name("corpus.tsv"), "d/test.jsonl")
+    Path("link").symlink_to("d/test.jsonl")
+    command = ["preprocess", "--config", here.config, "--source", source, "--output", "d", "--overwrite"]
+    assert refusal(cli, *command).startswith(f"data.source 1: {source} would be lost")
+
+
 def test_files_of_the_same_names_make_no_directory_of_ours(here: Project, cli: Cli) -> None:
     for name in ("data.json", "model.json", "run.json"):
         Path(name).write_text("{}")
