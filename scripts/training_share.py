@@ -14,7 +14,7 @@ from tqdm import tqdm
 from nmt.dataset import open_data
 from nmt.decoding.translator import Translator
 from nmt.model.storage import load_model
-from nmt.workflow.runs import find_model
+from nmt.workflow.runs import find_data, find_model
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
     arguments = parser.parse_args()
     saved = load_model(find_model(arguments.model))
     processor = saved.load_processor()
-    data = open_data(Path(saved.facts["data"]))
+    data = open_data(find_data(saved))
     references: dict[str, set[str]] = defaultdict(set)
     for index in range(len(data.train)):
         source = processor.src_tokenizer.detokenize(processor.src_vocabulary.decode(data.train.src[index]))

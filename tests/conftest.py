@@ -42,6 +42,9 @@ train:
 decode: {{beam_size: 3}}
 """
 
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests and what they start are not under nohup, even if pytest is
+
 
 # Whatever a run could forget when it is resumed: random numbers of all kinds, patience, sums between two reports.
 RANDOM_CONFIG = """

@@ -455,12 +455,7 @@ def test_data_that_cannot_be_read(
 def test_a_terminated_command_cleans_up(here: Project, number: signal.Signals) -> None:
     os.mkfifo("endless.tsv")
     command = [*COMMAND, "preprocess", "--config", str(here.config), "--source", "endless.tsv", "-o", "new/data"]
-
-    def listen() -> None:  # even where the tests run under nohup
-        signal.signal(number, signal.SIG_DFL)
-
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=listen)
-    with process, Path("endless.tsv").open("w") as pipe:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process, Path("endless.tsv").open("w") as pipe:
         pipe.write("a b\tb a\n")
         pipe.flush()
         wait_for(Path("new/.data.lock"))

@@ -783,7 +783,7 @@ def test_much_json_takes_little_memory(
         return call(*(here.config if word == "CONFIG" else word for word in command))
 
     code, grown = in_child(work)
-    assert code == 1
+    assert code == (0 if name.endswith("run.json") else 1)  # a run is resumed without it
     assert grown < 200 * 2**20  # libraries included; parsed it would take 250 more
 
 
