@@ -26,7 +26,6 @@ BATCH = 64
 """Sentences per update."""
 ROWS = {
     "nmt-luong-lstm": ("float32", "bfloat16"),
-    "nmt-luong_feeding-lstm": ("float32",),
     "nmt-bahdanau-lstm": ("float32", "bfloat16"),
     "opennmt-py-luong-lstm": ("float32",),
     "opennmt-py-bahdanau-lstm": ("float32",),
