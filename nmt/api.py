@@ -14,7 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, as_nmt_errors
 
 if TYPE_CHECKING:
     from nmt.config import Config, Overrides
@@ -41,6 +41,7 @@ class PreparedData:
     report: Mapping[str, Any]
 
 
+@as_nmt_errors()
 def preprocess(
     config: str | Path | Config = "tatoeba",
     *,
@@ -75,6 +76,7 @@ def preprocess(
     return PreparedData(directory, preprocess(settings, directory, overwrite=overwrite))
 
 
+@as_nmt_errors()
 def train(
     config: str | Path | Config,
     *,
@@ -123,12 +125,14 @@ def check(config: str | Path | Config, *, data: AnyPath | None = None, overrides
     Raises:
         NmtError: The config, the data or the device cannot be used.
     """
-    settings, directory = _with_data(config, overrides, data)
-    from nmt.workflow.check import check
+    with as_nmt_errors():
+        settings, directory = _with_data(config, overrides, data)
+        from nmt.workflow.check import check
 
-    yield from check(settings, directory)
+        yield from check(settings, directory)
 
 
+@as_nmt_errors()
 def load(
     model: AnyPath | Sequence[AnyPath] | None = None,
     *,
@@ -189,6 +193,7 @@ def load(
     )[1]
 
 
+@as_nmt_errors()
 def translate_file(
     translator: Translator,
     source: AnyPath,
@@ -225,6 +230,7 @@ def translate_file(
     translate_file(translator, Path(source), Path(target), shape, n_best=n_best, resume=resume)
 
 
+@as_nmt_errors()
 def average(
     models: AnyPath | Sequence[AnyPath],
     output: AnyPath,
@@ -254,6 +260,7 @@ def average(
     return average(paths, Path(output), last=last, overwrite=overwrite, allowed_classes=allowed_classes)
 
 
+@as_nmt_errors()
 def evaluate(
     model: AnyPath | Sequence[AnyPath] | None = None,
     *,

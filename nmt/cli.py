@@ -6,7 +6,6 @@ Nothing heavy is imported before a command runs, so that --help is instant.
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import logging
 import os
@@ -20,7 +19,15 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO, cast
 import typer
 
 import nmt
-from nmt.errors import ConfigError, NmtError, RunInterrupted, is_out_of_memory, printable
+from nmt.errors import (
+    UNENCODABLE,
+    ConfigError,
+    NmtError,
+    RunInterrupted,
+    describe_system_error,
+    is_out_of_memory,
+    printable,
+)
 from nmt.files import delete_leftovers, naming, open_text, shipped
 from nmt.interrupt import INTERRUPTED, raise_on_interrupt
 from nmt.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH
@@ -701,11 +708,9 @@ def main() -> None:
     except OSError as error:
         _fail_without_memory(error)
         stream = "standard output" if _discard_unwritten() else "input or output"
-        again = "; ".join(getattr(error, "__notes__", ())) or "run the command again"
-        advice = f"; make room and {again}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-        _fail(f"{error.filename2 or error.filename or stream}: {error.strerror or error}{advice}", 1)
+        _fail(describe_system_error(error, stream), 1)
     except UnicodeEncodeError as error:
-        _fail(f"{error.object[-200:]!a}: holds bytes that are not UTF-8 and cannot be written; rename it", 1)
+        _fail(UNENCODABLE.format(ascii(error.object[-200:])), 1)
     except Exception as error:
         _fail_without_memory(error)
         show = getattr(error, "show", None)  # a usage error knows how to show itself

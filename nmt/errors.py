@@ -60,6 +60,43 @@ def when_out_of_memory(advice: str) -> Iterator[None]:
         raise OutOfMemory("; ".join(filter(None, ["out of memory", advice]))) from error
 
 
+@contextlib.contextmanager
+def as_nmt_errors() -> Iterator[None]:
+    """Raise what the system says of a path or a disk as an `NmtError`.
+
+    Raises:
+        DataError: A file or folder cannot be read or written, or its name cannot be used.
+        OutOfMemory: Memory ran out.
+    """
+    try:
+        yield
+    except OSError as error:
+        if is_out_of_memory(error):
+            raise OutOfMemory("out of memory") from error
+        raise DataError(printable(describe_system_error(error))) from error
+    except UnicodeEncodeError as error:
+        raise DataError(UNENCODABLE.format(ascii(error.object[-200:]))) from None
+    except ValueError as error:
+        if "null byte" not in str(error) and "null character" not in str(error):
+            raise
+        raise DataError("a path holds a NUL character, which no name can have; rename it") from None
+
+
+UNENCODABLE = "{}: holds bytes that are not UTF-8 and cannot be written; rename it"
+
+
+def describe_system_error(error: OSError, stream: str = "input or output") -> str:
+    """What the system says, about what, and what to do if a disk is full.
+
+    Args:
+        error: The error; its notes say how to go on once there is room.
+        stream: What it is about, where that is not a file.
+    """
+    again = "; ".join(getattr(error, "__notes__", ())) or "run the command again"
+    advice = f"; make room and {again}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    return f"{error.filename2 or error.filename or stream}: {error.strerror or error}{advice}"
+
+
 def is_out_of_memory(error: Exception) -> bool:
     """Whether memory ran out: PyTorch has no single exception class for it on all devices."""
     if isinstance(error, OSError):

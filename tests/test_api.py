@@ -5,6 +5,7 @@ import logging
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -163,3 +164,30 @@ def test_threads_share_a_translator(here: Project) -> None:
         translator = nmt.load(model, beam_size=2)
         with ThreadPoolExecutor(8) as pool:
             assert [found.text for found in pool.map(translator.translate, lines)] == expected
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda project: nmt.load("x" * 300),
+        lambda project: nmt.load("a\0b"),
+        lambda project: nmt.load("\ud800"),
+        lambda project: nmt.evaluate(project.run, data=project.data, json_path="nowhere/x"),
+        lambda project: nmt.evaluate(project.run, data=project.data, json_path="/dev/full"),
+        lambda project: nmt.evaluate(project.run, data=project.data, hypotheses_path="."),
+        lambda project: nmt.train(project.config, data=project.data, output="/proc/x"),
+        lambda project: nmt.train(project.config, data=project.data, output="x" * 300),
+        lambda project: nmt.preprocess(project.config, output="/dev/null/x"),
+        lambda project: nmt.preprocess(project.config, output="a\0b"),
+        lambda project: nmt.preprocess(project.config, output="\ud800"),
+        lambda project: nmt.average([project.run, project.run], "/proc/x"),
+    ],
+)
+def test_paths_that_cannot_be_used_are_errors_of_nmt(
+    wrong: Callable[[Project], object], project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(nmt.NmtError) as caught:
+        wrong(project)
+    assert str(caught.value).isprintable()
+    assert not list(tmp_path.iterdir())
