@@ -271,7 +271,11 @@ def _take_given(config: Config, corpus: Corpus, store: PairStore, rows: Rows) ->
     plain = Normalizer(control_characters=False, html_entities=False)
     given: dict[str, list[Example]] = {"valid": [], "test": []}
     for name, source in corpus.given.items():
-        given[name] = as_examples(Pair(plain(pair.src), plain(pair.tgt)) for pair in read_pairs(source))
+        pairs = [Pair(plain(pair.src), plain(pair.tgt)) for pair in read_pairs(source)]
+        for side, texts in (("source", [pair.src for pair in pairs]), ("target", [pair.tgt for pair in pairs])):
+            if pairs and not any(text.strip() for text in texts):
+                raise DataError(f"{name}: all {len(pairs):,} {side} lines are empty; give text")
+        given[name] = as_examples(pairs)
     dropped = None
     if config.data.drop_overlap:
         kept = without_overlap(store, rows, [*given["valid"], *given["test"]])

@@ -244,6 +244,17 @@ def test_given_splits_are_used_unchanged() -> None:
     assert "naive_overlap" not in report
 
 
+@pytest.mark.parametrize(
+    ("split", "side", "pairs"),
+    [("valid", "source", [("", "a"), (" ", "b")]), ("valid", "target", [("a", "")]), ("test", "source", [("", "")])],
+)
+def test_given_splits_have_text(split: str, side: str, pairs: list[tuple[str, str]]) -> None:
+    splits = {"valid": PAIRS[:2], "test": PAIRS[:2]} | {split: pairs}
+    with pytest.raises(DataError, match=f"{split}: all {len(pairs)} {side} lines are empty"):
+        run(make_config(data={"source": write_splits(train=PAIRS, **splits)}))
+    assert not Path("out").exists()
+
+
 def test_given_splits_may_come_without_a_test_set() -> None:
     report = run(make_config(data={"source": write_splits(train=PAIRS, valid=PAIRS[:2])}))
     assert report["sources"] == {"train": 12, "valid": 2, "test": 0}
