@@ -87,7 +87,7 @@ def read_lines(stream: Readable, name: str, warn: Callable[[str], object] | None
         return text
 
     rest = b""
-    while chunk := stream.read1(CHUNK):
+    while chunk := _read(stream, name):
         *lines, rest = (rest + chunk).split(b"\n")
         rest = rest[: MAX_LINE + 1]  # enough to tell that the line is too long
         if warn is None and len(rest) > MAX_LINE:
@@ -96,6 +96,13 @@ def read_lines(stream: Readable, name: str, warn: Callable[[str], object] | None
             yield [decode(line) for line in lines]
     if rest:
         yield [decode(rest)]
+
+
+def _read(stream: Readable, name: str) -> bytes:
+    try:
+        return stream.read1(CHUNK)
+    except OSError as error:
+        raise DataError(f"{name}: cannot be read ({error.strerror})") from None
 
 
 def decode_line(line: bytes) -> tuple[str, list[str]]:

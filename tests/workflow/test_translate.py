@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Cli
+from conftest import Cli, Project
 
 from nmt.corpus.lines import MAX_LINE
 from nmt.errors import DataError
@@ -184,3 +184,13 @@ def test_a_million_lines_take_the_memory_of_a_hundred_thousand(tmp_path: Path) -
         peaks.append(int(done.stdout) / 1024)
     print(f"peak {peaks[0]:.1f} MiB after 100,000 lines, {peaks[1]:.1f} MiB after 1,000,000")
     assert peaks[1] < peaks[0] + 20
+
+
+def test_an_input_that_cannot_be_read_is_named(project: Project, cli: Cli) -> None:
+    for command in (
+        ["translate", "--input", "/proc/self/mem"],
+        ["evaluate", "--src", "/proc/self/mem", "--ref", "/proc/self/mem"],
+    ):
+        found = cli(*command, "--model", project.run)
+        assert found.code == 1
+        assert found.err == "nmt: error: /proc/self/mem: cannot be read (Input/output error)\n"
