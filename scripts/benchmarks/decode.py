@@ -165,7 +165,16 @@ def translate_ours(decoding: Decoding, python: Path, workload: Path, folder: Pat
     """Translate with `nmt translate`, which tells how long it took once the model was loaded."""
     translations = folder / f"{decoding.precision}-{decoding.beam}.de"
     command = ours.nmt("translate", "--model", folder / "run", "--input", workload / "test.en")
-    options = ["--output", str(translations), "--beam-size", str(decoding.beam), "--precision", decoding.precision]
+    options = [
+        "--output",
+        str(translations),
+        "--beam-size",
+        str(decoding.beam),
+        "--batch-size",
+        "128",
+        "--precision",
+        decoding.precision,
+    ]
     options += ["--no-split-sentences"]  # the test split has one sentence per line
     finished = run([*command, *options], translations.with_suffix(".log"), environment(threads))
     return read_seconds(r"lines in ([\d.]+) s", finished.text), finished, translations
