@@ -1,4 +1,4 @@
-"""What a translation must or must not have: words that may not follow a hypothesis are ruled out before the choice."""
+"""Constraints on translations: they rule out words before the next ones are chosen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Prefixes(NamedTuple):
 
     Attributes:
         words: Words of each hypothesis so far, [R, T].
-        sources: Which of the sources of the search each hypothesis translates, [R].
+        sources: Index of the source that each hypothesis translates, [R].
     """
 
     words: Tensor
@@ -27,15 +27,15 @@ class Constraint(Protocol):
     """Rules out words."""
 
     def apply(self, log_probs: Tensor, prefixes: Prefixes) -> None:
-        """Set the log-probabilities [R, V] of what may not follow the hypotheses to -inf, in place."""
+        """Set the log-probabilities [R, V] of words that must not follow to -inf, in place."""
         ...
 
 
 class MinLength:
-    """No EOS before a translation has so many words.
+    """Rules out EOS before a translation has a minimum number of words.
 
     Args:
-        fewest: For each source, [B].
+        fewest: Minimum number of words for each source, [B].
     """
 
     def __init__(self, fewest: Tensor) -> None:
@@ -48,7 +48,7 @@ class MinLength:
 
 
 class NoRepeat:
-    """No sequence of n words twice in one translation (Paulus et al., 2018, section 2.5, with n = 3).
+    """Rules out repeating a sequence of n words (Paulus et al., 2018, section 2.5, with n = 3).
 
     Args:
         size: n.
@@ -58,7 +58,7 @@ class NoRepeat:
         self.size = size
 
     def apply(self, log_probs: Tensor, prefixes: Prefixes) -> None:
-        """Rule out each word that has followed the last n - 1 words before."""
+        """Rule out each word that followed an earlier occurrence of the last n - 1 words."""
         words = prefixes.words
         if words.size(1) < self.size:
             return
@@ -69,12 +69,12 @@ class NoRepeat:
 
 
 class ForcedPrefix:
-    """Translations begin with given words.
+    """Makes translations begin with given words.
 
-    With EOS at its end a prefix is a whole translation, whose probability the search then computes.
+    A prefix that ends with EOS is a whole translation, whose probability the search then computes.
 
     Args:
-        prefixes: Words of each source's translation, which may be none.
+        prefixes: First words of the translation of each source; may be empty.
     """
 
     def __init__(self, prefixes: Sequence[Sequence[int]]) -> None:

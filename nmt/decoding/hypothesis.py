@@ -1,4 +1,4 @@
-"""What a search finds, and how it is ranked."""
+"""Hypotheses, their scores and the limits of their lengths."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 LengthNorm = Literal["wu", "average"]
 
 LEAST_COVERAGE = 1e-10
-"""Stands for the attention that a source word got, where it got none: its logarithm is finite."""
+"""Smallest attention received that counts, so that its logarithm is finite."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,9 @@ class Hypothesis:
         ids: Target ids without EOS.
         complete: Whether EOS was reached.
         log_prob: Natural logarithm of the probability of `ids` and, if it was reached, EOS.
-        score: What hypotheses are ranked by; see `Scoring`.
+        score: The score by which hypotheses are ranked; see `Scoring`.
         token_log_probs: The share of each target token (EOS last, if reached) in `log_prob`.
-        attended: For each target token the source position attended most; a position past the end where nothing was
-            attended to.
+        attended: Source position attended most by each target token; one past the end if no position was attended to.
         alignment: Attention, [target tokens with EOS, heads, source tokens with EOS]; None unless asked for.
     """
 
@@ -57,16 +56,16 @@ class Scoring:
     @overload
     def norm(self, length: Tensor) -> Tensor: ...
     def norm(self, length: int | Tensor) -> float | Tensor:
-        """What log-probabilities are divided by, given lengths with EOS; it does not fall as the length grows."""
+        """The divisor of log-probabilities, given lengths with EOS; it never decreases with the length."""
         base = (5 + length) / 6 if self.length_norm == "wu" else length
         normalized: float | Tensor = base**self.length_penalty
         return normalized
 
     def coverage(self, received: Tensor, mask: Tensor) -> Tensor:
-        """What is added for coverage, at most 0.
+        """The coverage term of the score, at most 0.
 
         Args:
-            received: Attention that each source position has received, [R, S].
+            received: Attention received by each source position, [R, S].
             mask: True at real source tokens, [R, S].
 
         Returns:
@@ -78,14 +77,14 @@ class Scoring:
 
 @dataclass(frozen=True)
 class Lengths:
-    """How long translations may be, in target tokens.
+    """Limits of the length of translations, in target tokens.
 
     Attributes:
-        longest: Most tokens, EOS included, whatever the source.
-        max_ratio: Most tokens per source token, beyond the `margin`.
-        margin: Tokens that a translation may have beyond `max_ratio`.
-        shortest: Fewest tokens before EOS, whatever the source.
-        min_ratio: Fewest tokens before EOS per source token.
+        longest: Maximum number of tokens of any translation, including EOS.
+        max_ratio: Maximum number of tokens per source token, on top of `margin`.
+        margin: Tokens that a translation may always have.
+        shortest: Minimum number of tokens before EOS.
+        min_ratio: Minimum number of tokens before EOS per source token.
     """
 
     longest: int
@@ -95,10 +94,10 @@ class Lengths:
     min_ratio: float = 0.0
 
     def most(self, src_lengths: Tensor) -> Tensor:
-        """Most target tokens, EOS included, for sources of these lengths with EOS: max_ratio * S + margin."""
+        """Maximum number of target tokens, including EOS, for source lengths with EOS: max_ratio * S + margin."""
         return (self.max_ratio * src_lengths + self.margin).long().clamp(max=self.longest)
 
     def fewest(self, src_lengths: Tensor) -> Tensor:
-        """Fewest target tokens before EOS: min_ratio * (S - 1), never so many that EOS would not fit."""
+        """Minimum number of target tokens before EOS: min_ratio * (S - 1), less if EOS would not fit."""
         fewest = (self.min_ratio * (src_lengths - 1)).long().clamp(min=self.shortest)
         return torch.minimum(fewest, self.most(src_lengths) - 1)

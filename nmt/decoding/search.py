@@ -21,9 +21,9 @@ from nmt.text.vocabulary import BOS_ID, EOS_ID
 State = TypeVar("State")
 
 STEPS_PER_WAIT = 4
-"""Steps after which the host waits for an accelerator to learn what has ended. A CPU is asked after each."""
+"""Steps between two synchronisations with an accelerator to find out what has ended; a CPU is asked at every step."""
 FULL = 0.75
-"""Share of the sentences of a batch that must go on for those that are done to stay in it."""
+"""Finished sentences are removed from a batch once no more than this share of it is unfinished."""
 
 
 def greedy_search(
@@ -35,7 +35,7 @@ def greedy_search(
         stepper: The model.
         src: Padded source ids that end in EOS, [B, S].
         src_lengths: Their true lengths, [B].
-        max_length: Most target tokens, EOS included; see `Lengths`.
+        max_length: Maximum number of target tokens, including EOS; see `Lengths`.
         with_alignment: Keep alignments.
 
     Returns:
@@ -66,7 +66,7 @@ def beam_search(
         src_lengths: Their true lengths, [B].
         beam_size: Prefixes kept, K.
         length_penalty: Exponent alpha of Wu et al. (2016, eq. 14); 0 ranks by log-probability.
-        max_length: Most target tokens, EOS included; see `Lengths`.
+        max_length: Maximum number of target tokens, including EOS; see `Lengths`.
         n_best: Hypotheses to return, at most K.
         with_alignment: Keep alignments.
 
@@ -86,13 +86,13 @@ def beam_search(
 
 
 class _Sentences(NamedTuple):
-    """What a search knows of the B sentences that it has not finished.
+    """The state of the B sentences that a search has not finished.
 
     Attributes:
-        sources: Which source each is, [B].
-        limits: Most target tokens, [B].
+        sources: Index of the source of each, [B].
+        limits: Maximum number of target tokens, [B].
         num_complete: Hypotheses that have reached EOS, [B].
-        best: The best scores of complete hypotheses, as many as are wanted, -inf where there are fewer, [B, n_best].
+        best: The `n_best` best scores of complete hypotheses, -inf if there are fewer, [B, n_best].
         mask: True at real source tokens, [B, S].
     """
 
@@ -118,18 +118,18 @@ def search(
 ) -> list[list[Hypothesis]]:
     """Continue the hypotheses of each sentence word by word.
 
-    A sentence is done when nothing of it is left, or when no hypothesis left can still score above its `n_best` best
-    complete ones. Only what goes on is computed: hypotheses that have ended leave the batch at once.
+    A sentence is finished when none of its hypotheses is left, or when no remaining one can still exceed the scores of
+    its `n_best` best complete ones. Hypotheses leave the batch as soon as they end.
 
     Args:
         stepper: The model.
         src: Padded source ids that end in EOS, [B, S].
         src_lengths: Their true lengths, [B].
         strategy: Which words continue which hypotheses.
-        lengths: How long translations may be.
-        scoring: What hypotheses are ranked by.
-        constraints: Which words must not follow.
-        n_best: Most hypotheses to return per source.
+        lengths: Limits of the lengths of translations.
+        scoring: The score by which hypotheses are ranked.
+        constraints: Rules out words.
+        n_best: Maximum number of hypotheses to return per source.
         with_alignment: Keep alignments.
 
     Returns:
@@ -193,10 +193,11 @@ def search(
 def _close(
     choice: Choice, length: int, sentences: _Sentences, scoring: Scoring, coverage: Tensor | None
 ) -> tuple[Tensor, Tensor, _Sentences]:
-    """Find what ends with a step, and what goes on.
+    """Find the hypotheses that end at a step, and those that continue.
 
     Returns:
-        Scores of what ends, -inf for the rest, [B, N]; whether each of the rest goes on, [B, N]; the sentences.
+        Scores of those that end, -inf for the others, [B, N]; whether each of the others continues, [B, N]; the
+        updated sentences.
     """
     limits = sentences.limits
     alive = choice.totals.isfinite()
@@ -217,9 +218,9 @@ def _close(
 
 
 def _continue(alive: Tensor, steps: int) -> tuple[Tensor | None, Tensor | None, Layout]:
-    """Choose the rows of the next step, given which hypotheses go on, [B, N].
+    """Choose the rows of the next step, given which hypotheses continue, [B, N].
 
-    An accelerator is asked only every few steps; in between all rows go on, dead ones too.
+    With an accelerator this happens every few steps only; in between all rows continue, ended ones too.
 
     Returns:
         The sentences to keep, None for all; the cells of the grid that become rows, None for all; their layout.

@@ -1,4 +1,4 @@
-"""Ids in, hypotheses out: batches for a search, and what every batch of it shares."""
+"""Searches in batches: from source ids to hypotheses."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from nmt.text.vocabulary import EOS_ID
 Ids = Sequence[int]
 
 TOKENS_PER_SENTENCE = 64
-"""A batch has at most so many source tokens, padding included, per sentence that it may have."""
+"""Maximum number of source tokens in a batch, including padding, divided by `batch_size`."""
 MAX_FOLDED = 1 << 24
-"""Most numbers in the table of what each word adds to the gates: 64 MiB."""
+"""Maximum number of entries in a table of projected embeddings: 64 MiB."""
 
 
 class Searcher:
@@ -34,7 +34,7 @@ class Searcher:
     Args:
         models: In evaluation mode.
         options: Search settings.
-        frozen: Whether the models' parameters stay what they are, so that what is prepared from them can be kept.
+        frozen: Whether the models' parameters never change, so that prepared weights can be reused.
     """
 
     def __init__(self, models: Sequence[Seq2Seq], options: DecodeSection, *, frozen: bool = False) -> None:
@@ -52,17 +52,17 @@ class Searcher:
         prefixes: Sequence[Ids] | None = None,
         advance: Callable[[Sequence[int]], object] = lambda batch: None,
     ) -> list[list[Hypothesis]]:
-        """Search for translations, those of similar length together.
+        """Search for translations, in batches of sources of similar length.
 
         Args:
             sources: Source ids without EOS.
-            n_best: Most hypotheses per source.
+            n_best: Maximum number of hypotheses per source.
             with_alignment: Keep alignments.
-            prefixes: Target ids that the translation of each source begins with; None for no such thing.
-            advance: Called with the indices of the sources of each batch that is done.
+            prefixes: First target ids of the translation of each source; None leaves them free.
+            advance: Called with the indices of the sources of each finished batch.
 
         Returns:
-            For each source, in order, its hypotheses, best first; none where probabilities are not numbers.
+            The hypotheses of each source, in order, best first; none if probabilities are not finite.
         """
         options = self.options
         lengths = Lengths(
@@ -103,7 +103,7 @@ class Searcher:
     def score(
         self, sources: Sequence[Ids], targets: Sequence[Ids], *, with_alignment: bool = False
     ) -> list[Hypothesis]:
-        """The probabilities of given translations: the search is forced along them.
+        """Compute the probabilities of given translations, by forcing the search to follow them.
 
         Args:
             sources: Source ids without EOS.
@@ -147,7 +147,7 @@ class Searcher:
         return GreedyStrategy() if options.beam_size == 1 else BeamStrategy(options.beam_size)
 
     def _stepper(self, num_words: int) -> Stepper[Any]:
-        """The models for a search that reads so many words, or more."""
+        """The models for a search that reads at least so many words."""
         decoder = self.models[0].decoder
         vocabulary = decoder.embedding.num_embeddings
         gates = 4 * decoder.cell.recurrent.hidden_size

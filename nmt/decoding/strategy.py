@@ -1,4 +1,4 @@
-"""What makes one search different from another: which words continue which hypotheses."""
+"""Search strategies: which words continue which hypotheses."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from nmt.model.layout import Layout
 
 
 class Candidates(NamedTuple):
-    """What can follow the hypotheses of B sentences.
+    """The possible continuations of the hypotheses of B sentences.
 
     Attributes:
         totals: Log-probability of each hypothesis, [R].
-        log_probs: Log-probabilities of its next word, -inf for a word that may not follow, [R, V].
+        log_probs: Log-probabilities of its next word, -inf for words that are ruled out, [R, V].
         layout: The sentence of each hypothesis.
         num_complete: Hypotheses of each sentence that have ended, [B].
-        sources: Which of the sources of the search each sentence is, [B].
-        step: The number of words that the hypotheses have.
+        sources: Index of each sentence among the sources of the search, [B].
+        step: Number of words of the hypotheses.
     """
 
     totals: Tensor
@@ -37,9 +37,9 @@ class Choice(NamedTuple):
     """The hypotheses of B sentences with their new words, at most N per sentence.
 
     Attributes:
-        totals: Log-probability of each, -inf where there is none, [B, N].
+        totals: Log-probability of each, -inf for empty places, [B, N].
         words: The new words, [B, N].
-        parents: The row of the hypothesis that each continues, [B, N].
+        parents: Row of the hypothesis that each continues, [B, N].
     """
 
     totals: Tensor
@@ -48,10 +48,10 @@ class Choice(NamedTuple):
 
 
 class Strategy(Protocol):
-    """What makes one search different from another."""
+    """The decisions of a search."""
 
     num_starts: int
-    """Hypotheses of a sentence that the search starts from: 1 where equal ones would stay equal."""
+    """Hypotheses per sentence at the start of the search: 1 if identical ones would stay identical."""
 
     def choose(self, candidates: Candidates) -> Choice:
         """Choose the next words."""
@@ -59,7 +59,7 @@ class Strategy(Protocol):
 
 
 class GreedyStrategy:
-    """Take the most probable word at each step."""
+    """Takes the most probable word at each step."""
 
     num_starts = 1
 
@@ -70,7 +70,7 @@ class GreedyStrategy:
 
 
 class BeamStrategy:
-    """Keep the most probable prefixes of each sentence; a hypothesis that ends takes its place out of the beam.
+    """Keeps the most probable prefixes of each sentence; a complete hypothesis reduces the beam by one.
 
     Args:
         beam_size: Prefixes kept, K.
@@ -82,7 +82,7 @@ class BeamStrategy:
         self.beam_size = beam_size
 
     def choose(self, candidates: Candidates) -> Choice:
-        """The best continuations of all prefixes of a sentence, as many as there are places left."""
+        """The best continuations of all prefixes of a sentence, one per remaining place."""
         totals, log_probs, layout, num_complete, *_ = candidates
         # The best continuations of a sentence are among the best of each of its prefixes.
         best, words = top_words(log_probs, min(self.beam_size, log_probs.size(1)))  # [R, W]
@@ -97,16 +97,16 @@ class BeamStrategy:
 
 
 class SamplingStrategy:
-    """Draw each word from the model's distribution, or from the head of it.
+    """Draws each word from the model's distribution, or from its most probable words.
 
-    What is drawn for a sentence depends on its seed alone: not on the batch, nor on the order.
+    The words drawn for a sentence depend on its seed alone, not on the batch or the order.
 
     Args:
-        num_samples: Translations to draw of each sentence, N.
+        num_samples: Number of translations to draw per sentence, N.
         seeds: A seed for each source.
-        longest: Most words of a translation.
-        temperature: Divides log-probabilities; below 1 prefers probable words.
-        top_k: Draw from so many of the most probable words; None from all.
+        longest: Maximum number of words of a translation.
+        temperature: Divisor of log-probabilities; values below 1 prefer probable words.
+        top_k: Number of most probable words to draw from; None is all.
         top_p: Draw from the fewest most probable words that together have this probability (nucleus sampling; Holtzman
             et al., 2020, section 3.1).
     """

@@ -1,4 +1,4 @@
-"""From the steps of a search to its hypotheses: each is followed from its last word back to its first."""
+"""Builds hypotheses from the steps of a search, by following each from its last word back to its first."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from nmt.text.vocabulary import EOS_ID
 
 
 class Step(NamedTuple):
-    """What a step of a search leaves behind.
+    """The record of one step of a search.
 
     Attributes:
-        sources: Which source each sentence of the grid is, [B].
+        sources: Index of the source of each sentence, [B].
         choice: The grid after the step, [B, N].
-        scores: Score of each hypothesis that ends with this step, -inf for the others, [B, N].
-        attended: Source position that each row attended most, [R].
-        alignment: [R, heads, S]; None where it is not kept.
-        cells: The place in the grid, flattened, of each row of the next step, [R']; None where all go on, in order.
+        scores: Score of each hypothesis that ends at this step, -inf for the others, [B, N].
+        attended: Source position attended most by each row, [R].
+        alignment: [R, heads, S]; None if alignments are not kept.
+        cells: Index in the flattened grid of each row of the next step, [R']; None if all continue, in order.
     """
 
     sources: Tensor
@@ -37,17 +37,17 @@ class Step(NamedTuple):
 
 
 def trace(steps: Sequence[Step], src_lengths: Tensor, n_best: int) -> list[list[Hypothesis]]:
-    """Rank what has ended, and put the best hypotheses of each source together.
+    """Rank the finished hypotheses, and build the best ones of each source.
 
     Waits for the device twice, and once more for alignments.
 
     Args:
         steps: All steps of a search.
         src_lengths: True lengths of the sources, [B].
-        n_best: Most hypotheses of a source.
+        n_best: Maximum number of hypotheses per source.
 
     Returns:
-        For each source its hypotheses, best first.
+        The hypotheses of each source, best first.
     """
     floats = _to_numpy([part for step in steps for part in (step.choice.totals, step.scores)])
     totals, scores = floats[::2], floats[1::2]
@@ -91,7 +91,7 @@ Path = tuple[int, Indices, Indices, Indices]
 def _rank(
     sources: Sequence[Indices], scores: Sequence[NDArray[np.float64]], n_best: int
 ) -> tuple[Indices, Indices, Indices, NDArray[np.float64]]:
-    """The best of what ended: source, last step, cell and score of each, by source and score."""
+    """The best finished hypotheses: source, last step, cell and score of each, by source and score."""
     ends = [np.isfinite(each).nonzero() for each in scores]
     source = np.concatenate([of[sentence] for of, (sentence, _) in zip(sources, ends, strict=True)])
     score = np.concatenate([each[end] for each, end in zip(scores, ends, strict=True)])
@@ -129,7 +129,7 @@ def _follow(parents: Sequence[Indices], before: Sequence[Indices | None], last: 
 
 
 def _alignments(steps: Sequence[Step], paths: Sequence[Path], number: int) -> Tensor | None:
-    """Alignments of the hypotheses on the host, [number, T, heads, S]; None where they were not kept."""
+    """Alignments of the hypotheses on the host, [number, T, heads, S]; None if they were not kept."""
     first = steps[0].alignment
     if first is None:
         return None

@@ -62,11 +62,11 @@ class Translator:
         model: Model in evaluation mode.
         processor: Text to ids and back.
         options: Search settings.
-        others: More models with the same vocabularies, which translate together with the first: the probability of a
-            word is the mean of theirs.
+        others: Further models of an ensemble, with the same vocabularies; the probability of a word is the mean over
+            all models.
         splitter: Finds the sentences of a line, which are translated one by one; None takes a line as it is.
         dictionary: Translations of words that the model does not know, by the word as it reads it.
-        frozen: Whether the models' parameters stay what they are, so that what is prepared from them can be kept.
+        frozen: Whether the models' parameters never change, so that prepared weights can be reused.
     """
 
     def __init__(

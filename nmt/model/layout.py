@@ -1,4 +1,4 @@
-"""Which rows of a batch belong to which sentence."""
+"""The rows of a batch and the sentences they belong to."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class Layout(NamedTuple):
     """The rows of a decoder and their sentences.
 
     Rows are hypotheses, R in all, in the order of the B sentences. A sentence has at most N rows, and may have none.
-    Row by row is how the recurrent layers compute; what reads the source needs the grid, [B, N, ...].
+    Recurrent layers work on rows, [R, ...]; attention works on the grid, [B, N, ...].
 
     Attributes:
         num_sentences: B.
         width: N.
-        places: Where each row is in the grid, [R] with values below B * N; None where every sentence has N rows.
+        places: Index of each row in the flattened grid, [R], below B * N; None if every sentence has N rows.
     """
 
     num_sentences: int
@@ -25,7 +25,7 @@ class Layout(NamedTuple):
     places: Tensor | None = None
 
     def spread(self, rows: Tensor, fill: float = 0.0) -> Tensor:
-        """From rows to the grid, `fill` where there is no row: [R, ...] -> [B, N, ...]."""
+        """From rows to the grid, with `fill` in empty places: [R, ...] -> [B, N, ...]."""
         shape = self.num_sentences, self.width, *rows.shape[1:]
         if self.places is None:
             return rows.view(shape)
