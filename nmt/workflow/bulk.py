@@ -65,7 +65,7 @@ def translate_file(
             seconds = time.perf_counter() - begin
             number = file.lines - before
     plural = "" if number == 1 else "s"
-    log.info(f"{number:,} line{plural} in {seconds:.1f} s ({number / max(seconds, 1e-9):,.0f} per second)")
+    log.info(f"{number:,} line{plural} in {seconds:.2f} s ({number / max(seconds, 1e-9):,.0f} per second)")
 
 
 def in_windows(batches: Iterable[list[str]], size: int) -> Iterator[list[str]]:

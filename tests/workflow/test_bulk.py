@@ -57,7 +57,7 @@ def test_a_killed_translation_is_gone_on_with_byte_for_byte(
     command = ["translate", *OPTIONS, *options, "--input", str(given_file)]
     done = cli(*command, "--output", whole)
     assert (done.code, done.out) == (0, "")
-    assert re.fullmatch(r"50 lines in \d+\.\d s \([\d,]+ per second\)\n", done.err)
+    assert re.fullmatch(r"50 lines in \d+\.\d\d s \([\d,]+ per second\)\n", done.err)
     command += ["--output", str(output)]
     assert run_killed("os.fsync", 3, command)
     with (tmp_path / ".out.txt.partial").open("ab") as file:
