@@ -64,7 +64,9 @@ def open_directions(
 
     found = []
     for path in models:
-        [saved], translator = open_translator([path] if path else [], device, options, allowed_classes)
+        [saved], translator = open_translator(
+            [path] if path else [], device, options, allowed_classes, split_sentences=True
+        )
         found.append(Direction(*saved.config.data.languages, translator, saved.path))
     return Directions(found)
 
