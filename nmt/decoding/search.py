@@ -160,8 +160,10 @@ def search(
     steps: list[Step] = []
     for step in range(int(limits.max())):
         log_probs, alignment, state = stepper.step(words, state)
-        for constraint in constraints:
-            constraint.apply(log_probs, Prefixes(prefixes, sentences.sources[layout.sentences(device)]))
+        if constraints:
+            before = Prefixes(prefixes, sentences.sources[layout.sentences(device)])
+            for constraint in constraints:
+                constraint.apply(log_probs, before)
         choice = strategy.choose(Candidates(totals, log_probs, layout, sentences.num_complete, sentences.sources, step))
         parents = choice.parents.flatten()
         coverage = None

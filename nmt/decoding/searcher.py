@@ -77,60 +77,70 @@ class Searcher:
         rules: list[Constraint] = []
         if options.no_repeat_ngram_size is not None:
             rules.append(NoRepeat(options.no_repeat_ngram_size))
-        found: list[list[Hypothesis]] = [[] for _ in sources]
         width = n_best if options.sampling.temperature else options.beam_size
-        with self._precision():
-            stepper = self._stepper(width * sum(map(len, sources)))
-            for batch in self._batches(sources):
-                src, src_lengths = self._encode([sources[n] for n in batch])
-                forced = [] if prefixes is None else [ForcedPrefix([prefixes[n] for n in batch])]
-                hypotheses = search(
-                    stepper,
-                    src,
-                    src_lengths,
-                    self._strategy([sources[n] for n in batch], n_best),
-                    lengths=lengths,
-                    scoring=scoring,
-                    constraints=[*rules, *forced],
-                    n_best=n_best,
-                    with_alignment=with_alignment,
-                )
-                for n, each in zip(batch, hypotheses, strict=True):
-                    found[n] = each
-                advance(batch)
-        return found
+
+        def search_batch(stepper: Stepper[Any], batch: list[int]) -> list[list[Hypothesis]]:
+            chosen = [sources[n] for n in batch]
+            forced = [] if prefixes is None else [ForcedPrefix([prefixes[n] for n in batch])]
+            return search(
+                stepper,
+                *self._encode(chosen),
+                self._strategy(chosen, n_best),
+                lengths=lengths,
+                scoring=scoring,
+                constraints=[*rules, *forced],
+                n_best=n_best,
+                with_alignment=with_alignment,
+            )
+
+        return self._in_batches(sources, width * sum(map(len, sources)), search_batch, advance)
 
     def score(
         self, sources: Sequence[Ids], targets: Sequence[Ids], *, with_alignment: bool = False
-    ) -> list[Hypothesis]:
+    ) -> list[list[Hypothesis]]:
         """Compute the probabilities of given translations, by forcing the search to follow them.
 
         Args:
             sources: Source ids without EOS.
             targets: Target ids without EOS, one for each source.
             with_alignment: Keep alignments.
+
+        Returns:
+            For each source its one hypothesis, in order; none if probabilities are not finite.
         """
-        found: list[Hypothesis | None] = [None for _ in sources]
         scoring = Scoring(self.options.length_penalty, self.options.length_norm, self.options.coverage_penalty)
+
+        def score_batch(stepper: Stepper[Any], batch: list[int]) -> list[list[Hypothesis]]:
+            forced = [[*targets[n], EOS_ID] for n in batch]
+            longest = max(map(len, forced))
+            return search(
+                stepper,
+                *self._encode([sources[n] for n in batch]),
+                GreedyStrategy(),
+                lengths=Lengths(longest, max_ratio=0.0, margin=longest),
+                scoring=scoring,
+                constraints=[ForcedPrefix(forced)],
+                with_alignment=with_alignment,
+            )
+
+        return self._in_batches(sources, sum(map(len, targets)), score_batch, lambda batch: None)
+
+    def _in_batches(
+        self,
+        sources: Sequence[Ids],
+        num_words: int,
+        run: Callable[[Stepper[Any], list[int]], list[list[Hypothesis]]],
+        advance: Callable[[Sequence[int]], object],
+    ) -> list[list[Hypothesis]]:
+        """Hypotheses of all sources, in order, given a search for those of a batch that reads so many words in all."""
+        found: list[list[Hypothesis]] = [[] for _ in sources]
         with self._precision():
-            stepper = self._stepper(sum(map(len, targets)))
+            stepper = self._stepper(num_words)
             for batch in self._batches(sources):
-                src, src_lengths = self._encode([sources[n] for n in batch])
-                forced = [[*targets[n], EOS_ID] for n in batch]
-                longest = max(map(len, forced))
-                hypotheses = search(
-                    stepper,
-                    src,
-                    src_lengths,
-                    GreedyStrategy(),
-                    lengths=Lengths(longest, max_ratio=0.0, margin=longest),
-                    scoring=scoring,
-                    constraints=[ForcedPrefix(forced)],
-                    with_alignment=with_alignment,
-                )
-                for n, each in zip(batch, hypotheses, strict=True):
-                    found[n] = each[0] if each else None
-        return [each for each in found if each is not None]
+                for n, each in zip(batch, run(stepper, batch), strict=True):
+                    found[n] = each
+                advance(batch)
+        return found
 
     def _strategy(self, sources: Sequence[Ids], n_best: int) -> Strategy:
         options = self.options

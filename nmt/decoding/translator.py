@@ -168,21 +168,15 @@ class Translator:
         Raises:
             CheckpointError: The model's probabilities are not finite.
         """
-        processor = self.processor
         sources = [tokens[:MAX_SOURCE_LENGTH] for tokens in self.tokenize(texts)]
         given = self._tokenize_target(targets)
-        order = [n for n, tokens in enumerate(sources) if tokens]
-        found = self.searcher.score(
-            [processor.src_vocabulary.encode(sources[n]) for n in order],
-            [processor.tgt_vocabulary.encode(given[n]) for n in order],
-            with_alignment=with_alignment,
-        )
-        if len(found) < len(order):
-            raise CheckpointError(DIVERGED)
-        results = [Translation("") for _ in texts]
-        for n, hypothesis in zip(order, found, strict=True):
-            results[n] = self._render(hypothesis, sources[n], given[n])
-        return results
+        encode = self.processor.tgt_vocabulary.encode
+
+        def score(ids: list[list[int]], order: list[int]) -> list[list[Hypothesis]]:
+            forced = [encode(given[n]) for n in order]
+            return self.searcher.score(ids, forced, with_alignment=with_alignment)
+
+        return [translations[0] for translations in self._render_found(sources, score, given)]
 
     def complete(
         self, texts: Sequence[str], prefixes: Sequence[str], *, n_best: int = 1, with_alignment: bool = False
@@ -205,18 +199,38 @@ class Translator:
         self.check_n_best(n_best)
         sources = self.tokenize(texts)
         given = self._tokenize_target(prefixes)
+        encode = self.processor.tgt_vocabulary.encode
+
+        def complete(ids: list[list[int]], order: list[int]) -> list[list[Hypothesis]]:
+            forced = [encode(given[n]) for n in order]
+            return self.searcher.search(ids, n_best=n_best, with_alignment=with_alignment, prefixes=forced)
+
+        return self._render_found(sources, complete, given)
+
+    def _render_found(
+        self,
+        sources: Sequence[list[str]],
+        search: Callable[[list[list[int]], list[int]], list[list[Hypothesis]]],
+        given: Sequence[Sequence[str]] | None = None,
+    ) -> list[list[Translation]]:
+        """The translations of tokenised sources, in order; that of a source without tokens is empty.
+
+        Args:
+            sources: Tokens of each source.
+            search: Finds hypotheses, given the ids of the sources that have tokens, and their indices.
+            given: For each source the first target tokens as the user gave them.
+
+        Raises:
+            CheckpointError: The model's probabilities are not finite.
+        """
         order = [n for n, tokens in enumerate(sources) if tokens]
-        found = self.searcher.search(
-            [self.processor.src_vocabulary.encode(sources[n][:MAX_SOURCE_LENGTH]) for n in order],
-            n_best=n_best,
-            with_alignment=with_alignment,
-            prefixes=[self.processor.tgt_vocabulary.encode(given[n]) for n in order],
-        )
+        ids = [self.processor.src_vocabulary.encode(sources[n][:MAX_SOURCE_LENGTH]) for n in order]
+        found = search(ids, order)
         if not all(found):
             raise CheckpointError(DIVERGED)
-        results = [[Translation("")] for _ in texts]
+        results = [[Translation("")] for _ in sources]
         for n, hypotheses in zip(order, found, strict=True):
-            results[n] = [self._render(hypothesis, sources[n], given[n]) for hypothesis in hypotheses]
+            results[n] = [self._render(each, sources[n], given[n] if given else ()) for each in hypotheses]
         return results
 
     def _tokenize_target(self, texts: Sequence[str]) -> list[list[str]]:
@@ -247,7 +261,6 @@ class Translator:
         """The translations of each line, in order, best first."""
         with self._tokenizing:
             sources, owners = self._read(lines)
-        results = [[Translation("")] for _ in sources]
         left = Counter(owners)
 
         def finish(places: Iterable[int]) -> None:
@@ -255,18 +268,16 @@ class Translator:
             left.subtract(done)
             advance(sum(not left[line] for line in done))
 
-        order = [n for n, tokens in enumerate(sources) if tokens]
+        def search(ids: list[list[int]], order: list[int]) -> list[list[Hypothesis]]:
+            return self.searcher.search(
+                ids,
+                n_best=n_best,
+                with_alignment=with_alignment,
+                advance=lambda batch: finish(order[n] for n in batch),
+            )
+
         finish(n for n, tokens in enumerate(sources) if not tokens)
-        found = self.searcher.search(
-            [self.processor.src_vocabulary.encode(sources[n][:MAX_SOURCE_LENGTH]) for n in order],
-            n_best=n_best,
-            with_alignment=with_alignment,
-            advance=lambda batch: finish(order[n] for n in batch),
-        )
-        if not all(found):
-            raise CheckpointError(DIVERGED)
-        for n, hypotheses in zip(order, found, strict=True):
-            results[n] = [self._render(hypothesis, sources[n]) for hypothesis in hypotheses]
+        results = self._render_found(sources, search)
         of_lines: list[list[list[Translation]]] = [[] for _ in lines]
         for line, translations in zip(owners, results, strict=True):
             of_lines[line].append(translations)

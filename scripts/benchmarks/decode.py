@@ -96,7 +96,7 @@ def benchmark_decode(arguments: argparse.Namespace) -> None:
     ]
     for system in tqdm(systems, desc="training", unit=" models", disable=None):
         python = pythons[system.toolkit].absolute()
-        TRAINERS[system.toolkit](system, python, workload, fresh_or_finished(output / system.name), arguments.threads)
+        train(system, python, workload, output / system.name, arguments.threads)
     if arguments.train:
         return
     decodings = [
@@ -116,45 +116,30 @@ def benchmark_decode(arguments: argparse.Namespace) -> None:
     print(table(results, len(read_lines(workload / "test.en"))))
 
 
-def fresh_or_finished(folder: Path) -> Path | None:
-    """An empty folder to train in; None where training has finished in it before."""
-    return None if (folder / "finished").exists() else empty_folder(folder)
-
-
 def updates_of(workload: Path) -> int:
     """Updates of the training of each model."""
     return EPOCHS * math.ceil(len(read_lines(workload / "train.en")) / BATCH)
 
 
-def train_ours(system: System, python: Path, workload: Path, folder: Path | None, threads: int) -> None:
-    """Train with the standard config."""
-    if folder is None:
+def train(system: System, python: Path, workload: Path, folder: Path, threads: int) -> None:
+    """Train a toolkit's model in a folder, unless that was finished before."""
+    if (folder / "finished").exists():
         return
-    config = ours.write_config(folder)
-    ours.prepare_workload(config, workload, folder / "data", threads)
-    command = ours.nmt("train", "--config", config, "--data", folder / "data", "--output", folder / "run")
-    run([*command, *ours.overriding(ours.OVERRIDES[system.kind])], folder / "train.log", environment(threads))
+    empty_folder(folder)
+    run(training_command(system, python, workload, folder, threads), folder / "train.log", environment(threads))
     (folder / "finished").touch()
 
 
-def train_opennmt(system: System, python: Path, workload: Path, folder: Path | None, threads: int) -> None:
-    """Train OpenNMT-py's model."""
-    if folder is None:
-        return
-    arguments = opennmt.arguments(system, workload, folder, updates_of(workload))
-    command = [str(python), str(LAUNCHER), "default", opennmt.MODULE, *arguments]
-    run(command, folder / "train.log", environment(threads))
-    (folder / "finished").touch()
-
-
-def train_joeynmt(system: System, python: Path, workload: Path, folder: Path | None, threads: int) -> None:
-    """Train JoeyNMT's model."""
-    if folder is None:
-        return
-    arguments = joeynmt.arguments(system, workload, folder, updates_of(workload))
-    command = [str(python), str(LAUNCHER), "default", joeynmt.MODULE, *arguments]
-    run(command, folder / "train.log", environment(threads))
-    (folder / "finished").touch()
+def training_command(system: System, python: Path, workload: Path, folder: Path, threads: int) -> list[str]:
+    """The command that trains a toolkit's model, with its config or data made ready."""
+    if system.toolkit == "nmt":
+        config = ours.write_config(folder)
+        ours.prepare_workload(config, workload, folder / "data", threads)
+        command = ours.nmt("train", "--config", config, "--data", folder / "data", "--output", folder / "run")
+        return [*command, *ours.overriding(ours.OVERRIDES[system.kind])]
+    peer = opennmt if system.toolkit == "OpenNMT-py" else joeynmt
+    arguments = peer.arguments(system, workload, folder, updates_of(workload))
+    return [str(python), str(LAUNCHER), "default", peer.MODULE, *arguments]
 
 
 Translated = tuple[float, Finished, Path]
@@ -199,9 +184,7 @@ def translate_joeynmt(decoding: Decoding, python: Path, workload: Path, folder: 
     return read_seconds(joeynmt.TRANSLATION_TIME, finished.text), finished, translations
 
 
-Train = Callable[[System, Path, Path, Path | None, int], None]
 Translate = Callable[[Decoding, Path, Path, Path, int], Translated]
-TRAINERS: dict[str, Train] = {"nmt": train_ours, "OpenNMT-py": train_opennmt, "JoeyNMT": train_joeynmt}
 TRANSLATORS: dict[str, Translate] = {
     "nmt": translate_ours,
     "OpenNMT-py": translate_opennmt,
