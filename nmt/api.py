@@ -1,6 +1,7 @@
 """The Python API: one function per command, which takes the command's arguments and returns its result.
 
 Nothing is printed. Messages go to the loggers below `nmt`; progress bars are shown if their level is INFO or lower.
+Messages of errors name arguments as the command line does: `--beam-size` is `beam_size`.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from nmt.errors import (
     is_out_of_memory,
     printable,
 )
-from nmt.files import delete_leftovers, naming, open_text, shipped
+from nmt.files import naming, open_text, shipped
 from nmt.interrupt import INTERRUPTED, raise_on_interrupt
 from nmt.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH
 from nmt.terminal import showing_messages, write_message, write_sections, write_table, write_text
@@ -271,7 +271,7 @@ def translate(
         Path | None, typer.Option("--input", "-i", help="File to translate, one sentence per line.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write instead of standard output.")
+        Path | None, typer.Option("--output", "-o", help="File to write, or replace, instead of standard output.")
     ] = None,
     beam_size: BeamOption = None,
     batch_size: BatchOption = None,
@@ -417,7 +417,6 @@ def _opened_input(sentence: str | None, path: Path | None) -> tuple[str, context
 def _opened_output(path: Path | None) -> Iterator[TextIO]:
     """Standard output, or a file written atomically; UTF-8 with line feeds whatever the locale."""
     if path is not None:
-        delete_leftovers(path)
         with open_text(path, errors="replace") as file:
             yield file
         return

@@ -16,7 +16,13 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u
 
 
 class NmtError(Exception):
-    """Base class of every error that a user can cause and fix."""
+    """Base class of every error that a user can cause and fix.
+
+    Its arguments are problems, which become lines of the message. They may name untrusted files: see `printable`.
+    """
+
+    def __str__(self) -> str:
+        return "\n".join(map(printable, self.args))
 
 
 class ConfigError(NmtError):

@@ -56,7 +56,8 @@ def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
 def open_text(path: Path, errors: str = "strict") -> Iterator[TextIO]:
     """Open a file for UTF-8 text with line feeds; it appears complete when the block succeeds, or not at all.
 
-    Until then it is next to `path` under a temporary name. Devices and pipes are written directly.
+    Until then it is next to `path` under a temporary name; what killed processes left there is deleted. Devices and
+    pipes are written directly.
     """
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -65,6 +66,7 @@ def open_text(path: Path, errors: str = "strict") -> Iterator[TextIO]:
             yield file
         return
     temporary = beside(path, f"partial-{os.getpid()}")
+    delete_leftovers(path)
     try:
         with naming(path, temporary):
             with temporary.open("w", encoding="utf-8", newline="\n", errors=errors) as file:
@@ -82,7 +84,7 @@ def delete_leftovers(path: Path) -> None:
         if process.isdecimal() and left.is_file():
             import psutil
 
-            if not psutil.pid_exists(int(process[:18])):
+            if len(process) > 9 or not psutil.pid_exists(int(process)):  # no system has longer ones
                 left.unlink(missing_ok=True)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config import Config, DecodeSection, differing_keys, dump_config, find_config, parse_config, read_config
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, printable
 from nmt.files import shipped
 from nmt.workflow.configs import load_config
 
@@ -254,7 +254,7 @@ def test_surrogates_are_not_text(tmp_path: Path, text: str, place: str) -> None:
 @pytest.mark.parametrize("override", ["\udcff=1", "data.\ud800=1"])
 def test_surrogates_are_not_a_key_to_override(tmp_path: Path, override: str) -> None:
     key = override.removesuffix("=1")
-    assert only_problem(tmp_path, "", override).startswith(f"--set {key}: is not valid Unicode text")
+    assert only_problem(tmp_path, "", override).startswith(f"--set {printable(key)}: is not valid Unicode text")
 
 
 @pytest.mark.parametrize(
@@ -351,6 +351,7 @@ def test_wrong_values_are_reported_with_what_was_found(tmp_path: Path, text: str
         ("train.device", "gpu"),
         ("train.precision", "float16"),
         ("name", "a b"),
+        ("name", ".."),
         ("name", "a/b"),
         ("data.source", "3"),
         ("data.tgt_language", "''"),

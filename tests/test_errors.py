@@ -3,7 +3,7 @@ import unicodedata
 
 import pytest
 
-from nmt.errors import SHOWN_CHARACTERS, list_names, printable, shorten
+from nmt.errors import SHOWN_CHARACTERS, ConfigError, DataError, list_names, printable, shorten
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,11 @@ def test_whole_classes_of_characters_are_escaped() -> None:
         shown = printable(character)
         assert (shown != character) == obeyed, hex(code)
         assert not obeyed or (shown.isascii() and shown.isprintable())
+
+
+def test_a_message_has_one_line_for_each_problem() -> None:
+    assert str(DataError("a\nb\x1b[31m: no such file")) == r"a\nb\x1b[31m: no such file"
+    assert str(ConfigError("one", "an\nother")) == "one\nan\\nother"
 
 
 def test_long_text_is_cut() -> None:

@@ -51,6 +51,7 @@ def errors(text: str) -> list[str]:
     [
         (100, ["evaluate", "--hypotheses", "test.txt"], "test.txt"),
         (100, ["evaluate", "--json", "scores.json", "--hypotheses", "/dev/null"], "scores.json"),
+        (700, ["evaluate", "--json", "scores.json", "--hypotheses", "test.txt"], "scores.json"),
         (100, ["translate", "--input", "in.txt", "--output", "out.txt"], "out.txt"),
         (1000, ["translate", "a b", "--attention", "map.png"], "map.png"),
         (0, ["train", "--overwrite"], "runs/reversal/run.json"),

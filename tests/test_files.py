@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,15 @@ def test_an_opened_file_appears_only_at_the_end(tmp_path: Path) -> None:
         assert path.read_text(encoding="utf-8") == "old"
     assert path.read_text(encoding="utf-8") == "new"
     assert names(tmp_path) == ["a.txt"]
+
+
+def test_what_killed_processes_left_is_deleted(tmp_path: Path) -> None:
+    left, other = tmp_path / ".a.txt.partial-99999999999", tmp_path / ".b.txt.partial-99999999999"
+    mine = tmp_path / f".a.txt.partial-{os.getppid()}"
+    for path in (left, other, mine):
+        path.touch()
+    write_text(tmp_path / "a.txt", "a")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([mine.name, other.name, "a.txt"])
 
 
 def test_a_link_is_written_through(tmp_path: Path) -> None:

@@ -304,7 +304,7 @@ def _validate(source: _Source, *, new: bool, checks: Sequence[Check]) -> Config:
             problems.append((places[0], message))
     if problems:
         lines = [f"{source.place_of(path)}{dotted(path)}: {message}" for path, message in problems]
-        raise ConfigError("\n".join(_first_of(list(dict.fromkeys(lines)))))
+        raise ConfigError(*_first_of(list(dict.fromkeys(lines))))
     return config
 
 
@@ -416,7 +416,7 @@ def with_search_options(config: Config, given: Mapping[str, Any], overrides: Ove
         return DecodeSection.model_validate({**options.model_dump(), **values})
     except ValidationError as error:
         problems, _ = _value_problems(error)
-        raise ConfigError("\n".join(f"decode.{dotted(path)}: {message}" for path, message in problems)) from None
+        raise ConfigError(*(f"decode.{dotted(path)}: {message}" for path, message in problems)) from None
 
 
 def parse_config(text: str, origin: str, checks: Sequence[Check] = ()) -> Config:

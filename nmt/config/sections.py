@@ -504,7 +504,7 @@ class DecodeSection(Section):
 class Config(Section):
     """A complete experiment."""
 
-    name: Annotated[str, Field(pattern=r"^[\w.-]+$", max_length=100)] = key(
+    name: Annotated[str, Field(pattern=r"^[\w-][\w.-]*$", max_length=100)] = key(
         "experiment", "name of the data and run folders; the config file's name if omitted"
     )
     data: DataSection = DataSection()

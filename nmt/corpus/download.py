@@ -79,6 +79,8 @@ def resolve_sources(sources: Sequence[str], raw_directory: Path) -> list[Path]:
     paths = []
     for source in sources:
         if not source.lower().startswith(("http://", "https://")):
+            if scheme := re.match(r"[a-z][a-z\d+.-]*://", source.lower()):
+                raise DataError(f"{source}: {scheme[0]} is not supported; {BY_HAND}")
             paths.append(Path(source))
             continue
         path = raw_directory / _file_name(source)

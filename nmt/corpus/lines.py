@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import itertools
@@ -17,7 +18,9 @@ from typing import IO, Any, BinaryIO, TypeVar
 
 from nmt.errors import DataError, list_names, shorten
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = codecs.BOM_UTF8
+COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")
+"""How files of gzip, bzip2, xz, zip and Zstandard begin."""
 BLOCK = 1 << 20  # bytes
 BUFFER = 1 << 16  # bytes
 MAX_LINE = 1 << 20
@@ -87,8 +90,12 @@ def _naming_faults(path: Path) -> Iterator[None]:
 
 
 def _check_encoding(path: Path, line: bytes) -> None:
-    """Reject UTF-16 and UTF-32 (zero bytes or a byte order mark of their own) and lines that end in CR alone."""
-    if line.startswith((b"\xff\xfe", b"\xfe\xff")) or line.count(b"\0") * 4 > len(line):
+    """Reject UTF-16 and UTF-32 (zero bytes or a byte order mark of their own), compressed data, and lone CRs."""
+    if line.startswith(COMPRESSED):
+        raise DataError(f"{path}: contains compressed data; unpack it, or name it after its compression, such as .gz")
+    if line.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)) or line.count(b"\0") * 2 > len(line):
+        raise DataError(f"{path}: looks like UTF-32; convert it: iconv -f UTF-32 -t UTF-8")
+    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or line.count(b"\0") * 4 > len(line):
         raise DataError(f"{path}: looks like UTF-16; convert it: iconv -f UTF-16 -t UTF-8")
     if line.rstrip(b"\r\n").count(b"\r") > 1:
         raise DataError(f"{path}: lines end in a carriage return alone; convert them: tr '\\r' '\\n'")

@@ -19,7 +19,7 @@ from nmt.errors import CheckpointError, DataError
 from nmt.evaluation.evaluate import Evaluation, evaluate
 from nmt.evaluation.metrics import ScoringRules, as_json
 from nmt.evaluation.short_inputs import ShortInputResult, measure_short_inputs, read_training_pairs
-from nmt.files import as_json_text, open_text
+from nmt.files import as_json_text, naming, open_text
 from nmt.model.storage import SavedModel
 from nmt.progress import progress_bar
 from nmt.text.processor import SEEN
@@ -224,6 +224,10 @@ def evaluate_model(
                 "short_inputs": short_inputs.as_json() if short_inputs else None,
             }
             scores_file.write(as_json_text(result))
+        for path, file in ((json_path, scores_file), (hypotheses_path, hypotheses_file)):
+            if path and file:  # both are stored or neither, even if the disk is full
+                with naming(path):
+                    file.flush()
     names = ", ".join(str(each.path) for each in models)
     log.info(f"{names} on {what}: {len(examples):,} sentences, beam {options.beam_size}")
     log.info(str(seen))

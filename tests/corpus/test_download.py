@@ -337,6 +337,12 @@ def test_a_url_without_a_file_name(tmp_path: Path, name: str) -> None:
     assert "has no file name" in refusal(f"http://127.0.0.1:1{name}", tmp_path)
 
 
+@pytest.mark.parametrize("url", ["ftp://example.org/a.zip", "S3://bucket/a.zip"])
+def test_other_schemes_are_refused(tmp_path: Path, url: str) -> None:
+    with pytest.raises(DataError, match="is not supported; download it yourself"):
+        resolve_sources([url], tmp_path)
+
+
 @pytest.mark.parametrize("url", ["http://127.0.0.1:port/a.zip", "http://[::1/a.zip"])
 def test_a_malformed_url(tmp_path: Path, url: str) -> None:
     refusal(url, tmp_path / "raw")

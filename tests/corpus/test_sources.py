@@ -15,7 +15,7 @@ from nmt.corpus import Pair, sources
 from nmt.corpus import lines as lines_of_files
 from nmt.corpus.lines import MAX_LINE
 from nmt.corpus.sources import LineReport, Source, open_corpus, parse_chunk, read_pairs
-from nmt.errors import DataError
+from nmt.errors import DataError, printable
 
 HELLO = [Pair("Hi.", "Hallo!"), Pair("Run!", "Lauf!")]
 TABLE = "Hi.\tHallo!\nRun!\tLauf!\n"
@@ -279,7 +279,16 @@ def test_text_in_latin_1_is_named_where_no_line_can_be_read(tmp_path: Path) -> N
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
 def test_other_unicode_encodings_are_named(tmp_path: Path, encoding: str) -> None:
     path = written(tmp_path / "a.txt", TABLE.encode(encoding))
-    assert refusal(path) == f"{path}: looks like UTF-16; convert it: iconv -f UTF-16 -t UTF-8"
+    name = encoding[:6].upper()
+    assert refusal(path) == f"{path}: looks like {name}; convert it: iconv -f {name} -t UTF-8"
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_data_compressed_without_saying_so_or_twice_is_named(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    data = gzip.compress(b"a\tb\n")
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    assert "contains compressed data" in refusal(path)
 
 
 def test_a_big_endian_mark_is_enough(tmp_path: Path) -> None:
@@ -349,7 +358,7 @@ def test_a_zip_whose_members_have_long_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a\0b.tsv", "a\0b.zip", "\ud800.tsv", "\ud800.gz"])
 def test_a_name_that_no_file_can_have(name: str) -> None:
-    assert refusal(Path(name)) == f"{name}: no such file; check the path"
+    assert refusal(Path(name)) == f"{printable(name)}: no such file; check the path"
 
 
 @pytest.mark.parametrize(
