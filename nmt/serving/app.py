@@ -29,6 +29,7 @@ from nmt.serving.lines import Lines
 from nmt.serving.log import Record
 from nmt.serving.markup import Document
 from nmt.serving.page import PAGE, PAGE_POLICY
+from nmt.text.processor import TextProcessor
 
 AUTO = "auto"
 FORMATS: dict[str, Callable[[str], Text]] = {"text": Lines, "html": Document}
@@ -52,8 +53,8 @@ class Text(Protocol):
         """The sentences."""
         ...
 
-    def render(self, translations: Sequence[Translation]) -> str:
-        """The text with its sentences translated."""
+    def render(self, translations: Sequence[Translation], processor: TextProcessor) -> str:
+        """The text with its sentences translated by the model that a text processor belongs to."""
         ...
 
 
@@ -104,7 +105,8 @@ class Service:
             raise RequestError(400, f"Invalid request: {record.sentences} sentences exceed the limit of {limit}")
         work = self._translations(documents, directions, 1 + alternatives, record)
         found = await _while_connected(request, work)
-        rendered = await asyncio.to_thread(lambda: [_renderings(*each) for each in zip(documents, found, strict=True)])
+        processors = [direction.translator.processor for direction in directions]
+        rendered = await asyncio.to_thread(lambda: list(map(_renderings, documents, found, processors)))
         reply: dict[str, Any] = {"translatedText": [best for best, *_ in rendered]}
         if detections is not None:
             reply["detectedLanguage"] = [_told(detection) for detection in detections]
@@ -207,11 +209,11 @@ class Service:
         ]
 
 
-def _renderings(document: Text, translations: list[list[Translation]]) -> list[str]:
+def _renderings(document: Text, translations: list[list[Translation]], processor: TextProcessor) -> list[str]:
     """A document translated, best first, without repetitions; a sentence with fewer translations keeps its best."""
     number = max(map(len, translations), default=1)
     chosen = ([each[k] if k < len(each) else each[0] for each in translations] for k in range(number))
-    return list(dict.fromkeys(map(document.render, chosen)))
+    return list(dict.fromkeys(document.render(each, processor) for each in chosen))
 
 
 def _told(detection: Detection) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from nmt.decoding.translator import Translation
+from nmt.text.processor import TextProcessor
 
 _END = re.compile(r"(\r\n|\n|\r)")
 
@@ -24,11 +25,12 @@ class Lines:
         self._places = [n for n in range(0, len(self._parts), 2) if self._parts[n].strip()]
         self.texts = [self._parts[place] for place in self._places]
 
-    def render(self, translations: Sequence[Translation]) -> str:
+    def render(self, translations: Sequence[Translation], processor: TextProcessor | None = None) -> str:
         """The text with its lines translated.
 
         Args:
             translations: One for each of `texts`.
+            processor: Not needed for plain text.
         """
         parts = list(self._parts)
         for place, translation in zip(self._places, translations, strict=True):

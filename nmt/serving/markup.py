@@ -10,11 +10,12 @@ import html
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate, takewhile
 
 from nmt.decoding.translator import Translation
-from nmt.text.tokenizers import WORD_BEGINNING
+from nmt.serving.tags import Element, link_words, place_tags
+from nmt.text.processor import TextProcessor
 
 
 def _names(text: str) -> frozenset[str]:
@@ -46,9 +47,6 @@ _ATTRIBUTE = re.compile(r"""([^\s=/"'>]+)\s*(?:=\s*("[^"]*"|'[^']*'|[^\s"'>]*))?
 _SPACES = re.compile(r"&nbsp;|&#160;|&#[xX][aA]0;|\s|[^\s&]+|&")
 _WORD = re.compile(r"\S+")
 
-Links = Sequence[tuple[int, int]]
-"""Which words translate which: (source word, target word), each counted from 0."""
-
 
 @dataclass
 class Piece:
@@ -64,29 +62,6 @@ class Piece:
     raw: str
     kind: str
     name: str = ""
-
-
-@dataclass
-class Element:
-    """A tag with its end and what is between them, in terms of the words of a unit.
-
-    Attributes:
-        start: The start tag, or all of a piece that stands by itself.
-        end: The end tag; empty for a piece that stands by itself.
-        first: Number of the first word that is in it, or that follows it.
-        last: Number after that of the last word in it.
-        children: What is in it.
-        glued: Whether it follows a word without a space.
-        spaced: Whether a space follows it, if it stands by itself.
-    """
-
-    start: str
-    end: str = ""
-    first: int = 0
-    last: int = 0
-    children: list[Element] = field(default_factory=list)
-    glued: bool = False
-    spaced: bool = False
 
 
 @dataclass
@@ -130,14 +105,15 @@ class Document:
         """Whether there are tags to be put among the words of a translation."""
         return any(unit.elements for unit in self.units)
 
-    def render(self, translations: Sequence[Translation]) -> str:
+    def render(self, translations: Sequence[Translation], processor: TextProcessor) -> str:
         """The document with its texts translated.
 
         Args:
-            translations: One for each of `texts`.
+            translations: One for each of `texts`, with alignments if they are needed.
+            processor: The text processor of the model.
         """
         left = iter(translations)
-        return "".join(part if isinstance(part, str) else _render(part, next(left)) for part in self._parts)
+        return "".join(part if isinstance(part, str) else _render(part, next(left), processor) for part in self._parts)
 
 
 def _pieces(source: str) -> Iterator[Piece]:
@@ -281,137 +257,9 @@ def _read(run: list[Piece]) -> tuple[str, list[Element]]:
     return " ".join(text[start:end] for start, end in words), root.children
 
 
-def word_links(source: str, translation: Translation) -> Links:
-    """Which source word each target word comes from: the one attended most by its tokens, by the mean of the heads.
-
-    Words are what spaces separate. Without attention they are linked in order.
-    """
-    src_words, tgt_words = source.split(), translation.text.split()
-    if not src_words or not tgt_words:
-        return []
-    if translation.alignment is not None:
-        rows = translation.alignment.mean(dim=1)[: len(translation.tokens), : len(translation.src_tokens)]
-        if rows.numel() and bool(rows.any()):
-            weights, positions = rows.max(dim=1)
-            src = _words_of(translation.src_tokens, src_words, translation.truncated)
-            tgt = _words_of(translation.tokens, tgt_words)
-            found = zip(weights.tolist(), positions.tolist(), tgt, strict=False)
-            return sorted({(src[position], word) for weight, position, word in found if weight > 0})
-    return [(word * len(src_words) // len(tgt_words), word) for word in range(len(tgt_words))]
-
-
-def _words_of(tokens: Sequence[str], words: Sequence[str], cut: bool = False) -> list[int]:
-    """The word that the middle of each token lies in, by characters; the tokens may be a cut-off part of the text."""
-    sizes = [len(token.replace(WORD_BEGINNING, "")) for token in tokens]
-    ends = list(accumulate(map(len, words)))
-    scale = 1.0 if cut else ends[-1] / max(sum(sizes), 1)
-    middles = [end - size / 2 for end, size in zip(accumulate(sizes), sizes, strict=True)]
-    return [min(bisect_right(ends, scale * middle), len(words) - 1) for middle in middles]
-
-
-def place_tags(elements: Sequence[Element], links: Links, num_source: int, words: Sequence[str]) -> str:
-    """The words of a translation with the tags of its source: each tag once, well nested, whatever the links.
-
-    An element goes around the run of target words in which most come from the words inside it; one that has none of
-    them goes, empty, behind the translation of what is before it.
-
-    Args:
-        elements: Tags of the source, by its words.
-        links: Pairs of a source and a target word.
-        num_source: Words of the source.
-        words: Words of the translation.
-    """
-    sources: list[set[int]] = [set() for _ in words]
-    reach = [-1] * num_source
-    for source, target in links:
-        if source < num_source and target < len(words):
-            sources[target].add(source)
-            reach[source] = max(reach[source], target)
-    line = _Line(sources, reach, words)
-    line.write(elements, (0, num_source), (0, len(words)))
-    return "".join(line.parts)
-
-
-class _Line:
-    """Words and tags, written one after the other.
-
-    Args:
-        sources: For each target word the source words that it comes from.
-        reach: For each source word the last target word that comes from it, -1 where there is none.
-        words: The target words.
-    """
-
-    def __init__(self, sources: Sequence[set[int]], reach: Sequence[int], words: Sequence[str]) -> None:
-        self.parts: list[str] = []
-        self._sources, self._reach, self._words = sources, reach, words
-        self._parted = True  # whether a word may follow without a space
-
-    def write(self, elements: Sequence[Element], within: tuple[int, int], span: tuple[int, int]) -> None:
-        """Write a span of the target words, with elements that stand within a span of the source words."""
-        position, stop = span
-        places = [self._place(element, within, span) for element in elements]
-        for (first, last), element in sorted(zip(places, elements, strict=True), key=lambda each: each[0][0]):
-            first = max(first, position)  # not into the element before it
-            last = max(first, last)
-            self._write_words(position, first)
-            if first < last or not element.glued:
-                self._part()
-            self.parts.append(element.start)
-            self.write(element.children, (element.first, element.last), (first, last))
-            self.parts.append(element.end)
-            self._parted = self._parted and not element.spaced
-            position = last
-        self._write_words(position, stop)
-
-    def _place(self, element: Element, within: tuple[int, int], span: tuple[int, int]) -> tuple[int, int]:
-        """The target words, out of a span, that an element goes around."""
-        start, stop = span
-        if element.end and (element.first, element.last) == within:
-            return span
-        if element.end:
-            inside = range(element.first, element.last)
-            votes = [_vote(self._sources[word], inside) for word in range(start, stop)]
-            first, last = best_run(votes)
-            if first < last:
-                return start + first, start + last
-        if element.first >= within[1]:
-            return stop, stop
-        before = next((self._reach[word] for word in range(element.first - 1, -1, -1) if self._reach[word] >= 0), -1)
-        place = min(max(before + 1, start), stop)
-        return place, place
-
-    def _write_words(self, start: int, stop: int) -> None:
-        for word in self._words[start:stop]:
-            self._part()
-            self.parts.append(html.escape(word, quote=False))
-            self._parted = False
-
-    def _part(self) -> None:
-        if not self._parted:
-            self.parts.append(" ")
-            self._parted = True
-
-
-def _vote(sources: set[int], inside: range) -> int:
-    """Whether a word that comes from some source words belongs to an element: 1, -1, or 0 if it cannot be told."""
-    return 0 if not sources else 1 if any(source in inside for source in sources) else -1
-
-
-def best_run(votes: Sequence[int]) -> tuple[int, int]:
-    """Start and end of the run with the largest sum, of several the first and shortest; (0, 0) if none is above 0."""
-    best, found, total, start = 0, (0, 0), 0, 0
-    for number, vote in enumerate(votes):
-        if total <= 0:
-            total, start = 0, number
-        total += vote
-        if total > best:
-            best, found = total, (start, number + 1)
-    return found
-
-
-def _render(unit: Unit, translation: Translation) -> str:
+def _render(unit: Unit, translation: Translation, processor: TextProcessor) -> str:
     words = translation.text.split()
     if not unit.elements:
         return unit.before + html.escape(" ".join(words), quote=False) + unit.after
-    placed = place_tags(unit.elements, word_links(unit.text, translation), len(unit.text.split()), words)
-    return unit.before + placed + unit.after
+    links = link_words(unit.text, translation, processor)
+    return unit.before + place_tags(unit.elements, links, len(unit.text.split()), words) + unit.after

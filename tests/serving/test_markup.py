@@ -13,12 +13,18 @@ from hypothesis import strategies as st
 from real_server import golden
 
 from nmt.decoding.translator import Translation
-from nmt.serving.markup import MAX_TAGS, Document, Element, best_run, place_tags, word_links
+from nmt.serving.markup import MAX_TAGS, Document
+from nmt.serving.tags import Element, best_run, link_words, place_tags
+from nmt.text.processor import TextProcessor
+from nmt.text.tokenizers import WhitespaceTokenizer
+from nmt.text.vocabulary import Vocabulary
+
+PROCESSOR = TextProcessor(WhitespaceTokenizer(), WhitespaceTokenizer(), Vocabulary([]), Vocabulary([]))
 
 
 def shout(document: Document) -> str:
     """The document with each word in capitals, in its place."""
-    return document.render([Translation(text.upper()) for text in document.texts])
+    return document.render([Translation(text.upper()) for text in document.texts], PROCESSOR)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +72,10 @@ def test_text_is_translated_and_the_rest_stays(source: str, texts: list[str], ex
 def test_the_model_cannot_write_tags() -> None:
     document = Document("<p>a <b>b</b></p>")
     evil = Translation('<script>alert("1")</script> & &lt;')
-    assert re.sub("</?[bp]>", "", document.render([evil])) == '&lt;script&gt;alert("1")&lt;/script&gt; &amp; &amp;lt;'
+    assert (
+        re.sub("</?[bp]>", "", document.render([evil], PROCESSOR))
+        == '&lt;script&gt;alert("1")&lt;/script&gt; &amp; &amp;lt;'
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,9 +103,9 @@ def test_words_are_linked_by_attention() -> None:
     for target, source in enumerate([1, 2, 0, 3]):
         weights[target, :, source] = 0.5
     found = Translation("Haus rot", tokens, src_tokens, alignment=weights)
-    assert word_links("red house", found) == [(0, 1), (1, 0)]
-    assert word_links("red house", Translation("Haus rot")) == [(0, 0), (1, 1)]
-    assert word_links("red house", Translation("")) == []
+    assert link_words("red house", found, PROCESSOR) == [(1, 0), (0, 1)]
+    assert link_words("red house", Translation("Haus rot"), PROCESSOR) == [(0, 0), (1, 1)]
+    assert link_words("red house", Translation(""), PROCESSOR) == []
 
 
 @given(st.lists(st.integers(-1, 1), max_size=12))
@@ -180,8 +189,8 @@ class Tags(HTMLParser):
 def test_any_text_keeps_its_markup(source: str, data: st.DataObject) -> None:
     document = Document(source)
     written = [" ".join(data.draw(st.lists(WORDS, max_size=6))) for _ in document.texts]
-    found = document.render([Translation(text) for text in written])
-    untouched = document.render([Translation("") for _ in written])
+    found = document.render([Translation(text) for text in written], PROCESSOR)
+    untouched = document.render([Translation("") for _ in written], PROCESSOR)
     for text in written:
         for word in text.split():
             escaped = html.escape(word, quote=False)
@@ -216,7 +225,7 @@ def test_well_nested_tags_stay_so_whatever_the_model_says(source: str, chance: r
         weights = torch.tensor([[[chance.random() for _ in range(count + 1)]] for _ in range(length + 1)])
         words = [chance.choice(["x", "<b>", "&"]) for _ in range(length)]
         translations.append(Translation(" ".join(words), words, text.split(), alignment=weights))
-    before, after = Tags(source), Tags(document.render(translations))
+    before, after = Tags(source), Tags(document.render(translations, PROCESSOR))
     assert sorted(after.found) == sorted(before.found)
     assert after.nested
     assert not after.open
@@ -224,8 +233,9 @@ def test_well_nested_tags_stay_so_whatever_the_model_says(source: str, chance: r
 
 def test_a_real_model_puts_tags_around_words() -> None:
     document = Document("<p>The <b>old</b> woman <a href='x'>reads a book</a>.</p>")
-    found = golden().translate(document.texts, 1, with_alignment=True)
-    text = document.render([each for (each,) in found])
+    model = golden()
+    found = model.translate(document.texts, 1, with_alignment=True)
+    text = document.render([each for (each,) in found], model.processor)
     tags = Tags(text)
     assert sorted(tags.found) == sorted(["<p>", "<b>", "</b>", "<a href='x'>", "</a>", "</p>"])
     assert tags.nested
