@@ -313,6 +313,9 @@ def translate(
     split_sentences: Annotated[
         bool, typer.Option(help="Translate the sentences of a line one by one, and long ones in parts.")
     ] = True,
+    prefix: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Words that the translation of the sentence begins with.")
+    ] = None,
     resume: Annotated[
         bool,
         typer.Option(
@@ -330,6 +333,8 @@ def translate(
         raise ConfigError("give a sentence or --input, not both")
     if attention is not None and sentence is None:
         raise ConfigError("--attention draws one sentence: give it as the argument")
+    if prefix is not None and (sentence is None or attention is not None):
+        raise ConfigError("--prefix is for one sentence, given as the argument, and goes without --attention")
     whole = input_ is not None and output is not None and input_.is_file() and (output.is_file() or not output.exists())
     if resume and not whole:
         raise ConfigError("--resume goes on with a file: give --input and --output, neither of them a device or pipe")
@@ -372,6 +377,11 @@ def translate(
             if attention is not None:
                 file.write(draw_attention(translator, next(lines)[0], attention).target + "\n")
                 log.info(f"attention: {attention}")
+                return
+            if sentence is not None and prefix is not None:
+                (text,) = next(lines)
+                (found,) = translator.complete([text], [prefix], n_best=n_best, with_alignment=shape.needs_alignment)
+                file.write(shape.render(1, text, found))
                 return
             if terminal:
                 log.info("reading standard input, one sentence per line; end with Ctrl-D")
@@ -497,6 +507,47 @@ def evaluate(
     lines = [f"{score.name} {score.value:.2f}    {score.signature}{mark}" for score in found.scores.values()]
     lines += [str(found.short_inputs)] if found.short_inputs else []
     _show("".join(f"{line}\n" for line in lines))
+
+
+@app.command()
+def score(
+    src: Annotated[Path, typer.Option(help="Source sentences, one per line.")],
+    tgt: Annotated[Path, typer.Option(help="A translation of each, one per line.")],
+    model: ModelOption = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write, or replace, instead of standard output.")
+    ] = None,
+    format_: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="text|jsonl",
+            help="text: the natural logarithm of the probability. jsonl: a JSON object per line, with those of tokens.",
+        ),
+    ] = "text",
+    batch_size: BatchOption = None,
+    precision: PrecisionOption = None,
+    device: DeviceOption = "auto",
+    allow_class: AllowOption = None,
+) -> None:
+    """Score given translations: their probabilities according to a model, and its perplexity.
+
+    Example: nmt score --src test.en --tgt test.de > test.scores
+    """
+    from nmt.decoding.formats import FORMATS
+    from nmt.workflow.outputs import check_files
+    from nmt.workflow.score import score_files
+
+    if format_ not in ("text", "jsonl"):
+        raise ConfigError(f"--format {format_}: must be text or jsonl")
+    check_files({"--output": output}, [src, tgt])
+    raise_on_interrupt()
+    translator = nmt.load(
+        model, device=device, batch_size=batch_size, precision=precision, allowed_classes=allow_class or ()
+    )
+    shape = None if format_ == "text" else FORMATS[format_](translator.processor)
+    with _opened_output(output) as file:
+        score_files(translator, src, tgt, file.write, shape)
 
 
 @app.command()

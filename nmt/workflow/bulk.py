@@ -110,11 +110,12 @@ def _dictionary_identity(entries: Mapping[str, str] | None) -> str | None:
 
 
 def _model_identity(translator: Translator) -> str:
-    """A checksum of weights and vocabularies."""
+    """A checksum of the weights of all models, and of their vocabularies."""
     digest = hashlib.sha256()
-    for name, tensor in translator.model.state_dict().items():
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().data)
+    for model in translator.searcher.models:
+        for name, tensor in model.state_dict().items():
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().data)
     processor = translator.processor
     for tokens in (processor.src_vocabulary.tokens, processor.tgt_vocabulary.tokens):
         digest.update("\n".join(tokens).encode())

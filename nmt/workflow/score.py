@@ -1,0 +1,67 @@
+"""Scoring given translations: how probable a model finds them."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from nmt.decoding.formats import Format
+from nmt.decoding.translator import Translator
+from nmt.errors import DataError
+from nmt.progress import progress_bar
+from nmt.workflow.translate import open_input, read_lines, within_memory
+
+log = logging.getLogger(__name__)
+
+
+def score_files(
+    translator: Translator, src: Path, tgt: Path, write: Callable[[str], object], output: Format | None = None
+) -> None:
+    """Score the lines of a file as translations of those of another; the perplexity of all is logged.
+
+    Args:
+        translator: The model.
+        src: Source sentences, one per line.
+        tgt: A translation of each.
+        write: Called with the output of several lines.
+        output: How to write each translation; None writes its log-probability in nats.
+
+    Raises:
+        DataError: A file cannot be read, or they have different numbers of lines.
+    """
+    number, log_prob, tokens = 0, 0.0, 0
+    size = 16 * translator.options.batch_size
+    with (
+        open_input(src) as sources,
+        open_input(tgt) as targets,
+        progress_bar(unit=" pairs", desc="scoring", leave=False) as bar,
+    ):
+        pairs = _pairs(src, read_lines(sources, str(src), log.warning), tgt, read_lines(targets, str(tgt), log.warning))
+        while window := list(itertools.islice(pairs, size)):
+            with within_memory(translator.options, len(window)):
+                found = translator.score(*zip(*window, strict=True), with_alignment=output is not None)
+            lines = []
+            for (source, _), each in zip(window, found, strict=True):
+                number += 1
+                log_prob += each.log_prob
+                tokens += len(each.token_log_probs)
+                lines.append(output.render(number, source, [each]) if output else f"{each.log_prob:.4f}\n")
+            write("".join(lines))
+            bar.update(len(window))
+    perplexity = math.exp(-log_prob / tokens) if tokens else math.nan
+    log.info(f"{number:,} pairs, {tokens:,} tokens: perplexity {perplexity:.4f} per token")
+
+
+def _pairs(
+    src: Path, sources: Iterable[list[str]], tgt: Path, targets: Iterable[list[str]]
+) -> Iterator[tuple[str, str]]:
+    """The lines of both files side by side."""
+    lines = itertools.zip_longest(*map(itertools.chain.from_iterable, (sources, targets)))
+    for number, (source, target) in enumerate(lines):
+        if source is None or target is None:
+            shorter, longer = (src, tgt) if source is None else (tgt, src)
+            raise DataError(f"{shorter}: has {number:,} lines, fewer than {longer}; give one translation per line")
+        yield source, target
