@@ -4,6 +4,7 @@ python scripts/benchmark.py preprocess --corpus deu-eng.zip
 python scripts/benchmark.py workload --corpus deu-eng.zip --output workload
 python scripts/benchmark.py train --workload workload --opennmt opennmt/bin/python --joeynmt joeynmt/bin/python
 python scripts/benchmark.py limit --workload workload
+python scripts/benchmark.py share --model runs/benchmark/decode/nmt-luong-lstm/run --input workload/test.en
 python scripts/benchmark.py scale
 python scripts/benchmark.py startup
 python scripts/benchmark.py stream --model runs/tatoeba_small
@@ -17,7 +18,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import decode, limit, preprocess, quality, scale, serve, startup, stream, train, workload
+from benchmarks import decode, limit, preprocess, quality, scale, serve, share, startup, stream, train, workload
 from benchmarks.measuring import RunError
 
 from nmt.errors import NmtError
@@ -27,7 +28,7 @@ def main() -> None:
     """Parse the arguments and run one benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for module in (preprocess, workload, train, limit, scale, startup, serve, quality, decode, stream):
+    for module in (preprocess, workload, train, limit, scale, startup, serve, quality, decode, share, stream):
         module.add_command(commands)
     arguments = parser.parse_args()
     try:

@@ -19,7 +19,8 @@ SIZES = (7, 64, 1000)
 NEAR = 1e-4  # nats
 
 MECHANISMS: dict[str, dict[str, Any]] = {
-    **{score: {"score": score} for score in ("additive", "dot", "general", "location", "scaled_dot", "cosine", "none")},
+    **{score: {"score": score} for score in ("additive", "dot", "general", "scaled_dot", "cosine", "none")},
+    "location": {"score": "location", "options": {"max_length": LONGEST}},
     "heads": {"score": "general", "heads": 2},
     "local_m": {"window": {"name": "local_m", "radius": 2}},
     "local_p": {"window": {"name": "local_p", "radius": 2}},
@@ -37,7 +38,8 @@ SEARCHES = {
 }
 
 
-def make_model(mechanism: str, order: str, input_feeding: bool, dtype: torch.dtype) -> Seq2Seq:
+def make_model(mechanism: str, order: str, input_feeding: bool, dtype: torch.dtype, spread: float) -> Seq2Seq:
+    """A model with weights from U(-spread, spread)."""
     config = ModelSection(
         embedding_size=16,
         encoder=EncoderSection(cell="gru", hidden_size=12),
@@ -48,7 +50,7 @@ def make_model(mechanism: str, order: str, input_feeding: bool, dtype: torch.dty
     model = build_model(config, VOCABULARY, VOCABULARY).to(dtype)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.uniform_(-0.8, 0.8)
+            parameter.uniform_(-spread, spread)
     return model.eval()
 
 
@@ -86,13 +88,14 @@ def pairwise(*names: str) -> pytest.MarkDecorator:
 @pytest.mark.soak
 @pairwise("greedy", "beam", "sampling")
 def test_in_double_precision_nothing_differs(mechanism: str, order: tuple[str, bool], name: str) -> None:
-    assert differences(make_model(mechanism, *order, torch.float64), SEARCHES[name]) == []
+    assert differences(make_model(mechanism, *order, torch.float64, 0.8), SEARCHES[name]) == []
 
 
 @pytest.mark.soak
 @pairwise("greedy", "beam")
 def test_in_single_precision_only_near_ties_differ(mechanism: str, order: tuple[str, bool], name: str) -> None:
-    found = differences(make_model(mechanism, *order, torch.float32), SEARCHES[name])
+    # With larger weights, random recurrent networks are chaotic: they enlarge rounding errors from step to step.
+    found = differences(make_model(mechanism, *order, torch.float32, 0.4), SEARCHES[name])
     print(f"{len(found)} of 3,100 translations differ")
     for one, other in found:
         words = zip([*one.ids, EOS_ID], [*other.ids, EOS_ID], strict=False)
