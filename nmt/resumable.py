@@ -1,4 +1,4 @@
-"""A text file that takes long to write: its finished part survives a kill, and writing can be resumed.
+"""A text file that takes a long time to write: its finished part survives a kill, and writing can be resumed.
 
 Until it is complete, it has a hidden name in the same folder, next to a record of what it is made from and of the
 finished steps.

@@ -39,8 +39,8 @@ def greedy_search(
         with_alignment: Keep alignments.
 
     Returns:
-        B hypotheses; their score is their log-probability. If probabilities are NaN, it is NaN too, and there are
-        no words.
+        B hypotheses; their score is their log-probability. If probabilities are NaN, so is the score, and
+        there are no words.
     """
     lengths = Lengths(max_length)
     found = search(stepper, src, src_lengths, GreedyStrategy(), lengths=lengths, with_alignment=with_alignment)

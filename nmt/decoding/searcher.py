@@ -132,7 +132,7 @@ class Searcher:
         run: Callable[[Stepper[Any], list[int]], list[list[Hypothesis]]],
         advance: Callable[[Sequence[int]], object],
     ) -> list[list[Hypothesis]]:
-        """Hypotheses of all sources, in order, found by a search of each batch; all searches read `num_words` words."""
+        """Hypotheses of all sources, in order, found by a search of each batch; `num_words` is their total length."""
         found: list[list[Hypothesis]] = [[] for _ in sources]
         with self._precision():
             stepper = self._stepper(num_words)

@@ -1,4 +1,4 @@
-"""The interface of a model for a search, implemented by a recurrent model and an ensemble."""
+"""The interface between a search and a model, implemented by a recurrent model and an ensemble."""
 
 from __future__ import annotations
 

@@ -248,7 +248,7 @@ def _unknown_names(pairs: Sequence[Pair], seed: int) -> Iterator[ShortInput]:
 
 
 def _make_name(names: Sequence[str], known: set[str], chance: random.Random) -> str:
-    """The beginning of one name and the end of another, that together are not a known word; empty if none was found."""
+    """The beginning of one name joined to the end of another, if this is not a known word; empty if none was found."""
     for _ in range(100):
         first, second = chance.choice(names), chance.choice(names)
         name = first[: len(first) // 2 + 1] + second[len(second) // 2 :]

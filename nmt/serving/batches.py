@@ -179,7 +179,7 @@ class Batcher:
         texts = [job.texts[number] for job, number in batch]
         try:
             found = self.translator.translate(texts, first.n_best, first.with_alignment)
-        except Exception as error:  # it ends the requests, but not the thread
+        except Exception as error:  # it fails the requests, but does not end the thread
             for job, _ in batch:
                 self._drop(job)
                 _deliver(job, error)

@@ -46,7 +46,7 @@ class Detection:
 
 
 class Directions:
-    """The directions that a server translates.
+    """The translation directions of a server.
 
     Args:
         directions: At least one.

@@ -19,7 +19,7 @@ _UNSAVED = r"\.tmp\w{6}"
 _MODEL = rf"model\.json|model\.safetensors|{_UNSAVED}|config\.yaml|{_TEXT}"
 _CHECKPOINT = rf"update-\d+\.safetensors(\.sha256)?(\.partial)?|{_UNSAVED}"
 _LEFTOVER = re.compile(r"(?<![^/])\.([^/]+)\.(partial(-\d+(-deleted)?)?|earlier)(?![^/])")
-"""Name of what a killed command leaves behind: its unfinished output, or the earlier one that it was replacing."""
+"""Name of what a killed command leaves behind: its unfinished output, or the earlier one that it was to replace."""
 
 
 @dataclass(frozen=True)
