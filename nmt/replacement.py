@@ -1,7 +1,7 @@
 """Replacing directories safely: atomically, by one command at a time, and never while another process reads them.
 
 The directory that a new one replaces is set aside under a hidden name, and `settle` decides which of the two stays.
-Whatever a killed command leaves behind is cleaned up by the next one.
+The next command cleans up whatever a killed command leaves behind.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Verdict(enum.Enum):
 
 
 Judge = Callable[[Path], Verdict]
-"""Judges a folder by its files alone, so that the next command can repeat it after a kill."""
+"""Decides by the files of a folder alone, so that the next command can repeat the decision after a kill."""
 
 
 def keep_new(directory: Path) -> Verdict:
@@ -152,13 +152,13 @@ def clean_up(directory: Path) -> None:
 
 @contextlib.contextmanager
 def locked(directory: Path, judge: Judge = keep_new) -> Iterator[Verdict | None]:
-    """Keep other commands from writing to `directory`, or a file of that name; a dead process's lock does not count.
+    """Keep other commands from writing to a folder or file; the lock of a dead process does not count.
 
-    Leftovers of a killed command are cleaned up first: unfinished folders are deleted, and an earlier one that was
+    Leftovers of a killed command are cleaned up first: unfinished folders are deleted, and an earlier one that was set
     aside is settled.
 
     Args:
-        directory: The folder, which need not exist.
+        directory: The folder or file, which need not exist.
         judge: As for `settle`.
 
     Yields:

@@ -1,7 +1,7 @@
-"""A text file that is written for hours: what is finished of it survives a kill, and can be gone on with.
+"""A text file that takes a long time to write: its finished part survives a kill, and writing can be resumed.
 
-Until it is whole it lies beside its place under a hidden name, with a record of what it is made from and of how far it
-has come.
+Until it is complete, it has a hidden name in the same folder, next to a record of what it is made from and of the
+finished steps.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ log = logging.getLogger(__name__)
 Facts = Mapping[str, str | int | float | bool | None]
 """What a file is made from, by name."""
 Step = tuple[int, int]
-"""After a step: lines of the input that are done, and bytes of the output."""
+"""State after a step: finished lines of the input, and bytes of the output."""
 
 
 class ResumableFile:
     """A text file that grows step by step.
 
     Args:
-        file: Where text goes.
-        record: Where steps are noted.
+        file: Receives the text.
+        record: Receives the record of steps.
         steps: Steps that were finished before.
     """
 
@@ -43,18 +43,18 @@ class ResumableFile:
         self.steps = len(steps)
         """Steps that are finished."""
         self.lines = steps[-1][0] if steps else 0
-        """Lines of the input that they took."""
+        """Lines of the input that they have read."""
 
     def write(self, text: str, lines: int) -> None:
         """Finish a step.
 
         Args:
-            text: What it adds.
-            lines: Lines of the input that it took.
+            text: Text that it adds.
+            lines: Lines of the input that it read.
         """
         self.file.write(text.encode("utf-8", "replace"))
         self.file.flush()
-        os.fsync(self.file.fileno())  # before it is said to be finished
+        os.fsync(self.file.fileno())  # before the step is recorded
         self.steps += 1
         self.lines += lines
         self.note((self.lines, self.file.tell()))
@@ -67,18 +67,18 @@ class ResumableFile:
 
 @contextlib.contextmanager
 def open_resumable(path: Path, made_from: Facts, *, resume: bool) -> Iterator[ResumableFile]:
-    """Open a file for UTF-8 text; it appears whole when the block succeeds.
+    """Open a file for UTF-8 text; it appears only when the block succeeds.
 
-    When the block fails, what is finished is kept for the next to go on with where `resume` is true, and deleted
-    otherwise. A kill leaves it in any case.
+    If the block fails, the finished part is kept for the next call if `resume` is true, and deleted otherwise. A kill
+    keeps it in any case.
 
     Args:
         path: The file, in a folder that exists.
         made_from: What it is made from.
-        resume: Go on with an unfinished one, or begin where there is none; otherwise an unfinished one is deleted.
+        resume: Resume an unfinished file, or begin if there is none; otherwise an unfinished one is deleted.
 
     Raises:
-        DataError: Another command writes it, or the unfinished one was made from something else.
+        DataError: Another command is writing it, or the unfinished one was made from something else.
     """
     if not real_path(path).parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
@@ -110,10 +110,10 @@ def open_resumable(path: Path, made_from: Facts, *, resume: bool) -> Iterator[Re
 
 
 def _finished_steps(path: Path, data: Path, record: Path, made_from: Facts | None) -> list[Step]:
-    """The steps of an unfinished file to go on with; none where there is none, or it is to be deleted.
+    """The steps of an unfinished file to resume; none if there is no such file, or it is to be deleted.
 
     Raises:
-        DataError: It was made from something else than is given.
+        DataError: It was made from something else than `made_from`.
     """
     try:
         size = data.stat().st_size
@@ -126,7 +126,7 @@ def _finished_steps(path: Path, data: Path, record: Path, made_from: Facts | Non
         return []
     if made_from is None:
         if steps:
-            log.warning(f"{path}: {steps[-1][0]:,} unfinished lines are deleted; --resume would have gone on with them")
+            log.warning(f"{path}: {steps[-1][0]:,} unfinished lines are deleted; --resume would have kept them")
         return []
     differing = [
         f"{key} ({shorten(repr(before.get(key)))} there, {shorten(repr(made_from.get(key)))} here)"
@@ -135,7 +135,7 @@ def _finished_steps(path: Path, data: Path, record: Path, made_from: Facts | Non
     ]
     if differing:
         raise DataError(
-            f"{path}: the unfinished one was made otherwise: {', '.join(differing)}; give the same, or begin again "
+            f"{path}: the unfinished one was made differently: {', '.join(differing)}; use the same, or begin again "
             "without --resume"
         )
     return steps

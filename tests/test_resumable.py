@@ -1,4 +1,4 @@
-"""A file that grows: whole at its end, gone on with after a kill, and never mixed with another."""
+"""A file that grows: complete at its end, resumed after a kill, and never mixed with another."""
 
 import json
 from collections.abc import Sequence

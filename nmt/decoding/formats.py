@@ -1,4 +1,4 @@
-"""What is written about the translations of a line; a new format is one class in `FORMATS`."""
+"""Output formats for the translations of a line; a new format is one class in `FORMATS`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from nmt.text.processor import TextProcessor
 
 _NOT_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What the json module leaves as it is, and some readers take for the end of a line or for a command."""
+"""Characters that the json module does not escape, but some readers take for a line end or a control sequence."""
 DIGITS = 6
-"""Digits after the point of a number in JSON."""
+"""Digits after the decimal point of a number in JSON."""
 
 
 class Format(ABC):
@@ -30,7 +30,7 @@ class Format(ABC):
         with_attention: Write the attention weights too.
 
     Raises:
-        ConfigError: It has no place for them.
+        ConfigError: The format has no place for them.
     """
 
     name: ClassVar[str]
@@ -39,20 +39,18 @@ class Format(ABC):
     shows_attention: ClassVar[bool] = False
     """Whether it can show attention weights."""
     needs_alignment: ClassVar[bool] = False
-    """Whether it is made from attention weights."""
+    """Whether it needs attention weights."""
 
     def __init__(self, processor: TextProcessor, *, with_attention: bool = False) -> None:
         if with_attention and not self.shows_attention:
             names = ", ".join(name for name, kind in FORMATS.items() if kind.shows_attention)
-            raise ConfigError(
-                f"--with-attention: {self.name} has no place for attention weights; take --format {names}"
-            )
+            raise ConfigError(f"--with-attention: {self.name} has no place for attention weights; use --format {names}")
         self.processor = processor
         self.with_attention = with_attention
 
     @abstractmethod
     def render(self, number: int, source: str, translations: Sequence[Translation]) -> str:
-        """Text of whole lines.
+        """Text of complete lines.
 
         Args:
             number: Number of the line, from 1.
@@ -62,7 +60,7 @@ class Format(ABC):
 
 
 class TextFormat(Format):
-    """The best translation: one line for each line."""
+    """The best translation: one line per input line."""
 
     name = "text"
 
@@ -72,7 +70,7 @@ class TextFormat(Format):
 
 
 class NBestFormat(Format):
-    """All translations of a line, one a line: `number ||| text ||| score`."""
+    """All translations of a line, one per line: `number ||| text ||| score`."""
 
     name = "nbest"
     several = True
@@ -95,7 +93,7 @@ class PharaohFormat(Format):
 
 
 class JsonLinesFormat(Format):
-    """One JSON object for each line: source, tokens that were read, translations with scores and links of words."""
+    """One JSON object per input line: source, source tokens, translations with scores and word links."""
 
     name = "jsonl"
     several = True
@@ -103,7 +101,7 @@ class JsonLinesFormat(Format):
     needs_alignment = True
 
     def render(self, number: int, source: str, translations: Sequence[Translation]) -> str:
-        """One line of JSON, in which a number that is none (NaN, infinity) is null."""
+        """One line of JSON, in which numbers that are not finite are null."""
         best = translations[0]
         value: dict[str, Any] = {"source": source, "source_tokens": best.src_tokens, "truncated": best.truncated}
         value["translations"] = [self._describe(source, each) for each in translations]
@@ -126,7 +124,7 @@ class JsonLinesFormat(Format):
 
 
 def _rounded(value: Any) -> Any:
-    """A number, or numbers in lists of lists, as JSON can hold them."""
+    """A number, or numbers in nested lists, rounded; None for those that are not finite."""
     if isinstance(value, list):
         return [_rounded(each) for each in value]
     return round(value, DIGITS) if math.isfinite(value) else None
@@ -141,21 +139,21 @@ FORMATS: dict[str, type[Format]] = {
 def choose_format(
     name: str | None, processor: TextProcessor, *, n_best: int = 1, with_attention: bool = False
 ) -> Format:
-    """The format that a user means.
+    """The format that a user has chosen.
 
     Args:
-        name: One of `FORMATS`; None is text for one translation a line and nbest for several.
+        name: One of `FORMATS`; None selects text for one translation per line and nbest for several.
         processor: The text processor of the model.
-        n_best: Translations a line.
-        with_attention: Whether attention weights are to be written.
+        n_best: Translations per line.
+        with_attention: Whether to write attention weights.
 
     Raises:
-        ConfigError: There is no such format, or it cannot show what is asked for.
+        ConfigError: There is no such format, or it cannot show what was requested.
     """
     name = name or (NBestFormat.name if n_best > 1 else TextFormat.name)
     if name not in FORMATS:
         raise ConfigError(f"--format {name}: there are {', '.join(FORMATS)}")
     if n_best > 1 and not FORMATS[name].several:
         names = " or ".join(name for name, kind in FORMATS.items() if kind.several)
-        raise ConfigError(f"--n-best {n_best}: {name} shows one translation of a line; take --format {names}")
+        raise ConfigError(f"--n-best {n_best}: {name} shows one translation per line; use --format {names}")
     return FORMATS[name](processor, with_attention=with_attention)

@@ -11,7 +11,7 @@ from torch import Tensor
 LengthNorm = Literal["wu", "average"]
 
 LEAST_COVERAGE = 1e-10
-"""Smallest attention received that counts, so that its logarithm is finite."""
+"""Lower bound of the attention received, so that its logarithm is finite."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Hypothesis:
         complete: Whether EOS was reached.
         log_prob: Natural logarithm of the probability of `ids` and, if it was reached, EOS.
         score: The score by which hypotheses are ranked; see `Scoring`.
-        token_log_probs: The share of each target token (EOS last, if reached) in `log_prob`.
+        token_log_probs: The contribution of each target token (EOS last, if reached) to `log_prob`.
         attended: Source position attended most by each target token; one past the end if no position was attended to.
         alignment: Attention, [target tokens with EOS, heads, source tokens with EOS]; None unless asked for.
     """

@@ -1,4 +1,4 @@
-"""One translation of a line out of those of its sentences."""
+"""Joins the translations of sentences into translations of their line."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from nmt.decoding.translator import Translation
 
 MAX_ALIGNMENT = 1 << 24
-"""Most weights in the alignment of a joined line: it grows with the square of the line, and is left out above."""
+"""Maximum number of weights in the alignment of a joined line, which grows quadratically; larger ones are omitted."""
 
 
 def join_sentences(found: Sequence[Sequence[Translation]], glue: str) -> list[Translation]:
     """Translations of a line, by rank: the best ones of its sentences, then the second best ones, and so on.
 
-    A sentence with fewer translations than others stands with its last. Log-probabilities and scores are added, so
-    that the line's are ordered too; tokens follow each other; alignments stand block by block on the diagonal.
+    A sentence with fewer translations than others repeats its last one. Log-probabilities and scores are summed, so
+    that those of the line are ordered too; tokens are concatenated; alignments become blocks on the diagonal.
 
     Args:
-        found: For each sentence its translations, best first.
-        glue: What stands between sentences.
+        found: The translations of each sentence, best first.
+        glue: Separator between sentences.
     """
     if len(found) == 1:
         return list(found[0])
@@ -52,8 +52,8 @@ def _join(sentences: list[Translation], glue: str) -> Translation:
 def _block_diagonal(sentences: Sequence[Translation]) -> Tensor | None:
     """Attention of a line, [target tokens + EOS, heads, source tokens + EOS].
 
-    What a sentence gives to its own end is given to that of the line. Of the steps that end a sentence, the last
-    alone is kept, if there is one.
+    Attention to the EOS of a sentence becomes attention to that of the line. Of the steps that predict EOS, only that
+    of the last sentence is kept, if there is one.
     """
     parts = [each.alignment for each in sentences if each.alignment is not None]
     rows = sum(len(each.tokens) for each in sentences) + 1

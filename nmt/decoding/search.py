@@ -21,7 +21,7 @@ from nmt.text.vocabulary import BOS_ID, EOS_ID
 State = TypeVar("State")
 
 STEPS_PER_WAIT = 4
-"""Steps between two synchronisations with an accelerator to find out what has ended; a CPU is asked at every step."""
+"""Steps between two checks for finished hypotheses on an accelerator, which synchronise; a CPU checks every step."""
 FULL = 0.75
 """Finished sentences are removed from a batch once no more than this share of it is unfinished."""
 
@@ -39,8 +39,8 @@ def greedy_search(
         with_alignment: Keep alignments.
 
     Returns:
-        B hypotheses; their score is their log-probability. Where probabilities are not numbers it is NaN, and there
-        are no words.
+        B hypotheses; their score is their log-probability. If probabilities are NaN, so is the score, and
+        there are no words.
     """
     lengths = Lengths(max_length)
     found = search(stepper, src, src_lengths, GreedyStrategy(), lengths=lengths, with_alignment=with_alignment)
@@ -128,13 +128,13 @@ def search(
         strategy: Which words continue which hypotheses.
         lengths: Limits of the lengths of translations.
         scoring: The score by which hypotheses are ranked.
-        constraints: Rules out words.
+        constraints: Rule out words.
         n_best: Maximum number of hypotheses to return per source.
         with_alignment: Keep alignments.
 
     Returns:
-        For each source its hypotheses, best first, whether they reached EOS or their longest length: at least one,
-        unless probabilities are not numbers.
+        For each source its hypotheses, best first, whether they reached EOS or the maximum length; at least one,
+        unless probabilities are NaN.
     """
     if not len(src):
         return []
@@ -212,17 +212,17 @@ def _close(
     ended = torch.cat([sentences.best, scores.masked_fill(~complete, -torch.inf)], dim=1)
     best = ended.topk(sentences.best.size(1), dim=1).values
     rest = choice.totals.masked_fill(~alive | ending, -torch.inf)
-    # Probabilities only fall, and coverage adds nothing: no hypothesis can score above this.
-    hopes = rest.amax(dim=1) / scoring.norm(limits)
-    going = rest.isfinite() & (hopes > best[:, -1]).unsqueeze(1)
+    # Probabilities only decrease, and coverage is at most 0: no hypothesis can score higher than this.
+    bounds = rest.amax(dim=1) / scoring.norm(limits)
+    continuing = rest.isfinite() & (bounds > best[:, -1]).unsqueeze(1)
     sentences = sentences._replace(num_complete=sentences.num_complete + complete.sum(dim=1), best=best)
-    return scores, going, sentences
+    return scores, continuing, sentences
 
 
 def _continue(alive: Tensor, steps: int) -> tuple[Tensor | None, Tensor | None, Layout]:
     """Choose the rows of the next step, given which hypotheses continue, [B, N].
 
-    With an accelerator this happens every few steps only; in between all rows continue, ended ones too.
+    On an accelerator this happens only every few steps; in between, all rows continue, including ended ones.
 
     Returns:
         The sentences to keep, None for all; the cells of the grid that become rows, None for all; their layout.
@@ -245,6 +245,6 @@ def _continue(alive: Tensor, steps: int) -> tuple[Tensor | None, Tensor | None, 
 
 
 def _attended(alignment: Tensor) -> Tensor:
-    """Source position attended most by the mean of the heads, S where there is none: [R, heads, S] -> [R]."""
+    """Source position attended most by the mean of the heads, S if there is none: [R, heads, S] -> [R]."""
     weight, position = alignment.mean(dim=1).max(dim=-1)
     return position.masked_fill(weight == 0, alignment.size(-1))

@@ -41,7 +41,7 @@ class Searcher:
         self.models = models
         self.options = options
         self.frozen = frozen
-        self._kept: tuple[bool, Stepper[Any]] | None = None
+        self._cached: tuple[bool, Stepper[Any]] | None = None
 
     def search(
         self,
@@ -106,7 +106,7 @@ class Searcher:
             with_alignment: Keep alignments.
 
         Returns:
-            For each source its one hypothesis, in order; none if probabilities are not finite.
+            For each source a single hypothesis, in order; none if probabilities are not finite.
         """
         scoring = Scoring(self.options.length_penalty, self.options.length_norm, self.options.coverage_penalty)
 
@@ -132,7 +132,7 @@ class Searcher:
         run: Callable[[Stepper[Any], list[int]], list[list[Hypothesis]]],
         advance: Callable[[Sequence[int]], object],
     ) -> list[list[Hypothesis]]:
-        """Hypotheses of all sources, in order, given a search for those of a batch that reads so many words in all."""
+        """Hypotheses of all sources, in order, found by a search of each batch; `num_words` is their total length."""
         found: list[list[Hypothesis]] = [[] for _ in sources]
         with self._precision():
             stepper = self._stepper(num_words)
@@ -157,17 +157,17 @@ class Searcher:
         return GreedyStrategy() if options.beam_size == 1 else BeamStrategy(options.beam_size)
 
     def _stepper(self, num_words: int) -> Stepper[Any]:
-        """The models for a search that reads at least so many words."""
+        """The models for a search that reads at least `num_words` words."""
         decoder = self.models[0].decoder
         vocabulary = decoder.embedding.num_embeddings
         gates = 4 * decoder.cell.recurrent.hidden_size
         folded = num_words >= vocabulary and vocabulary * gates * len(self.models) <= MAX_FOLDED
-        if self._kept is not None and self._kept[0] >= folded:
-            return self._kept[1]
+        if self._cached is not None and self._cached[0] >= folded:
+            return self._cached[1]
         steppers = [Seq2SeqStepper(model, folded=folded) for model in self.models]
         stepper = steppers[0] if len(steppers) == 1 else EnsembleStepper(steppers)
         if self.frozen:
-            self._kept = folded, stepper
+            self._cached = folded, stepper
         return stepper
 
     def _batches(self, sources: Sequence[Ids]) -> Iterator[list[int]]:
@@ -192,6 +192,6 @@ class Searcher:
 
 
 def _seed(ids: Ids, sampling: SamplingSection) -> int:
-    """A seed for a source that depends on it and on the sampling's seed alone."""
+    """A seed for a source that depends only on the source and on the seed of the sampling."""
     content = np.asarray([sampling.seed, *ids], dtype="<i8").tobytes()
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little")

@@ -1,4 +1,4 @@
-"""What a search asks of a model, and the models that can answer: a recurrent one, and an ensemble."""
+"""The interface between a search and a model, implemented by a recurrent model and an ensemble."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ State = TypeVar("State")
 class Stepper(Protocol[State]):
     """A model that predicts one target word after another.
 
-    Rows are hypotheses, R in all; a `Layout` says which sentence each belongs to. What a state holds belongs to a
-    sentence, whose hypotheses share it, or to a hypothesis; only the latter is ever reordered.
+    Rows are hypotheses, R in all; a `Layout` says which sentence each belongs to. Parts of a state belong to a
+    sentence, whose hypotheses share them, or to a hypothesis; only the latter are ever reordered.
     """
 
     def start(self, src: Tensor, src_lengths: Tensor) -> State:
@@ -67,8 +67,8 @@ class Seq2SeqState(NamedTuple):
     """State of a search with a `Seq2Seq`.
 
     Attributes:
-        memory: What belongs to a sentence.
-        hypotheses: What belongs to a hypothesis.
+        memory: The part that belongs to sentences.
+        hypotheses: The part that belongs to hypotheses.
     """
 
     memory: Memory
@@ -78,12 +78,12 @@ class Seq2SeqState(NamedTuple):
 class Seq2SeqStepper:
     """A `Seq2Seq` for searching.
 
-    It holds the decoder's weights as they are now, in the form that suits the steps of a search: an update of the
-    model's parameters does not reach it.
+    It holds the decoder's current weights in a form suited to the steps of a search; later updates of the model's
+    parameters do not affect it.
 
     Args:
         model: In evaluation mode.
-        weight_format: Makes the form in which the steps use the decoder's weights.
+        weight_format: Converts the decoder's weights to the form that the steps use.
         folded: As for `Decoder.prepare`.
     """
 

@@ -106,7 +106,7 @@ class SamplingStrategy:
         seeds: A seed for each source.
         longest: Maximum number of words of a translation.
         temperature: Divisor of log-probabilities; values below 1 prefer probable words.
-        top_k: Number of most probable words to draw from; None is all.
+        top_k: Number of most probable words to draw from; None for all.
         top_p: Draw from the fewest most probable words that together have this probability (nucleus sampling; Holtzman
             et al., 2020, section 3.1).
     """

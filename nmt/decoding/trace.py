@@ -97,7 +97,7 @@ def _rank(
     score = np.concatenate([each[end] for each, end in zip(scores, ends, strict=True)])
     step = np.concatenate([np.full(len(sentence), t) for t, (sentence, _) in enumerate(ends)])
     cell = np.concatenate([b * each.shape[1] + n for each, (b, n) in zip(scores, ends, strict=True)])
-    order = np.lexsort((-score, source))  # stable: of equal scores what ended first is first
+    order = np.lexsort((-score, source))  # stable: of equal scores, the one that ended first is first
     best = order[np.arange(len(order)) - np.searchsorted(source[order], source[order]) < n_best]
     return source[best], step[best], cell[best], score[best]
 
@@ -111,7 +111,7 @@ def _follow(parents: Sequence[Indices], before: Sequence[Indices | None], last: 
 
     Args:
         parents: Rows that the cells of each step's grid continue.
-        before: Cells of each step that the rows of the next continue; None where all do, in order.
+        before: Cells of each step that the rows of the next continue; None if all do, in order.
         last: Last step of each hypothesis.
         cell: Its cell in the grid of that step.
     """

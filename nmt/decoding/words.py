@@ -1,7 +1,7 @@
-"""Links between words: those of the source line as it was typed, and those of the translation as it is returned.
+"""Links between the words of a source line as it was typed and those of its translation as it is returned.
 
-Models read and write tokens: pieces of words, or words with punctuation apart. Tokens of a line hold its visible
-characters in order, so that counting these tells which word a token belongs to.
+Models read and write tokens: subwords, or words and punctuation marks. The tokens of a line contain its visible
+characters in order, so counting these shows which word a token belongs to.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from nmt.text.processor import TextProcessor
 
 CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Characters that could command a terminal, from a vocabulary of whatever origin; white space is not among them."""
+"""Characters in an untrusted vocabulary that could control a terminal; white space is not included."""
 _UNSEEN = re.compile(rf"[\s{WORD_BEGINNING}]+|{CONTROL.pattern}")
-"""What tokens and text do not have in common."""
+"""Characters that tokens and text do not share."""
 
 
 def align_words(source_line: str, translation: Translation, processor: TextProcessor) -> list[tuple[int, int]]:
     """Link each word of a translation to the source word attended most; words are separated by spaces.
 
     Attention is averaged over heads, summed over the tokens of a source word and averaged over those of a target word.
-    The end of a sentence takes part on neither side.
+    EOS is ignored on both sides.
 
     Args:
-        source_line: What was translated.
-        translation: What came of it, with its alignment.
+        source_line: The source line.
+        translation: Its translation, with its alignment.
         processor: The text processor of the model.
 
     Returns:
@@ -41,23 +41,23 @@ def align_words(source_line: str, translation: Translation, processor: TextProce
     Raises:
         ValueError: The translation was made without `with_alignment`.
     """
-    read = _Words(map(_as_read(processor), source_line.split()))
+    read = _Words(map(_normalization(processor), source_line.split()))
     written = _Words(translation.text.split())
-    # Dividing by the number of a target word's tokens would change none of its maxima.
+    # Dividing by the number of a target word's tokens would not change its maximum.
     weights: defaultdict[int, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
     for part in translation.sentences or [translation]:
         src = [words[0] if words else None for words in map(read.take, part.src_tokens)]
         rows = _mean_of_heads(part)
         for words, row in zip(map(written.take, part.tokens), rows, strict=True):
             for target in words:
-                for source, weight in zip(src, row, strict=False):  # the last weight is that of the end
+                for source, weight in zip(src, row, strict=False):  # the last weight is that of EOS
                     if source is not None and weight > 0:
                         weights[target][source] += weight
     return [(max(found, key=lambda word: (found[word], -word)), target) for target, found in sorted(weights.items())]
 
 
 def _mean_of_heads(translation: Translation) -> list[list[float]]:
-    """Attention of each target token on each source token and the end."""
+    """Attention of each target token to each source token and EOS."""
     if translation.alignment is None:
         if translation.tokens:
             raise ValueError("the translation has no alignment; ask for one: translate(..., with_alignment=True)")
@@ -67,7 +67,7 @@ def _mean_of_heads(translation: Translation) -> list[list[float]]:
 
 
 class _Words:
-    """Words in a row, whose visible characters are taken from left to right.
+    """A sequence of words whose visible characters are consumed from left to right.
 
     Args:
         words: The words.
@@ -76,11 +76,11 @@ class _Words:
     def __init__(self, words: Iterable[str]) -> None:
         words = list(words)
         self.owners = [number for number, word in enumerate(words) for _ in range(_visible(word))]
-        self.owners = self.owners or [0] * bool(words)  # nothing of the words is visible
+        self.owners = self.owners or [0] * bool(words)  # no character is visible
         self.taken = 0
 
     def take(self, token: str) -> Sequence[int]:
-        """The words that the next token is part of; one of spaces alone belongs to the word that follows."""
+        """The words that the next token is part of; one without visible characters belongs to the word that follows."""
         begin, self.taken = self.taken, self.taken + _visible(token)
         found = self.owners[begin : max(self.taken, begin + 1)] or self.owners[-1:]
         return found[:1] if found and found[0] == found[-1] else sorted(set(found))
@@ -90,8 +90,8 @@ def _visible(text: str) -> int:
     return len(_UNSEEN.sub("", text))
 
 
-def _as_read(processor: TextProcessor) -> Callable[[str], str]:
-    """What a model makes of a word before it is cut into tokens."""
+def _normalization(processor: TextProcessor) -> Callable[[str], str]:
+    """A function that normalises a word as the model does before tokenisation."""
     lowercase = processor.src_tokenizer.lowercase
     normalizer = processor.normalizer
     return lambda word: normalizer(word).lower() if lowercase else normalizer(word)

@@ -1,7 +1,7 @@
-"""Short inputs, where small models fail in public: 100 of them, made from training text and judged without references.
+"""A test of 100 short inputs, made from training text and judged without references.
 
-A model trained on whole sentences meets single words, headlines, capitals and names that it has never seen, and
-answers "Hello" with "Hello hello". Nobody needs a reference to see that such an output is wrong.
+Small models that were trained on whole sentences often fail on single words, headlines, capitals and unknown names:
+they translate "Hello" as "Hello hello". No reference is needed to see that such an output is wrong.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ SIZES = {
     "numbers": 16,
     "unknown names": 16,
 }
-"""How many inputs of each category there are, unless the training text has too few sentences for them."""
+"""Number of inputs in each category, unless the training text has too few sentences for them."""
 WORDS = range(2, 7)
-"""How many words a short sentence has."""
+"""Number of words in a short sentence."""
 KNOWN = 5
-"""In how many training sentences a single word occurs at least, so that the model can know it."""
+"""Minimum number of training sentences in which a single word occurs, so that the model can know it."""
 NAME_LETTERS = range(4, 11)
-"""How many letters a made-up name has."""
+"""Number of letters in a made-up name."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class ShortInput:
     Attributes:
         category: One of `SIZES`.
         text: The text.
-        plain: The training sentence that it is another form of; empty if it is not.
+        plain: The training sentence that it is another form of; empty if there is none.
         name: The made-up name in it; empty if there is none.
-        evidence: For a single word, all words in lower case of the training targets of sentences with it.
+        evidence: For a single word, all words, in lower case, in the targets of training sentences with it.
     """
 
     category: str
@@ -83,12 +83,12 @@ class Failure:
 
 @dataclass(frozen=True)
 class ShortInputResult:
-    """How many short inputs were translated without a fault that can be seen without references.
+    """How many short inputs were translated without an error that is visible without references.
 
     Attributes:
-        passed: By category, the inputs whose translation violates no rule.
-        of: By category, all inputs.
-        failures: The others, in order.
+        passed: Number of inputs whose translation violates no rule, by category.
+        of: Number of all inputs, by category.
+        failures: The other inputs, in order.
     """
 
     passed: dict[str, int]
@@ -110,8 +110,8 @@ class ShortInputResult:
 
 
 @dataclass(frozen=True)
-class Habits:
-    """What the training text says about ordinary translations.
+class TextStatistics:
+    """Statistics of ordinary translations in the training text.
 
     Attributes:
         ratio: Target characters per source character.
@@ -122,8 +122,8 @@ class Habits:
     doubled: frozenset[str]
 
     @classmethod
-    def of(cls, pairs: Sequence[Pair]) -> Habits:
-        """Read them from training pairs."""
+    def of(cls, pairs: Sequence[Pair]) -> TextStatistics:
+        """Compute them from training pairs."""
         src, tgt = (sum(len(pair[side]) for pair in pairs) for side in (0, 1))
         targets = (split_words(pair.tgt) for pair in pairs)
         doubled = {word for words in targets for word, after in itertools.pairwise(words) if word == after}
@@ -131,7 +131,7 @@ class Habits:
 
 
 def read_training_pairs(data: Path, processor: TextProcessor) -> list[Pair]:
-    """Read at most `SAMPLE` training pairs of a data directory as text, at random but always the same.
+    """Read at most `SAMPLE` training pairs of a data directory as text, chosen at random with a fixed seed.
 
     Copies that `data.augment` made are left out, so that the inputs do not depend on it.
 
@@ -164,7 +164,7 @@ def read_training_pairs(data: Path, processor: TextProcessor) -> list[Pair]:
 def build_short_inputs(pairs: Sequence[Pair], seed: int = SEED) -> list[ShortInput]:
     """Make short inputs from training pairs, `SIZES` of each category or as many as the text has sentences for.
 
-    They depend on the pairs and the seed alone, not on the order of the pairs:
+    They depend only on the pairs and the seed, not on the order of the pairs:
 
     - single words, as they occur in the text;
     - titles: sentences in Title Case without their final stop;
@@ -177,7 +177,7 @@ def build_short_inputs(pairs: Sequence[Pair], seed: int = SEED) -> list[ShortInp
 
     Args:
         pairs: Training pairs.
-        seed: Which inputs.
+        seed: Seed of the random choices.
     """
     makers: dict[str, Iterator[ShortInput]] = {
         "single words": _single_words(pairs, seed),
@@ -196,7 +196,7 @@ def split_words(text: str) -> list[str]:
 
 
 def _shuffled(texts: Iterable[str], purpose: str, seed: int) -> list[str]:
-    """Distinct texts in a random order that does not depend on their previous one."""
+    """Distinct texts in a random order that does not depend on their original order."""
     return sorted(set(texts), key=lambda text: (draw(purpose, seed, text), text))
 
 
@@ -248,7 +248,7 @@ def _unknown_names(pairs: Sequence[Pair], seed: int) -> Iterator[ShortInput]:
 
 
 def _make_name(names: Sequence[str], known: set[str], chance: random.Random) -> str:
-    """The beginning of one name and the end of another, which together are no known word; empty if none was found."""
+    """The beginning of one name joined to the end of another, if this is not a known word; empty if none was found."""
     for _ in range(100):
         first, second = chance.choice(names), chance.choice(names)
         name = first[: len(first) // 2 + 1] + second[len(second) // 2 :]
@@ -284,38 +284,40 @@ def _is_short(text: str) -> bool:
     return len(text.split()) in WORDS
 
 
-def judge(made: ShortInput, output: str, plain_output: str, habits: Habits, *, lowercase: bool) -> tuple[str, ...]:
+def judge(
+    made: ShortInput, output: str, plain_output: str, statistics: TextStatistics, *, lowercase: bool
+) -> tuple[str, ...]:
     """Names of the rules that a translation violates.
 
     - `empty`: it has a letter or digit.
-    - `repetition`: no word or group of words stands more often in a row than in the input. A word may stand twice if
-      training targets have it twice in a row.
+    - `repetition`: no word or group of words is repeated in a row more often than in the input. A word may be repeated
+      once if training targets have it twice in a row.
     - `length`: it has at most twice as many words and characters as usual for such an input (and 2 words and 10
       characters more, since short texts vary most), and at least a third as many characters.
     - `evidence`: each word of the translation of a single word is in the target of a training sentence with it.
-    - `digits`: if the input has numbers, they are the same, whatever separates their digits.
-    - `name`: a made-up name is in it, letter by letter; an ending may follow, as in a genitive.
+    - `digits`: if the input has numbers, they are the same, ignoring separators between digits.
+    - `name`: a made-up name occurs in it exactly; an ending may follow, as in a genitive.
     - `drift`: another form of a sentence has at least half of the words of the sentence's own translation, ignoring
       case. The model has seen the sentence in training, so its own translation is a fair standard.
     - `beginning`: another form of a sentence, if it begins with a capital, has a translation that does too.
 
-    Not judged is whether the translation of a text in capitals is in capitals, and whether that of a text without a
-    final stop has one: such a translation is usable, one of something else is not, and `drift` tells the two apart.
+    The translation of a text in capitals need not be in capitals, and that of a text without a final stop may have one:
+    such a translation is usable. A translation of something else is not; `drift` distinguishes the two.
 
     Args:
         made: The input.
         output: Its translation.
         plain_output: The translation of `made.plain`; not used if that is empty.
-        habits: What training text is like.
-        lowercase: Whether the model writes no capitals.
+        statistics: Statistics of the training text.
+        lowercase: Whether the model writes only lower case.
     """
     words = split_words(output)
-    usual = habits.ratio * len(made.text)
+    usual = statistics.ratio * len(made.text)
     plain = Counter(word for word in split_words(plain_output) if word[0].isalnum())
     first = made.text[:1]
     rules: Mapping[str, bool] = {
         "empty": not any(map(str.isalnum, output)),
-        "repetition": _repeats(words, split_words(made.text), habits.doubled),
+        "repetition": _repeats(words, split_words(made.text), statistics.doubled),
         "length": len(output.split()) > 2 * len(made.text.split()) + 2
         or len(output) > 2 * usual + 10
         or len(output) < usual / 3,
@@ -329,9 +331,9 @@ def judge(made: ShortInput, output: str, plain_output: str, habits: Habits, *, l
 
 
 def find_repeats(words: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Groups of words that stand in a row more than once: number of copies, and the group."""
+    """Groups of words that are repeated in a row: number of copies, and the group."""
     for size in range(1, len(words) // 2 + 1):
-        run = 0  # words in a row that are equal to the word `size` places before
+        run = 0  # successive words that equal the word `size` places before
         for place in range(size, len(words)):
             run = run + 1 if words[place] == words[place - size] else 0
             if run and run % size == 0:
@@ -339,7 +341,7 @@ def find_repeats(words: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
 
 
 def _repeats(words: Sequence[str], src_words: Sequence[str], doubled: frozenset[str]) -> bool:
-    """Whether something stands in a row more often than in the source, except for a word that may stand twice."""
+    """Whether something is repeated in a row more often than in the source, except for a word that may occur twice."""
     allowed = max((copies for copies, _ in find_repeats(src_words)), default=1)
     return any(
         copies > allowed and not (copies == 2 and len(group) == 1 and group[0] in doubled)
@@ -358,7 +360,7 @@ def measure_short_inputs(
         advance: Called with the number of finished texts, for a progress bar.
     """
     made = build_short_inputs(pairs)
-    habits = Habits.of(pairs)
+    statistics = TextStatistics.of(pairs)
     lowercase = translator.processor.tgt_tokenizer.lowercase
     plain = list(dict.fromkeys(each.plain for each in made if each.plain))
     found = [
@@ -368,7 +370,7 @@ def measure_short_inputs(
     of, failures = Counter[str](), []
     for each, output in zip(made, found[len(plain) :], strict=True):
         of[each.category] += 1
-        if rules := judge(each, output, of_plain.get(each.plain, ""), habits, lowercase=lowercase):
+        if rules := judge(each, output, of_plain.get(each.plain, ""), statistics, lowercase=lowercase):
             failures.append(Failure(each.category, each.text, output, rules))
     failed = Counter(failure.category for failure in failures)
     return ShortInputResult({name: count - failed[name] for name, count in of.items()}, dict(of), failures)

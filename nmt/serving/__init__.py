@@ -1,1 +1,1 @@
-"""An HTTP server for translation models; the only package that knows the web framework (extra `serve`)."""
+"""An HTTP server for translation models; the only package that imports the web framework (extra `serve`)."""

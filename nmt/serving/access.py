@@ -1,4 +1,4 @@
-"""Who may ask a server, from which pages, and how often."""
+"""Access control: API keys, rate limits, and the web pages that may use a server."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from urllib.parse import urlsplit
 from nmt.errors import ConfigError
 
 MAX_CLIENTS = 10_000
-"""Clients whose rate is remembered."""
+"""Maximum number of clients whose request rate is remembered."""
 
 
 class Keys:
     """API keys.
 
     Args:
-        keys: The keys that are accepted; none lets everybody in.
+        keys: The accepted keys; if there are none, all requests are allowed.
 
     Raises:
-        ConfigError: One is empty.
+        ConfigError: A key is empty.
     """
 
     def __init__(self, keys: Collection[str] = ()) -> None:
@@ -33,51 +33,51 @@ class Keys:
 
     @property
     def required(self) -> bool:
-        """Whether a key is needed."""
+        """Whether requests need a key."""
         return bool(self._keys)
 
     def find(self, key: str) -> int | None:
-        """The number of a key, None if it is no key; takes the same time whatever is wrong with it."""
+        """The index of a key, None if it is not accepted; keys are compared in constant time."""
         given = key.encode("utf-8", "surrogatepass")
         same = [hmac.compare_digest(given, each) for each in self._keys]
         return same.index(True) if any(same) else None
 
 
 class Rate:
-    """Requests per minute of each client: as many at once, then one each time its share of the minute is over.
+    """A rate limit for each client: a burst of `per_minute` requests, then one every 60 / `per_minute` seconds.
 
     Args:
-        per_minute: Requests; None sets no limit.
-        clock: Seconds.
+        per_minute: Requests per minute; None sets no limit.
+        clock: Returns the time in seconds.
     """
 
     def __init__(self, per_minute: int | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_minute = per_minute
         self._clock = clock
-        self._free: dict[object, float] = {}  # when a client has used up nothing of its minute
+        self._free: dict[object, float] = {}  # when a client may send a full burst again
 
     def wait(self, client: object) -> int:
-        """Count a request, if it may be made now.
+        """Count a request if it is allowed now.
 
         Returns:
-            Seconds after which to try again; 0 if it was counted.
+            Seconds to wait before trying again; 0 if it was counted.
         """
         if self._per_minute is None:
             return 0
         now, share = self._clock(), 60 / self._per_minute
         free = max(self._free.pop(client, now), now)
-        late = free + share - now - 60
-        if late > 1e-9:
+        delay = free + share - now - 60
+        if delay > 1e-9:
             self._free[client] = free
-            return math.ceil(late)
+            return math.ceil(delay)
         while len(self._free) >= MAX_CLIENTS:
-            del self._free[next(iter(self._free))]  # who was here longest ago
+            del self._free[next(iter(self._free))]  # the client seen least recently
         self._free[client] = free + share
         return 0
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only programs of the same machine reach an address."""
+    """Whether an address can be reached from the same machine only."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -85,18 +85,19 @@ def is_loopback(host: str) -> bool:
 
 
 class Pages:
-    """From which web pages a server may be used.
+    """The web pages that may use a server.
 
-    A browser sends requests of any page it shows, to servers of its own machine too. It says which page in `Origin`,
-    and under which name it knows the server in `Host`.
+    A browser sends requests for any page it shows, even to servers on its own machine. `Origin` names the origin of
+    the page, `Host` the server as the page addressed it.
 
     Args:
         host: Address that the server listens on.
-        hosts: Names that it is reached by; needed where `host` is of this machine alone, else none allows all.
-        origins: Other origins, such as https://example.org, whose pages may use it; * is all.
+        hosts: More names that it is reached by. If there are none, any name is allowed, unless `host` is a loopback
+            address.
+        origins: Other origins, such as https://example.org, whose pages may use it; * allows all.
 
     Raises:
-        ConfigError: An origin is something else.
+        ConfigError: An origin is invalid.
     """
 
     def __init__(self, host: str, hosts: Collection[str] = (), origins: Collection[str] = ()) -> None:
@@ -107,12 +108,12 @@ class Pages:
                 raise ConfigError(f"--allow-origin {origin}: write an origin such as https://example.org, or *")
         self.origins = list(origins)
 
-    def knows_host(self, header: str) -> bool:
-        """Whether a `Host` header names this server; a page that made its own name point here does not know it."""
-        return not self._hosts or (_name(header) or "") in self._hosts
+    def allows_host(self, header: str) -> bool:
+        """Whether a `Host` header names this server; protects against DNS rebinding."""
+        return not self._hosts or (_host_name(header) or "") in self._hosts
 
     def allows_origin(self, origin: str | None, host: str) -> bool:
-        """Whether a page may use the server: its own, one of an allowed origin, or what is no web page.
+        """Whether a request comes from the server's own page, an allowed origin, or a client that is not a web page.
 
         Args:
             origin: The `Origin` header, None if there is none.
@@ -123,10 +124,10 @@ class Pages:
         scheme, _, rest = origin.partition("://")
         if scheme in ("http", "https"):
             return rest.lower() == host.lower()
-        return origin != "null"  # an extension of the browser, which its user installed
+        return origin != "null"  # a browser extension, which the user installed
 
 
-def _name(host: str) -> str | None:
+def _host_name(host: str) -> str | None:
     """The name in a `Host` header, without the port."""
     try:
         return urlsplit(f"//{host}").hostname

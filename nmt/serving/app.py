@@ -1,4 +1,4 @@
-"""LibreTranslate's HTTP interface, as its public documentation describes it."""
+"""LibreTranslate's HTTP API, as described in its public documentation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class Text(Protocol):
-    """A text of a request, taken apart into sentences."""
+    """A text of a request, split into sentences."""
 
     @property
     def needs_alignment(self) -> bool:
@@ -59,13 +59,13 @@ class Text(Protocol):
 
 
 class Service:
-    """What the routes of the server do.
+    """The handlers of the server's routes.
 
     Args:
         directions: The models.
         keys: API keys.
-        pages: Web pages that may ask.
-        limits: What one client may ask.
+        pages: Web pages that may use the server.
+        limits: Limits on requests.
     """
 
     def __init__(self, directions: Directions, keys: Keys, pages: Pages, limits: Limits) -> None:
@@ -80,13 +80,13 @@ class Service:
         }
 
     def stop(self, seconds: float) -> None:
-        """Let the threads of the models end."""
+        """Stop the threads of the models."""
         for batcher in self._batchers.values():
             batcher.stop(seconds)
 
     async def translate(self, request: Request) -> Response:
         """`POST /translate`."""
-        fields = await self._admitted(request)
+        fields = await self._checked_fields(request)
         texts, several = texts_field(fields, self.limits)
         record = _record(request)
         record.characters = sum(map(len, texts))
@@ -109,20 +109,20 @@ class Service:
         rendered = await asyncio.to_thread(lambda: list(map(_renderings, documents, found, processors)))
         reply: dict[str, Any] = {"translatedText": [best for best, *_ in rendered]}
         if detections is not None:
-            reply["detectedLanguage"] = [_told(detection) for detection in detections]
+            reply["detectedLanguage"] = [_as_json(detection) for detection in detections]
         if alternatives:
             reply["alternatives"] = [others[:alternatives] for _, *others in rendered]
         return JSONResponse(reply if several else {key: values[0] for key, values in reply.items()})
 
     async def detect(self, request: Request) -> Response:
         """`POST /detect`."""
-        fields = await self._admitted(request)
+        fields = await self._checked_fields(request)
         texts, several = texts_field(fields, self.limits)
         if several:
             raise RequestError(400, "Invalid request: q is not a string")
         _record(request).characters = len(texts[0])
         found = await asyncio.to_thread(self.directions.detect, texts[0])
-        return JSONResponse([_told(detection) for detection in found])
+        return JSONResponse([_as_json(detection) for detection in found])
 
     async def languages(self, request: Request) -> Response:
         """`GET /languages`."""
@@ -159,8 +159,8 @@ class Service:
         """`GET /`."""
         return HTMLResponse(PAGE, headers={"content-security-policy": PAGE_POLICY})
 
-    async def _admitted(self, request: Request) -> dict[str, Any]:
-        """Fields of a request whose client may ask, and not too often."""
+    async def _checked_fields(self, request: Request) -> dict[str, Any]:
+        """The fields of a request, after checking its API key and rate."""
         fields = await read_fields(request, self.limits)
         key = self._keys.find(text_field(fields, "api_key", ""))
         client = key if key is not None else _record(request).client
@@ -171,7 +171,7 @@ class Service:
         return fields
 
     async def _detect(self, documents: Sequence[Text], target: str) -> list[Detection]:
-        """The most probable language of each document, of those that can be translated to the target."""
+        """The most probable language of each document, among those that can be translated into the target."""
 
         def work() -> list[list[Detection]]:
             return [self.directions.detect(" ".join(document.texts), target) for document in documents]
@@ -190,7 +190,7 @@ class Service:
     async def _translations(
         self, documents: Sequence[Text], directions: Sequence[Direction], n_best: int, record: Record
     ) -> list[list[list[Translation]]]:
-        """For each document, for each of its sentences, its translations; each model gets its sentences at once."""
+        """The translations of each sentence of each document; each model gets all of its sentences at once."""
         with_alignment = any(document.needs_alignment for document in documents)
 
         async def translate(direction: Direction) -> list[list[Translation]]:
@@ -210,13 +210,13 @@ class Service:
 
 
 def _renderings(document: Text, translations: list[list[Translation]], processor: TextProcessor) -> list[str]:
-    """A document translated, best first, without repetitions; a sentence with fewer translations keeps its best."""
+    """Translations of a document, best first, without duplicates; a sentence with too few repeats its best one."""
     number = max(map(len, translations), default=1)
     chosen = ([each[k] if k < len(each) else each[0] for each in translations] for k in range(number))
     return list(dict.fromkeys(document.render(each, processor) for each in chosen))
 
 
-def _told(detection: Detection) -> dict[str, Any]:
+def _as_json(detection: Detection) -> dict[str, Any]:
     return {"confidence": detection.confidence, "language": detection.language}
 
 
@@ -226,17 +226,17 @@ def _record(request: Request) -> Record:
 
 
 async def _while_connected(request: Request, work: Awaitable[T]) -> T:
-    """The result of some work, which is cancelled if the client goes.
+    """Await some work, and cancel it if the client disconnects.
 
     Raises:
-        ClientDisconnect: It has gone.
+        ClientDisconnect: The client has disconnected.
     """
 
-    async def gone() -> None:
+    async def disconnected() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    task, watch = asyncio.ensure_future(work), asyncio.ensure_future(gone())
+    task, watch = asyncio.ensure_future(work), asyncio.ensure_future(disconnected())
     try:
         await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
@@ -252,7 +252,7 @@ def build_app(service: Service, write: Callable[[Record], None]) -> ASGIApp:
     """The server as an ASGI application.
 
     Args:
-        service: What it does.
+        service: The handlers of the routes.
         write: Receives a record of each request.
     """
     routes = [
@@ -273,8 +273,9 @@ def build_app(service: Service, write: Callable[[Record], None]) -> ASGIApp:
     }
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False
-    shared = CORSMiddleware(app, allow_origins=service.pages.origins, allow_methods=["GET", "POST"], max_age=3600)
-    return Gate(app, shared if service.pages.origins else app, service.pages, write, [route.path for route in routes])
+    with_cors = CORSMiddleware(app, allow_origins=service.pages.origins, allow_methods=["GET", "POST"], max_age=3600)
+    paths = [route.path for route in routes]
+    return Gate(app, with_cors if service.pages.origins else app, service.pages, write, paths)
 
 
 def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
@@ -290,7 +291,7 @@ async def _refuse_http(request: Request, error: HTTPException) -> Response:
 
 
 async def _refuse_busy(request: Request, error: QueueFull) -> Response:
-    return _error(503, "too many sentences wait already; try again later", RETRY)
+    return _error(503, "too many sentences are waiting; try again later", RETRY)
 
 
 async def _refuse_stopped(request: Request, error: Stopped) -> Response:
@@ -308,20 +309,20 @@ async def _refuse_unexpected(request: Request, error: Exception) -> Response:
 
 
 class Gate:
-    """What all requests pass: who may come in is checked, replies get their headers, and each is recorded.
+    """Middleware that checks access, adds headers to replies and records each request.
 
     Args:
         app: The routes.
-        shared: The same for pages of other origins.
-        pages: Which pages and names are let in.
+        with_cors: The routes with CORS headers for pages of other origins.
+        pages: The web pages and host names that are allowed.
         write: Receives a record of each request.
         paths: Paths of the routes.
     """
 
     def __init__(
-        self, app: ASGIApp, shared: ASGIApp, pages: Pages, write: Callable[[Record], None], paths: Sequence[str]
+        self, app: ASGIApp, with_cors: ASGIApp, pages: Pages, write: Callable[[Record], None], paths: Sequence[str]
     ) -> None:
-        self._app, self._shared = app, shared
+        self._app, self._with_cors = app, with_cors
         self._pages = pages
         self._write = write
         self._paths = frozenset(paths)
@@ -334,7 +335,7 @@ class Gate:
         client = scope["client"][0] if scope["client"] else ""
         record = Record(client, scope["method"], path if path in self._paths else "unknown")
         scope["nmt.record"] = record
-        begun = time.monotonic()
+        begin = time.monotonic()
 
         async def reply(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -344,21 +345,21 @@ class Gate:
                     headers.setdefault(name, value)
             await send(message)
 
-        app = self._checked(Request(scope)) or (self._app if path == "/" else self._shared)
+        app = self._refusal(Request(scope)) or (self._app if path == "/" else self._with_cors)
         try:
             await app(scope, receive, reply)
         except ClientDisconnect:
             record.status = 499
-        except Exception as error:  # the reply has told of it
+        except Exception as error:  # it has been answered
             record.error = _where(error)
         finally:
-            record.milliseconds = round(1000 * (time.monotonic() - begun), 1)
+            record.milliseconds = round(1000 * (time.monotonic() - begin), 1)
             self._write(record)
 
-    def _checked(self, request: Request) -> Response | None:
-        """The reply to a request that may not come in."""
+    def _refusal(self, request: Request) -> Response | None:
+        """The reply to a request that is not allowed, None for others."""
         host = request.headers.get("host", "")
-        if not self._pages.knows_host(host):
+        if not self._pages.allows_host(host):
             return _error(400, f"this server is not known as {shorten(host)}; start it with --allow-host")
         if not self._pages.allows_origin(request.headers.get("origin"), host):
             return _error(403, "pages of other origins may not use this server; start it with --allow-origin")
@@ -366,7 +367,7 @@ class Gate:
 
 
 def _where(error: Exception) -> str:
-    """The class of an error and the line it comes from; its message may hold a user's text."""
+    """The class of an error and the line that raised it, without its message, which may contain a user's text."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else ""
     return f"{type(error).__name__}{place}"

@@ -1,6 +1,6 @@
-"""Sentences of many requests, gathered into batches for one model.
+"""Batches of sentences from many requests, for one model.
 
-A translation does not depend on its batch, so that sharing one changes no answer.
+A translation does not depend on its batch, so batching requests together does not change their results.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from dataclasses import dataclass, field
 from nmt.decoding.translator import Translation, Translator
 
 LONG = 400
-"""Characters of a sentence that gets a batch of its own, as the others would have to wait for it."""
+"""A sentence with more characters gets a batch of its own, so that others need not wait for it."""
 
 
 class QueueFull(Exception):
-    """More sentences wait than may; try again later."""
+    """Too many sentences are waiting; try again later."""
 
 
 class Stopped(Exception):
-    """The server is about to end."""
+    """The server is stopping."""
 
 
 @dataclass(eq=False)
@@ -33,12 +33,12 @@ class _Job:
 
     Attributes:
         texts: The sentences.
-        n_best: Translations of each.
+        n_best: Translations per sentence.
         with_alignment: Whether to keep alignments.
-        future: Receives the translations of all, in order.
+        future: Done when all sentences are translated.
         taken: How many sentences have been put into a batch.
-        found: Translations of those that are done, by number.
-        largest: Sentences of the largest batch that one of them was in.
+        found: Translations of the sentences that are done, by index.
+        largest: Size of the largest batch that any of them was in.
         arrived: When it was queued, in seconds of the monotonic clock.
     """
 
@@ -54,11 +54,11 @@ class _Job:
 
 @dataclass(frozen=True)
 class Translated:
-    """What came of the sentences of a request.
+    """The translations of the sentences of a request.
 
     Attributes:
         translations: For each sentence its translations, best first.
-        batch: Sentences of the largest batch that one of them was in; 0 where there was none.
+        batch: Size of the largest batch that any of them was in; 0 if there are no sentences.
     """
 
     translations: list[list[Translation]]
@@ -66,12 +66,12 @@ class Translated:
 
 
 class Batcher:
-    """One model, one thread, one queue. Requests take turns sentence by sentence, so that a large one holds up none.
+    """One model, one thread, one queue. Requests take turns sentence by sentence, so that a large one delays no other.
 
     Args:
         translator: The model; its batch size bounds a batch.
-        max_queue: Sentences that may wait.
-        batch_wait: Seconds that a sentence waits for others.
+        max_queue: Maximum number of waiting sentences.
+        batch_wait: Seconds that a sentence waits for others to share its batch.
         name: Name of the thread.
     """
 
@@ -88,21 +88,21 @@ class Batcher:
 
     @property
     def waiting(self) -> int:
-        """Sentences that wait."""
+        """Number of waiting sentences."""
         return self._waiting
 
     async def translate(self, texts: Sequence[str], n_best: int = 1, with_alignment: bool = False) -> Translated:
-        """Translate sentences; if the caller is cancelled, those that have not begun are dropped.
+        """Translate sentences; if the caller is cancelled, those not yet begun are dropped.
 
         Args:
             texts: The sentences.
-            n_best: Translations of each, at most the beam size.
+            n_best: Translations per sentence, at most the beam size.
             with_alignment: Keep alignments.
 
         Raises:
-            QueueFull: Too many sentences wait already.
-            Stopped: The server is about to end.
-            Exception: Whatever the translator raised.
+            QueueFull: Too many sentences are waiting.
+            Stopped: The server is stopping.
+            Exception: Any error of the translator.
         """
         if not texts:
             return Translated([], 0)
@@ -122,7 +122,7 @@ class Batcher:
         return Translated([job.found[number] for number in range(len(texts))], job.largest)
 
     def stop(self, seconds: float) -> None:
-        """Take no more sentences, drop those that wait, and give the batch at work some time to end."""
+        """Accept no more sentences, drop those that are waiting, and give the current batch some time to finish."""
         with self._changed:
             self._stopping = True
             for job in list(self._jobs):
@@ -133,7 +133,7 @@ class Batcher:
         self._thread.join(seconds)
 
     def _drop(self, job: _Job) -> None:
-        """Take a job out of the queue, if it is still there."""
+        """Remove a job from the queue, if it is still there."""
         with self._changed:
             if job in self._jobs:
                 self._jobs.remove(job)
@@ -144,7 +144,7 @@ class Batcher:
             self._translate(batch)
 
     def _next_batch(self) -> list[tuple[_Job, int]] | None:
-        """The sentences to translate next, as a job and a number each; None when it is time to end."""
+        """The sentences to translate next, each as a job and an index; None when the server is stopping."""
         size = self.translator.options.batch_size
         with self._changed:
             while not self._stopping:
@@ -158,19 +158,19 @@ class Batcher:
             return None
 
     def _take(self, size: int) -> list[tuple[_Job, int]]:
-        """One sentence of each job in turn; only such as may share a batch with the first."""
+        """Take sentences from the jobs in turn, only those that may share a batch with the first."""
         batch: list[tuple[_Job, int]] = []
-        passed: list[_Job] = []
+        skipped: list[_Job] = []
         while self._jobs and len(batch) < size:
             job = self._jobs.popleft()
             if batch and not _may_share(batch[0], (job, job.taken)):
-                passed.append(job)
+                skipped.append(job)
                 continue
             batch.append((job, job.taken))
             job.taken += 1
             if job.taken < len(job.texts):
                 self._jobs.append(job)
-        self._jobs.extendleft(reversed(passed))
+        self._jobs.extendleft(reversed(skipped))
         self._waiting -= len(batch)
         return batch
 
@@ -179,7 +179,7 @@ class Batcher:
         texts = [job.texts[number] for job, number in batch]
         try:
             found = self.translator.translate(texts, first.n_best, first.with_alignment)
-        except Exception as error:  # whatever it is, the requests end with it and the thread goes on
+        except Exception as error:  # it fails the requests, but does not end the thread
             for job, _ in batch:
                 self._drop(job)
                 _deliver(job, error)
@@ -192,15 +192,15 @@ class Batcher:
 
 
 def _may_share(one: tuple[_Job, int], other: tuple[_Job, int]) -> bool:
-    """Whether two sentences are translated alike, and neither would hold up the other."""
+    """Whether two sentences are translated with the same options and neither is long."""
     kinds = {(job.n_best, job.with_alignment) for job, _ in (one, other)}
     return len(kinds) == 1 and all(len(job.texts[number]) <= LONG for job, number in (one, other))
 
 
 def _deliver(job: _Job, error: Exception | None) -> None:
-    """Wake whoever waits for a job, in its own thread."""
+    """Complete the future of a job, in its own thread."""
 
-    def wake() -> None:
+    def complete() -> None:
         if job.future.done():
             return
         if error is None:
@@ -208,5 +208,5 @@ def _deliver(job: _Job, error: Exception | None) -> None:
         else:
             job.future.set_exception(error)
 
-    with contextlib.suppress(RuntimeError):  # its event loop is closed: nobody waits
-        job.future.get_loop().call_soon_threadsafe(wake)
+    with contextlib.suppress(RuntimeError):  # its event loop is closed
+        job.future.get_loop().call_soon_threadsafe(complete)

@@ -1,4 +1,4 @@
-"""The models that a server has, by the languages they translate, and which of these a text is in."""
+"""The models of a server by language pair, and language detection."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from nmt.errors import ConfigError, printable
 from nmt.text.vocabulary import UNK_ID
 
 READ_TO_DETECT = 1000
-"""Characters of a text that its language is told by."""
-CHARACTERS = 200
-"""An unknown token is as probable as a string of letters drawn from so many."""
+"""Characters of a text that are read to detect its language."""
+ALPHABET = 200
+"""The characters of an unknown token are assumed to be drawn uniformly from an alphabet of this size."""
 
 
 @dataclass(frozen=True)
 class Direction:
-    """A model and what it translates.
+    """A model and the languages it translates.
 
     Attributes:
         source: Code of the language translated from.
         target: Code of the language translated to.
         translator: The model, ready to translate.
-        path: Where it was read from.
+        path: Where the model was read from.
     """
 
     source: str
@@ -46,61 +46,61 @@ class Detection:
 
 
 class Directions:
-    """What a server can translate.
+    """The translation directions of a server.
 
     Args:
         directions: At least one.
 
     Raises:
-        ConfigError: Two models translate the same.
+        ConfigError: Two models translate the same direction.
     """
 
     def __init__(self, directions: Iterable[Direction]) -> None:
-        self._of: dict[tuple[str, str], Direction] = {}
+        self._directions: dict[tuple[str, str], Direction] = {}
         for direction in directions:
             key = direction.source.lower(), direction.target.lower()
-            if key in self._of:
-                paths = f"{self._of[key].path} and {direction.path}"
+            if key in self._directions:
+                paths = f"{self._directions[key].path} and {direction.path}"
                 raise ConfigError(f"--model: {paths} both translate {direction}; give one model for each direction")
             if "auto" in key:
-                raise ConfigError(f"{direction.path}: no language may be called auto, which asks the server to tell")
-            self._of[key] = direction
+                raise ConfigError(f"{direction.path}: no language may be called auto, which asks for detection")
+            self._directions[key] = direction
 
     def __iter__(self) -> Iterator[Direction]:
-        return iter(self._of.values())
+        return iter(self._directions.values())
 
     def find(self, source: str, target: str) -> Direction | None:
-        """The model from one language into another, whatever the case of their codes; None where there is none."""
-        return self._of.get((source.lower(), target.lower()))
+        """The model from one language into another, ignoring the case of their codes; None if there is none."""
+        return self._directions.get((source.lower(), target.lower()))
 
     @property
     def targets(self) -> dict[str, list[str]]:
-        """For each language translated from, those it is translated to."""
+        """The target languages of each source language."""
         found: dict[str, list[str]] = {}
-        for direction in self._of.values():
+        for direction in self._directions.values():
             found.setdefault(direction.source, []).append(direction.target)
         return found
 
     @property
     def languages(self) -> list[str]:
-        """All languages, those that are translated from first."""
-        return list(dict.fromkeys([*self.targets, *(direction.target for direction in self._of.values())]))
+        """All languages, source languages first."""
+        return list(dict.fromkeys([*self.targets, *(direction.target for direction in self._directions.values())]))
 
     def detect(self, text: str, target: str | None = None) -> list[Detection]:
-        """Which language translated from a text is in: naive Bayes over what the models' vocabularies say.
+        """Detect which source language a text is in, by naive Bayes over the vocabularies of the models.
 
-        The confidence is the posterior probability of the language times the share of the text's tokens that it
-        knows. Models that share one vocabulary for both languages cannot be told apart.
+        The confidence is the posterior probability of the language times the share of the text's tokens that are in
+        its vocabulary. Languages that share a joint vocabulary cannot be distinguished.
 
         Args:
-            text: Any text, of which `READ_TO_DETECT` characters are read.
-            target: Only languages that are translated to this one take part; None takes all.
+            text: Any text, of which the first `READ_TO_DETECT` characters are read.
+            target: Consider only languages that are translated into this one; None considers all.
 
         Returns:
-            Languages, the most probable first; none if nothing is translated to the target.
+            Languages, the most probable first; none if nothing is translated into the target.
         """
         found: dict[str, tuple[float, float]] = {}
-        for direction in self._of.values():
+        for direction in self._directions.values():
             if target is None or direction.target.lower() == target.lower():
                 judged = judge(direction.translator, text[:READ_TO_DETECT])
                 found[direction.source] = max(judged, found.get(direction.source, judged))
@@ -110,18 +110,18 @@ class Directions:
 def judge(translator: Translator, text: str) -> tuple[float, float]:
     """How well a text fits the source vocabulary of a model.
 
-    A token's probability is taken to follow Zipf's law: in proportion to 1 / its rank by frequency, which is its place
-    in the vocabulary.
+    Token probabilities are assumed to follow Zipf's law: proportional to 1 / rank by frequency, which is the token's
+    position in the vocabulary.
 
     Returns:
-        Log-probability of the text's tokens, and the share of them that are known, 0 where there are none.
+        Log-probability of the text's tokens, and the share of them that are known, 0 if there are none.
     """
     (tokens,) = translator.tokenize([" ".join(text.split())])
     vocabulary = translator.processor.src_vocabulary
     ids = vocabulary.encode(tokens)
     scale = math.log(sum(1 / rank for rank in range(1, len(vocabulary) + 1)))
     surprise = [
-        scale + (math.log(len(vocabulary)) + len(token) * math.log(CHARACTERS) if index == UNK_ID else math.log(index))
+        scale + (math.log(len(vocabulary)) + len(token) * math.log(ALPHABET) if index == UNK_ID else math.log(index))
         for token, index in zip(tokens, ids, strict=True)
     ]
     known = sum(index != UNK_ID for index in ids)
@@ -129,7 +129,7 @@ def judge(translator: Translator, text: str) -> tuple[float, float]:
 
 
 def _detections(found: Mapping[str, tuple[float, float]]) -> list[Detection]:
-    """Posterior probabilities from log-probabilities, all languages being as frequent as one another."""
+    """Posterior probabilities from log-probabilities, with a uniform prior over the languages."""
     best = max((log_prob for log_prob, _ in found.values()), default=0.0)
     weights = {language: math.exp(log_prob - best) for language, (log_prob, _) in found.items()}
     total = sum(weights.values())

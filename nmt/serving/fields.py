@@ -1,4 +1,4 @@
-"""The fields of a request: from JSON, a form or the query string, read no further than the limits allow."""
+"""The fields of a request, read from JSON, a form or the query string within the limits."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from starlette.requests import ClientDisconnect, Request
 from nmt.serving.limits import Limits
 
 MAX_FIELDS = 100
-"""Fields of a form besides its texts."""
+"""Maximum number of fields of a form besides its texts."""
 LINGER = 1.0
-"""Seconds to go on reading a body that is refused, so that its sender comes to read why."""
+"""Seconds to keep reading a body that is refused, so that the client gets to read the error."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -27,7 +27,7 @@ class RequestError(Exception):
     Args:
         status: HTTP status.
         message: What is wrong and what to do.
-        headers: More headers of the reply.
+        headers: Additional headers of the reply.
     """
 
     def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
@@ -38,11 +38,11 @@ class RequestError(Exception):
 
 
 async def read_fields(request: Request, limits: Limits) -> dict[str, Any]:
-    """Fields of a request; those of its body go before those of its address.
+    """Read the fields of a request; those of the body take precedence over those of the query string.
 
     Raises:
-        RequestError: The body is too large, too slow, or not what it says it is.
-        ClientDisconnect: The client has gone.
+        RequestError: The body is too large, too slow or malformed.
+        ClientDisconnect: The client has disconnected.
     """
     body = await _read_body(request, limits)
     fields = _form_fields(request.scope["query_string"].decode("ascii", "replace"), limits)
@@ -59,7 +59,7 @@ async def read_fields(request: Request, limits: Limits) -> dict[str, Any]:
 
 
 async def _read_body(request: Request, limits: Limits) -> bytes:
-    """The whole body, if it comes in time and is not too large."""
+    """The whole body, if it arrives in time and is not too large."""
     too_large = RequestError(413, f"the body is larger than {limits.max_body} bytes", {"connection": "close"})
     length = request.headers.get("content-length", "")
     body = bytearray()
@@ -108,7 +108,7 @@ def _json_fields(body: bytes) -> dict[str, Any]:
 
 
 def _form_fields(text: str, limits: Limits) -> dict[str, Any]:
-    """Fields of a query string or a URL-encoded form; one that comes several times is a list."""
+    """Fields of a query string or a URL-encoded form; repeated ones become a list."""
     try:
         found = parse_qs(
             text, keep_blank_values=True, errors="strict", max_num_fields=limits.max_sentences + MAX_FIELDS
@@ -183,7 +183,7 @@ def texts_field(fields: Mapping[str, Any], limits: Limits) -> tuple[list[str], b
 
 
 def count_field(fields: Mapping[str, Any], name: str) -> int:
-    """A field that holds a number that is not negative, in a form as digits; 0 where it is missing.
+    """A field that holds a non-negative integer, as digits in a form; 0 if it is missing.
 
     Raises:
         RequestError: It holds something else.
@@ -194,5 +194,5 @@ def count_field(fields: Mapping[str, Any], name: str) -> int:
     if value is None or value == "":
         return 0
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise RequestError(400, f"Invalid request: {name} is not a whole number from 0")
+        raise RequestError(400, f"Invalid request: {name} is not a non-negative integer")
     return value

@@ -20,7 +20,7 @@ NAMES = dict(entry.strip().split(" ", 1) for entry in _NAMES.replace("\n", " ").
 
 
 def language_name(code: str) -> str:
-    """The English name of a language, or its code where there is none here; `pt-BR` is Portuguese (BR)."""
+    """The English name of a language, or its code if it is not listed; `pt-BR` is Portuguese (BR)."""
     name = NAMES.get(code)
     if name is not None:
         return name

@@ -1,4 +1,4 @@
-"""What one client may ask of a server, and how long it may take."""
+"""Limits on the size, number and duration of requests."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from nmt.errors import ConfigError
 from nmt.limits import KIB
 
 MAX_CONNECTIONS = 900
-"""Open connections; more are closed at once, as most systems allow a process 1024 open files."""
+"""Maximum number of open connections; more are closed at once, as most systems allow a process 1024 open files."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of a server.
+    """Limits of a server.
 
     Attributes:
-        max_characters: Characters of a request, all its texts together.
-        max_sentences: Sentences of a request: lines of its texts, or pieces of its HTML.
-        max_queue: Sentences that wait for a model; more are refused until it has caught up.
-        requests_per_minute: Requests of a client or an API key; None sets no limit.
+        max_characters: Characters per request, all its texts together.
+        max_sentences: Sentences per request: lines of its texts, or pieces of its HTML.
+        max_queue: Sentences waiting for a model; more are refused until it has caught up.
+        requests_per_minute: Requests per client or API key; None sets no limit.
         batch_wait: Seconds that a sentence waits for others to share its batch.
         head_seconds: Time for a request's headers to arrive.
         body_seconds: Time for a request's body to arrive.
-        stop_seconds: Time that requests have to end when the server stops.
+        stop_seconds: Time for requests to finish when the server stops.
 
     Raises:
-        ConfigError: A bound is not positive, or one request could never fit into the queue.
+        ConfigError: A limit is not positive, or a large request could never fit into the queue.
     """
 
     max_characters: int = 100_000
@@ -46,7 +46,7 @@ class Limits:
         if self.max_queue < self.max_sentences:
             raise ConfigError(
                 f"--max-queue {self.max_queue} is less than --max-sentences {self.max_sentences}: "
-                "a large request would never be taken"
+                "a large request would never be accepted"
             )
 
     @property

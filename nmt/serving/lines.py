@@ -12,7 +12,7 @@ _END = re.compile(r"(\r\n|\n|\r)")
 
 
 class Lines:
-    """A text whose lines are translated one by one; empty ones stay.
+    """A text whose lines are translated one by one; empty lines are kept.
 
     Args:
         source: Any text.

@@ -1,4 +1,4 @@
-"""One line a request, on the logger `nmt.serving.requests`: what it cost, and nothing of what it said."""
+"""One line per request on the logger `nmt.serving.requests`: what it cost, but none of its text."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _log = logging.getLogger("nmt.serving.requests")
 
 @dataclass
 class Record:
-    """What is told about a request.
+    """What is logged about a request.
 
     Attributes:
         client: Its address.
         method: GET, POST, ...
-        route: Which of the server's routes it asked for; unknown if none.
-        status: HTTP status of the reply; 499 if the client had gone.
+        route: The route that it requested; `unknown` if there is no such route.
+        status: HTTP status of the reply; 499 if the client disconnected.
         characters: Characters of its texts.
         sentences: Sentences that were translated for it.
-        milliseconds: From its headers to the end of the reply.
-        batch: Sentences of the largest batch that it had a part in.
+        milliseconds: Time from its headers to the end of the reply.
+        batch: Size of the largest batch that any of its sentences was in.
         error: What went wrong in the server, if anything: the class of the error, and where.
     """
 
@@ -45,19 +45,19 @@ class Record:
 
 def as_json(record: Record) -> str:
     """A record as one line of JSON in ASCII."""
-    facts = {"time": _now(), **asdict(record)}
-    return json.dumps({key: value for key, value in facts.items() if value != "" or key != "error"})
+    fields = {"time": _now(), **asdict(record)}
+    return json.dumps({key: value for key, value in fields.items() if value != "" or key != "error"})
 
 
 def as_text(record: Record) -> str:
-    """A record as one line for people."""
+    """A record as one human-readable line."""
     counts = f"{record.characters} characters, {record.sentences} sentences, batch {record.batch}"
     line = f"{_now()} {record.client} {record.method} {record.route} {record.status}"
     return printable(f"{line}: {record.milliseconds} ms, {counts}{record.error and f', {record.error}'}")
 
 
 def writer(kind: Format) -> Callable[[Record], None]:
-    """A function that logs a record."""
+    """A function that logs records in a format."""
     if kind == "none":
         return lambda record: None
     render = as_json if kind == "json" else as_text

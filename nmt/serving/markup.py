@@ -1,7 +1,7 @@
-"""HTML whose text is translated: what is not text leaves as it came.
+"""Translation of the text in HTML; everything else is kept as it is.
 
-A document is split at block tags into units of running text. The tags inside a unit (bold, links, ...) are put back
-around the words that translate theirs. Text of the translation is escaped; nothing is executed or fetched.
+A document is split at block tags into units of running text. The tags inside a unit (bold, links, ...) are placed
+around the translations of their words. Translated text is escaped; nothing is executed or fetched.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ INLINE = _names(
     "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark math q rp rt ruby s samp "
     "small span strike strong sub sup svg time tt u var wbr"
 )
-"""Elements that stand within running text; all others end it."""
+"""Elements within running text; all others end it."""
 VOID = _names("area base br col embed hr img input link meta param source track wbr")
 """Elements without an end tag."""
 RAW = _names("script style textarea xmp iframe noembed noframes")
-"""Elements in which there are no tags."""
+"""Elements whose content is not parsed for tags."""
 KEPT = _names("pre code svg math template")
 """Elements whose text is not translated."""
 MAX_TAGS = 200
-"""Inline tags of a unit, beyond which each piece of text between them is translated by itself."""
+"""Maximum number of inline tags in a unit; with more, each piece of text between them is translated separately."""
 
 _MARKUP = re.compile(
     r"<!--.*?(?:-->|\Z)"
@@ -50,13 +50,13 @@ _WORD = re.compile(r"\S+")
 
 @dataclass
 class Piece:
-    """A part of a document, as it was written.
+    """A part of a document.
 
     Attributes:
-        raw: Its characters.
-        kind: text, start (of an element), end (of one), single (a tag or whatever else may stand between words) or
-            block (what ends running text).
-        name: Name of the element, in lower case; empty where there is none.
+        raw: Its source.
+        kind: text, start (tag), end (tag), single (a tag without content or anything else that may occur between
+            words) or block (anything that ends running text).
+        name: Name of the element, in lower case; empty if there is none.
     """
 
     raw: str
@@ -69,9 +69,9 @@ class Unit:
     """Running text with the tags inside it.
 
     Attributes:
-        before: White space before it, as it was written.
-        text: What is to be translated, without tags and entities, with single spaces.
-        after: White space after it.
+        before: White space before it, in its source form.
+        text: The text to translate, without tags and entities, with single spaces.
+        after: White space after it, in its source form.
         elements: Its tags, in order.
     """
 
@@ -85,24 +85,24 @@ class Document:
     """A piece of HTML.
 
     Args:
-        source: Any text; ill-formed HTML is taken as it is.
+        source: Any text, including malformed HTML.
     """
 
     def __init__(self, source: str) -> None:
         self._parts: list[str | Unit] = []
-        for run in _runs(_settle(list(_kept_together(_pieces(source))))):
+        for run in _runs(_match_tags(list(_join_kept(_pieces(source))))):
             unit = None if run[0].kind == "block" else _unit(run)
             self._parts.append(unit or "".join(piece.raw for piece in run))
         self.units = [part for part in self._parts if isinstance(part, Unit)]
 
     @property
     def texts(self) -> list[str]:
-        """What is to be translated, in order."""
+        """The texts to translate, in order."""
         return [unit.text for unit in self.units]
 
     @property
     def needs_alignment(self) -> bool:
-        """Whether there are tags to be put among the words of a translation."""
+        """Whether there are tags to place among the words of a translation."""
         return any(unit.elements for unit in self.units)
 
     def render(self, translations: Sequence[Translation], processor: TextProcessor) -> str:
@@ -112,14 +112,16 @@ class Document:
             translations: One for each of `texts`, with alignments if they are needed.
             processor: The text processor of the model.
         """
-        left = iter(translations)
-        return "".join(part if isinstance(part, str) else _render(part, next(left), processor) for part in self._parts)
+        remaining = iter(translations)
+        return "".join(
+            part if isinstance(part, str) else _render(part, next(remaining), processor) for part in self._parts
+        )
 
 
 def _pieces(source: str) -> Iterator[Piece]:
-    """Text, tags and the rest, in order; joined they are the source.
+    """Split HTML into text, tags and the rest; the pieces joined are the source.
 
-    An unfinished tag and an element without tags, such as a script, reach as far as a browser would let them.
+    An unfinished tag, and an element that is not parsed, such as a script, end where they would in a browser.
     """
     position = 0
     while position < len(source):
@@ -152,7 +154,7 @@ def _pieces(source: str) -> Iterator[Piece]:
 
 
 def _is_kept(name: str, attributes: str) -> bool:
-    """Whether the text of an element is not to be translated."""
+    """Whether the text of an element must not be translated."""
     if name in KEPT:
         return True
     if "translate" not in attributes.lower():
@@ -161,8 +163,8 @@ def _is_kept(name: str, attributes: str) -> bool:
     return found.get("translate") == "no" or "notranslate" in found.get("class", "").split()
 
 
-def _kept_together(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """Each element whose text is not to be translated as one piece, which reaches to the end if it has none."""
+def _join_kept(pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """Join each element that is not translated into one piece; without an end tag, it extends to the end."""
     for piece in pieces:
         if not piece.kind.endswith(" kept"):
             yield piece
@@ -175,8 +177,8 @@ def _kept_together(pieces: Iterator[Piece]) -> Iterator[Piece]:
         yield Piece("".join(raw), "single" if piece.kind == "start kept" else "block", piece.name)
 
 
-def _settle(pieces: list[Piece]) -> list[Piece]:
-    """Make blocks of inline tags that have no partner in the same running text, so that the rest are well nested."""
+def _match_tags(pieces: list[Piece]) -> list[Piece]:
+    """Turn inline tags without a matching tag in the same running text into blocks; the rest are well nested."""
     opened: list[int] = []
     partners: dict[int, int] = {}
     for number, piece in enumerate(pieces):
@@ -200,7 +202,7 @@ def _settle(pieces: list[Piece]) -> list[Piece]:
 
 
 def _runs(pieces: list[Piece]) -> Iterator[list[Piece]]:
-    """Blocks by themselves, and what is between them."""
+    """Each block separately, and each run of pieces between two blocks."""
     run: list[Piece] = []
     for piece in [*pieces, Piece("", "block")]:
         if piece.kind != "block":
@@ -216,7 +218,7 @@ def _runs(pieces: list[Piece]) -> Iterator[list[Piece]]:
 
 
 def _unit(run: list[Piece]) -> Unit | None:
-    """A run of text and inline tags as a unit; None where there is no word to translate."""
+    """A run of text and inline tags as a unit; None if it has no word to translate."""
     raw = "".join(piece.raw for piece in run if piece.kind == "text")
     if not any(map(str.isalnum, html.unescape(raw))):
         return None
@@ -232,7 +234,7 @@ def _is_space(part: str) -> bool:
 
 
 def _read(run: list[Piece]) -> tuple[str, list[Element]]:
-    """The words of a run with single spaces, and its tags."""
+    """The words of a run, separated by single spaces, and its tags."""
     contents = [html.unescape(piece.raw) if piece.kind == "text" else "" for piece in run]
     text = "".join(contents)
     words = [found.span() for found in _WORD.finditer(text)]
@@ -241,15 +243,15 @@ def _read(run: list[Piece]) -> tuple[str, list[Element]]:
     path = [root]
     offset = 0
     for piece, content in zip(run, contents, strict=True):
-        begun, ended = bisect_left(starts, offset), bisect_right(ends, offset)
+        started, ended = bisect_left(starts, offset), bisect_right(ends, offset)
         if piece.kind == "end":
             element = path.pop()
-            element.end, element.last = piece.raw, max(begun, element.first)
+            element.end, element.last = piece.raw, max(started, element.first)
         elif piece.kind != "text":
             glued = offset > 0 and not text[offset - 1].isspace()
             spaced = text[offset : offset + 1].isspace()
             opens = piece.kind == "start"
-            element = Element(piece.raw, first=ended if opens else begun, last=begun, glued=glued, spaced=spaced)
+            element = Element(piece.raw, first=ended if opens else started, last=started, glued=glued, spaced=spaced)
             path[-1].children.append(element)
             if opens:
                 path.append(element)

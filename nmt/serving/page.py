@@ -1,4 +1,4 @@
-"""The page at `/`: one file, which may load nothing from elsewhere and run no script but its own."""
+"""The page at `/`: one file, which may load nothing from elsewhere and run only its own script."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PAGE = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 
 
 def _hash(tag: str) -> str:
-    """The hash of what is between the only tag of a name and its end, as a content security policy has it."""
+    """The hash of the content of the only element of a name, in the form of a content security policy."""
     content = re.search(rf"<{tag}>(.*?)</{tag}>", PAGE, re.DOTALL)
     assert content is not None
     return f"'sha256-{base64.b64encode(hashlib.sha256(content[1].encode()).digest()).decode()}'"

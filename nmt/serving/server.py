@@ -1,4 +1,4 @@
-"""The server's life: it takes a port, answers until it is asked to stop, and ends what it has begun."""
+"""The HTTP server: binds a port, answers requests until it is stopped, and finishes those that have begun."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ BACKLOG = 1024
 
 
 class Server:
-    """A server of models; `run` blocks until a signal or `stop` ends it.
+    """An HTTP server for models; `run` blocks until a signal or `stop` ends it.
 
     Args:
         host: Address to listen on.
-        port: Port; 0 takes any that is free.
+        port: Port; 0 chooses a free one.
 
     Raises:
-        ConfigError: The address cannot be had.
+        ConfigError: The address cannot be bound.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -51,11 +51,11 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where it is reached."""
+        """Address of the server."""
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     def close(self) -> None:
-        """Give the port back."""
+        """Release the port."""
         self._socket.close()
 
     def run(
@@ -69,19 +69,19 @@ class Server:
         limits: Limits | None = None,
         log_format: Format = "json",
     ) -> None:
-        """Answer requests; returns when all that was begun has ended, or has had its time.
+        """Answer requests until stopped; returns when those that have begun are finished or have timed out.
 
         Args:
             directions: The models.
-            api_keys: Keys, one of which a client must give; none lets everybody in.
+            api_keys: Accepted API keys; if there are none, all requests are allowed.
             allowed_hosts: Names that the server is reached by; see `Pages`.
-            allowed_origins: Web pages that may use it; see `Pages`.
-            trusted_proxies: Addresses of reverse proxies, whose `X-Forwarded-For` is believed.
-            limits: What one client may ask.
-            log_format: How requests are told on the logger `nmt.serving.requests`.
+            allowed_origins: Origins of web pages that may use it; see `Pages`.
+            trusted_proxies: Addresses of reverse proxies whose `X-Forwarded-For` is trusted.
+            limits: Limits on requests.
+            log_format: Format of the request log on the logger `nmt.serving.requests`.
 
         Raises:
-            ConfigError: An argument is wrong.
+            ConfigError: An argument is invalid.
         """
         limits = limits or Limits()
         pages = Pages(self.host, allowed_hosts, allowed_origins)
@@ -95,7 +95,7 @@ class Server:
             write(each)
 
         if not (is_loopback(self.host) or keys.required):
-            log.warning(f"--host {self.host}: other machines may use the server without a key; --api-keys asks for one")
+            log.warning(f"--host {self.host}: other machines may use the server without a key; --api-keys requires one")
         service = Service(directions, keys, pages, limits)
         try:
             self._server = _Uvicorn(_config(build_app(service, record), limits, trusted_proxies))
@@ -136,7 +136,7 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def _config(app: ASGIApp, limits: Limits, trusted_proxies: Collection[str]) -> uvicorn.Config:
-    """uvicorn without its own messages, and with our protocol."""
+    """uvicorn without its own log messages, and with our protocol."""
 
     class Connection(_Connection):
         head_seconds = limits.head_seconds
@@ -154,12 +154,12 @@ def _config(app: ASGIApp, limits: Limits, trusted_proxies: Collection[str]) -> u
         proxy_headers=bool(trusted_proxies),
         forwarded_allow_ips=list(trusted_proxies),
         backlog=BACKLOG,
-        timeout_graceful_shutdown=limits.stop_seconds,  # type: ignore[arg-type]  # it is given to asyncio.wait_for
+        timeout_graceful_shutdown=limits.stop_seconds,  # type: ignore[arg-type]  # passed to asyncio.wait_for
     )
 
 
 class _Uvicorn(uvicorn.Server):
-    """Stops at the first signal, and at once at the second; the signals are its own only while it runs."""
+    """Stops gracefully at the first signal, immediately at the second; handles signals only while it runs."""
 
     on_start: Callable[[], None]
     reason = ""
@@ -175,7 +175,7 @@ class _Uvicorn(uvicorn.Server):
             return
         before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
         for number, handler in before.items():
-            if handler is not signal.SIG_IGN:  # as nohup ignores SIGHUP
+            if handler is not signal.SIG_IGN:  # nohup ignores SIGHUP
                 signal.signal(number, self.handle_exit)
         try:
             yield
@@ -190,37 +190,37 @@ class _Uvicorn(uvicorn.Server):
 
 
 class _Connection(H11Protocol):
-    """HTTP/1.1 that does not wait for ever for headers, and refuses what is no HTTP in JSON."""
+    """HTTP/1.1 with a time limit for headers, and errors in JSON for malformed requests."""
 
     head_seconds: float
-    _limit: asyncio.TimerHandle | None = None
+    _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if len(self.connections) > MAX_CONNECTIONS:
             transport.close()
-        self._watch()
+        self._update_timer()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._watch()
+        self._update_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._limit is not None:
-            self._limit.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         super().connection_lost(exc)
 
-    def _watch(self) -> None:
-        """Set a limit while headers are due, none while a request is at work, which has limits of its own."""
-        at_work = self.cycle is not None and not self.cycle.response_complete
-        if at_work and self._limit is not None:
-            self._limit.cancel()
-            self._limit = None
-        elif not at_work and self._limit is None:
-            self._limit = self.loop.call_later(self.head_seconds, self._leave)
+    def _update_timer(self) -> None:
+        """Run the timer while headers are due, but not while a request is handled, which has limits of its own."""
+        busy = self.cycle is not None and not self.cycle.response_complete
+        if busy and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        elif not busy and self._timer is None:
+            self._timer = self.loop.call_later(self.head_seconds, self._close_if_idle)
 
-    def _leave(self) -> None:
-        self._limit = None
+    def _close_if_idle(self) -> None:
+        self._timer = None
         if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
 

@@ -1,4 +1,4 @@
-"""Tags around the words of a translation, where they were around the words of its source."""
+"""Placement of a text's inline tags around the words of its translation."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from nmt.decoding.words import align_words
 from nmt.text.processor import TextProcessor
 
 Links = Sequence[tuple[int, int]]
-"""Which words translate which: (source word, target word), each counted from 0."""
+"""Word alignment: pairs of a source and a target word, each counted from 0."""
 
 
 @dataclass
 class Element:
-    """A tag with its end and what is between them, in terms of the words of a unit.
+    """An inline element, in terms of the words of its unit.
 
     Attributes:
-        start: The start tag, or all of a piece that stands by itself.
-        end: The end tag; empty for a piece that stands by itself.
-        first: Number of the first word that is in it, or that follows it.
-        last: Number after that of the last word in it.
-        children: What is in it.
+        start: The start tag, or the whole of a single piece.
+        end: The end tag; empty for a single piece.
+        first: Index of the first word in it, or of the word that follows it.
+        last: Index after that of the last word in it.
+        children: The elements in it.
         glued: Whether it follows a word without a space.
-        spaced: Whether a space follows it, if it stands by itself.
+        spaced: Whether a space follows it, for a single piece.
     """
 
     start: str
@@ -38,11 +38,11 @@ class Element:
 
 
 def link_words(source: str, translation: Translation, processor: TextProcessor) -> Links:
-    """Which source word each target word comes from; in order if attention does not tell.
+    """Link each target word to the source word that it translates; in order if attention gives no links.
 
     Args:
-        source: What was translated.
-        translation: What came of it, with its alignment.
+        source: The source text.
+        translation: Its translation, with its alignment.
         processor: The text processor of the model.
     """
     num_source, num_target = len(source.split()), len(translation.text.split())
@@ -52,10 +52,10 @@ def link_words(source: str, translation: Translation, processor: TextProcessor) 
 
 
 def place_tags(elements: Sequence[Element], links: Links, num_source: int, words: Sequence[str]) -> str:
-    """The words of a translation with the tags of its source: each tag once, well nested, whatever the links.
+    """Place the tags of a source in its translation: each tag once, well nested, whatever the links.
 
-    An element goes around the run of target words in which most come from the words inside it; one that has none of
-    them goes, empty, behind the translation of what is before it.
+    An element encloses the run of target words of which most come from the words inside it. If there is none, it is
+    placed, empty, after the translation of what precedes it.
 
     Args:
         elements: Tags of the source, by its words.
@@ -75,21 +75,21 @@ def place_tags(elements: Sequence[Element], links: Links, num_source: int, words
 
 
 class _Line:
-    """Words and tags, written one after the other.
+    """Words and tags, written in order.
 
     Args:
         sources: For each target word the source words that it comes from.
-        reach: For each source word the last target word that comes from it, -1 where there is none.
+        reach: For each source word the last target word that comes from it, -1 if there is none.
         words: The target words.
     """
 
     def __init__(self, sources: Sequence[set[int]], reach: Sequence[int], words: Sequence[str]) -> None:
         self.parts: list[str] = []
         self._sources, self._reach, self._words = sources, reach, words
-        self._parted = True  # whether a word may follow without a space
+        self._separated = True  # whether a word may follow without a space
 
     def write(self, elements: Sequence[Element], within: tuple[int, int], span: tuple[int, int]) -> None:
-        """Write a span of the target words, with elements that stand within a span of the source words."""
+        """Write a span of the target words, with the elements within a span of the source words."""
         position, stop = span
         places = [self._place(element, within, span) for element in elements]
         for (first, last), element in sorted(zip(places, elements, strict=True), key=lambda each: each[0][0]):
@@ -97,16 +97,16 @@ class _Line:
             last = max(first, last)
             self._write_words(position, first)
             if first < last or not element.glued:
-                self._part()
+                self._separate()
             self.parts.append(element.start)
             self.write(element.children, (element.first, element.last), (first, last))
             self.parts.append(element.end)
-            self._parted = self._parted and not element.spaced
+            self._separated = self._separated and not element.spaced
             position = last
         self._write_words(position, stop)
 
     def _place(self, element: Element, within: tuple[int, int], span: tuple[int, int]) -> tuple[int, int]:
-        """The target words, out of a span, that an element goes around."""
+        """The target words, within a span, that an element encloses."""
         start, stop = span
         if element.end and (element.first, element.last) == within:
             return span
@@ -124,23 +124,23 @@ class _Line:
 
     def _write_words(self, start: int, stop: int) -> None:
         for word in self._words[start:stop]:
-            self._part()
+            self._separate()
             self.parts.append(html.escape(word, quote=False))
-            self._parted = False
+            self._separated = False
 
-    def _part(self) -> None:
-        if not self._parted:
+    def _separate(self) -> None:
+        if not self._separated:
             self.parts.append(" ")
-            self._parted = True
+            self._separated = True
 
 
 def _vote(sources: set[int], inside: range) -> int:
-    """Whether a word that comes from some source words belongs to an element: 1, -1, or 0 if it cannot be told."""
+    """Whether a word that comes from some source words belongs to an element: 1, -1, or 0 if unknown."""
     return 0 if not sources else 1 if any(source in inside for source in sources) else -1
 
 
 def best_run(votes: Sequence[int]) -> tuple[int, int]:
-    """Start and end of the run with the largest sum, of several the first and shortest; (0, 0) if none is above 0."""
+    """Start and end of the first and shortest run with the largest sum; (0, 0) if no sum is positive."""
     best, found, total, start = 0, (0, 0), 0, 0
     for number, vote in enumerate(votes):
         if total <= 0:

@@ -1,4 +1,4 @@
-"""A user's dictionary: what an unknown word is to be translated to."""
+"""A user's dictionary of translations for unknown words."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from nmt.text.processor import TextProcessor
 
 
 def read_dictionary(path: Path, processor: TextProcessor) -> Mapping[str, str]:
-    """Read a dictionary: a source word, a tab and its translation on each line; empty lines are passed over.
+    """Read a dictionary: a source word, a tab and its translation on each line; empty lines are skipped.
 
     Args:
         path: UTF-8 text.
-        processor: The text processor of the model that is to use it.
+        processor: The text processor of the model that will use it.
 
     Returns:
         Translations by source word as the model reads it: normalised, and in lower case if the model is.
 
     Raises:
-        DataError: The file cannot be read, or a line is something else or contradicts an earlier one.
+        DataError: The file cannot be read, or a line is malformed or contradicts an earlier one.
     """
     try:
         text = read_bytes(path, MAX_TEXT_FILE).decode("utf-8-sig")
@@ -38,7 +38,7 @@ def read_dictionary(path: Path, processor: TextProcessor) -> Mapping[str, str]:
         fields = [" ".join(field.split()) for field in line.split("\t")]
         if len(fields) != 2 or not all(fields):
             raise DataError(
-                f"{path}, line {number}: {shorten(repr(line))} is no entry; write a source word, a tab and its "
+                f"{path}, line {number}: {shorten(repr(line))} is not an entry; write a source word, a tab and its "
                 "translation"
             )
         source = processor.normalizer(fields[0])

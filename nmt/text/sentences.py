@@ -1,4 +1,4 @@
-"""The sentences of a line, and parts of sentences that are too long: models are trained on one sentence at a time."""
+"""Splits lines into sentences, and long sentences into parts: models are trained on one sentence at a time."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from nmt.text.tokenizers import WORD_BEGINNING, blank_language
 
 _END = ".!?\u2026\u203d\u2047-\u2049\u0589\u061f\u06d4\u0964\u0965\u104b\u1362\u17d4"
 _WIDE_END = "\u3002\uff01\uff0e\uff1f\uff61"
-"""Ends of sentences that no space follows."""
+"""Ends of sentences that are not followed by a space."""
 _QUOTES = "\"'\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a"
 """Quotation marks, which open in one language and close in another."""
 _CLOSING = ")\\]}"
 _WIDE_CLOSING = "\u2019\u201d\u300d\u300f\uff09"
 _OPENING = "(\\[{\u300c\u300e\uff08\u00bf\u00a1\u2013\u2014-"
-# Each run of characters is tried once, from its beginning to its end, so that no line takes quadratic time.
+# Each run of characters is tried only once, from its beginning to its end, so that no line takes quadratic time.
 _BOUNDARY = re.compile(
     rf"(?<![{_END}{_WIDE_END}])(?P<end>[{_END}{_WIDE_END}]++)"
     rf"(?:(?<=[{_WIDE_END}])[{_WIDE_CLOSING}]*+\s*+|(?<=[{_END}])[{_QUOTES}{_CLOSING}]*+\s++)"
@@ -25,17 +25,17 @@ _BOUNDARY = re.compile(
 )
 _PAUSE = re.compile(r".*[,;:.!?\u2026\u2013\u2014\u060c\u061b\u3001\uff0c\uff1a\uff1b\u3002-]")
 LONGEST_WORD = 40
-"""Characters before a full stop that are looked at."""
+"""Characters before a full stop that are examined."""
 _UNSPACED = ("zh", "yue", "ja")
 """Languages without spaces between sentences."""
 
 
 class SentenceSplitter:
-    """Finds the sentences of a line.
+    """Splits a line into sentences.
 
-    A sentence ends with its mark, closing quotes and a space, and what follows begins with no lower-case letter. A full
-    stop that spaCy's rules for the language leave with its word, as in `Dr.` or `z. B.`, ends none; spaCy is imported
-    only where there is one to judge. In a language that it does not know every full stop counts.
+    A sentence ends with a punctuation mark, any closing quotes and a space, unless a lower-case letter follows. A full
+    stop that spaCy's rules for the language keep with its word, as in `Dr.` or `z. B.`, does not end a sentence; spaCy
+    is imported only when there is one to check. In a language unknown to spaCy, every full stop ends a sentence.
 
     Args:
         language: Language code of the text.
@@ -46,10 +46,10 @@ class SentenceSplitter:
         self.language = language
         base = tgt_language.replace("_", "-").split("-")[0].lower()
         self.glue = "" if base in _UNSPACED else " "
-        """What stands between translated sentences."""
+        """Separator between translated sentences."""
 
     def __call__(self, line: str) -> list[str]:
-        """The sentences of a line, in order; the line itself where it is one."""
+        """The sentences of a line, in order; the line itself if it is only one."""
         ends = [found.end() for found in _BOUNDARY.finditer(line) if self._ends_sentence(line, found)]
         if not ends:
             return [line]
@@ -60,16 +60,16 @@ class SentenceSplitter:
             return True
         if found["first"].islower():
             return False
-        return found["end"] != "." or self._is_apart(line[max(0, found.start() - LONGEST_WORD) : found.end("end")])
+        return found["end"] != "." or self._is_separate(line[max(0, found.start() - LONGEST_WORD) : found.end("end")])
 
-    def _is_apart(self, text: str) -> bool:
-        """Whether the full stop at the end of a text is no part of its last word."""
+    def _is_separate(self, text: str) -> bool:
+        """Whether the full stop at the end of a text is not part of its last word."""
         words = text.split()
         return len(words[-1]) == 1 or self._tokenize is None or self._tokenize(words[-1])[-1] == "."
 
     @cached_property
     def _tokenize(self) -> Callable[[str], list[str]] | None:
-        """spaCy's tokens of a word; None for a language that it does not know, or where it is not installed."""
+        """Splits a word into spaCy's tokens; None if spaCy does not know the language or is not installed."""
         try:
             tokenizer = blank_language(self.language).tokenizer
         except ImportError:
@@ -78,16 +78,16 @@ class SentenceSplitter:
 
 
 def split_tokens(tokens: Sequence[str], limit: int, *, subwords: bool) -> Iterator[list[str]]:
-    """Cut the tokens of a long sentence into parts: after a pause, else between words, else anywhere.
+    """Split the tokens of a long sentence into parts: after punctuation, else between words, else anywhere.
 
     Args:
         tokens: The tokens.
-        limit: Most tokens of a part.
-        subwords: Whether they are pieces of words.
+        limit: Maximum number of tokens in a part.
+        subwords: Whether the tokens are subwords.
     """
     begin = 0
     while len(tokens) - begin > limit:
-        places = range(begin + limit, begin + limit // 2, -1)  # no part is shorter than half of what it may be
+        places = range(begin + limit, begin + limit // 2, -1)  # no part is shorter than half of the limit
         words = [place for place in places if not subwords or tokens[place].startswith(WORD_BEGINNING)]
         pauses = (place for place in words if _PAUSE.fullmatch(tokens[place - 1]))
         end = next(pauses, words[0] if words else begin + limit)

@@ -1,4 +1,4 @@
-"""Adding copies of training pairs in other forms to a corpus that is being prepared."""
+"""Data augmentation: adds copies of training pairs in other forms to a corpus."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _Copies = tuple[tuple[list[bytes], list[bytes]], Fingerprints, NDArray[np.uint8]
 def add_copies(config: Config, store: PairStore, splits: Splits, work: Path) -> tuple[PairStore, Rows, dict[str, int]]:
     """Add the copies that `data.augment` asks for to a store.
 
-    Copies are made of training pairs alone, and none that shares a sentence with valid or test is used: other numbers
-    or names can turn one sentence into another.
+    Only training pairs are copied, and copies that share a sentence with valid or test are dropped: other numbers or
+    names can turn one sentence into another.
 
     Args:
         config: The whole config.
@@ -57,10 +57,10 @@ def add_copies(config: Config, store: PairStore, splits: Splits, work: Path) -> 
 
 
 def _copy_block(shares: Mapping[str, float], seed: int, block: tuple[bytes, bytes]) -> _Copies:
-    """Copies of a block of pairs, their fingerprints, and the place of each one's form in `shares`."""
+    """Copies of a block of pairs, their fingerprints, and the index of the form of each in `shares`."""
     src, tgt = (side.decode().split("\n")[:-1] for side in block)
     copies = make_copies(map(Pair, src, tgt), shares, seed)
     pairs = [pair for _, pair in copies]
     sides = [f"{pair.src}\n".encode() for pair in pairs], [f"{pair.tgt}\n".encode() for pair in pairs]
-    places = {name: place for place, name in enumerate(shares)}
-    return sides, take_fingerprints(pairs, seed), np.array([places[name] for name, _ in copies], dtype=np.uint8)
+    indices = {name: index for index, name in enumerate(shares)}
+    return sides, take_fingerprints(pairs, seed), np.array([indices[name] for name, _ in copies], dtype=np.uint8)

@@ -24,12 +24,12 @@ def average(
     overwrite: bool = False,
     allowed_classes: Collection[str] = (),
 ) -> Path:
-    """Write a model whose weights are the mean of those of others, as after the last updates of one run.
+    """Write a model whose weights are the mean of those of other models, such as the last ones of a run.
 
     Args:
-        paths: Run or model directories; with `last` one run that has kept its models (`train.checkpoint.keep_best`).
+        paths: Run or model directories; with `last`, one run that kept its models (`train.checkpoint.keep_best`).
         output: Model directory to write.
-        last: Average so many of the latest models that the run has kept.
+        last: Average this many of the latest models that the run kept.
         overwrite: Replace an earlier model.
         allowed_classes: As for `load_model`.
 
@@ -76,6 +76,6 @@ def _kept(paths: Sequence[Path], last: int) -> list[Path]:
 def _check_alike(first: SavedModel, other: SavedModel) -> None:
     if other.config.model != first.config.model or text_of(other) != text_of(first):
         raise CheckpointError(
-            f"{other.path}: has another model section or vocabulary than {first.path}; only models of one kind can be "
-            "averaged"
+            f"{other.path}: has a different model section or vocabulary than {first.path}; only models with the same "
+            "ones can be averaged"
         )

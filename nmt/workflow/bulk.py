@@ -1,4 +1,4 @@
-"""Translate a file into a file: in order, in little memory, and gone on with after a kill."""
+"""Translate a file into a file: in order, in little memory, and resumable after a kill."""
 
 from __future__ import annotations
 
@@ -21,36 +21,37 @@ from nmt.workflow.translate import open_input, read_lines, translate_stream
 log = logging.getLogger(__name__)
 
 WINDOW = 16
-"""Batches of lines that are read ahead and sorted by length, so that there is little padding."""
+"""Batches that are read ahead and sorted by length, to reduce padding."""
 CHECKSUM = 16
 """Hexadecimal digits of a checksum that are kept."""
 WINDOW_CHARACTERS = 1 << 19
-"""Characters of a window, as lines and their alignments may be long."""
+"""A window ends at this many characters, as lines and their alignments may be long."""
 
 
 def translate_file(
     translator: Translator, source: Path, target: Path, output: Format, *, n_best: int = 1, resume: bool = False
 ) -> None:
-    """Translate a file line by line in order; the translation appears whole when it is done.
+    """Translate a file line by line in order; the translation appears only when it is complete.
 
     Args:
         translator: Model and search settings.
         source: Lines of UTF-8.
-        target: What to write.
-        output: How.
-        n_best: Translations a line.
-        resume: Go on with an unfinished translation, with the same result; where there is none, begin it.
+        target: The file to write.
+        output: Its format.
+        n_best: Translations per line.
+        resume: Resume an unfinished translation, with the same result as without interruption; if there is none,
+            begin it.
 
     Raises:
         ConfigError: `n_best` is more than the beam size.
-        DataError: The file cannot be read, another command writes the translation, or the unfinished one was made
-            from something else.
+        DataError: The file cannot be read, another command is writing the translation, or the unfinished one was made
+            from other inputs or options.
     """
     with open_input(source) as stream:
         made_from = describe(translator, source, output, n_best)
         with open_resumable(target, made_from, resume=resume) as file:
             if file.lines:
-                log.info(f"{target}: going on after {file.lines:,} lines")
+                log.info(f"{target}: resuming after {file.lines:,} lines")
             before = file.lines
             lines = read_lines(stream, str(source), log.warning)
             windows = in_windows(lines, WINDOW * translator.options.batch_size)
@@ -69,11 +70,11 @@ def translate_file(
 
 
 def in_windows(batches: Iterable[list[str]], size: int) -> Iterator[list[str]]:
-    """Lines in groups that depend on the lines alone, not on how they were read.
+    """Group lines into windows that depend only on the lines, not on how they were read.
 
     Args:
         batches: Lines, several at a time.
-        size: Most lines of a group.
+        size: Maximum number of lines of a window.
     """
     window: list[str] = []
     characters = 0
@@ -88,7 +89,7 @@ def in_windows(batches: Iterable[list[str]], size: int) -> Iterator[list[str]]:
 
 
 def describe(translator: Translator, source: Path, output: Format, n_best: int) -> Facts:
-    """What a translation is made from: two with the same description are the same, byte for byte."""
+    """Everything that determines a translation: two with the same description are identical."""
     return {
         "version": __version__,
         "input": sha256(source)[:CHECKSUM],

@@ -1,4 +1,4 @@
-"""Checks of output paths: nothing that is needed, and no file that nmt did not write, may be overwritten."""
+"""Checks of output paths: no input, and no file that nmt did not write, may be overwritten."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNSAVED = r"\.tmp\w{6}"
 _MODEL = rf"model\.json|model\.safetensors|{_UNSAVED}|config\.yaml|{_TEXT}"
 _CHECKPOINT = rf"update-\d+\.safetensors(\.sha256)?(\.partial)?|{_UNSAVED}"
 _LEFTOVER = re.compile(r"(?<![^/])\.([^/]+)\.(partial(-\d+(-deleted)?)?|earlier)(?![^/])")
-"""Name under which a killed command leaves what it was writing, or what was to be replaced."""
+"""Name of what a killed command leaves behind: its unfinished output, or the earlier one that it was to replace."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Kind:
         name: Name in messages.
         marker: A file in every directory of this kind.
         companion: Another one, so that an unrelated file with the marker's name is not mistaken for it.
-        own: Matches the relative path of every file that nmt writes there, or ever wrote.
+        own: Matches the relative path of every file that nmt writes there, or that an earlier version wrote.
     """
 
     name: str
@@ -65,7 +65,7 @@ RUN = Kind(
 
 
 def check_directory(directory: Path, kind: Kind, *, overwrite: bool, needed: Mapping[str, Path | None]) -> None:
-    """Reject an output folder that contains what must not be replaced, or that is inside another directory of nmt.
+    """Reject an output folder that contains files to keep, or that is inside another directory of nmt.
 
     Args:
         directory: The output folder.
@@ -84,9 +84,9 @@ def check_directory(directory: Path, kind: Kind, *, overwrite: bool, needed: Map
         if path is not None and real_path(path).is_relative_to(real):
             raise DataError(f"{name}: {path} would be lost when {directory} is replaced; choose another --output")
     check_output(directory, kind.marker, overwrite=overwrite)
-    if theirs := _find_foreign(directory, kind):
+    if foreign := _find_foreign(directory, kind):
         raise DataError(
-            f"{directory}: contains {theirs.relative_to(directory)}, which nmt did not write; move it away, or choose "
+            f"{directory}: contains {foreign.relative_to(directory)}, which nmt did not write; move it away, or choose "
             "another --output"
         )
 
@@ -107,9 +107,9 @@ def check_files(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> N
     for option, path in outputs.items():
         if path is None or (path.exists() and not path.is_file()):
             continue
-        for other, what in taken.items():
+        for other, use in taken.items():
             if _is_same(path, other):
-                raise DataError(f"{option} {path}: {what}; choose another file")
+                raise DataError(f"{option} {path}: {use}; choose another file")
         taken[path] = f"is also given for {option}"
         real = real_path(path)
         if found := _enclosing(real):

@@ -1,4 +1,4 @@
-"""Models behind an HTTP server."""
+"""Serving models over HTTP."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ LIBRARIES = ("starlette", "uvicorn", "python_multipart")
 
 
 def require_libraries() -> None:
-    """Make sure that what a server needs is installed.
+    """Check that the libraries of the server are installed.
 
     Raises:
-        ConfigError: It is not.
+        ConfigError: Some are missing.
     """
     missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
     if missing:
@@ -30,19 +30,19 @@ def require_libraries() -> None:
 
 
 def read_keys(path: Path) -> list[str]:
-    """API keys of a file, one a line; empty lines do not count.
+    """Read API keys from a file, one per line; empty lines are skipped.
 
     Raises:
-        ConfigError: It cannot be read, or has none.
+        ConfigError: It cannot be read, or has no keys.
     """
     try:
         keys = list(filter(None, map(str.strip, path.read_text(encoding="utf-8").splitlines())))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{path}: not UTF-8 text; write one API key a line") from None
+        raise ConfigError(f"{path}: not UTF-8 text; write one API key per line") from None
     if not keys:
-        raise ConfigError(f"{path}: has no API key; write one a line")
+        raise ConfigError(f"{path}: has no API key; write one per line")
     return keys
 
 
@@ -54,11 +54,11 @@ def open_directions(
     Args:
         models: As for `nmt.workflow.runs.find_model`.
         device: As in a config.
-        options: Search options that are not those of a model's config; None leaves the config's.
+        options: Search options that override those of a model's config; None keeps the config's.
         allowed_classes: As for `nmt.model.storage.load_model`.
 
     Raises:
-        NmtError: One cannot be read, or two translate the same.
+        NmtError: A model cannot be read, or two translate the same direction.
     """
     from nmt.serving.directions import Direction, Directions
 
@@ -72,10 +72,10 @@ def open_directions(
 
 
 def open_server(host: str, port: int) -> Server:
-    """A server that has its port, and nothing to serve yet.
+    """A server that has bound its port, but does not serve anything yet.
 
     Raises:
-        ConfigError: It cannot have it.
+        ConfigError: The port cannot be bound.
     """
     from nmt.serving.server import Server
 

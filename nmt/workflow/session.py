@@ -1,4 +1,4 @@
-"""A small session at a terminal: a line in, its translation out, and commands that begin with a colon."""
+"""An interactive session at a terminal that translates each line; commands begin with a colon."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Command(NamedTuple):
     """A command of a session.
 
     Attributes:
-        argument: What stands after its name; empty for nothing.
+        argument: Its argument; empty if it takes none.
         help: What it does.
     """
 
@@ -29,8 +29,8 @@ class Command(NamedTuple):
 COMMANDS = {
     "beam": Command("N", "keep N hypotheses at each step; 1 is greedy"),
     "nbest": Command("N", "show the N best translations"),
-    "scores": Command("", "show scores, or no longer"),
-    "attention": Command("", "show where the model looks, or no longer"),
+    "scores": Command("", "show or hide scores"),
+    "attention": Command("", "show or hide the attention weights"),
     "help": Command("", "list the commands"),
     "quit": Command("", "leave, as Ctrl-D does; Ctrl-C cancels a line"),
 }
@@ -41,9 +41,9 @@ class Session:
     """A conversation with a model.
 
     Args:
-        translator: Model and search settings; it stays as it is.
+        translator: Model and search settings; it is not changed.
         show: Receives a line to show.
-        n_best: Translations to show of each line.
+        n_best: Translations to show per line.
         width: Columns of the terminal.
     """
 
@@ -57,10 +57,10 @@ class Session:
         self.scores = self.attention = False
 
     def run(self, ask: Callable[[], str]) -> None:
-        """Answer line by line until there is none left.
+        """Answer line by line until the end of the input.
 
         Args:
-            ask: The next line; raises EOFError where there is none, and KeyboardInterrupt to cancel it.
+            ask: Returns the next line; raises EOFError if there is none, and KeyboardInterrupt to cancel it.
         """
         while True:
             try:
@@ -75,9 +75,9 @@ class Session:
                 self.show(printable(str(error)))
 
     def answer(self, line: str) -> bool:
-        """Translate a line, or do what it commands; whether the session goes on."""
+        """Translate a line or execute it as a command; returns whether the session continues."""
         if line.startswith(":"):
-            return self._obey(line[1:].split())
+            return self._execute(line[1:].split())
         text, _ = decode_line(line.encode("utf-8", "surrogateescape"))
         if text.strip():
             with within_memory(self.translator.options, 1):
@@ -96,7 +96,7 @@ class Session:
             for line in draw_shades(weights.double().mean(dim=1).tolist(), columns, rows, self.width):
                 self.show(line)
 
-    def _obey(self, words: list[str]) -> bool:
+    def _execute(self, words: list[str]) -> bool:
         match words:
             case ["beam", number] if number.isdecimal():
                 options = {"beam_size": int(number[:9])}

@@ -1,4 +1,4 @@
-"""Translation speed: the standard models after equal training, ours beside OpenNMT-py's and JoeyNMT's."""
+"""Translation speed of the standard models after equal training, compared with OpenNMT-py and JoeyNMT."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROWS = {
     "opennmt-py-bahdanau-lstm": ("float32",),
     "joeynmt-bahdanau-lstm": ("float32",),
 }
-"""Rows of the training benchmark whose models translate, and the precisions in which they do."""
+"""Rows of the training benchmark whose models are measured, and the precisions of translation."""
 BEAMS = (1, 5)
 
 
@@ -40,8 +40,8 @@ class Decoding:
     """One way to translate the test split.
 
     Attributes:
-        system: Whose model.
-        precision: In which it translates.
+        system: The system whose model translates.
+        precision: Precision of translation.
         beam: Beam size.
     """
 
@@ -52,13 +52,13 @@ class Decoding:
 
 @dataclass
 class Result:
-    """What the rounds of one decoding showed.
+    """Measurements of the rounds of one decoding.
 
     Attributes:
-        seconds: Of translating by the toolkit's own clock, one figure per round.
-        commands: Of the whole command, one figure per round.
-        peak: Largest resident memory, in bytes.
-        bleu: Of the test split.
+        seconds: Translation time in each round, by the toolkit's own clock.
+        commands: Seconds of the whole command in each round.
+        peak: Peak resident memory, in bytes.
+        bleu: BLEU on the test split.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -69,8 +69,8 @@ class Result:
 
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("decode", help="translation speed, beside OpenNMT-py and JoeyNMT")
-    parser.add_argument("--workload", type=Path, required=True, metavar="DIR", help="what the workload command made")
+    parser = commands.add_parser("decode", help="translation speed, compared with OpenNMT-py and JoeyNMT")
+    parser.add_argument("--workload", type=Path, required=True, metavar="DIR", help="output of the workload command")
     parser.add_argument("--opennmt", type=Path, metavar="PYTHON", help="an interpreter that has OpenNMT-py")
     parser.add_argument("--joeynmt", type=Path, metavar="PYTHON", help="an interpreter that has JoeyNMT")
     parser.add_argument("--only", nargs="+", choices=list(ROWS), help="rows to run; all of them unless given")
@@ -117,12 +117,12 @@ def benchmark_decode(arguments: argparse.Namespace) -> None:
 
 
 def updates_of(workload: Path) -> int:
-    """Updates of the training of each model."""
+    """Training updates of each model."""
     return EPOCHS * math.ceil(len(read_lines(workload / "train.en")) / BATCH)
 
 
 def train(system: System, python: Path, workload: Path, folder: Path, threads: int) -> None:
-    """Train a toolkit's model in a folder, unless that was finished before."""
+    """Train a toolkit's model in a folder, unless that is already done."""
     if (folder / "finished").exists():
         return
     empty_folder(folder)
@@ -131,7 +131,7 @@ def train(system: System, python: Path, workload: Path, folder: Path, threads: i
 
 
 def training_command(system: System, python: Path, workload: Path, folder: Path, threads: int) -> list[str]:
-    """The command that trains a toolkit's model, with its config or data made ready."""
+    """Prepare the config or data of a toolkit's model; returns the command that trains it."""
     if system.toolkit == "nmt":
         config = ours.write_config(folder)
         ours.prepare_workload(config, workload, folder / "data", threads)
@@ -147,7 +147,7 @@ Translated = tuple[float, Finished, Path]
 
 
 def translate_ours(decoding: Decoding, python: Path, workload: Path, folder: Path, threads: int) -> Translated:
-    """Translate with `nmt translate`, which tells how long it took once the model was loaded."""
+    """Translate with `nmt translate`, which reports its time after loading the model."""
     translations = folder / f"{decoding.precision}-{decoding.beam}.de"
     command = ours.nmt("translate", "--model", folder / "run", "--input", workload / "test.en")
     options = [
@@ -177,7 +177,7 @@ def translate_opennmt(decoding: Decoding, python: Path, workload: Path, folder: 
 
 
 def translate_joeynmt(decoding: Decoding, python: Path, workload: Path, folder: Path, threads: int) -> Translated:
-    """Translate with `joeynmt test`, which also scores what it has translated."""
+    """Translate with `joeynmt test`, which also scores the translations."""
     arguments, translations = joeynmt.translate_arguments(decoding.system, workload, folder, decoding.beam)
     command = [str(python), str(LAUNCHER), "default", joeynmt.MODULE, *arguments]
     finished = run(command, translations.with_suffix(".log"), environment(threads))
@@ -193,7 +193,7 @@ TRANSLATORS: dict[str, Translate] = {
 
 
 def read_seconds(pattern: str, log: str) -> float:
-    """The last figure that a toolkit's log gives for the time it translated.
+    """The last translation time in a toolkit's log.
 
     Raises:
         RunError: There is none.
@@ -205,7 +205,7 @@ def read_seconds(pattern: str, log: str) -> float:
 
 
 def table(results: dict[Decoding, Result], sentences: int) -> str:
-    """All rows as Markdown, each of ours with its ratio to the peers' rows of the same beam size."""
+    """All rows as Markdown; those of nmt with the ratios to the other toolkits' rows of the same beam size."""
     header = ["system", "attention, feeding", "precision", "beam", "sentences/s", "rounds", "command, s", "peak MiB"]
     header += ["BLEU", "× OpenNMT-py general", "× OpenNMT-py mlp", "× JoeyNMT bahdanau"]
     peers = ("opennmt-py-luong-lstm", "opennmt-py-bahdanau-lstm", "joeynmt-bahdanau-lstm")
@@ -235,5 +235,5 @@ def table(results: dict[Decoding, Result], sentences: int) -> str:
 
 
 def is_peer(other: Decoding, name: str, decoding: Decoding) -> bool:
-    """Whether a row is that of the peer `name` with the same beam size as `decoding`."""
+    """Whether a row belongs to the system `name` and has the same beam size as `decoding`."""
     return other.system.name == name and other.beam == decoding.beam

@@ -1,4 +1,4 @@
-"""How `nmt serve` does under load: many clients at once, every answer compared with that of the translator."""
+"""Load test of `nmt serve`: many concurrent clients, every reply compared with that of the translator."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from benchmarks.tables import markdown
 from nmt.model.storage import load_model
 from nmt.workflow.runs import find_model
 
-SENTENCES = 500  # different ones that are asked for
+SENTENCES = 500  # number of different sentences
 
 
 @dataclass
 class Load:
-    """What the clients met.
+    """Measurements of the clients.
 
     Attributes:
-        seconds: Of each request that was answered.
-        wrong: Answers other than the translator's.
-        errors: Requests without a translation.
+        seconds: Time of each request that was answered.
+        wrong: Number of translations that differ from the translator's.
+        errors: Number of requests without a translation.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -45,18 +45,18 @@ class Load:
 
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("serve", help="answers, their times and memory of nmt serve under load")
+    parser = commands.add_parser("serve", help="errors, response times and memory of nmt serve under load")
     parser.add_argument("--model", type=Path, required=True, help="run or model directory")
-    parser.add_argument("--input", type=Path, required=True, help="sentences to ask for, one a line; tabs end them")
-    parser.add_argument("--clients", type=positive, default=200, help="clients at once")
-    parser.add_argument("--seconds", type=positive, default=60, help="how long")
+    parser.add_argument("--input", type=Path, required=True, help="sentences to translate, one per line; tabs end them")
+    parser.add_argument("--clients", type=positive, default=200, help="concurrent clients")
+    parser.add_argument("--seconds", type=positive, default=60, help="duration")
     parser.add_argument("--threads", type=positive, default=1, help="CPU threads of the server")
     parser.add_argument("--output", type=Path, default=Path("runs/benchmark/serve"), help="folder for the log")
     parser.set_defaults(run=benchmark_serve)
 
 
 def benchmark_serve(arguments: argparse.Namespace) -> None:
-    """Print one row of figures."""
+    """Print one row of measurements."""
     folder: Path = arguments.output
     folder.mkdir(parents=True, exist_ok=True)
     lines = arguments.input.read_text(encoding="utf-8").split("\n")
@@ -81,7 +81,7 @@ def benchmark_serve(arguments: argparse.Namespace) -> None:
 
 
 def start(model: Path, log: Path, threads: int) -> tuple[subprocess.Popen[bytes], int]:
-    """The server in a process of its own, and its port."""
+    """Start the server in its own process; returns the process and its port."""
     command = ours.nmt("serve", "--model", model, "--port", "0", "--device", "cpu")
     with log.open("wb") as file:
         process = subprocess.Popen(command, stderr=file, env={**os.environ, **environment(threads)})
@@ -93,7 +93,7 @@ def start(model: Path, log: Path, threads: int) -> tuple[subprocess.Popen[bytes]
 
 
 async def ask_all(port: int, target: str, expected: dict[str, str], load: Load, clients: int, seconds: int) -> None:
-    """Let clients ask for one sentence after another until the time is over."""
+    """Let clients request one sentence after another until the time is over."""
     bodies = [json.dumps({"q": text, "source": "auto", "target": target}).encode() for text in expected]
     answers = list(expected.values())
     end = time.perf_counter() + seconds
@@ -115,7 +115,7 @@ async def ask_all(port: int, target: str, expected: dict[str, str], load: Load, 
 
 
 async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: bytes) -> tuple[int, bytes]:
-    """One request on a connection that stays open: status and body of the reply."""
+    """One request on a persistent connection: status and body of the reply."""
     head = (
         f"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
     )
@@ -126,7 +126,7 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: 
 
 
 def row(load: Load, clients: int, seconds: int, peak: int) -> str:
-    """The figures as a table of one row."""
+    """The measurements as a table of one row."""
     header = ["clients", "seconds", "p50 ms", "p99 ms", "sentences/s", "errors", "wrong answers", "peak resident MiB"]
     p50, p99 = 1000 * np.percentile(load.seconds or [0.0], (50, 99))
     speed = f"{len(load.seconds) / seconds:,.0f}"

@@ -1,4 +1,4 @@
-"""Translating a large file: lines a second, memory as it goes, and the same file after kills."""
+"""Translating a large file: lines per second, memory over time, and the same file after kills."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
 
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("stream", help="speed and memory of translating a large file, and what kills do to it")
+    parser = commands.add_parser("stream", help="speed and memory of translating a large file, resumed after kills")
     parser.add_argument("--model", type=Path, required=True, help="run or model directory")
     parser.add_argument("--lines", type=positive, default=20_000, help="lines to translate")
     parser.add_argument("--source", type=Path, default=shipped("data/sample/deu.txt"), help="sentences to repeat")
     parser.add_argument("--kills", type=positive, default=3, help="how often to kill the second translation")
     parser.add_argument("--threads", type=positive, default=2, help="CPU threads")
     parser.add_argument("--output", type=Path, default=Path("runs/benchmark/stream"), help="folder for the files")
-    parser.add_argument("options", nargs="*", help="more options of nmt translate, after --")
+    parser.add_argument("options", nargs="*", help="other options of nmt translate, after --")
     parser.set_defaults(run=benchmark_stream)
 
 
 def benchmark_stream(arguments: argparse.Namespace) -> None:
-    """Print speed and memory of one translation, and whether a second one that is killed ends in the same file.
+    """Print speed and memory of one translation, and check that a second one that is killed gives the same file.
 
     Raises:
         RunError: A command failed, or the files differ.
@@ -56,7 +56,7 @@ def benchmark_stream(arguments: argparse.Namespace) -> None:
     print((folder / "whole.log").read_text(encoding="utf-8").strip())
     again = [*command, "--output", str(killed), "--resume"]
     for moment in sorted(random.SystemRandom().uniform(0.2, 0.9) for _ in range(arguments.kills)):
-        # Each start takes up what the last one left, so that a share of the rest is a share of the whole.
+        # Each start resumes the last one, so the kills are spread over the whole translation.
         list(run(again, folder / "killed.log", arguments.threads, seconds * moment / arguments.kills))
         print(f"killed with {size(beside(killed, 'partial')) / max(1, size(whole)):.0%} of the output finished")
     list(run(again, folder / "killed.log", arguments.threads))
@@ -80,10 +80,10 @@ def run(command: list[str], log: Path, threads: int, kill_after: float | None = 
     """Run a command, and kill it after some seconds if it is not done.
 
     Yields:
-        Its resident memory in bytes, now and then.
+        Its resident memory in bytes, at regular intervals.
 
     Raises:
-        RunError: It failed.
+        RunError: The command failed.
     """
     begin = time.perf_counter()
     with (
@@ -106,5 +106,5 @@ def run(command: list[str], log: Path, threads: int, kill_after: float | None = 
 
 
 def size(path: Path) -> int:
-    """Bytes of a file; 0 where there is none."""
+    """Bytes of a file; 0 if there is none."""
     return path.stat().st_size if path.exists() else 0

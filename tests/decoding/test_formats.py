@@ -1,4 +1,4 @@
-"""What is written about the translations of a line."""
+"""Output formats for the translations of a line."""
 
 import json
 import math
@@ -34,12 +34,12 @@ def test_n_best_has_number_text_and_score() -> None:
     assert NBestFormat(WORDS).render(7, "a b", [BEST, SECOND]) == "7 ||| B A ||| -0.2500\n7 ||| A ||| -1.0000\n"
 
 
-def test_pharaoh_has_links_of_words() -> None:
+def test_pharaoh_has_word_links() -> None:
     assert PharaohFormat(WORDS).render(1, "a b", [BEST]) == "1-0 0-1\n"
     assert PharaohFormat(WORDS).render(1, "", [Translation("")]) == "\n"
 
 
-def test_json_has_all_that_is_known() -> None:
+def test_json_has_all_fields() -> None:
     found = json.loads(JsonLinesFormat(WORDS).render(1, "a  b", [BEST, SECOND]))
     assert (found["source"], found["source_tokens"], found["truncated"]) == ("a  b", ["a", "b"], False)
     assert found["translations"] == [
@@ -55,7 +55,7 @@ def test_json_has_all_that_is_known() -> None:
     ]
 
 
-def test_json_has_attention_where_it_is_asked_for() -> None:
+def test_json_has_attention_on_request() -> None:
     found = json.loads(JsonLinesFormat(WORDS, with_attention=True).render(1, "a b", [SECOND]))
     assert found["translations"][0]["attention"] == [[[0.75, 0.0, 0.25]]]
     (empty,) = json.loads(JsonLinesFormat(WORDS, with_attention=True).render(1, "", [Translation("")]))["translations"]
@@ -81,7 +81,7 @@ def test_json_is_one_line_of_plain_characters(source: str, token: str) -> None:
     ("name", "n_best", "kind"),
     [(None, 1, TextFormat), (None, 2, NBestFormat), ("nbest", 1, NBestFormat), ("jsonl", 3, JsonLinesFormat)],
 )
-def test_the_format_that_is_meant(name: str | None, n_best: int, kind: type) -> None:
+def test_the_chosen_format(name: str | None, n_best: int, kind: type) -> None:
     assert type(choose_format(name, WORDS, n_best=n_best)) is kind
 
 
@@ -107,7 +107,7 @@ def test_help_names_every_format() -> None:
     assert f'metavar="{"|".join(FORMATS)}"' in source
 
 
-def test_every_format_has_its_lines_for_every_line(cli: Cli, tmp_path: Path) -> None:
+def test_every_format_writes_every_line(cli: Cli, tmp_path: Path) -> None:
     given = tmp_path / "in.txt"
     given.write_text("He is old.\n\nIt  rains.\n", encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""One translation of a line out of those of its sentences."""
+"""Joining the translations of sentences into one of their line."""
 
 import pytest
 import torch
@@ -31,7 +31,7 @@ def splitting(**options: object) -> Translator:
     return Translator(random_model(), processor(), settings, splitter=SentenceSplitter("tlh"))
 
 
-def test_sums_and_chains_by_rank() -> None:
+def test_scores_are_summed_and_tokens_concatenated_by_rank() -> None:
     best, other = join_sentences([[FIRST], [Translation("")], [SECOND, WORSE]], " ")
     assert (best.text, best.tokens, best.src_tokens) == ("x y z", ["x", "y", "z"], ["a", "b", "c"])
     assert (best.log_prob, best.score, best.token_log_probs) == (-3.0, -0.75, [-0.9, -0.1])
@@ -41,7 +41,7 @@ def test_sums_and_chains_by_rank() -> None:
     assert join_sentences([[Translation("")]] * 2, " ") == [Translation("")]
 
 
-def test_alignments_stand_on_the_diagonal() -> None:
+def test_alignments_are_block_diagonal() -> None:
     best, other = join_sentences([[FIRST], [SECOND, WORSE]], " ")
     expected = [[0.9, 0, 0, 0.1], [0.8, 0, 0, 0.2], [0, 0.1, 0.6, 0.3], [0, 0.0, 0.5, 0.5]]
     assert best.alignment is not None
@@ -51,7 +51,7 @@ def test_alignments_stand_on_the_diagonal() -> None:
     assert align_words("a b c", best, processor()) == [(0, 0), (0, 1), (2, 2)]
 
 
-def test_an_alignment_that_would_be_huge_is_left_out_and_its_links_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_huge_alignment_is_omitted_and_its_links_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joining, "MAX_ALIGNMENT", 4 * 4 - 1)
     (best,) = join_sentences([[FIRST], [SECOND]], " ")
     assert best.alignment is None
@@ -89,4 +89,4 @@ def test_nothing_of_a_long_sentence_is_lost(number: int) -> None:
     assert found.src_tokens == words
     lengths = [len(each.src_tokens) for each in found.sentences]
     assert sum(lengths) == (number if number > MAX_SOURCE_LENGTH else 0)
-    assert all(length <= 6 for length in lengths)  # half of max_length, so that its translation can be written whole
+    assert all(length <= 6 for length in lengths)  # half of max_length, so that the translation fits

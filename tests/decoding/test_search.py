@@ -92,7 +92,7 @@ def random_sources(number: int, seed: int, longest: int = 9) -> tuple[Tensor, Te
 
 @torch.no_grad()
 def teacher_forced(model: Seq2Seq, source: Tensor, targets: list[list[int]]) -> list[float]:
-    """Log-probability of each target, its EOS included, given one source; not by way of `step`."""
+    """Log-probability of each target, including its EOS, given one source; does not use `step`."""
     batch = Batch(
         src=source.unsqueeze(0).expand(len(targets), -1),
         src_lengths=torch.full((len(targets),), len(source)),
@@ -213,7 +213,7 @@ def test_a_beam_as_wide_as_the_space_is_brute_force(variant: Variant, seed: int,
 
 
 def shrinking_beam(model: Seq2Seq, source: Tensor, beam_size: int, limit: int) -> list[tuple[list[int], float]]:
-    """What ended, with its log-probability, in the order of ending: one hypothesis at a time, no tensors kept."""
+    """Ended hypotheses with their log-probabilities, in the order of ending; a simple reference implementation."""
     beam: list[tuple[float, list[int]]] = [(0.0, [])]
     ended: list[tuple[list[int], float]] = []
     words = [word for word in range(12) if word not in (PAD_ID, BOS_ID)]
@@ -225,7 +225,7 @@ def shrinking_beam(model: Seq2Seq, source: Tensor, beam_size: int, limit: int) -
                 (log_prob, way) for log_prob, way in zip(prefix_log_probs(model, source, ways), ways, strict=True)
             ]
         grown.sort(key=lambda pair: -pair[0])
-        beam = grown[: beam_size - len(ended)]  # what has ended gives no place back
+        beam = grown[: beam_size - len(ended)]  # an ended hypothesis does not free its place
         ended += [(ids[:-1], log_prob) for log_prob, ids in beam if ids[-1] == EOS_ID]
         beam = [(log_prob, ids) for log_prob, ids in beam if ids[-1] != EOS_ID]
         if not beam:
@@ -248,7 +248,7 @@ def test_a_complete_hypothesis_reduces_the_beam(variant: Variant, seed: int, bea
         assert [h.log_prob for h in complete] == pytest.approx([log_prob for _, log_prob in expected], abs=1e-9)
 
 
-def test_what_did_not_end_in_time_is_ranked_among_what_did() -> None:
+def test_unfinished_hypotheses_are_ranked_with_complete_ones() -> None:
     model = random_model(VARIANTS[0], 5, 6)
     src, lengths = random_sources(2, 5)
     found = beam(model, src, lengths, beam_size=130, length_penalty=1.0, max_length=LONGEST, n_best=130)
@@ -279,7 +279,7 @@ def same(found: list[Hypothesis], expected: list[Hypothesis], src_length: int, a
         torch.testing.assert_close(one.alignment, other.alignment, rtol=0, atol=1e-9)
 
 
-def test_the_models_here_end_their_sentences_at_different_lengths() -> None:
+def test_these_models_end_their_sentences_at_different_lengths() -> None:
     src, lengths = random_sources(12, 11)
     ended = [
         {len(hypothesis.ids) for hypothesis in greedy(random_model(variant, seed, 12), src, lengths, max_length=20)}
@@ -395,7 +395,7 @@ def test_limits_are_kept(beam_size: int, max_length: int) -> None:
         assert len(hypotheses[0].ids) == limit or is_complete(hypotheses[0])
 
 
-def test_a_model_that_only_ends_gives_nothing() -> None:
+def test_a_model_that_ends_at_once_gives_empty_translations() -> None:
     model = random_model(VARIANTS[0], 0, 12, eos=60.0)
     src, lengths = random_sources(4, 0)
     for hypothesis in greedy(model, src, lengths, max_length=20):
@@ -478,7 +478,7 @@ def test_a_wider_beam_finds_what_greedy_search_misses() -> None:
     assert better > 10
 
 
-def test_a_model_whose_probabilities_are_not_numbers_finds_nothing() -> None:
+def test_nan_probabilities_give_no_hypotheses() -> None:
     model = random_model(VARIANTS[0], 0, 12)
     with torch.no_grad():
         model.decoder.output.bias.fill_(torch.nan)

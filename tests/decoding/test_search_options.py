@@ -1,4 +1,4 @@
-"""What a search can be given besides a model: scoring, lengths, constraints, sampling, and several models."""
+"""Options of a search: scoring, lengths, constraints, sampling, and ensembles."""
 
 import itertools
 import math
@@ -78,7 +78,7 @@ def test_scores_follow_from_log_probability_length_and_coverage(variant: Variant
 
 @pytest.mark.parametrize("strategy", [GreedyStrategy(), BEAM])
 @EACH_VARIANT
-def test_a_translation_is_as_long_as_asked(variant: Variant, strategy: GreedyStrategy | BeamStrategy) -> None:
+def test_a_translation_has_the_requested_length(variant: Variant, strategy: GreedyStrategy | BeamStrategy) -> None:
     model = random_model(variant, 5, 12, eos=3.0)
     src, lengths = random_sources(8, 5)
     bounds = Lengths(20, max_ratio=1.0, margin=4, shortest=2, min_ratio=0.5)
@@ -160,7 +160,7 @@ def test_samples_have_the_models_distribution() -> None:
             assert each.log_prob == pytest.approx(expected, abs=1e-9)
 
 
-def test_samples_of_the_head_alone_and_of_low_temperature() -> None:
+def test_sampling_with_top_k_top_p_and_temperature() -> None:
     model = random_model(VARIANTS[0], 6, 12)
     src, lengths = random_sources(5, 6)
     ((_greedy,), *_) = best = search(Seq2SeqStepper(model), src, lengths, GreedyStrategy(), lengths=Lengths(9))
@@ -193,7 +193,7 @@ def test_searching_does_not_depend_on_batch_and_order(options: DecodeSection) ->
         assert [(each.ids, each.log_prob) for each in backwards[order.index(n)]] == expected
 
 
-def test_another_seed_draws_something_else() -> None:
+def test_another_seed_draws_other_samples() -> None:
     model = random_model(VARIANTS[0], 7, 12)
     sources = [[4, 5, 6], [7], [8, 4]]
     other = SAMPLING.model_copy(update={"sampling": SamplingSection(temperature=1.5, seed=2)})

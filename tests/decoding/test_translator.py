@@ -86,7 +86,7 @@ def test_one_translation_per_line_in_order_for_any_batch(beam_size: int, batch_s
         assert one.src_tokens == line.split()
 
 
-def test_lines_backwards_are_translations_backwards() -> None:
+def test_reversed_lines_give_reversed_translations() -> None:
     forward = [found.text for found in translator(batch_size=2).translate(LINES)]
     backward = [found.text for found in translator(batch_size=2).translate(LINES[::-1])]
     assert backward == forward[::-1]
@@ -118,7 +118,7 @@ def test_no_lines() -> None:
     ],
 )
 @pytest.mark.parametrize("unknown", [False, True])
-def test_a_single_line_comes_out_of_any_line(line: str, unknown: bool) -> None:
+def test_any_line_gives_a_single_line(line: str, unknown: bool) -> None:
     model = random_model()
     if unknown:  # only unknown words, so that the source is copied
         with torch.no_grad():
@@ -134,7 +134,7 @@ def test_a_single_line_comes_out_of_any_line(line: str, unknown: bool) -> None:
 
 @pytest.mark.parametrize("beam_size", [1, 2])
 @pytest.mark.parametrize("number", [MAX_SOURCE_LENGTH - 1, MAX_SOURCE_LENGTH, MAX_SOURCE_LENGTH + 1, 5000])
-def test_a_long_line_is_cut_and_says_so(number: int, beam_size: int) -> None:
+def test_a_long_line_is_truncated_and_marked(number: int, beam_size: int) -> None:
     words = [SRC_WORDS[place % 5] for place in range(number)]
     found = translator(beam_size=beam_size).translate(" ".join(words), with_alignment=True)
     assert found.truncated == (number > MAX_SOURCE_LENGTH)
@@ -145,7 +145,7 @@ def test_a_long_line_is_cut_and_says_so(number: int, beam_size: int) -> None:
     assert len(found.text.splitlines()) <= 1
 
 
-def test_only_what_is_read_of_a_long_line_counts() -> None:
+def test_the_truncated_end_of_a_long_line_has_no_effect() -> None:
     words = ["the", "cat", "sat", "ran"] * (MAX_SOURCE_LENGTH // 4)
     whole, cut = translator().translate([" ".join([*words, "a", "dog"]), " ".join(words)])
     assert whole.text == cut.text
@@ -204,7 +204,7 @@ def test_n_best(n_best: int) -> None:
     assert [translations[0] for translations in found] == translator(beam_size=3).translate(LINES)
 
 
-def test_one_text_has_one_answer_and_a_list_has_a_list() -> None:
+def test_a_text_gives_one_result_and_a_list_gives_a_list() -> None:
     ours = translator(beam_size=3)
     (one,) = ours.translate(["the cat sat"])
     assert ours.translate("the cat sat") == one
@@ -283,7 +283,7 @@ def test_a_loaded_translator_gives_the_same_words(tmp_path: Path) -> None:
         nmt.load(tmp_path / "nowhere")
 
 
-def test_an_answer_of_nothing_is_an_empty_line() -> None:
+def test_an_empty_translation_is_an_empty_line() -> None:
     model = random_model()
     with torch.no_grad():
         model.decoder.output.bias[EOS_ID] = 60.0

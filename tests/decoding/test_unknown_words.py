@@ -1,4 +1,4 @@
-"""Unknown words, whichever way a model attends: the source word of the hypothesis's own attention, or its entry."""
+"""Unknown words, for every kind of attention: replaced by the source word attended most, or by its dictionary entry."""
 
 from pathlib import Path
 
@@ -53,7 +53,7 @@ def model(sections: dict[str, dict[str, object]]) -> Seq2Seq:
 
 
 def forced_attention(ours: Translator, src_tokens: list[str], tokens: list[str]) -> list[list[float]]:
-    """Mean attention of each target word when one pair alone is fed to the decoder, without any search."""
+    """Mean attention of each target word when a single pair is fed to the decoder, without a search."""
     src = pad([ours.processor.src_vocabulary.encode(src_tokens)], suffix=True)
     tgt = pad([ours.processor.tgt_vocabulary.encode(tokens)], prefix=True)
     with torch.inference_mode():
@@ -64,7 +64,7 @@ def forced_attention(ours: Translator, src_tokens: list[str], tokens: list[str])
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 @pytest.mark.parametrize("sections", MODELS, ids=lambda sections: "-".join(map(str, sections["decoder"].values())))
-def test_the_word_that_is_attended_most(sections: dict[str, dict[str, object]], beam_size: int) -> None:
+def test_the_word_attended_most_is_copied(sections: dict[str, dict[str, object]], beam_size: int) -> None:
     options = {"beam_size": beam_size, "max_length": 9}
     plain = Translator(model(sections), processor(), DecodeSection(replace_unknown=False, **options))
     ours = Translator(plain.model, processor(), DecodeSection(**options), dictionary=ENTRIES)
@@ -118,7 +118,7 @@ def test_a_file_on_the_command_line_and_in_python(folder: Path, cli: Cli) -> Non
     assert refused.err.startswith(f"nmt: error: {entries}, line 1: ")
 
 
-def test_a_dictionary_without_use_is_refused(folder: Path) -> None:
+def test_a_dictionary_without_effect_is_refused(folder: Path) -> None:
     entries = folder / "d.tsv"
     entries.write_text("Zebra\tZEBRA\n", encoding="utf-8")
     with pytest.raises(nmt.ConfigError, match=r"--dictionary .*is for models of words"):

@@ -28,7 +28,7 @@ def processor(src: Tokenizer, normalizer: Normalizer | None = None) -> TextProce
 def translation(
     text: str, tokens: Sequence[str], src_tokens: Sequence[str], looks: Sequence[dict[int, float]], heads: int = 1
 ) -> Translation:
-    """A translation whose tokens look at source positions with weights, in each of its heads."""
+    """A translation whose tokens attend to source positions with given weights, in each of its heads."""
     weights = torch.zeros(len(tokens) + 1, heads, len(src_tokens) + 1)
     for row, look in enumerate(looks):
         for position, weight in look.items():
@@ -78,7 +78,7 @@ def test_target_words_are_those_that_were_returned() -> None:
     assert align_words("a b c d e f g", found, processor(WhitespaceTokenizer())) == [(0, 0), (3, 1)]
 
 
-def test_no_tokens_no_links_and_no_alignment_no_answer() -> None:
+def test_no_tokens_give_no_links_and_no_alignment_is_an_error() -> None:
     ours = processor(WhitespaceTokenizer())
     assert align_words(" \u200b ", Translation(""), ours) == []
     with pytest.raises(ValueError, match="with_alignment"):
@@ -105,7 +105,7 @@ TEXT = st.text(max_size=12) | st.text(alphabet="aİΣ\u0301\u200b\u00a8&;ltamp \
 @settings(max_examples=60, deadline=None)
 @pytest.mark.parametrize("kind", ["whitespace", "spacy", "subword"])
 def test_each_source_token_belongs_to_the_word_that_holds_it(kind: str, lines: str, unicode: st.DataObject) -> None:
-    """A target word for each token, which looks at that token alone, is linked to a word with its characters."""
+    """A target word for each token, which attends only to that token, is linked to a word with its characters."""
     ours = processor(tokenizer(kind), Normalizer(unicode=unicode.draw(st.sampled_from(["nfc", "nfkc", "none"]))))
     (tokens,) = ours.tokenize_source([lines])
     found = translation(" ".join("x" * len(tokens)), "x" * len(tokens), tokens, [{n: 1.0} for n in range(len(tokens))])
@@ -120,7 +120,7 @@ def test_each_source_token_belongs_to_the_word_that_holds_it(kind: str, lines: s
 
 @given(line=st.text(max_size=30).map(lambda text: text.replace("\n", " ")), unknown=st.booleans())
 @settings(max_examples=40, deadline=None)
-def test_links_are_in_range_whatever_the_line(line: str, unknown: bool) -> None:
+def test_links_are_in_range_for_any_line(line: str, unknown: bool) -> None:
     found = golden().translate(line, with_alignment=True)
     if unknown:  # whatever the source holds may be copied
         copied = [*found.src_tokens, *found.tokens][: len(found.tokens)]

@@ -12,8 +12,8 @@ from nmt.dataset import EncodedPairs, Sequences
 from nmt.errors import DataError
 from nmt.evaluation.short_inputs import (
     SIZES,
-    Habits,
     ShortInput,
+    TextStatistics,
     build_short_inputs,
     find_names,
     find_repeats,
@@ -26,7 +26,7 @@ from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
 from nmt.text.vocabulary import Vocabulary
 
-HABITS = Habits(ratio=1.2, doubled=frozenset({"sie"}))
+STATISTICS = TextStatistics(ratio=1.2, doubled=frozenset({"sie"}))
 
 
 def make_pairs() -> list[Pair]:
@@ -160,19 +160,19 @@ def test_repeats(text: str, repeats: list[tuple[int, str]]) -> None:
     ],
 )
 def test_rules(made: ShortInput, output: str, plain: str, rules: tuple[str, ...]) -> None:
-    assert judge(made, output, plain, HABITS, lowercase=False) == rules
+    assert judge(made, output, plain, STATISTICS, lowercase=False) == rules
 
 
 def test_case_is_not_judged_in_a_lowercase_model() -> None:
     title = ShortInput("titles", "I See Tomara", "I see Tomara.", name="Tomara")
-    assert judge(title, "ich sehe tomara", "ich sehe tomara .", HABITS, lowercase=True) == ()
-    assert judge(title, "ich sehe tomara", "", HABITS, lowercase=False) == ("name", "beginning")
+    assert judge(title, "ich sehe tomara", "ich sehe tomara .", STATISTICS, lowercase=True) == ()
+    assert judge(title, "ich sehe tomara", "", STATISTICS, lowercase=False) == ("name", "beginning")
 
 
-def test_habits_come_from_the_text() -> None:
-    habits = Habits.of([Pair("abcd", "Sie sie."), Pair("ab", "die, die")])
-    assert habits == Habits(16 / 6, frozenset({"sie"}))
-    assert Habits.of([]) == Habits(0.0, frozenset())
+def test_statistics_come_from_the_text() -> None:
+    statistics = TextStatistics.of([Pair("abcd", "Sie sie."), Pair("ab", "die, die")])
+    assert statistics == TextStatistics(16 / 6, frozenset({"sie"}))
+    assert TextStatistics.of([]) == TextStatistics(0.0, frozenset())
 
 
 def write_data(folder: Path, *, ids: int = 5, **facts: object) -> TextProcessor:

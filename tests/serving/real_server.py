@@ -30,33 +30,33 @@ SENTENCES = [
 
 
 class Gated(Translator):
-    """A translator that waits to be let through, and keeps what it was given."""
+    """A translator that waits until it is opened, and keeps the texts it was given."""
 
     def __init__(self) -> None:
         translator = golden()
         super().__init__(translator.model, translator.processor, translator.options)
         self.open = threading.Event()
-        self.begun = threading.Event()
+        self.started = threading.Event()
         self.batches: list[list[str]] = []
 
     def translate(self, texts: Any, *arguments: Any, **options: Any) -> Any:
         self.batches.append(list(texts))
-        self.begun.set()
+        self.started.set()
         assert self.open.wait(20)
         return super().translate(texts, *arguments, **options)
 
 
 @functools.cache
 def golden() -> Translator:
-    """English to German: not well, but always the same."""
+    """English to German: poor, but deterministic."""
     return nmt.load(GOLDEN_MODEL, device="cpu")
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    """Return when something has come about in another thread."""
+    """Wait until a condition is met in another thread."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "it did not come about"
+        assert time.monotonic() < end, "the condition was not met in time"
         time.sleep(0.005)
 
 
@@ -79,7 +79,7 @@ def serving(*translators: tuple[str, str, Translator], **options: Any) -> Iterat
 
 
 class Records(logging.Handler):
-    """What is told about requests."""
+    """The lines of the request log."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class Records(logging.Handler):
 
 @contextlib.contextmanager
 def recording() -> Iterator[Records]:
-    """The request log for the time of the block."""
+    """The request log for the duration of the block."""
     handler, logger = Records(), logging.getLogger("nmt.serving.requests")
     level = logger.level
     logger.addHandler(handler)

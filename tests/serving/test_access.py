@@ -1,4 +1,4 @@
-"""Who may ask, from where and how often."""
+"""Access control: rates, keys, host names, origins and limits."""
 
 import pytest
 from real_server import golden  # noqa: F401  (skips where the extra is missing)
@@ -22,7 +22,7 @@ def test_a_rate_is_a_burst_and_then_a_steady_flow() -> None:
     assert [Rate(None).wait("a") for _ in range(3)] == [0] * 3
 
 
-def test_the_clients_that_are_remembered_are_bounded() -> None:
+def test_the_number_of_remembered_clients_is_bounded() -> None:
     rate = Rate(1, lambda: 0.0)
     for number in range(MAX_CLIENTS + 5):
         assert rate.wait(number) == 0
@@ -54,17 +54,17 @@ def test_keys() -> None:
         ("127.0.0.1", [], "[", False),
     ],
 )
-def test_names_of_the_server(host: str, hosts: list[str], header: str, known: bool) -> None:
-    assert Pages(host, hosts).knows_host(header) is known
+def test_host_names(host: str, hosts: list[str], header: str, known: bool) -> None:
+    assert Pages(host, hosts).allows_host(header) is known
 
 
 @pytest.mark.parametrize("origin", ["mt.example", "https://mt.example/", "ftp://mt.example", "https://", "**"])
-def test_what_is_no_origin_is_refused(origin: str) -> None:
+def test_an_invalid_origin_is_refused(origin: str) -> None:
     with pytest.raises(ConfigError, match="--allow-origin"):
         Pages("127.0.0.1", origins=[origin])
 
 
-def test_what_is_of_this_machine_alone() -> None:
+def test_loopback_addresses() -> None:
     hosts = {
         "127.0.0.1": True,
         "127.8.8.8": True,
@@ -76,7 +76,7 @@ def test_what_is_of_this_machine_alone() -> None:
     assert {host: is_loopback(host) for host in hosts} == hosts
 
 
-def test_limits_that_cannot_be() -> None:
+def test_invalid_limits_are_refused() -> None:
     with pytest.raises(ConfigError, match="--max-queue 5 is less than --max-sentences 6"):
         Limits(max_queue=5, max_sentences=6)
     with pytest.raises(ConfigError, match="--max-characters 0"):

@@ -1,4 +1,4 @@
-"""Every route over real sockets: what LibreTranslate's documentation promises, errors, limits, who may ask."""
+"""Every route over real sockets: the API that LibreTranslate documents, errors, limits, access."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def translator() -> Translator:
 
 @pytest.fixture(scope="module")
 def client(translator: Translator) -> Iterator[httpx.Client]:
-    """A client of a server of one direction with the usual limits."""
+    """A client of a server of one direction with the default limits."""
     with serving(("en", "de", translator)) as found:
         yield found
 
@@ -96,7 +96,7 @@ def test_a_list_gives_a_list_in_every_encoding(client: httpx.Client, translator:
     assert ask(client, q=[]).json() == {"translatedText": []}
 
 
-def test_lines_stay_lines(client: httpx.Client, translator: Translator) -> None:
+def test_lines_are_kept(client: httpx.Client, translator: Translator) -> None:
     one, two = (translator.translate(text).text for text in ("I am old.", "She sleeps."))
     assert ask(client, q="\nI am old.\r\n \n\nShe sleeps.\n").json()["translatedText"] == f"\n{one}\r\n \n\n{two}\n"
 
@@ -110,13 +110,13 @@ def test_alternatives_are_the_next_best(client: httpx.Client, translator: Transl
     assert "alternatives" not in ask(client, alternatives=0).json()
 
 
-def test_auto_tells_the_language(client: httpx.Client) -> None:
+def test_auto_detects_the_language(client: httpx.Client) -> None:
     found = ask(client, source="auto").json()
     assert found["detectedLanguage"] == {"confidence": 100.0, "language": "en"}
     assert found["translatedText"] == ask(client).json()["translatedText"]
-    told = ask(client, source="auto", q=[TEXT, "Ж"]).json()["detectedLanguage"]
-    assert [each["language"] for each in told] == ["en", "en"]
-    assert told[1]["confidence"] < 100
+    found = ask(client, source="auto", q=[TEXT, "Ж"]).json()["detectedLanguage"]
+    assert [each["language"] for each in found] == ["en", "en"]
+    assert found[1]["confidence"] < 100
     assert client.post("/detect", data={"q": TEXT}).json() == [{"confidence": 100.0, "language": "en"}]
     assert client.post("/detect", json={"q": ""}).json() == [{"confidence": 0.0, "language": "en"}]
 
@@ -150,7 +150,7 @@ def test_html_keeps_its_tags(client: httpx.Client, translator: Translator) -> No
         ({"api_key": 7}, "api_key is not a string"),
     ],
 )
-def test_a_wrong_field_is_named(client: httpx.Client, fields: dict[str, Any], words: str) -> None:
+def test_an_invalid_field_is_named(client: httpx.Client, fields: dict[str, Any], words: str) -> None:
     assert words in error_of(ask(client, **fields), 400)
 
 
@@ -175,7 +175,7 @@ def test_a_wrong_field_is_named(client: httpx.Client, fields: dict[str, Any], wo
         ),
     ],
 )
-def test_a_wrong_body_is_refused(client: httpx.Client, content_type: str, body: bytes, words: str) -> None:
+def test_an_invalid_body_is_refused(client: httpx.Client, content_type: str, body: bytes, words: str) -> None:
     assert words in error_of(client.post("/translate", content=body, headers={"Content-Type": content_type}), 400)
 
 
@@ -201,10 +201,10 @@ def test_limits_of_a_request(strict: httpx.Client) -> None:
     assert "4 sentences" in error_of(ask(strict, q="a<p>b<p>c<p>d", format="html"), 400)
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_a_large_body_is_not_read(strict: httpx.Client, told: bool, records: Records) -> None:
+@pytest.mark.parametrize("has_length", [True, False])
+def test_a_large_body_is_not_read(strict: httpx.Client, has_length: bool, records: Records) -> None:
     size = 3_000_000
-    content: Any = b"x" * size if told else (b"x" * 10_000 for _ in range(size // 10_000))
+    content: Any = b"x" * size if has_length else (b"x" * 10_000 for _ in range(size // 10_000))
     reply = strict.post("/translate", content=content, headers=JSON)
     assert "larger than" in error_of(reply, 413)
     assert reply.headers["connection"] == "close"
@@ -212,7 +212,7 @@ def test_a_large_body_is_not_read(strict: httpx.Client, told: bool, records: Rec
     assert records.last["status"] == 413
 
 
-def test_a_key_is_needed_where_there_are_keys(translator: Translator, records: Records) -> None:
+def test_a_key_is_required_if_there_are_keys(translator: Translator, records: Records) -> None:
     with serving(("en", "de", translator), api_keys=["first", "zweiter-ä"]) as client:
         assert client.get("/languages").status_code == 200
         assert client.get("/frontend/settings").json()["keyRequired"] is True
@@ -237,7 +237,7 @@ def test_the_rate_of_each_client_and_key_is_limited(translator: Translator) -> N
         assert client.get("/health").status_code == 200
 
 
-def test_pages_of_others_are_kept_out(client: httpx.Client) -> None:
+def test_pages_of_other_origins_are_refused(client: httpx.Client) -> None:
     port = client.base_url.port
     for host in ("localhost", f"localhost:{port}", "127.0.0.1", "[::1]:1"):
         assert client.get("/health", headers={"Host": host}).status_code == 200
@@ -251,7 +251,7 @@ def test_pages_of_others_are_kept_out(client: httpx.Client) -> None:
         error_of(client.get("/languages", headers={"Origin": origin}), 403)
 
 
-def test_pages_of_others_are_let_in_if_asked_for(translator: Translator) -> None:
+def test_pages_of_allowed_origins_are_accepted(translator: Translator) -> None:
     options = {"allowed_hosts": ["mt.example"], "allowed_origins": ["https://page.example"]}
     with serving(("en", "de", translator), **options) as client:
         headers = {"Host": "mt.example", "Origin": "https://page.example"}
@@ -309,7 +309,7 @@ def test_each_format_of_the_log(translator: Translator, records: Records) -> Non
     assert len(records.lines) == 1
 
 
-def test_only_a_trusted_proxy_says_who_asks(translator: Translator, client: httpx.Client, records: Records) -> None:
+def test_only_a_trusted_proxy_names_the_client(translator: Translator, client: httpx.Client, records: Records) -> None:
     headers = {"X-Forwarded-For": "203.0.113.9"}
     client.get("/health", headers=headers)
     with serving(("en", "de", translator), trusted_proxies=["127.0.0.1"]) as other:
@@ -326,7 +326,7 @@ def test_two_directions_are_two_models(translator: Translator) -> None:
         assert found["detectedLanguage"] == [{"confidence": 100.0, "language": "de"}]
 
 
-def test_a_broken_model_is_one_line(translator: Translator, records: Records) -> None:
+def test_an_error_of_the_model_is_one_line(translator: Translator, records: Records) -> None:
     class Broken(Translator):
         def translate(self, *arguments: Any, **options: Any) -> Any:
             raise ValueError("the secret text")

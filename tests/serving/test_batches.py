@@ -1,4 +1,4 @@
-"""Sentences of many requests in common batches: the same answers, nobody held up, nothing without bound."""
+"""Sentences of many requests in shared batches: same translations, fair turns, bounded queue."""
 
 import asyncio
 import threading
@@ -28,7 +28,7 @@ def batcher(gated: Gated) -> Iterator[Batcher]:
     found.stop(10)
 
 
-def test_200_requests_at_once_get_the_answers_of_one_by_one() -> None:
+def test_200_concurrent_requests_get_the_same_translations_as_one_by_one() -> None:
     translator = golden()
     chosen = SENTENCES[::100][:20] + [" ".join(SENTENCES[n : n + 3]) for n in range(10)]
     expected = {text: translator.translate(text).text for text in chosen}
@@ -56,7 +56,7 @@ def test_requests_take_turns(gated: Gated, batcher: Batcher) -> None:
 
     async def work() -> None:
         first = asyncio.create_task(batcher.translate(["go"]))
-        await asyncio.to_thread(gated.begun.wait)
+        await asyncio.to_thread(gated.started.wait)
         large = asyncio.create_task(batcher.translate([f"a{n}" for n in range(5)]))
         small = asyncio.create_task(batcher.translate(["b"]))
         other = asyncio.create_task(batcher.translate(["c0", "c1"], 2))
@@ -73,7 +73,7 @@ def test_a_long_sentence_has_a_batch_of_its_own(gated: Gated, batcher: Batcher) 
 
     async def work() -> list[Any]:
         first = asyncio.create_task(batcher.translate(["go"]))
-        await asyncio.to_thread(gated.begun.wait)
+        await asyncio.to_thread(gated.started.wait)
         tasks = [asyncio.create_task(batcher.translate([text])) for text in ("a", long, "b", long)]
         await asyncio.sleep(0.02)
         gated.open.set()
@@ -83,10 +83,10 @@ def test_a_long_sentence_has_a_batch_of_its_own(gated: Gated, batcher: Batcher) 
     assert gated.batches == [["go"], ["a", "b"], [long], [long]]
 
 
-def test_what_is_no_longer_wanted_is_not_translated(gated: Gated, batcher: Batcher) -> None:
+def test_cancelled_sentences_are_not_translated(gated: Gated, batcher: Batcher) -> None:
     async def work() -> None:
         first = asyncio.create_task(batcher.translate(["go"]))
-        await asyncio.to_thread(gated.begun.wait)
+        await asyncio.to_thread(gated.started.wait)
         tasks = [asyncio.create_task(batcher.translate(texts)) for texts in (["a", "b"], ["c"])]
         await asyncio.sleep(0.02)
         assert batcher.waiting == 3
@@ -105,7 +105,7 @@ def test_what_is_no_longer_wanted_is_not_translated(gated: Gated, batcher: Batch
 def test_the_queue_is_bounded(gated: Gated, batcher: Batcher) -> None:
     async def work() -> None:
         first = asyncio.create_task(batcher.translate(["go"]))
-        await asyncio.to_thread(gated.begun.wait)
+        await asyncio.to_thread(gated.started.wait)
         waiting = asyncio.create_task(batcher.translate(["a"] * 150))
         await asyncio.sleep(0)
         with pytest.raises(QueueFull):
@@ -119,7 +119,7 @@ def test_the_queue_is_bounded(gated: Gated, batcher: Batcher) -> None:
     asyncio.run(work())
 
 
-def test_an_error_ends_its_batch_alone(batcher: Batcher, gated: Gated) -> None:
+def test_an_error_ends_only_its_batch(batcher: Batcher, gated: Gated) -> None:
     gated.open.set()
 
     async def work() -> None:
@@ -132,10 +132,10 @@ def test_an_error_ends_its_batch_alone(batcher: Batcher, gated: Gated) -> None:
     assert len(gated.batches) == 2
 
 
-def test_what_waits_is_told_that_the_server_stops(gated: Gated, batcher: Batcher) -> None:
+def test_waiting_requests_fail_when_the_server_stops(gated: Gated, batcher: Batcher) -> None:
     async def work() -> None:
         first = asyncio.create_task(batcher.translate(["go"]))
-        await asyncio.to_thread(gated.begun.wait)
+        await asyncio.to_thread(gated.started.wait)
         waiting = asyncio.create_task(batcher.translate(["a"]))
         await asyncio.sleep(0.02)
         threading.Timer(0.05, gated.open.set).start()
@@ -148,11 +148,11 @@ def test_what_waits_is_told_that_the_server_stops(gated: Gated, batcher: Batcher
     asyncio.run(work())
 
 
-def test_the_sentences_of_a_client_that_goes_are_dropped(gated: Gated) -> None:
+def test_the_sentences_of_a_disconnected_client_are_dropped(gated: Gated) -> None:
     body = {"q": ["never"] * 20, "source": "en", "target": "de"}
     with serving(("en", "de", gated)) as client, recording() as records:
         threading.Thread(target=lambda: client.post("/translate", json={**body, "q": "go"})).start()
-        assert gated.begun.wait(10)
+        assert gated.started.wait(10)
         with httpx.Client(base_url=client.base_url, timeout=0.2) as other, pytest.raises(httpx.ReadTimeout):
             other.post("/translate", json=body)
         wait_until(lambda: len(records.lines) == 1)
@@ -162,7 +162,7 @@ def test_the_sentences_of_a_client_that_goes_are_dropped(gated: Gated) -> None:
     assert gated.batches == [["go"]]
 
 
-def test_a_full_queue_is_told(gated: Gated) -> None:
+def test_a_request_to_a_full_queue_is_refused(gated: Gated) -> None:
     body = {"q": ["a"] * 3, "source": "en", "target": "de"}
     found: list[httpx.Response] = []
     with serving(("en", "de", gated), limits={"max_queue": 3, "max_sentences": 3}) as client:
@@ -170,7 +170,7 @@ def test_a_full_queue_is_told(gated: Gated) -> None:
             threading.Thread(target=lambda: found.append(client.post("/translate", json=body))) for _ in range(3)
         ]
         threads[0].start()
-        assert gated.begun.wait(10)
+        assert gated.started.wait(10)
         for thread in threads[1:]:
             thread.start()
         wait_until(lambda: bool(found))  # of two, one is refused
@@ -182,7 +182,7 @@ def test_a_full_queue_is_told(gated: Gated) -> None:
     assert int(found[0].headers["retry-after"]) > 0
 
 
-def test_a_very_long_sentence_harms_nobody() -> None:
+def test_a_very_long_sentence_does_not_affect_others() -> None:
     translator = golden()
     fields = {"source": "en", "target": "de"}
     body = {"data": {**fields, "q": "a b" * 33_000}}

@@ -1,4 +1,4 @@
-"""Programs that others wrote for LibreTranslate, against the real server."""
+"""Third-party clients of LibreTranslate, against the real server."""
 
 from collections.abc import Iterator
 from urllib.error import HTTPError
@@ -45,7 +45,7 @@ def test_deep_translator(client: httpx.Client) -> None:
         translator("wrong", source="en", target="de").translate(TEXT)  # type: ignore[attr-defined]
 
 
-def test_a_fediverse_server_asks_for_a_list_of_html(client: httpx.Client) -> None:
+def test_a_fediverse_server_sends_a_list_of_html(client: httpx.Client) -> None:
     body = {
         "q": ["<p>I am old.</p>", "She sleeps."],
         "source": "auto",

@@ -1,4 +1,4 @@
-"""Which model translates what, and which language a text is in."""
+"""Models by language pair, and language detection."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def test_two_models_of_one_direction_are_refused() -> None:
     ("text", "language"),
     [("the dog is big", "en"), ("der Hund ist groß", "de"), ("the Hund is big", "en"), ("in", "de")],
 )
-def test_the_language_is_that_whose_words_it_has(text: str, language: str) -> None:
+def test_the_language_is_detected_by_its_words(text: str, language: str) -> None:
     found = Directions([EN, DE]).detect(text)
     assert found[0].language == language
     assert [each.confidence for each in found] == sorted((each.confidence for each in found), reverse=True)
@@ -55,7 +55,7 @@ def test_the_language_is_that_whose_words_it_has(text: str, language: str) -> No
     assert Directions([EN, DE]).detect(text, "fr") == []
 
 
-def test_the_confidence_tells_what_is_unknown() -> None:
+def test_unknown_words_lower_the_confidence() -> None:
     directions = Directions([EN])
     texts = ["the dog", "the Hund", "Hund", "", " \n"]
     assert [directions.detect(text)[0].confidence for text in texts] == [100, 50, 0, 0, 0]

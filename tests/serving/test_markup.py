@@ -1,4 +1,4 @@
-"""HTML that is translated: no tag is lost, doubled or badly nested, whatever the document and the model."""
+"""Translation of HTML: no tag is lost, duplicated or badly nested, for any document and model."""
 
 import html
 import random
@@ -63,7 +63,7 @@ def shout(document: Document) -> str:
         ("<p>123</p><p>--</p>", ["123"], "<p>123</p><p>--</p>"),
     ],
 )
-def test_text_is_translated_and_the_rest_stays(source: str, texts: list[str], expected: str) -> None:
+def test_text_is_translated_and_the_rest_is_kept(source: str, texts: list[str], expected: str) -> None:
     document = Document(source)
     assert document.texts == texts
     assert shout(document) == expected
@@ -93,7 +93,7 @@ def test_the_model_cannot_write_tags() -> None:
         ([Element("<img>", first=0, last=0)], [(0, 2)], "<img>X Y Z"),
     ],
 )
-def test_tags_go_where_the_words_went(elements: list[Element], links: Any, expected: str) -> None:
+def test_tags_follow_their_words(elements: list[Element], links: Any, expected: str) -> None:
     assert place_tags(elements, links, 3, ["X", "Y", "Z"]) == expected
 
 
@@ -109,7 +109,7 @@ def test_words_are_linked_by_attention() -> None:
 
 
 @given(st.lists(st.integers(-1, 1), max_size=12))
-def test_the_best_run_is_the_best(votes: list[int]) -> None:
+def test_the_best_run_has_the_largest_sum(votes: list[int]) -> None:
     start, end = best_run(votes)
     runs = [sum(votes[i:j]) for i in range(len(votes)) for j in range(i + 1, len(votes) + 1)]
     assert sum(votes[start:end]) == max([0, *runs])
@@ -217,7 +217,7 @@ def well_formed(draw: st.DrawFn, depth: int = 0) -> str:
 
 @given(well_formed(), st.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None)
-def test_well_nested_tags_stay_so_whatever_the_model_says(source: str, chance: random.Random) -> None:
+def test_well_nested_tags_stay_well_nested_for_any_alignment(source: str, chance: random.Random) -> None:
     document = Document(source)
     translations = []
     for text in document.texts:
@@ -231,7 +231,7 @@ def test_well_nested_tags_stay_so_whatever_the_model_says(source: str, chance: r
     assert not after.open
 
 
-def test_a_real_model_puts_tags_around_words() -> None:
+def test_tags_are_placed_by_a_real_model() -> None:
     document = Document("<p>The <b>old</b> woman <a href='x'>reads a book</a>.</p>")
     model = golden()
     found = model.translate(document.texts, 1, with_alignment=True)
@@ -265,7 +265,7 @@ def test_no_document_takes_long(source: str) -> None:
     assert found == expected
 
 
-def test_many_tags_leave_each_text_to_itself() -> None:
+def test_with_many_tags_each_text_is_translated_separately() -> None:
     source = "a<b>b</b>" * MAX_TAGS
     document = Document(source)
     assert len(document.texts) == 2 * MAX_TAGS

@@ -1,4 +1,4 @@
-"""The life of a server: its start, what is no HTTP, clients that are slow or odd, its end."""
+"""The server: start, malformed requests, slow clients, stop."""
 
 import contextlib
 import json
@@ -28,14 +28,14 @@ BODY = json.dumps({"q": "I am old.", "source": "en", "target": "de"}).encode()
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[httpx.Client]:
-    """A client of an impatient server."""
+    """A client of a server with short time limits."""
     limits = {"max_characters": 200, "body_seconds": 0.4, "head_seconds": 0.4}
     with serving(("en", "de", golden()), limits=limits) as found:
         yield found
 
 
 def talk(client: httpx.Client, *parts: bytes, pause: float = 0.0, seconds: float = 10) -> bytes:
-    """What the server answers to bytes until it closes the connection or says no more."""
+    """The server's reply to bytes, until it closes the connection or sends no more."""
     with socket.create_connection((client.base_url.host, client.base_url.port or 80), timeout=seconds) as connection:
         found = b""
         try:
@@ -54,30 +54,30 @@ def head(length: int | None = None, more: str = "") -> bytes:
     return f"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{size}{more}\r\n".encode()
 
 
-def test_what_is_no_http_is_told(client: httpx.Client) -> None:
+def test_malformed_http_gets_an_error(client: httpx.Client) -> None:
     for sent in (b"GARBAGE\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", head(more="a\0b: c\r\n")):
         found = talk(client, sent)
         assert found.startswith(b"HTTP/1.1 400 ")
         assert list(json.loads(found.split(b"\r\n\r\n", 1)[1])) == ["error"]
 
 
-def test_headers_that_do_not_come_are_not_waited_for(client: httpx.Client) -> None:
-    begun = time.monotonic()
+def test_missing_headers_time_out(client: httpx.Client) -> None:
+    start = time.monotonic()
     assert talk(client) == b""
     assert talk(client, head()[:-10]) == b""
     kept = talk(client, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET /hea", pause=0.1)
     assert kept.count(b"HTTP/1.1 200") == 1
-    assert 1 <= time.monotonic() - begun < 8
+    assert 1 <= time.monotonic() - start < 8
 
 
-def test_a_slow_body_is_not_waited_for(client: httpx.Client) -> None:
+def test_a_slow_body_times_out(client: httpx.Client) -> None:
     found = talk(client, head(len(BODY)), BODY[:5], BODY[5:10], pause=0.1)
     assert found.startswith(b"HTTP/1.1 408 ")
     assert b"connection: close" in found.lower()
     assert "0.4 seconds" in json.loads(found.split(b"\r\n\r\n", 1)[1])["error"]
 
 
-def test_a_body_in_pieces_is_one(client: httpx.Client) -> None:
+def test_a_body_may_arrive_in_pieces(client: httpx.Client) -> None:
     chunks = b"".join(b"%x\r\n%b\r\n" % (1, bytes([byte])) for byte in BODY) + b"0\r\n\r\n"
     expected = json.dumps(golden().translate("I am old.").text).encode()
     whole = head(len(BODY)) + BODY
@@ -135,7 +135,7 @@ def test_many_malformed_requests_do_no_harm(client: httpx.Client) -> None:
 
 
 @pytest.mark.soak
-def test_connections_come_to_an_end(client: httpx.Client) -> None:
+def test_connections_are_closed(client: httpx.Client) -> None:
     def number() -> int:
         return len(list(Path("/proc/self/fd").iterdir()))
 
@@ -188,7 +188,7 @@ def test_the_command_serves_and_stops(tmp_path: Path) -> None:
 
 
 def begin(url: str, gated: Gated, found: list[httpx.Response]) -> threading.Thread:
-    """Ask for a translation, and return when the model is at it."""
+    """Request a translation, and return when the model has started."""
     fields = {"q": "I am old.", "source": "en", "target": "de"}
 
     def ask() -> None:
@@ -197,11 +197,11 @@ def begin(url: str, gated: Gated, found: list[httpx.Response]) -> threading.Thre
 
     thread = threading.Thread(target=ask)
     thread.start()
-    assert gated.begun.wait(10)
+    assert gated.started.wait(10)
     return thread
 
 
-def test_what_has_begun_is_finished() -> None:
+def test_requests_that_have_begun_are_finished() -> None:
     gated, found = Gated(), list[httpx.Response]()
     with serving(("en", "de", gated)) as client:
         url = str(client.base_url)
@@ -213,20 +213,22 @@ def test_what_has_begun_is_finished() -> None:
         httpx.get(url)
 
 
-def test_the_end_is_not_waited_for_without_bound() -> None:
+def test_stopping_has_a_time_limit() -> None:
     gated, found = Gated(), list[httpx.Response]()
     with recording() as records:
         with serving(("en", "de", gated), limits={"stop_seconds": 0.3}) as client:
             thread = begin(str(client.base_url), gated, found)
-            begun = time.monotonic()
-        assert 0.3 < time.monotonic() - begun < 5
+            start = time.monotonic()
+        assert 0.3 < time.monotonic() - start < 5
         gated.open.set()
         thread.join()
         assert len(records.lines) == 1
     assert not [reply for reply in found if reply.status_code == 200]
 
 
-def test_what_cannot_be_served_is_one_line(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_at_the_start_are_reported_in_one_line(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def error(*arguments: object, model: object = GOLDEN_MODEL) -> str:
         outcome = cli("serve", "--model", model, "--device", "cpu", *arguments)
         assert outcome.code == 1
@@ -253,7 +255,7 @@ def test_what_cannot_be_served_is_one_line(cli: Cli, tmp_path: Path, monkeypatch
     assert "nmt-attention[serve]" in found
 
 
-def test_a_server_for_other_machines_asks_for_a_key(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_for_other_machines_without_a_key_warns(caplog: pytest.LogCaptureFixture) -> None:
     def warned(keys: list[str]) -> bool:
         caplog.clear()
         with serving(("en", "de", golden()), host="0.0.0.0", api_keys=keys) as client:

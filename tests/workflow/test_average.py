@@ -60,7 +60,7 @@ def test_the_last_models_of_a_run(models: list[Path], cli: Cli) -> None:
         ([RUN, "--last", 2], "has kept 0 models, not 2"),
         ([RUN, RUN, "--last", 2], "models of one run"),
         ([RUN, "nowhere"], "nowhere: does not exist"),
-        ([RUN, "other"], "other: has another model section or vocabulary"),
+        ([RUN, "other"], "other: has a different model section or vocabulary"),
         ([RUN, "second", "--output", "third"], "--overwrite"),
         ([RUN, "second", "--output", RUN / "best", "--overwrite"], "choose another --output"),
         ([RUN, "second", "--output", "second", "--overwrite"], "would be lost"),

@@ -69,7 +69,7 @@ def test_a_killed_translation_is_gone_on_with_byte_for_byte(
     resumed = cli(*command, "--resume")
     assert resumed.code == 0, resumed.err
     begin, end = resumed.err.splitlines()
-    assert begin == f"{output}: going on after 32 lines"
+    assert begin == f"{output}: resuming after 32 lines"
     assert end.startswith("18 lines in ")
     assert output.read_bytes() == whole.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.txt", "whole.txt"]
