@@ -91,6 +91,26 @@ def translate_arguments(workload: Path, folder: Path, updates: int, output: Path
     return ["-report_time", *(part for key, value in options.items() for part in (f"-{key}", str(value)))]
 
 
+SERVER_MODULE = "onmt.bin.server"
+
+
+def server_config(model: Path, beam: int = 5) -> dict[str, Any]:
+    """The config of a server of one model, which searches as `translate_arguments` says."""
+    options = {"beam_size": beam, "length_penalty": "avg", "max_length": 60, "batch_size": 32, "gpu": -1}
+    described = {"id": 0, "models": [model.name], "timeout": -1, "load": True, "opt": options}
+    return {"models_root": str(model.parent), "models": [described]}
+
+
+def request_body(text: str) -> Any:
+    """The JSON value of a request."""
+    return [{"src": text, "id": 0}]
+
+
+def read_reply(reply: Any) -> str:
+    """The translation in the JSON value of a reply."""
+    return str(reply[0][0]["tgt"])
+
+
 def read_speeds(log: str) -> list[float]:
     """Target tokens per second of each report, the second of two figures: `4100/4200 tok/s`."""
     return [float(figure) for figure in re.findall(r"/ *(\d+) tok/s", log)]

@@ -1,4 +1,4 @@
-"""Load test of `nmt serve`: many concurrent clients, every reply compared with that of the translator."""
+"""Load test of `nmt serve`, and of OpenNMT-py's server: many concurrent clients, every reply compared."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 import nmt
-from benchmarks import ours
+from benchmarks import opennmt, ours
 from benchmarks.arguments import Commands, positive
 from benchmarks.measuring import MIB, RunError, environment
 from benchmarks.startup import read_memory
@@ -43,6 +48,29 @@ class Load:
     errors: int = 0
 
 
+@dataclass(frozen=True)
+class Server:
+    """A server under test.
+
+    Attributes:
+        name: Name of the toolkit.
+        process: Its process.
+        port: Its port.
+        path: Path of the requests.
+        body: Makes the JSON value of a request from a sentence.
+        read: Reads the translation from the JSON value of a reply.
+        expected: The correct translation of each sentence.
+    """
+
+    name: str
+    process: subprocess.Popen[bytes]
+    port: int
+    path: str
+    body: Callable[[str], Any]
+    read: Callable[[Any], str]
+    expected: Mapping[str, str]
+
+
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
     parser = commands.add_parser("serve", help="errors, response times and memory of nmt serve under load")
@@ -51,84 +79,141 @@ def add_command(commands: Commands) -> None:
     parser.add_argument("--clients", type=positive, default=200, help="concurrent clients")
     parser.add_argument("--seconds", type=positive, default=60, help="duration")
     parser.add_argument("--threads", type=positive, default=1, help="CPU threads of the server")
+    parser.add_argument("--opennmt", type=Path, metavar="PYTHON", help="also test OpenNMT-py's server")
+    parser.add_argument("--opennmt-model", type=Path, metavar="FILE", help="its model")
     parser.add_argument("--output", type=Path, default=Path("runs/benchmark/serve"), help="folder for the log")
     parser.set_defaults(run=benchmark_serve)
 
 
 def benchmark_serve(arguments: argparse.Namespace) -> None:
-    """Print one row of measurements."""
-    folder: Path = arguments.output
+    """Print a row of measurements for each server; they run one after the other."""
+    folder: Path = arguments.output.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     lines = arguments.input.read_text(encoding="utf-8").split("\n")
     texts = list(filter(None, dict.fromkeys(line.split("\t")[0].strip() for line in lines)))[:SENTENCES]
+    starts = [start_ours] if arguments.opennmt is None else [start_ours, start_opennmt]
+    rows = []
+    for start in starts:
+        server = start(arguments, texts, folder)
+        process, load = server.process, Load()
+        try:
+            asyncio.run(ask_all(server, load, arguments.clients, arguments.seconds))
+            peak, _ = read_memory(Path(f"/proc/{process.pid}/status").read_text())
+            process.send_signal(signal.SIGTERM)
+            code = process.wait(60)
+        finally:
+            process.kill()
+            process.wait()
+        if code not in (0, -signal.SIGTERM):
+            raise RunError(f"{server.name}: exit code {code}; log: {folder}")
+        rows.append(row(server.name, load, arguments, peak))
+    header = ["server", "clients", "seconds", "p50 ms", "p99 ms", "sentences/s", "errors", "wrong answers"]
+    print(markdown([*header, "peak resident MiB"], rows))
+
+
+def start_ours(arguments: argparse.Namespace, texts: list[str], folder: Path) -> Server:
+    """Start `nmt serve`; its answers are to be those of the translator."""
     translator = nmt.load(arguments.model, device="cpu")
     expected = {text: translator.translate(text).text for text in texts}
     target = load_model(find_model(arguments.model), torch.device("cpu")).config.data.languages[1]
-    log = folder / "log"
-    process, port = start(arguments.model, log, arguments.threads)
-    try:
-        load = Load()
-        asyncio.run(ask_all(port, target, expected, load, arguments.clients, arguments.seconds))
-        peak, _ = read_memory(Path(f"/proc/{process.pid}/status").read_text())
-        process.send_signal(signal.SIGTERM)
-        code = process.wait(60)
-    finally:
-        process.kill()
-        process.wait()
-    if code:
-        raise RunError(f"exit code {code}; log: {log}")
-    print(row(load, arguments.clients, arguments.seconds, peak))
-
-
-def start(model: Path, log: Path, threads: int) -> tuple[subprocess.Popen[bytes], int]:
-    """Start the server in its own process; returns the process and its port."""
-    command = ours.nmt("serve", "--model", model, "--port", "0", "--device", "cpu")
-    with log.open("wb") as file:
-        process = subprocess.Popen(command, stderr=file, env={**os.environ, **environment(threads)})
+    command = ours.nmt("serve", "--model", arguments.model, "--port", "0", "--device", "cpu")
+    log = folder / "nmt.log"
+    process = run_server(command, log, environment(arguments.threads))
     while not (found := re.search(r"serving .*:(\d+);", log.read_text(encoding="utf-8"))):
-        if process.poll() is not None:
-            raise RunError(f"exit code {process.returncode}; log: {log}")
-        time.sleep(0.05)
-    return process, int(found[1])
+        wait_for(process, log)
+
+    def body(text: str) -> Any:
+        return {"q": text, "source": "auto", "target": target}
+
+    def read(reply: Any) -> str:
+        return str(reply["translatedText"])
+
+    return Server("nmt", process, int(found[1]), "/translate", body, read, expected)
 
 
-async def ask_all(port: int, target: str, expected: dict[str, str], load: Load, clients: int, seconds: int) -> None:
+def start_opennmt(arguments: argparse.Namespace, texts: list[str], folder: Path) -> Server:
+    """Start OpenNMT-py's server; its answers are to be those that it gives to one client."""
+    if arguments.opennmt_model is None:
+        raise RunError("give --opennmt-model")
+    port = free_port()
+    config, log = folder / "opennmt.json", folder / "opennmt.log"
+    config.write_text(json.dumps(opennmt.server_config(arguments.opennmt_model.resolve())), encoding="utf-8")
+    command = [str(arguments.opennmt.absolute()), "-W", "ignore", "-m", opennmt.SERVER_MODULE]
+    command += ["--model_config", str(config), "--ip", "127.0.0.1", "--port", str(port)]
+    process = run_server(command, log, {**environment(arguments.threads), **opennmt.TRANSLATE_VARIABLES})
+    path = "/translator/translate"
+    expected: dict[str, str] = {}
+    while len(expected) < len(texts):
+        text = texts[len(expected)]
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}{path}", json.dumps(opennmt.request_body(text)).encode()
+        )
+        try:
+            with urllib.request.urlopen(request) as reply:
+                expected[text] = opennmt.read_reply(json.load(reply))
+        except urllib.error.URLError:  # it does not listen yet
+            wait_for(process, log)
+    return Server("OpenNMT-py", process, port, path, opennmt.request_body, opennmt.read_reply, expected)
+
+
+def run_server(command: list[str], log: Path, variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start a server in its own process, with its messages in a file."""
+    with log.open("wb") as file:
+        return subprocess.Popen(command, stdout=file, stderr=file, env={**os.environ, **variables})
+
+
+def wait_for(process: subprocess.Popen[bytes], log: Path) -> None:
+    """Give a server time to start.
+
+    Raises:
+        RunError: It has ended.
+    """
+    if process.poll() is not None:
+        raise RunError(f"exit code {process.returncode}; log: {log}")
+    time.sleep(0.05)
+
+
+def free_port() -> int:
+    """A port that no server listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def ask_all(server: Server, load: Load, clients: int, seconds: int) -> None:
     """Let clients request one sentence after another until the time is over."""
-    bodies = [json.dumps({"q": text, "source": "auto", "target": target}).encode() for text in expected]
-    answers = list(expected.values())
+    bodies = [json.dumps(server.body(text)).encode() for text in server.expected]
+    answers = list(server.expected.values())
     end = time.perf_counter() + seconds
 
     async def client(number: int) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         while time.perf_counter() < end:
             index = number % len(bodies)
             number += clients + 1
             begin = time.perf_counter()
-            status, body = await ask(reader, writer, bodies[index])
+            status, reply = await ask(reader, writer, server.path, bodies[index])
             load.seconds.append(time.perf_counter() - begin)
             load.errors += status != 200
-            load.wrong += status == 200 and json.loads(body)["translatedText"] != answers[index]
+            load.wrong += status == 200 and server.read(json.loads(reply)) != answers[index]
         writer.close()
 
     done = await asyncio.gather(*map(client, range(clients)), return_exceptions=True)
     load.errors += sum(isinstance(each, BaseException) for each in done)
 
 
-async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: bytes) -> tuple[int, bytes]:
+async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, body: bytes) -> tuple[int, bytes]:
     """One request on a persistent connection: status and body of the reply."""
-    head = (
-        f"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-    )
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
     writer.write(head.encode() + b"\r\n\r\n" + body)
     reply = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-    length = re.search(r"content-length: (\d+)", reply)
+    length = re.search(r"content-length: (\d+)", reply, re.IGNORECASE)
     return int(reply.split(" ", 2)[1]), await reader.readexactly(int(length[1]) if length else 0)
 
 
-def row(load: Load, clients: int, seconds: int, peak: int) -> str:
-    """The measurements as a table of one row."""
-    header = ["clients", "seconds", "p50 ms", "p99 ms", "sentences/s", "errors", "wrong answers", "peak resident MiB"]
+def row(name: str, load: Load, arguments: argparse.Namespace, peak: int) -> list[str]:
+    """A row of the table."""
     p50, p99 = 1000 * np.percentile(load.seconds or [0.0], (50, 99))
-    speed = f"{len(load.seconds) / seconds:,.0f}"
+    speed = f"{len(load.seconds) / arguments.seconds:,.0f}"
     counts = [f"{load.errors:,}", f"{load.wrong:,}", f"{peak / MIB:,.0f}"]
-    return markdown(header, [[str(clients), str(seconds), f"{p50:.0f}", f"{p99:.0f}", speed, *counts]])
+    return [name, str(arguments.clients), str(arguments.seconds), f"{p50:,.0f}", f"{p99:,.0f}", speed, *counts]

@@ -1,3 +1,4 @@
+import argparse
 import json
 import statistics
 import subprocess
@@ -405,8 +406,8 @@ def test_rates_leave_the_setting_of_products_as_it_was() -> None:
 
 def test_the_row_of_the_server() -> None:
     load = serve.Load([number / 1000 for number in range(1, 102)], wrong=2, errors=1)
-    *_, row = serve.row(load, 200, 10, 3 << 20).splitlines()
-    assert row == "| 200 | 10 | 51 | 100 | 10 | 1 | 2 | 3 |"
+    row = serve.row("nmt", load, argparse.Namespace(clients=200, seconds=10), 3 << 20)
+    assert row == ["nmt", "200", "10", "51", "100", "10", "1", "2", "3"]
 
 
 def test_the_input_of_a_stream_repeats_the_first_column(tmp_path: Path) -> None:
