@@ -29,8 +29,8 @@ from nmt.errors import (
     printable,
 )
 from nmt.files import naming, open_text, shipped
-from nmt.interrupt import INTERRUPTED, raise_on_interrupt
 from nmt.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH
+from nmt.signals import INTERRUPTED, handled_signals, raise_on_interrupt
 from nmt.terminal import showing_messages, write_message, write_sections, write_table, write_text
 
 if TYPE_CHECKING:
@@ -725,15 +725,14 @@ class _OutputClosed(Exception):
 def main() -> None:
     """Run a command; a user error results in one clear line and a non-zero exit code, never a traceback."""
     _use_utf8()
-    ending = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.getsignal(number) for number in ending}
-    for number, handler in before.items():
-        if handler is not signal.SIG_IGN:  # as nohup ignores SIGHUP
-            signal.signal(number, _terminate)
-    if hasattr(signal, "SIGUSR1"):
-        signal.signal(signal.SIGUSR1, lambda number, frame: None)  # ignored outside of training
     if sys.stderr is None:  # closed by the caller, but progress bars need it
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    # SIGUSR1 asks a training run for a checkpoint; at other times it has no effect.
+    with handled_signals(["SIGTERM", "SIGHUP"], _terminate), handled_signals(["SIGUSR1"], lambda number, frame: None):
+        _run_command()
+
+
+def _run_command() -> None:
     try:
         with showing_messages():
             code = app(standalone_mode=False)
@@ -768,9 +767,6 @@ def main() -> None:
             raise
         show()
         sys.exit(getattr(error, "exit_code", 2))
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _use_utf8() -> None:

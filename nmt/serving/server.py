@@ -24,10 +24,10 @@ from nmt.serving.app import Service, build_app
 from nmt.serving.directions import Directions
 from nmt.serving.limits import MAX_CONNECTIONS, Limits
 from nmt.serving.log import Format, writer
+from nmt.signals import ENDING, handled_signals
 
 log = logging.getLogger(__name__)
 
-STOP_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 BACKLOG = 1024
 
 
@@ -170,18 +170,8 @@ class _Uvicorn(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
+        with handled_signals(ENDING, self.handle_exit):
             yield
-            return
-        before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
-        for number, handler in before.items():
-            if handler is not signal.SIG_IGN:  # nohup ignores SIGHUP
-                signal.signal(number, self.handle_exit)
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.force_exit = self.should_exit

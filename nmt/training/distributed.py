@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,6 +23,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from nmt.errors import ConfigError, NmtError, shorten
 from nmt.model.seq2seq import Seq2Seq
+from nmt.signals import ENDING, handled_signals
 
 log = logging.getLogger(__name__)
 
@@ -157,7 +157,7 @@ def join_workers(device: torch.device) -> Iterator[Workers]:
     if not rank:
         address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
         log.info(f"waiting at {address} for {size - 1} other processes")
-    with _default_signals():  # torch waits without looking at Python's handlers
+    with handled_signals(ENDING, signal.SIG_DFL):  # torch waits without looking at Python's handlers
         # torchrun's store outlives the processes: restarted ones must not read the addresses of dead ones.
         store, rank, size = next(rendezvous("env://"))
         dist.init_process_group(
@@ -200,25 +200,6 @@ def _variable(name: str) -> int:
         size = shorten(os.environ.get("WORLD_SIZE", ""))
         raise ConfigError(f"{name}: {found}, though WORLD_SIZE is {size}; {_LAUNCH}")
     return int(value)
-
-
-@contextlib.contextmanager
-def _default_signals() -> Iterator[None]:
-    """Let signals end the process at once; there is nothing to clean up yet."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    names = ("SIGINT", "SIGTERM", "SIGHUP")
-    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    before = {number: signal.getsignal(number) for number in numbers}
-    handled = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
-    for number in handled:
-        signal.signal(number, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        for number in handled:
-            signal.signal(number, before[number])
 
 
 def was_restarted() -> bool:

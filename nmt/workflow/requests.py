@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from types import FrameType
 
 from nmt.config import CheckpointSection
+from nmt.signals import ENDING, handled_signals
 
 NOTHING, CHECKPOINT, STOP = 0, 1, 2
 """Requests, in order of urgency; a stop includes a checkpoint."""
@@ -50,8 +50,7 @@ class Requests:
 def handling_signals(requests: Requests) -> Iterator[None]:
     """Turn signals into requests: SIGINT, SIGTERM and SIGHUP to stop, SIGUSR1 for a checkpoint.
 
-    A second Ctrl-C raises KeyboardInterrupt at once. Ignored signals (interrupts in a shell's background job, SIGHUP
-    under nohup) stay ignored; outside the main thread, where Python allows no handlers, no signal is handled.
+    A second Ctrl-C raises KeyboardInterrupt at once. Outside the main thread no signal is handled.
     """
     interrupted = False
 
@@ -62,16 +61,5 @@ def handling_signals(requests: Requests) -> Iterator[None]:
         interrupted = interrupted or number == signal.SIGINT
         requests.ask(CHECKPOINT if number == getattr(signal, "SIGUSR1", None) else STOP)
 
-    names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")  # the last two do not exist on all platforms
-    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    if threading.current_thread() is not threading.main_thread():
-        numbers = []
-    before = {number: signal.getsignal(number) for number in numbers}
-    handled = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
-    for number in handled:
-        signal.signal(number, note)
-    try:
+    with handled_signals((*ENDING, "SIGUSR1"), note):
         yield
-    finally:
-        for number in handled:
-            signal.signal(number, before[number])
