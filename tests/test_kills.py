@@ -18,6 +18,12 @@ from nmt.files import read_json
 from nmt.model.storage import load_model
 
 
+@pytest.fixture(autouse=True)
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Learning curves take most of the time of such short runs."""
+    monkeypatch.setattr("nmt.workflow.train.draw_learning_curve", lambda run: None)
+
+
 def run_killed(function: str, number: int, arguments: list[str], word: str = "") -> bool:
     """Run `nmt` that is killed at the n-th call of a function; whether it came so far."""
     done = processes.run(*arguments, prepare=functools.partial(processes.kill_at, function, number, word))

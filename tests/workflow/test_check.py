@@ -346,8 +346,8 @@ finally:
 @pytest.mark.skipif(sys.platform != "linux", reason="needs glibc")
 def test_the_estimate_is_close_to_the_memory_of_training(project: Project, cli: Cli, tmp_path: Path) -> None:
     """Within 30% of the peak of a run with validations and checkpoints."""
-    settings = ("model.encoder.hidden_size=256", "model.decoder.hidden_size=512", "train.max_updates=100")
-    arguments = train_arguments(project, tmp_path / "run", *settings, "train.validation.every=40")
+    settings = ("model.encoder.hidden_size=256", "model.decoder.hidden_size=512", "train.max_updates=30")
+    arguments = train_arguments(project, tmp_path / "run", *settings, "train.validation.every=12")
     done = subprocess.run([sys.executable, "-c", PEAK, *arguments], capture_output=True, text=True, check=True)
     peak = float(done.stdout.split("PEAK")[1])
     options = [part for setting in settings for part in ("--set", setting)]
