@@ -265,7 +265,8 @@ def limit_memory(size: int) -> None:
 def kill_at(function: str, number: int, word: str = "") -> None:
     """Let this process kill itself at the n-th call of a function, before the function does anything.
 
-    Where a word is given, only calls with a file or folder count whose name has it.
+    Where a word is given, only calls with a file or folder count whose name has it. If the module is the one that
+    defines the function, the calls of all modules count, else those of this module.
     """
     name, _, last = function.rpartition(".")
     place, calls = importlib.import_module(name), itertools.count(1)
@@ -277,4 +278,7 @@ def kill_at(function: str, number: int, word: str = "") -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return original(*given, **named)
 
-    setattr(place, last, kill)
+    importers = [module for key, module in sys.modules.items() if key.startswith("nmt.")]
+    for module in [place, *(importers if original.__module__ == name else [])]:
+        if vars(module).get(last) is original:
+            setattr(module, last, kill)
