@@ -20,9 +20,9 @@ $(INSTALLED): pyproject.toml .ci/constraints.txt
 demo: setup
 	$(BIN)/python scripts/demo.py
 
-# One thread a process: the tests run side by side.
+# One thread per process: the tests run side by side, and processes share compiled modules. COVERAGE=1 measures coverage, which takes longer.
 test: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --cov --cov-report=term
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 $(if $(COVERAGE),--cov --cov-report=term)
 
 # The long forms that `make test` leaves out: about five minutes.
 soak: setup

@@ -35,8 +35,8 @@ model:
   attention: {{score: additive}}
 train:
   epochs: 8
-  batch: {{size: 32}}
-  optimizer: {{learning_rate: 0.005}}
+  batch: {{size: 64}}
+  optimizer: {{learning_rate: 0.01}}
   schedule: {{name: cosine}}
   device: cpu
 decode: {{beam_size: 3}}

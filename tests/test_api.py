@@ -100,10 +100,10 @@ def test_conflicting_arguments(here: Project, arguments: dict[str, Any], words: 
 
 
 def test_a_run_has_its_outcome(here: Project) -> None:
-    run = nmt.train(here.config, output="new", overrides={"train.max_updates": 40, "train.validation.every": 20})
+    run = nmt.train(here.config, output="new", overrides={"train.max_updates": 20, "train.validation.every": 10})
     facts = json.loads(Path("new/run.json").read_text("utf-8"))
     assert (run.path, run.model, run.metric) == (Path("new"), Path("new/best"), "bleu")
-    assert (run.updates, run.epochs, run.best, run.best_update) == (40, 1, facts["best"], facts["best_update"])
+    assert (run.updates, run.epochs, run.best, run.best_update) == (20, 1, facts["best"], facts["best_update"])
 
 
 def test_data_is_made_from_a_config_or_a_config_object(here: Project) -> None:

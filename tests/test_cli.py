@@ -10,8 +10,10 @@ import sys
 import time
 from pathlib import Path
 
+import processes
 import pytest
 from conftest import Cli, Project, call, write_reversal_corpus
+from processes import PIPE
 
 COMMAND = [sys.executable, "-m", "nmt"]
 
@@ -122,7 +124,7 @@ def test_translation_does_not_depend_on_locale_or_batch(here: Project, cli: Cli)
 
 
 def test_lines_are_translated_unchanged(here: Project) -> None:
-    with subprocess.Popen([*COMMAND, "translate"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with processes.start("translate", stdin=PIPE, stdout=PIPE, text=False) as process:
         assert process.stdin
         assert process.stdout
         for line, expected in ((b"a b\n", b"B A\n"), (b"c\n", b"C\n")):
@@ -144,10 +146,13 @@ def test_n_best(here: Project, cli: Cli) -> None:
 
 def test_closed_pipe_ends_in_silence(here: Project) -> None:
     Path("big.txt").write_text("a b c\n" * 30_000)  # more output than a pipe holds
-    script = f'"{sys.executable}" -m nmt translate --input big.txt | head -1; echo "${{PIPESTATUS[0]}}"'
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["C B A", str(128 + signal.SIGPIPE)]
-    assert done.stderr == ""
+    with processes.start("translate", "--input", "big.txt", stdout=PIPE, stderr=PIPE) as process:
+        assert process.stdout
+        assert process.stderr
+        assert process.stdout.readline() == "C B A\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(60) == 128 + signal.SIGPIPE
 
 
 def test_an_interrupt_keeps_the_best_model(here: Project, tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """The machine fails: full disks, folders that cannot be written, kills, two commands at once, odd bytes, terminals."""
 
 import contextlib
+import ctypes
 import fcntl
+import functools
 import json
 import os
 import resource
@@ -15,8 +17,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import processes
 import pytest
 from conftest import Cli, Project, call
+from processes import PIPE, Running
 
 COMMAND = [sys.executable, "-m", "nmt"]
 SHORT = ["--set", "train.max_updates=10"]
@@ -79,9 +83,8 @@ def test_a_full_disk_is_one_line_and_harms_nothing(
 
 def test_a_full_disk_while_data_is_written(here: Project) -> None:
     before = tree()
-    command = [*COMMAND, "preprocess", "--config", str(here.config), "--overwrite"]
     with file_size_limit(2000):  # of the new process as well
-        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+        done = processes.run("preprocess", "--config", here.config, "--overwrite", stdout=None)
     assert done.returncode == 1
     (line,) = errors(done.stderr)
     assert line.startswith("nmt: error: data/prepared/reversal: ")
@@ -100,48 +103,64 @@ def test_a_metrics_log_that_cannot_grow_keeps_whole_lines(here: Project, capsys:
     assert not list(Path().rglob(".*"))
 
 
-def run_on_small_disk(size: str, config: Path, script: str) -> subprocess.CompletedProcess[str]:
-    """Run a shell script in which `disk` is a file system of a given size and $TRAIN trains into it."""
+NEW_USER, NEW_MOUNTS = 0x10000000, 0x00020000  # of sched.h
+
+
+def on_small_disk(size: str, commands: list[str | list[str]]) -> None:
+    """Run shell scripts, and `nmt` with arguments, where `disk` is a file system of a given size; print exit codes."""
+    maps = {"setgroups": "deny", "uid_map": f"0 {os.geteuid()} 1", "gid_map": f"0 {os.getegid()} 1"}
+    assert ctypes.CDLL(None).unshare(NEW_USER | NEW_MOUNTS) == 0
+    for name, content in maps.items():
+        Path("/proc/self", name).write_text(content)
+    for command in [f"mkdir disk && mount -t tmpfs -o size={size} none disk", *commands]:
+        done = subprocess.run(command, shell=True).returncode if isinstance(command, str) else call(*command)
+        print(done, flush=True)
+
+
+def run_on_small_disk(size: str, *commands: str | list[str]) -> subprocess.CompletedProcess[str]:
+    """Run `on_small_disk` in a process of its own, which alone sees the disk."""
     if subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False).returncode:
         pytest.skip("only root can mount a file system here")
-    train = f"{sys.executable} -m nmt train --config {config} --output disk/run"
-    script = f"mkdir disk && mount -t tmpfs -o size={size} none disk && {script}"
-    environment = {**os.environ, "TRAIN": train}
-    return subprocess.run(["unshare", "-Urm", "sh", "-c", script], capture_output=True, text=True, env=environment)
+    return processes.run(program=functools.partial(on_small_disk, size, list(commands)))
+
+
+def train_on_disk(config: Path, *options: str) -> list[str]:
+    return ["train", "--config", str(config), "--output", "disk/run", *options]
 
 
 def test_training_on_a_disk_that_is_full(here: Project) -> None:
     """A file system of 4 MB that contains an earlier run."""
-    script = (
-        "cp -r runs/reversal disk/run && head -c 4000000 /dev/zero 2>&- > disk/filler; "
-        "$TRAIN --overwrite --set train.max_updates=2; echo $?; diff -r runs/reversal disk/run && ls -A disk"
+    done = run_on_small_disk(
+        "4m",
+        "cp -r runs/reversal disk/run && ! head -c 4000000 /dev/zero 2>&- > disk/filler",
+        train_on_disk(here.config, "--overwrite", "--set", "train.max_updates=2"),
+        "diff -r runs/reversal disk/run && ls -A disk",
     )
-    done = run_on_small_disk("4m", here.config, script)
-    assert done.stdout.split() == ["1", "filler", "run"], done.stderr
+    assert done.stdout.split() == ["0", "0", "1", "filler", "run", "0"], done.stderr
     (line,) = errors(done.stderr)
     assert line == ("nmt: error: disk/run/run.json: No space left on device; make room and run the command again")
 
 
+MAKE_ROOM = "mount -o remount,size=50m disk"
+
+
 def test_a_disk_that_fills_up_while_a_run_trains(here: Project) -> None:
     """What is there can go on, and the message says how: the same command again would be refused."""
-    train = "$TRAIN --set train.checkpoint.every=1"
-    done = run_on_small_disk("2m", here.config, f"{train}; echo $?; mount -o remount,size=50m disk && {train} --resume")
-    assert done.stdout.split() == ["1"]
+    train = train_on_disk(here.config, "--set", "train.checkpoint.every=1", "--set", "train.epochs=1")
+    done = run_on_small_disk("2m", train, MAKE_ROOM, [*train, "--resume"])
+    assert done.stdout.split() == ["0", "1", "0", "0"], done.stderr
     (line,) = errors(done.stderr)
     command = f"nmt train --config disk/run/config.yaml --data {here.data} --output disk/run --resume"
     assert line.endswith(f": No space left on device; make room and resume with: {command}")
-    assert done.returncode == 0, done.stderr
 
 
 def test_a_disk_that_is_full_before_the_first_checkpoint(here: Project) -> None:
     """The command that the message names works once there is room."""
-    train = "$TRAIN --set train.max_updates=2"
-    script = f"{train}; echo $?; mount -o remount,size=50m disk && {train} --overwrite"
-    done = run_on_small_disk("200k", here.config, script)
-    assert done.stdout.split() == ["1"], done.stderr
+    train = train_on_disk(here.config, "--set", "train.max_updates=2")
+    done = run_on_small_disk("200k", train, MAKE_ROOM, [*train, "--overwrite"])
+    assert done.stdout.split() == ["0", "1", "0", "0"], done.stderr
     (line,) = errors(done.stderr)
     assert line.endswith(": No space left on device; make room and run the command again with --overwrite")
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(("arguments", "unbuffered"), [(["--help"], ""), (["--help"], "1"), (["translate", "a b"], "")])
@@ -212,11 +231,10 @@ def wait_for(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def training(here: Project, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+def training(here: Project, *arguments: str) -> Iterator[Running]:
     """A process that has begun to train into `runs/reversal` and has no model yet."""
     before = here.run.stat().st_ino
-    command = [*COMMAND, "train", "--config", str(here.config), *LONG, *arguments]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with processes.start("train", "--config", here.config, *LONG, *arguments, stderr=PIPE) as process:
         try:
             deadline = time.time() + 60
             while not (here.run / "metrics.jsonl").exists() or here.run.stat().st_ino == before:
@@ -254,8 +272,8 @@ def test_a_killed_run_holds_no_lock_and_restores_the_earlier_one(
 def test_two_preprocess_at_once(here: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo("corpus.pipe.tsv")  # the first command waits for a corpus that never comes
     before = tree(here.data)
-    command = [*COMMAND, "preprocess", "--config", str(here.config), "--source", "corpus.pipe.tsv", "--overwrite"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE) as process, contextlib.ExitStack() as at_end:
+    command = ["preprocess", "--config", here.config, "--source", "corpus.pipe.tsv", "--overwrite"]
+    with processes.start(*command, stderr=PIPE) as process, contextlib.ExitStack() as at_end:
         at_end.callback(process.kill)
         wait_for(Path("data/prepared/.reversal.lock"))
         assert call("preprocess", "--config", here.config, "--overwrite") == 1
@@ -363,18 +381,16 @@ def test_names_with_spaces_and_umlauts_in_the_c_locale(here: Project) -> None:
     assert call("evaluate", "--model", place / "neu ö", "--json", place / "ö.json") == 0
 
 
+def take_terminal() -> None:
+    """Let the terminal at standard input send its signals to this process."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 def test_a_terminal_is_read_line_by_line(here: Project) -> None:
     """What a person sees: a hint, each translation at once, one line after Ctrl-C."""
     terminal, end = os.openpty()
-    with subprocess.Popen(
-        [*COMMAND, "translate"],
-        stdin=end,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-    ) as process:
+    streams = {"stdin": end, "stdout": PIPE, "stderr": PIPE}
+    with processes.start("translate", **streams, new_session=True, prepare=take_terminal) as process:
         assert process.stdout
         assert process.stderr
         os.close(end)
@@ -392,7 +408,7 @@ def test_a_terminal_is_read_line_by_line(here: Project) -> None:
 
 def test_the_end_of_a_terminal_is_the_end(here: Project) -> None:
     terminal, end = os.openpty()
-    with subprocess.Popen([*COMMAND, "translate"], stdin=end, stdout=subprocess.PIPE, text=True) as process:
+    with processes.start("translate", stdin=end, stdout=PIPE) as process:
         os.close(end)
         os.write(terminal, b"a b\n\x04")
         out, _ = process.communicate(timeout=60)
@@ -455,8 +471,8 @@ def test_data_that_cannot_be_read(
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_terminated_command_cleans_up(here: Project, number: signal.Signals) -> None:
     os.mkfifo("endless.tsv")
-    command = [*COMMAND, "preprocess", "--config", str(here.config), "--source", "endless.tsv", "-o", "new/data"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process, Path("endless.tsv").open("w") as pipe:
+    command = ["preprocess", "--config", here.config, "--source", "endless.tsv", "-o", "new/data"]
+    with processes.start(*command, stderr=PIPE) as process, Path("endless.tsv").open("w") as pipe:
         pipe.write("a b\tb a\n")
         pipe.flush()
         wait_for(Path("new/.data.lock"))

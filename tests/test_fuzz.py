@@ -22,7 +22,7 @@ from nmt.files import read_json, shipped
 from nmt.workflow.configs import load_config
 
 GOLDEN_MODEL = Path(__file__).parent / "golden/model"
-FEW, MANY = 500, 10_000
+FEW, MANY = 250, 10_000
 
 
 @pytest.fixture(params=[FEW, pytest.param(MANY, marks=pytest.mark.soak)], ids=["few", "many"])

@@ -1,5 +1,6 @@
 """SIGKILL at bad moments: the resumed run is the uninterrupted run."""
 
+import functools
 import os
 import random
 import signal
@@ -9,39 +10,23 @@ import tempfile
 import time
 from pathlib import Path
 
+import processes
 import pytest
 from conftest import Project, assert_same_run, call, read_metrics, train_arguments
 
 from nmt.files import read_json
 from nmt.model.storage import load_model
 
-# `nmt` that kills itself at the n-th call of a function, before the function does anything. Where a word is given, only
-# calls with a file or folder count whose name has it.
-KILLED = """
-import importlib, itertools, os, signal, sys
 
-name, number, word, *arguments = sys.argv[1:]
-module, _, function = name.rpartition(".")
-place, calls = importlib.import_module(module), itertools.count(1)
-original = getattr(place, function)
-
-def kill(*given, **named):
-    counts = not word or any(word in os.path.basename(str(value)) for value in given)
-    if counts and next(calls) == int(number):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return original(*given, **named)
-
-setattr(place, function, kill)
-sys.argv = ["nmt", *arguments]
-from nmt.cli import main
-main()
-"""
+@pytest.fixture(autouse=True)
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Learning curves take most of the time of such short runs."""
+    monkeypatch.setattr("nmt.workflow.train.draw_learning_curve", lambda run: None)
 
 
 def run_killed(function: str, number: int, arguments: list[str], word: str = "") -> bool:
-    """Run `nmt` that is killed at a call of a function; whether it came so far."""
-    command = [sys.executable, "-c", KILLED, function, str(number), word, *arguments]
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    """Run `nmt` that is killed at the n-th call of a function; whether it came so far."""
+    done = processes.run(*arguments, prepare=functools.partial(processes.kill_at, function, number, word))
     assert done.returncode in (0, -signal.SIGKILL), done.stderr
     return done.returncode != 0
 

@@ -46,8 +46,17 @@ def assert_taken_or_refused(outcome: Outcome, new: str) -> None:
 BROKEN = [b"\xff", b"\x80", b"\xc3", SURROGATE, b"\xed\xbf\xbf", b"\xc0\x80", b"\xf4\x90\x80\x80", b"\xf8\x88\x80\x80"]
 
 
-@pytest.mark.parametrize("kind", ["table", "parallel", "export"])
-@pytest.mark.parametrize("broken", BROKEN)
+KINDS = ["table", "parallel", "export"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "kind"),
+    [
+        pytest.param(broken, kind, marks=[pytest.mark.soak] * (number % len(KINDS) != place))
+        for number, broken in enumerate(BROKEN)
+        for place, kind in enumerate(KINDS)
+    ],
+)
 def test_a_line_that_is_not_utf8_is_skipped(cli: Cli, kind: str, broken: bytes) -> None:
     rows = [line.split(b"\t") for line in LINES]
     rows[7][1] += b" " + broken

@@ -1,57 +1,44 @@
 """Where memory runs out, one line says so, and what to lower only where that helps."""
 
 import errno
+import functools
+import importlib
 import itertools
-import os
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
+import processes
 import pytest
 from conftest import Project, train_arguments
 
 from nmt.config import DecodeSection
 from nmt.errors import DataError, OutOfMemory, is_out_of_memory, when_out_of_memory
+from nmt.evaluation.evaluate import Validator
 from nmt.workflow.translate import within_memory
 
-LIMITED = """
-import importlib, resource, sys
-from pathlib import Path
 
-# What a command imports while it runs would not fit under the limit.
-for name in ("check", "evaluate", "preprocess", "train", "translate"):
-    importlib.import_module(f"nmt.workflow.{name}")
-for name in ("torch._dynamo", "matplotlib.figure", "matplotlib.backends.backend_agg", "sacrebleu.metrics.bleu"):
-    importlib.import_module(name)
-from nmt.cli import main
-from nmt.evaluation.evaluate import Validator
+def limit(where: str, size: int) -> None:
+    """From now on, or from the first validation on, this process may take `size` MiB more than it has."""
+    # What a command imports while it runs would not fit under the limit.
+    for name in ("check", "evaluate", "preprocess", "train", "translate"):
+        importlib.import_module(f"nmt.workflow.{name}")
+    for name in ("torch._dynamo", "matplotlib.figure", "matplotlib.backends.backend_agg", "sacrebleu.metrics.bleu"):
+        importlib.import_module(name)
+    if where == "command":
+        processes.limit_memory(size)
+        return
+    original = Validator.validate
 
-def limit(*arguments):
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + (size << 20),) * 2)
-    return original(*arguments)
+    def validate(*arguments: Any) -> Any:
+        processes.limit_memory(size)
+        return original(*arguments)
 
-where, size, *arguments = sys.argv[1:]
-size = int(size)
-sys.argv = ["nmt", *arguments]
-if where == "validation":
-    original, Validator.validate = Validator.validate, limit
-    main()
-else:
-    original = main
-    limit()
-"""
+    Validator.validate = validate
 
 
 def run_limited(where: str, size: int, *arguments: object) -> str:
     """The only error of an `nmt` command that may take `size` MiB more than its libraries, or its validation may."""
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, where, str(size), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+    done = processes.run(*arguments, prepare=functools.partial(limit, where, size))
     errors = [line for line in done.stderr.splitlines() if line.startswith("nmt: error: ")]
     assert (done.returncode, len(errors)) == (1, 1), done.stderr
     assert "Traceback" not in done.stderr

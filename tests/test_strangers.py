@@ -671,17 +671,22 @@ def test_raw_sentences_that_are_something_else(project: Project, tmp_path: Path,
 VALUES = ("x", None, [1], {}, -1, 1.5, True, 10**17, "\x1b[2J", [None] * 9, 10**40)
 
 
+PLACES = [
+    *(("progress", name) for name in ("update", "epoch", "position", "best", "best_loss", "waited", "learnt")),
+    *((name,) for name in ("progress", "rate", "python_random", "numpy_random", "workers", "meter_seconds")),
+    *((name,) for name in ("config", "data", "environment", "metrics_size", "run_seconds", "format_version")),
+]
+
+
 @pytest.mark.parametrize(
-    "place",
+    ("place", "values"),
     [
-        *(("progress", name) for name in ("update", "epoch", "position", "best", "best_loss", "waited", "learnt")),
-        *((name,) for name in ("progress", "rate", "python_random", "numpy_random", "workers", "meter_seconds")),
-        *((name,) for name in ("config", "data", "environment", "metrics_size", "run_seconds", "format_version")),
+        *(pytest.param(place, VALUES[n % 3 :: 3], id=f"{'.'.join(place)}-few") for n, place in enumerate(PLACES)),
+        *(pytest.param(place, VALUES, id=".".join(place), marks=pytest.mark.soak) for place in PLACES),
     ],
-    ids=".".join,
 )
 def test_a_checkpoint_with_a_valid_checksum_and_invalid_facts(
-    random_project: Project, tmp_path: Path, place: tuple[str, ...], cli: Cli
+    random_project: Project, tmp_path: Path, place: tuple[str, ...], values: tuple[object, ...], cli: Cli
 ) -> None:
     from safetensors import safe_open
     from safetensors.torch import load_file, save_file
@@ -694,7 +699,7 @@ def test_a_checkpoint_with_a_valid_checksum_and_invalid_facts(
     with safe_open(path, framework="pt") as file:
         facts = json.loads(file.metadata()["nmt"])
     tensors = load_file(path)
-    for value in VALUES:
+    for value in values:
         signal.alarm(120)
         run = tmp_path / "run"
         shutil.copytree(whole, run)

@@ -7,11 +7,11 @@ import logging
 import os
 import pty
 import struct
-import subprocess
 import sys
 import termios
 from pathlib import Path
 
+import processes
 import pytest
 
 from nmt.progress import progress_bar
@@ -87,8 +87,8 @@ def test_the_attentions_fit_a_real_terminal(tmp_path: Path, columns: int) -> Non
     environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")} | {
         "TERM": "xterm"
     }
-    command = [sys.executable, "-m", "nmt", "attentions"]
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
+    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    with processes.start("attentions", **streams, environment=environment) as process:
         os.close(theirs)
         shown = b""
         with contextlib.suppress(OSError):  # the other end is closed

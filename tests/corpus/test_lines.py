@@ -1,39 +1,39 @@
 import bz2
 import contextlib
+import functools
 import gzip
 import lzma
-import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+import processes
 import pytest
 
-SUFFIXES = [".tsv", ".gz", ".bz2", ".xz", ".zip"]
-MEASURED = """
-import sys
-from pathlib import Path
 from nmt.corpus.sources import LineReport, open_corpus, parse_chunk
 from nmt.workflow.memory import peak_resident
 
-def read(*names):
+SUFFIXES = [".tsv", ".gz", ".bz2", ".xz", ".zip"]
+
+
+def read(*paths: Path) -> None:
+    """Read three lines, of which the second is too long in each file."""
     report, pairs = LineReport(), 0
-    for chunk in open_corpus([Path(name) for name in names]).train.chunks(report):
+    for chunk in open_corpus(list(paths)).train.chunks(report):
         found, lines = parse_chunk(chunk)
         pairs += len(found)
         report.add(lines)
-    return pairs, report
-
-small, large = sys.argv[1:]
-read(small)
-before = peak_resident()
-for names in ([large], [large, large]):
-    pairs, report = read(*names)
     assert (pairs, report.lines, report.malformed) == (2, 3, {"too_long": 1}), (pairs, report)
-print((peak_resident() - before) / 2**20)
-"""
+
+
+def measure(small: Path, large: Path) -> None:
+    """Print by how many MiB this process grows when it reads the large file after the small one."""
+    read(small)
+    before = peak_resident()
+    for paths in ([large], [large, large]):
+        read(*paths)
+    print((peak_resident() - before) / 2**20)
 
 
 @contextlib.contextmanager
@@ -66,8 +66,9 @@ def write_long_line(path: Path, megabytes: int) -> Path:
 
 def growth(small: Path, large: Path) -> float:
     """MiB that a process takes more for the large file, alone and as parallel text, than for the small one."""
-    command = [sys.executable, "-c", MEASURED, str(small), str(large)]
-    return float(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+    done = processes.run(program=functools.partial(measure, small, large))
+    assert done.returncode == 0, done.stderr
+    return float(done.stdout)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

@@ -215,11 +215,11 @@ def test_an_ensemble_predicts_the_mean_of_probabilities(variant: Variant) -> Non
         for each in hypotheses:
             expected = 0.0
             words = [*each.ids, *([EOS_ID] if each.complete else [])]
-            for length in range(1, len(words) + 1):
-                now, before = (
-                    [prefix_log_probs(model, source, [words[:end]])[0] if end else 0.0 for model in models]
-                    for end in (length, length - 1)
-                )
+            totals = [[0.0] * len(models)] + [
+                [prefix_log_probs(model, source, [words[:end]])[0] for model in models]
+                for end in range(1, len(words) + 1)
+            ]
+            for before, now in itertools.pairwise(totals):
                 expected += math.log(sum(math.exp(a - b) for a, b in zip(now, before, strict=True)) / 3)
             assert each.log_prob == pytest.approx(expected, abs=1e-9)
 

@@ -101,7 +101,9 @@ def test_what_a_launched_process_ended_with(tmp_path: Path) -> None:
         train.read_ending("killed", tmp_path / "log.txt")
 
 
-@pytest.mark.parametrize(("precision", "expected"), [("default", "highest"), ("medium", "medium")])
+@pytest.mark.parametrize(
+    ("precision", "expected"), [pytest.param("default", "highest", marks=pytest.mark.soak), ("medium", "medium")]
+)
 def test_launcher_sets_the_precision_of_the_process_that_runs_the_module(
     tmp_path: Path, precision: str, expected: str
 ) -> None:

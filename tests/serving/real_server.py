@@ -79,14 +79,16 @@ def serving(*translators: tuple[str, str, Translator], **options: Any) -> Iterat
 
 
 class Records(logging.Handler):
-    """The lines of the request log."""
+    """The request log of servers that start from now on; earlier ones may still have requests to log."""
 
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[str] = []
+        self.earlier = threading.enumerate()
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(record.getMessage())
+        if threading.current_thread() not in self.earlier:
+            self.lines.append(record.getMessage())
 
     @property
     def last(self) -> dict[str, Any]:
@@ -96,7 +98,7 @@ class Records(logging.Handler):
 
 @contextlib.contextmanager
 def recording() -> Iterator[Records]:
-    """The request log for the duration of the block."""
+    """The request log of the servers that start in the block."""
     handler, logger = Records(), logging.getLogger("nmt.serving.requests")
     level = logger.level
     logger.addHandler(handler)

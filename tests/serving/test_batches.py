@@ -1,6 +1,7 @@
 """Sentences of many requests in shared batches: same translations, fair turns, bounded queue."""
 
 import asyncio
+import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -45,7 +46,7 @@ def test_200_concurrent_requests_get_the_same_translations_as_one_by_one() -> No
 
             return await asyncio.gather(*map(ask, range(200)))
 
-    with serving(("en", "de", translator), limits={"batch_wait": 0.05}) as client, recording() as records:
+    with recording() as records, serving(("en", "de", translator), limits={"batch_wait": 0.05}) as client:
         found = asyncio.run(ask_all(str(client.base_url)))
     assert [answer for _, answer in found] == [expected[text] for text, _ in found]
     assert max(int(line.split('"batch": ')[1].split("}")[0]) for line in records.lines) > 1
@@ -148,17 +149,30 @@ def test_waiting_requests_fail_when_the_server_stops(gated: Gated, batcher: Batc
     asyncio.run(work())
 
 
-def test_the_sentences_of_a_disconnected_client_are_dropped(gated: Gated) -> None:
+def test_the_sentences_of_a_disconnected_client_are_dropped(gated: Gated, monkeypatch: pytest.MonkeyPatch) -> None:
+    batchers: list[Batcher] = []
+
+    class Listed(Batcher):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            batchers.append(self)
+
+    monkeypatch.setattr("nmt.serving.app.Batcher", Listed)
     body = {"q": ["never"] * 20, "source": "en", "target": "de"}
-    with serving(("en", "de", gated)) as client, recording() as records:
-        threading.Thread(target=lambda: client.post("/translate", json={**body, "q": "go"})).start()
+    with recording() as records, serving(("en", "de", gated)) as client:
+        first = threading.Thread(target=lambda: client.post("/translate", json={**body, "q": "go"}))
+        first.start()
         assert gated.started.wait(10)
-        with httpx.Client(base_url=client.base_url, timeout=0.2) as other, pytest.raises(httpx.ReadTimeout):
-            other.post("/translate", json=body)
+        request = client.build_request("POST", "/translate", json=body)
+        with socket.create_connection((client.base_url.host, client.base_url.port or 80)) as other:
+            headers = "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
+            other.sendall(f"POST /translate HTTP/1.1\r\n{headers}\r\n".encode() + request.content)
+            wait_until(lambda: batchers[0].waiting == 20)
         wait_until(lambda: len(records.lines) == 1)
         assert (records.last["status"], records.last["sentences"]) == (499, 20)
         gated.open.set()
-        wait_until(lambda: len(records.lines) == 2)
+        first.join()
+    assert len(records.lines) == 2
     assert gated.batches == [["go"]]
 
 

@@ -26,11 +26,13 @@ import nmt.workflow.serve
 BODY = json.dumps({"q": "I am old.", "source": "en", "target": "de"}).encode()
 
 
+IMPATIENT = {"max_characters": 200, "body_seconds": 0.4, "head_seconds": 0.4}
+
+
 @pytest.fixture(scope="module")
 def client() -> Iterator[httpx.Client]:
     """A client of a server with short time limits."""
-    limits = {"max_characters": 200, "body_seconds": 0.4, "head_seconds": 0.4}
-    with serving(("en", "de", golden()), limits=limits) as found:
+    with serving(("en", "de", golden()), limits=IMPATIENT) as found:
         yield found
 
 
@@ -114,9 +116,9 @@ def malformed(chance: random.Random) -> bytes:
     return bytes(request)
 
 
-def attack(client: httpx.Client, number: int, seed: int) -> None:
+def attack(number: int, seed: int) -> None:
     chance = random.Random(seed)
-    with recording() as records:
+    with recording() as records, serving(("en", "de", golden()), limits=IMPATIENT) as client:
         for _ in range(number):
             found = talk(client, malformed(chance), seconds=0.05)
             assert not found or re.match(rb"HTTP/1\.1 (200|400|403|404|405|408|413|431) ", found)
@@ -125,13 +127,13 @@ def attack(client: httpx.Client, number: int, seed: int) -> None:
     assert not any(json.loads(line).get("error") for line in records.lines)
 
 
-def test_malformed_requests_do_no_harm(client: httpx.Client) -> None:
-    attack(client, 200, 1)
+def test_malformed_requests_do_no_harm() -> None:
+    attack(200, 1)
 
 
 @pytest.mark.soak
-def test_many_malformed_requests_do_no_harm(client: httpx.Client) -> None:
-    attack(client, 5000, random.SystemRandom().randrange(10**9))
+def test_many_malformed_requests_do_no_harm() -> None:
+    attack(5000, random.SystemRandom().randrange(10**9))
 
 
 @pytest.mark.soak

@@ -1,17 +1,21 @@
 """Training by several processes, between CPUs."""
 
 import contextlib
+import functools
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
+import processes
 import pytest
 import torch
 from conftest import (
@@ -23,11 +27,12 @@ from conftest import (
     read_tensors,
     train_arguments,
 )
+from processes import PIPE
 from safetensors.torch import load_file
 from test_kills import PLATEAU, SAMPLING, children_of, kill_during_training, moments
 
-from nmt.errors import ConfigError
-from nmt.training.distributed import SINGLE, Workers, join_workers, launch_id, was_restarted
+from nmt.errors import ConfigError, DataError, NmtError
+from nmt.training.distributed import AGREE_EVERY, SINGLE, Workers, join_workers, launch_id, was_restarted
 from nmt.workflow.resume import command_to_resume
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -109,45 +114,44 @@ def test_a_restart_touches_no_run_of_another_launch(
     assert (random_project.run / "run.json").read_bytes() == before
 
 
-COLLECTIVES = """
-import json, sys
-from pathlib import Path
-import torch
-from nmt.errors import DataError, NmtError
-from nmt.training.distributed import AGREE_EVERY, join_workers
-
-def refuse():
+def refuse() -> NoReturn:
     raise DataError("somewhere: something")
 
-with join_workers(torch.device("cpu")) as workers:
-    rank = workers.rank
-    try:
-        workers.decide_on_first(refuse)
-        refused = None
-    except NmtError as error:
-        refused = str(error)
-    found = {
-        "size": workers.size,
-        "first": workers.is_first,
-        "told": workers.broadcast({"ü": [1.5, None], "long": "x" * 1000} if rank == 0 else None),
-        "asked": workers.decide_on_first(lambda: [True, rank]),
-        "refused": refused,
-        "total": float(workers.total(torch.tensor(float(rank + 1)))),
-        "collected": [part.tolist() for part in workers.gather(torch.tensor([rank, 7]))],
-        "bytes": [part.tolist() for part in workers.gather(torch.tensor([rank, 255], dtype=torch.uint8))],
-        "nothing": [part.tolist() for part in workers.gather(torch.zeros(0))],
-        "agreed": [workers.agree(AGREE_EVERY * n, 2 * rank * (n == 2)) for n in (1, 2, 3)],
-        "between": workers.agree(AGREE_EVERY + 1, rank),
-    }
-    Path(sys.argv[1], f"{rank}.json").write_text(json.dumps(found))
-"""
+
+def share_values(folder: Path) -> None:
+    """One of the processes that share values; it writes what it was told."""
+    with join_workers(torch.device("cpu")) as workers:
+        rank = workers.rank
+        try:
+            workers.decide_on_first(refuse)
+            refused = None
+        except NmtError as error:
+            refused = str(error)
+        found = {
+            "size": workers.size,
+            "first": workers.is_first,
+            "told": workers.broadcast({"ü": [1.5, None], "long": "x" * 1000} if rank == 0 else None),
+            "asked": workers.decide_on_first(lambda: [True, rank]),
+            "refused": refused,
+            "total": float(workers.total(torch.tensor(float(rank + 1)))),
+            "collected": [part.tolist() for part in workers.gather(torch.tensor([rank, 7]))],
+            "bytes": [part.tolist() for part in workers.gather(torch.tensor([rank, 255], dtype=torch.uint8))],
+            "nothing": [part.tolist() for part in workers.gather(torch.zeros(0))],
+            "agreed": [workers.agree(AGREE_EVERY * n, 2 * rank * (n == 2)) for n in (1, 2, 3)],
+            "between": workers.agree(AGREE_EVERY + 1, rank),
+        }
+    (folder / f"{rank}.json").write_text(json.dumps(found))
 
 
 def test_processes_share_values(tmp_path: Path) -> None:
-    script = tmp_path / "collectives.py"
-    script.write_text(COLLECTIVES, encoding="utf-8")
-    done = subprocess.run([*TORCHRUN, str(script), str(tmp_path)], env=ENVIRONMENT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    place = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    with contextlib.ExitStack() as at_end:
+        for rank in ("0", "1"):
+            environment = {**os.environ, **place, "RANK": rank, "LOCAL_RANK": rank}
+            program = functools.partial(share_values, tmp_path)
+            at_end.enter_context(processes.start(program=program, environment=environment))
     for rank in (0, 1):
         assert json.loads((tmp_path / f"{rank}.json").read_text()) == {
             "size": 2,
@@ -370,8 +374,8 @@ def test_variables_that_no_launcher_sets(
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_process_that_waits_for_others_can_be_ended(project: Project, tmp_path: Path, number: int) -> None:
     place = {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29533"}
-    command = [sys.executable, "-m", "nmt", *train_arguments(project, tmp_path / "run")]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **place}) as process:
+    arguments = train_arguments(project, tmp_path / "run")
+    with processes.start(*arguments, stderr=PIPE, environment={**os.environ, **place}) as process:
         assert process.stderr is not None
         assert "waiting at 127.0.0.1:29533 for 1 other processes" in process.stderr.readline()
         time.sleep(0.5)

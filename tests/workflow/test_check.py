@@ -1,14 +1,17 @@
 import dataclasses
+import functools
+import importlib
 import json
 import math
-import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import processes
 import pytest
 import torch
 from conftest import Cli, Project, train_arguments
@@ -343,8 +346,8 @@ finally:
 @pytest.mark.skipif(sys.platform != "linux", reason="needs glibc")
 def test_the_estimate_is_close_to_the_memory_of_training(project: Project, cli: Cli, tmp_path: Path) -> None:
     """Within 30% of the peak of a run with validations and checkpoints."""
-    settings = ("model.encoder.hidden_size=256", "model.decoder.hidden_size=512", "train.max_updates=100")
-    arguments = train_arguments(project, tmp_path / "run", *settings, "train.validation.every=40")
+    settings = ("model.encoder.hidden_size=256", "model.decoder.hidden_size=512", "train.max_updates=30")
+    arguments = train_arguments(project, tmp_path / "run", *settings, "train.validation.every=12")
     done = subprocess.run([sys.executable, "-c", PEAK, *arguments], capture_output=True, text=True, check=True)
     peak = float(done.stdout.split("PEAK")[1])
     options = [part for setting in settings for part in ("--set", setting)]
@@ -354,36 +357,26 @@ def test_the_estimate_is_close_to_the_memory_of_training(project: Project, cli: 
     assert 0.7 * peak < estimated < 1.3 * peak
 
 
-LIMITED = """
-import resource, sys
-from pathlib import Path
-import torch._dynamo  # which optimisers would import under the limit
-from nmt.workflow.configs import load_config
-from nmt.workflow import check
+def check_with_little_memory(config: Path, data: Path) -> None:
+    """Print what `nmt check` finds when memory runs out while it makes updates."""
+    importlib.import_module("torch._dynamo")  # which optimisers would import under the limit
+    original = check.check_updates
 
-def limit(*arguments):
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + 400 * 2**20,) * 2)
-    return original(*arguments)
+    def limited(*arguments: Any) -> Any:
+        processes.limit_memory(400)
+        return original(*arguments)
 
-original, check.check_updates = check.check_updates, limit
-options = ["train.batch.size=100000", "train.threads=1", "model.attention={score: additive, options: {size: 4096}}"]
-check.available_memory = lambda device: 2**60
-check.check_overfitting = lambda *arguments: iter(())
-for finding in check.check(load_config(sys.argv[1], options), Path(sys.argv[2])):
-    print(finding.ok, finding.name, finding.text, flush=True)
-"""
+    check.check_updates = limited
+    check.available_memory = lambda device: PLENTY
+    check.check_overfitting = lambda *arguments: iter(())
+    options = ["train.batch.size=100000", "train.threads=1", "model.attention={score: additive, options: {size: 4096}}"]
+    for finding in check.check(load_config(str(config), options), data):
+        print(finding.ok, finding.name, finding.text, flush=True)
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
 def test_running_out_of_memory_is_reported(project: Project) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, project.config, project.data],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+    done = processes.run(program=functools.partial(check_with_little_memory, project.config, project.data))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == (
         "False longest batch out of memory; lower train.batch.size or the sizes under model"

@@ -4,13 +4,14 @@ import contextlib
 import json
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import processes
 import pytest
 from conftest import Cli, Project, call, train_arguments
+from processes import PIPE, Running
 
 from nmt.corpus.identity import count_seen, identities, load_seen, save_seen
 from nmt.errors import DataError
@@ -18,18 +19,16 @@ from nmt.replacement import check_not_in_use
 from nmt.text.processor import SEEN
 from nmt.workflow.runs import path_from
 
-COMMAND = [sys.executable, "-m", "nmt"]
-
 
 def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 @contextlib.contextmanager
-def training(here: Project, run: str) -> Iterator["subprocess.Popen[str]"]:
+def training(here: Project, run: str) -> Iterator[Running]:
     """A process that trains for long."""
     arguments = train_arguments(here, Path(run), "train.epochs=100000", "train.schedule.name=constant")
-    with subprocess.Popen([*COMMAND, *arguments], stderr=subprocess.PIPE, text=True) as process:
+    with processes.start(*arguments, stderr=PIPE) as process:
         try:
             deadline = time.time() + 60
             while not Path(run, "run.json").exists():
@@ -108,18 +107,13 @@ def test_a_run_of_an_older_version_copies_its_text_when_resumed(here: Project, c
     assert files(here.run / "text") == kept
 
 
-def test_preprocess_does_not_replace_data_that_a_run_reads(here: Project) -> None:
+def test_preprocess_does_not_replace_data_that_a_run_reads(here: Project, cli: Cli) -> None:
     before = files(here.data)
     with training(here, "long"):
         for _ in range(2):
-            done = subprocess.run(
-                [*COMMAND, "preprocess", "--config", str(here.config), "--overwrite"],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert done.returncode == 1
-            (line,) = done.stderr.splitlines()
+            found = cli("preprocess", "--config", here.config, "--overwrite")
+            assert found.code == 1
+            (line,) = found.err.splitlines()
             assert line.startswith(f"nmt: error: {here.data}: in use by the run long (process ")
         assert files(here.data) == before
     assert call("preprocess", "--config", here.config, "--overwrite") == 0  # the process was killed

@@ -2,12 +2,12 @@
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
+import processes
 import pytest
 from conftest import Cli, Project, call, train_arguments
-from test_faults import COMMAND, errors, tree
+from test_faults import errors, tree
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 DATA = Path("data/prepared/reversal")
@@ -164,8 +164,7 @@ def test_translate_does_not_write_over_its_input(files: list[str], cli: Cli, nam
 @pytest.mark.skipif(not Path("/dev/stdin").exists(), reason="standard input has no name here")
 def test_standard_input_is_an_input_too(files: list[str]) -> None:
     with Path("src").open() as src:
-        command = [*COMMAND, "translate", "--output", "hard"]
-        done = subprocess.run(command, stdin=src, stderr=subprocess.PIPE, text=True, check=False)
+        done = processes.run("translate", "--output", "hard", stdin=src, stdout=None)
     assert done.returncode == 1
     assert errors(done.stderr) == ["nmt: error: --output hard: is read by this command; choose another file"]
     assert Path("src").read_text() == "a b\nc d\n"

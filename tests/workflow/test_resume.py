@@ -37,12 +37,20 @@ def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.workflow.train.draw_learning_curve", lambda run: None)
 
 
-@pytest.fixture
-def stopped(random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def stopped_once(random_project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that was stopped at update 17, in its second epoch."""
-    run = tmp_path / "run"
-    stop(random_project, run, 17, monkeypatch)
+    run = tmp_path_factory.mktemp("stopped") / "run"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("nmt.workflow.train.draw_learning_curve", lambda run: None)
+        stop(random_project, run, 17, patched)
     return run
+
+
+@pytest.fixture
+def stopped(stopped_once: Path, tmp_path: Path) -> Path:
+    """A copy of it, which a test may damage."""
+    return Path(shutil.copytree(stopped_once, tmp_path / "run"))
 
 
 def stop(project: Project, run: Path, update: int, monkeypatch: pytest.MonkeyPatch, *more: str) -> None:

@@ -3,11 +3,10 @@
 import os
 import pty
 import select
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
+import processes
 import pytest
 
 import nmt
@@ -97,8 +96,8 @@ def test_an_interrupt_cancels_a_line() -> None:
 
 def test_a_real_terminal() -> None:
     terminal, end = pty.openpty()
-    command = [sys.executable, "-m", "nmt", "translate", "--model", str(GOLDEN_MODEL), "--beam-size", "2"]
-    with subprocess.Popen(command, stdin=end, stdout=end, stderr=end, start_new_session=True) as process:
+    command = ["translate", "--model", GOLDEN_MODEL, "--beam-size", 2]
+    with processes.start(*command, stdin=end, stdout=end, stderr=end, new_session=True) as process:
         os.close(end)
         said = b""
 

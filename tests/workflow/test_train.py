@@ -1,6 +1,7 @@
 """Runs that are stopped, fail or go wrong: what they say and what they leave."""
 
 import contextlib
+import functools
 import hashlib
 import json
 import math
@@ -9,13 +10,13 @@ import pty
 import select
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import processes
 import pytest
 import torch
 from conftest import (
@@ -29,6 +30,7 @@ from conftest import (
     signal_at,
     train_arguments,
 )
+from processes import DEVNULL, PIPE, Running
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from test_faults import errors, file_size_limit
@@ -38,7 +40,6 @@ from nmt.training import loop
 from nmt.workflow.requests import CHECKPOINT, NOTHING, STOP, Requests
 from nmt.workflow.runs import find_model
 
-COMMAND = [sys.executable, "-m", "nmt"]
 LONG = ["train.epochs=100000", "train.validation.every=1000000", "train.checkpoint.every=null"]
 
 
@@ -133,10 +134,9 @@ def test_a_stopped_run_continues_as_if_it_had_not_stopped(
 
 
 @contextlib.contextmanager
-def training(project: Project, run: Path, *more: str) -> Iterator["subprocess.Popen[str]"]:
+def training(project: Project, run: Path, *more: str) -> Iterator[Running]:
     """A real process that has made some updates."""
-    command = [*COMMAND, *train_arguments(project, run, *LONG, *more)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with processes.start(*train_arguments(project, run, *LONG, *more), stderr=PIPE) as process:
         try:
             wait_for(lambda: (run / "metrics.jsonl").exists() and len(read_metrics(run)) > 2)
             yield process
@@ -176,25 +176,24 @@ def test_signals_to_a_process(random_project: Project, tmp_path: Path, cli: Cli)
     assert not list(tmp_path.glob(".*"))
 
 
+def hang_in_an_update() -> None:
+    """Let this process make nine updates and no more."""
+    original = loop.train_step
+
+    def step(*arguments: Any) -> loop.Step:
+        if arguments[4] == 9:
+            print("hanging", file=sys.stderr)
+            while True:
+                time.sleep(0.1)
+        return original(*arguments)
+
+    loop.train_step = step
+
+
 def test_a_second_interrupt_ends_it_at_once(random_project: Project, tmp_path: Path, cli: Cli) -> None:
     """The process hangs in an update, so that only the second one gets through."""
     run = tmp_path / "run"
-    program = (
-        "import sys, time\n"
-        "from nmt.cli import main\n"
-        "from nmt.training import loop\n"
-        "original = loop.train_step\n"
-        "def step(*arguments):\n"
-        "    if arguments[4] == 9:\n"
-        "        print('hanging', file=sys.stderr, flush=True)\n"
-        "        while True:\n"
-        "            time.sleep(0.1)\n"
-        "    return original(*arguments)\n"
-        "loop.train_step = step\n"
-        "main()\n"
-    )
-    command = [sys.executable, "-c", program, *train_arguments(random_project, run)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with processes.start(*train_arguments(random_project, run), stderr=PIPE, prepare=hang_in_an_update) as process:
         assert process.stderr
         assert any(line == "hanging\n" for line in process.stderr)
         process.send_signal(signal.SIGINT)
@@ -524,7 +523,7 @@ def test_a_closed_terminal_stops_a_run(random_project: Project, tmp_path: Path) 
     run = tmp_path / "run"
     ours, theirs = pty.openpty()
     arguments = train_arguments(random_project, run, *LONG, "train.validation.every=1", "train.log_every=1")
-    with subprocess.Popen([*COMMAND, *arguments], stderr=theirs, start_new_session=True) as process:
+    with processes.start(*arguments, stderr=theirs, new_session=True) as process:
         try:
             os.close(theirs)
             wait_for(lambda: select.select([ours], [], [], 0)[0] and os.read(ours, 4096) and len(read_log(run)) > 2)
@@ -545,9 +544,9 @@ def read_log(run: Path) -> list[str]:
 
 def test_a_run_under_nohup_ignores_its_terminal(random_project: Project, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    script = 'trap "" HUP; exec "$@"'
-    command = ["sh", "-c", script, "sh", *COMMAND, *train_arguments(random_project, run, *LONG)]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+    nohup = functools.partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
+    arguments = train_arguments(random_project, run, *LONG)
+    with processes.start(*arguments, stderr=DEVNULL, prepare=nohup) as process:
         try:
             wait_for(lambda: len(read_log(run)) > 2)
             process.send_signal(signal.SIGHUP)
