@@ -91,6 +91,7 @@ def _main(
     os.chdir(directory)
     os.environ.clear()
     os.environ.update(environment)
+    sys.dont_write_bytecode = True  # under a limit, Python keeps truncated files, for others to stumble over
     resource.setrlimit(resource.RLIMIT_FSIZE, file_size)
     for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, signal.SIG_DFL)

@@ -30,11 +30,15 @@ LONG = ["--set", "train.epochs=1000", "--set", "train.validation.every=1000000"]
 
 @contextlib.contextmanager
 def file_size_limit(size: int) -> Iterator[None]:
-    """No file can grow beyond `size` bytes: what a full disk does, for one process."""
+    """No file can grow beyond `size` bytes, here and in processes started meanwhile: what a full disk does."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
-        yield
+        with pytest.MonkeyPatch.context() as patch:
+            # Python would keep truncated files of compiled modules, for others to stumble over.
+            patch.setattr(sys, "dont_write_bytecode", True)
+            patch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+            yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
