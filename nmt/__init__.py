@@ -30,9 +30,9 @@ if TYPE_CHECKING:
         RunInterrupted,
         TrainingError,
     )
-    from nmt.workflow.check import Finding
     from nmt.workflow.configs import load_config
     from nmt.workflow.evaluate import ModelEvaluation
+    from nmt.workflow.findings import Finding
     from nmt.workflow.runs import Run
 else:
     _HOMES = {
@@ -58,7 +58,7 @@ else:
             "RunInterrupted",
             "TrainingError",
         ),
-        "nmt.workflow.check": ("Finding",),
+        "nmt.workflow.findings": ("Finding",),
         "nmt.workflow.configs": ("load_config",),
         "nmt.workflow.evaluate": ("ModelEvaluation",),
         "nmt.workflow.runs": ("Run",),

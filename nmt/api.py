@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from nmt.corpus.splitting import Example
     from nmt.decoding.translator import Translator
     from nmt.model.storage import SavedModel
-    from nmt.workflow.check import Finding
     from nmt.workflow.evaluate import ModelEvaluation
+    from nmt.workflow.findings import Finding
     from nmt.workflow.runs import Run
 
 AnyPath = str | PathLike[str]

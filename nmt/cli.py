@@ -8,30 +8,20 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-import os
-import signal
 import sys
-from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, TextIO, cast
 
 import typer
 
 import nmt
-from nmt.errors import (
-    UNENCODABLE,
-    ConfigError,
-    NmtError,
-    RunInterrupted,
-    describe_system_error,
-    is_out_of_memory,
-    printable,
-)
-from nmt.files import naming, open_text, shipped
+from nmt.errors import ConfigError, printable
+from nmt.files import shipped
 from nmt.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH
-from nmt.signals import INTERRUPTED, handled_signals, raise_on_interrupt
-from nmt.terminal import showing_messages, write_message, write_sections, write_table, write_text
+from nmt.program import open_output, run_program
+from nmt.signals import raise_on_interrupt
+from nmt.terminal import write_sections, write_table, write_text
 
 if TYPE_CHECKING:
     from nmt.decoding.translator import Translator
@@ -39,9 +29,6 @@ if TYPE_CHECKING:
     from nmt.workflow.translate import Readable
 
 log = logging.getLogger(__name__)
-
-STOPPED = 75
-"""Exit code of a run that was stopped and can be resumed: EX_TEMPFAIL of sysexits.h."""
 
 app = typer.Typer(
     name="nmt",
@@ -196,7 +183,7 @@ def show_data(
     from nmt.workflow.report import read_report
 
     sections = read_report(directory)
-    with _opened_output(None) as file:
+    with open_output(None) as file:
         write_sections(sections, file)
 
 
@@ -252,7 +239,7 @@ def check(
     raise_on_interrupt()
     marks = {True: "ok", False: "PROBLEM", None: "-"}
     problems = []
-    with _opened_output(None) as file:
+    with open_output(None) as file:
         for finding in nmt.check(config, data=data, overrides=set_ or ()):
             print(f"{marks[finding.ok]:<8}{finding.name}: {printable(finding.text)}", file=file, flush=True)
             if finding.ok is False:
@@ -368,7 +355,7 @@ def translate(
         if input_ is not None and output is not None and whole:
             translate_file(translator, input_, output, shape, n_best=n_best, resume=resume)
             return
-        with _opened_output(output) as file:
+        with open_output(output) as file:
             terminal = sentence is None and input_ is None and sys.stdin.isatty()
             if terminal and output is None and format_ is None and file.isatty():
                 _converse(translator, file, n_best)
@@ -423,32 +410,14 @@ def _opened_input(sentence: str | None, path: Path | None) -> tuple[str, context
     return "standard input", contextlib.nullcontext(cast("Readable", sys.stdin.buffer))
 
 
-@contextlib.contextmanager
-def _opened_output(path: Path | None) -> Iterator[TextIO]:
-    """Standard output, or a file written atomically; UTF-8 with line feeds whatever the locale."""
-    if path is not None:
-        with open_text(path, errors="replace") as file:
-            yield file
-        return
-    if sys.stdout is None:
-        raise ConfigError("standard output is closed; open it")
-    sys.stdout.reconfigure(encoding="utf-8", newline="\n", errors="replace")  # type: ignore[union-attr]
-    try:
-        with naming(Path("standard output")):
-            yield sys.stdout
-            sys.stdout.flush()
-    except BrokenPipeError:
-        raise _OutputClosed from None
-
-
 def _show(text: str) -> None:
     """Print lines for a person to read."""
-    with _opened_output(None) as file:
+    with open_output(None) as file:
         write_text(text, file)
 
 
 def _show_table(table: Table, comment: str = "") -> None:
-    with _opened_output(None) as file:
+    with open_output(None) as file:
         write_table(table, file)
         if comment:
             write_text(f"\n{comment}", file)
@@ -546,7 +515,7 @@ def score(
         model, device=device, batch_size=batch_size, precision=precision, allowed_classes=allow_class or ()
     )
     shape = None if format_ == "text" else FORMATS[format_](translator.processor)
-    with _opened_output(output) as file:
+    with open_output(output) as file:
         score_files(translator, src, tgt, file.write, shape)
 
 
@@ -707,94 +676,14 @@ def config_schema() -> None:
     _show(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")
 
 
-class _Terminated(BaseException):
-    """A signal asked the process to end: unfinished work is cleaned up as the exception propagates."""
-
-    def __init__(self, number: int) -> None:
-        self.signal = signal.Signals(number)
-
-
-def _terminate(number: int, frame: object) -> NoReturn:
-    raise _Terminated(number)
-
-
-class _OutputClosed(Exception):
-    """The reader of our output has closed it."""
+def _run_app() -> int | None:
+    try:
+        code: int | None = app(standalone_mode=False)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    return code
 
 
 def main() -> None:
     """Run a command; a user error results in one clear line and a non-zero exit code, never a traceback."""
-    _use_utf8()
-    if sys.stderr is None:  # closed by the caller, but progress bars need it
-        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-    # SIGUSR1 asks a training run for a checkpoint; at other times it has no effect.
-    with handled_signals(["SIGTERM", "SIGHUP"], _terminate), handled_signals(["SIGUSR1"], lambda number, frame: None):
-        _run_command()
-
-
-def _run_command() -> None:
-    try:
-        with showing_messages():
-            code = app(standalone_mode=False)
-        if code == 128 + signal.SIGINT:
-            raise KeyboardInterrupt
-        sys.exit(code)
-    except RunInterrupted as stop:
-        if str(stop):
-            with contextlib.suppress(OSError):
-                write_message(str(stop))
-        sys.exit(STOPPED)
-    except NmtError as error:
-        _fail(str(error), 1)
-    except _Terminated as terminated:
-        _fail(f"ended by {terminated.signal.name}; earlier results are intact", 128 + terminated.signal)
-    except (KeyboardInterrupt, typer.Abort):
-        _fail(INTERRUPTED, 128 + signal.SIGINT)
-    except _OutputClosed:
-        # nmt translate ... | head -1: stop silently, as other filters do.
-        _discard_unwritten()
-        sys.exit(128 + signal.SIGPIPE)
-    except OSError as error:
-        _fail_without_memory(error)
-        stream = "standard output" if _discard_unwritten() else "input or output"
-        _fail(describe_system_error(error, stream), 1)
-    except UnicodeEncodeError as error:
-        _fail(UNENCODABLE.format(ascii(error.object[-200:])), 1)
-    except Exception as error:
-        _fail_without_memory(error)
-        show = getattr(error, "show", None)  # a usage error knows how to show itself
-        if show is None:
-            raise
-        show()
-        sys.exit(getattr(error, "exit_code", 2))
-
-
-def _use_utf8() -> None:
-    """Restart in Python's UTF-8 mode if the locale uses another encoding for file names and text."""
-    if sys.getfilesystemencoding() != "utf-8" and os.environ.get("PYTHONUTF8") != "1":
-        os.execve(sys.executable, sys.orig_argv, {**os.environ, "PYTHONUTF8": "1"})
-
-
-def _discard_unwritten() -> bool:
-    """Discard what standard output cannot take, so that Python does not complain at exit; whether there was any."""
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return True
-    return False
-
-
-def _fail_without_memory(error: Exception) -> None:
-    """If memory ran out without advice from deeper down, name the command."""
-    if is_out_of_memory(error):
-        command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
-        _fail(f"nmt {command}: out of memory", 1)
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    with contextlib.suppress(OSError):  # standard error is closed
-        for line in message.split("\n"):
-            write_message(f"nmt: error: {line}")
-    sys.exit(code)
+    run_program(_run_app)

@@ -105,6 +105,10 @@ class EncodedPairs:
     def __len__(self) -> int:
         return len(self.src)
 
+    def select(self, indices: NDArray[np.int64]) -> EncodedPairs:
+        """Copies of the pairs with these indices."""
+        return EncodedPairs(*(Sequences.pack(side[n].tolist() for n in indices) for side in (self.src, self.tgt)))
+
     def save(self, directory: Path, split: str) -> None:
         """Write four arrays."""
         self.src.save(directory, f"{split}.src")

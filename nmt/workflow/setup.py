@@ -47,6 +47,12 @@ def prepare(config: Config) -> None:
     torch.manual_seed(config.train.seed)
 
 
+def outline(config: Config, data: DataDirectory) -> Seq2Seq:
+    """The model on the meta device, which takes no memory."""
+    with torch.device("meta"):
+        return build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
+
+
 def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) -> Seq2Seq:
     """Build a model with initial weights, or those of `train.init_from` unless the run is resumed."""
     model = build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))

@@ -20,23 +20,20 @@ from nmt.config import Config, TrainSection
 from nmt.dataset import EncodedPairs, Sequences, open_data
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.noise import no_noise
-from nmt.workflow import check
-from nmt.workflow.check import (
+from nmt.workflow import check, trial_updates
+from nmt.workflow.check import count_parameters, describe_data, describe_parameters, typical_pairs
+from nmt.workflow.configs import load_config
+from nmt.workflow.findings import Finding
+from nmt.workflow.memory import Footprint, Trial, Trials, peak_resident, trimmed_resident
+from nmt.workflow.trial_updates import (
     Epoch,
-    Finding,
     check_updates,
     choose_pairs,
-    count_parameters,
-    describe_data,
     describe_host_memory,
     describe_longest_batch,
     describe_memory,
-    describe_parameters,
     try_longest_batch,
-    typical_pairs,
 )
-from nmt.workflow.configs import load_config
-from nmt.workflow.memory import Footprint, Trial, Trials, peak_resident, trimmed_resident
 
 PLENTY = 2**60  # bytes of memory
 
@@ -207,14 +204,14 @@ def test_a_huge_batch_is_tried_in_steps(project: Project) -> None:
 
 
 def test_a_batch_that_takes_too_long_is_not_tried(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "BATCH_SECONDS", 0.0)
+    monkeypatch.setattr(trial_updates, "BATCH_SECONDS", 0.0)
     findings = problems_with(project, PLENTY, "train.batch={size: 1000000000, unit: tokens}")
     assert [(finding.name, finding.ok) for finding in findings] == [("longest batch", None), ("memory", True)]
     assert "1,387 sentences of at most 6 source and 6 target tokens were not tried: " in findings[0].text
 
 
 def test_slow_updates_are_timed_less_often(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "TIMED_SECONDS", 0.0)
+    monkeypatch.setattr(trial_updates, "TIMED_SECONDS", 0.0)
     found = {finding.name: finding.text for finding in problems_with(project, PLENTY)}
     assert "over the last 2 of 2" in found["first updates"]
     assert found["speed"].startswith("1 updates in ")
