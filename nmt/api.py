@@ -211,11 +211,11 @@ def translate_file(
         translator: What `load` returned.
         source: Lines of UTF-8.
         target: File to write.
-        format: text, nbest, jsonl or pharaoh; None is text for one translation a line and nbest for several.
-        n_best: Translations a line.
+        format: text, nbest, jsonl or pharaoh; None is text for one translation per line and nbest for several.
+        n_best: Translations per line.
         with_attention: Write the attention weights too; only jsonl can.
-        resume: Go on with an unfinished translation, with the same result; where there is none, begin it. What is
-            finished is kept when this command fails, and after a kill whether this is set or not.
+        resume: Continue an unfinished translation, with the same result, or start one. What is finished is kept when
+            this command fails, and after a kill whether this is set or not.
 
     Raises:
         ConfigError: The format cannot show what is asked for, or `n_best` is more than the beam size.
@@ -346,21 +346,21 @@ def serve(
     log_format: Literal["json", "text", "none"] = "json",
     allowed_classes: Collection[str] = (),
 ) -> None:
-    """Serve models over HTTP, as LibreTranslate does, until SIGINT or SIGTERM; those are listened to in a main thread.
+    """Serve models over HTTP, as LibreTranslate does, until SIGINT or SIGTERM; only a main thread handles those.
 
     Args:
         model: Run or model directories, one for each direction; none is the newest finished run under `runs`.
-        host: Address to listen on; other machines reach 0.0.0.0.
-        port: Port; 0 takes any that is free, which a message tells.
+        host: Address to listen on; 0.0.0.0 is all addresses of this machine.
+        port: Port; 0 takes any that is free, which a message names.
         device: auto, cpu, cuda, cuda:N or mps.
         beam_size: Hypotheses kept at each step. None, here and below, is what each model's config says.
         batch_size: Sentences translated at once.
-        api_keys: Keys, one of which clients must give; none lets everybody in.
+        api_keys: Keys, one of which clients must send; none allows all clients.
         allowed_hosts: Names, besides `host`, that the server is reached by.
         allowed_origins: Origins of web pages that may use it; `*` is all.
-        trusted_proxies: Addresses of reverse proxies, whose `X-Forwarded-For` is believed.
+        trusted_proxies: Addresses of reverse proxies whose `X-Forwarded-For` is trusted.
         limits: Values of `nmt.serving.limits.Limits` that are not the default ones.
-        log_format: How requests are told on the logger `nmt.serving.requests`.
+        log_format: Format of requests on the logger `nmt.serving.requests`.
         allowed_classes: Dotted paths of classes that the models' configs may name; their code runs.
 
     Raises:

@@ -111,7 +111,7 @@ AllowOption = Annotated[
 
 
 class LogFormat(Enum):
-    """How nmt serve tells of requests."""
+    """How nmt serve logs requests."""
 
     json = "json"
     text = "text"
@@ -305,9 +305,7 @@ def translate(
     ] = None,
     resume: Annotated[
         bool,
-        typer.Option(
-            "--resume", help="Go on with the unfinished translation of --input into --output; start if there is none."
-        ),
+        typer.Option("--resume", help="Continue an unfinished translation of --input into --output, or start one."),
     ] = False,
     device: DeviceOption = "auto",
     allow_class: AllowOption = None,
@@ -324,7 +322,7 @@ def translate(
         raise ConfigError("--prefix is for one sentence, given as the argument, and goes without --attention")
     whole = input_ is not None and output is not None and input_.is_file() and (output.is_file() or not output.exists())
     if resume and not whole:
-        raise ConfigError("--resume goes on with a file: give --input and --output, neither of them a device or pipe")
+        raise ConfigError("--resume continues a file: give --input and --output, neither of them a device or pipe")
     from nmt.decoding.formats import choose_format
     from nmt.workflow.bulk import translate_file
     from nmt.workflow.outputs import check_files
@@ -536,7 +534,7 @@ def serve(
         list[str] | None, typer.Option(metavar="KEY", help="Key that clients must give. Can be repeated.")
     ] = None,
     api_keys: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File with such keys, one a line; others cannot see them.")
+        Path | None, typer.Option(metavar="FILE", help="File with such keys, one per line, hidden from other users.")
     ] = None,
     max_characters: Annotated[int, typer.Option(min=1, help="Characters of a request.")] = 100_000,
     max_sentences: Annotated[int, typer.Option(min=1, help="Lines of a request, or pieces of its HTML.")] = 1000,
@@ -553,9 +551,11 @@ def serve(
     ] = None,
     trust_proxy: Annotated[
         list[str] | None,
-        typer.Option(metavar="ADDRESS", help="Reverse proxy whose X-Forwarded-For is believed. Can be repeated."),
+        typer.Option(metavar="ADDRESS", help="Reverse proxy whose X-Forwarded-For is trusted. Can be repeated."),
     ] = None,
-    log_: Annotated[LogFormat, typer.Option("--log", help="A line a request on standard error.")] = LogFormat.json,
+    log_: Annotated[
+        LogFormat, typer.Option("--log", help="Log of requests, one line each, on standard error.")
+    ] = LogFormat.json,
     beam_size: BeamOption = None,
     batch_size: BatchOption = None,
     device: DeviceOption = "auto",

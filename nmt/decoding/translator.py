@@ -166,8 +166,10 @@ class Translator:
             empty.
 
         Raises:
+            ValueError: There are more texts than targets, or fewer.
             CheckpointError: The model's probabilities are not finite.
         """
+        _check_aligned(texts, targets)
         sources = [tokens[:MAX_SOURCE_LENGTH] for tokens in self.tokenize(texts)]
         given = self._tokenize_target(targets)
         encode = self.processor.tgt_vocabulary.encode
@@ -194,9 +196,11 @@ class Translator:
 
         Raises:
             ConfigError: `n_best` is not from 1 to the beam size.
+            ValueError: There are more texts than prefixes, or fewer.
             CheckpointError: The model's probabilities are not finite.
         """
         self.check_n_best(n_best)
+        _check_aligned(texts, prefixes)
         sources = self.tokenize(texts)
         given = self._tokenize_target(prefixes)
         encode = self.processor.tgt_vocabulary.encode
@@ -313,3 +317,11 @@ class Translator:
             len(src_tokens) > len(read),
             hypothesis.token_log_probs,
         )
+
+
+def _check_aligned(texts: Sequence[str], given: Sequence[str]) -> None:
+    """Reject lists that do not belong together."""
+    if isinstance(texts, str) or isinstance(given, str):
+        raise TypeError("give a list of texts and a list of the same length, even for one text")
+    if len(texts) != len(given):
+        raise ValueError(f"{len(texts)} texts, but {len(given)} translations or prefixes")

@@ -289,3 +289,13 @@ def test_an_empty_translation_is_an_empty_line() -> None:
         model.decoder.output.bias[EOS_ID] = 60.0
     found = translator(model).translate(LINES)
     assert [translation.text for translation in found] == [""] * len(LINES)
+
+
+def test_given_translations_belong_to_the_texts() -> None:
+    model = translator()
+    with pytest.raises(ValueError, match="1 texts, but 2"):
+        model.score(["a"], ["b", "c"])
+    with pytest.raises(ValueError, match="2 texts, but 1"):
+        model.complete(["a", "b"], ["c"])
+    with pytest.raises(TypeError, match="list"):
+        model.score("a", "b")
