@@ -552,7 +552,7 @@ def mutate(model: Path, chance: random.Random) -> str:
     [
         pytest.param(kind, first, number, marks=[pytest.mark.soak] * (number > 20))
         for kind, first in (("whitespace", 0), ("spacy", 1000), ("subword", 2000))
-        for number in (12, 340)
+        for number in (6, 340)
     ],
 )
 def test_mutated_models(tmp_path: Path, canary: Path, kind: str, first: int, number: int) -> None:

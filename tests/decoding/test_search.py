@@ -290,7 +290,7 @@ def test_these_models_end_their_sentences_at_different_lengths() -> None:
 
 
 @pytest.mark.parametrize("seed", [11, pytest.param(12, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("beam_size", [0, 2, 5])
+@pytest.mark.parametrize("beam_size", [0, pytest.param(2, marks=pytest.mark.soak), 5])
 @EACH_VARIANT
 def test_a_translation_depends_on_its_sentence_alone(variant: Variant, beam_size: int, seed: int) -> None:
     model = random_model(variant, seed, 12)

@@ -207,9 +207,9 @@ def test_another_seed_draws_other_samples() -> None:
 @EACH_VARIANT
 def test_an_ensemble_predicts_the_mean_of_probabilities(variant: Variant) -> None:
     models = [random_model(variant, seed, 12, eos=0.5) for seed in (1, 2, 3)]
-    src, lengths = random_sources(5, 9)
+    src, lengths = random_sources(3, 9)
     stepper = EnsembleStepper([Seq2SeqStepper(model) for model in models])
-    found = search(stepper, src, lengths, BEAM, lengths=Lengths(7), n_best=3, with_alignment=True)
+    found = search(stepper, src, lengths, BEAM, lengths=Lengths(7), n_best=2, with_alignment=True)
     for row, hypotheses in enumerate(found):
         source = src[row, : lengths[row]]
         for each in hypotheses:

@@ -388,6 +388,7 @@ def test_loops_of_tutorials_count_real_tokens(updates) -> None:
     assert statistics.mean(found) < 5.5 * sentences_an_update
 
 
+@pytest.mark.soak
 def test_tutorial_loop_runs_as_a_program(tmp_path: Path) -> None:
     startup.make_data(ours.write_config(tmp_path), tmp_path / "data", 50)
     command = [sys.executable, "-m", "benchmarks.tutorial_loops", "luong", "--data", str(tmp_path / "data")]
