@@ -301,7 +301,10 @@ def translate(
         bool, typer.Option(help="Translate the sentences of a line one by one, and long ones in parts.")
     ] = True,
     prefix: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Words that the translation of the sentence begins with.")
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="Words that the translation begins with, for one sentence, which is not split."
+        ),
     ] = None,
     resume: Annotated[
         bool,
@@ -326,7 +329,7 @@ def translate(
     from nmt.decoding.formats import choose_format
     from nmt.workflow.bulk import translate_file
     from nmt.workflow.outputs import check_files
-    from nmt.workflow.translate import draw_attention, read_lines, translate_stream
+    from nmt.workflow.translate import draw_attention, read_lines, translate_stream, warn_of_cut
 
     read = [] if sentence is not None else [input_ or Path("/dev/stdin")]
     read += [] if dictionary is None else [dictionary]
@@ -366,6 +369,7 @@ def translate(
             if sentence is not None and prefix is not None:
                 (text,) = next(lines)
                 (found,) = translator.complete([text], [prefix], n_best=n_best, with_alignment=shape.needs_alignment)
+                warn_of_cut(1, found[0])
                 file.write(shape.render(1, text, found))
                 return
             if terminal:

@@ -24,6 +24,10 @@ DIVERGED = (
     "the model's probabilities are not finite, as its training diverged; train it again with a lower "
     "train.optimizer.learning_rate"
 )
+NO_CONTINUATION = (
+    "decode.no_repeat_ngram_size: every continuation of a translation would repeat something; raise it, lower "
+    "decode.min_length, or give another prefix"
+)
 MAX_SOURCE_LENGTH = 1000
 """Maximum number of source tokens per line; the rest of a longer line is cut off."""
 
@@ -162,15 +166,15 @@ class Translator:
             with_alignment: Keep alignments.
 
         Returns:
-            The translations as the model reads them, with log-probabilities. The translation of an empty source is
-            empty.
+            The translations as the model reads them, with log-probabilities. From an empty source the model reads only
+            the end of the sentence.
 
         Raises:
             ValueError: There are more texts than targets, or fewer.
             CheckpointError: The model's probabilities are not finite.
         """
         _check_aligned(texts, targets)
-        sources = [tokens[:MAX_SOURCE_LENGTH] for tokens in self.tokenize(texts)]
+        sources = self.tokenize(texts)
         given = self._tokenize_target(targets)
         encode = self.processor.tgt_vocabulary.encode
 
@@ -178,7 +182,7 @@ class Translator:
             forced = [encode(given[n]) for n in order]
             return self.searcher.score(ids, forced, with_alignment=with_alignment)
 
-        return [translations[0] for translations in self._render_found(sources, score, given)]
+        return [translations[0] for translations in self._render_found(sources, score, given, with_empty=True)]
 
     def complete(
         self, texts: Sequence[str], prefixes: Sequence[str], *, n_best: int = 1, with_alignment: bool = False
@@ -216,21 +220,27 @@ class Translator:
         sources: Sequence[list[str]],
         search: Callable[[list[list[int]], list[int]], list[list[Hypothesis]]],
         given: Sequence[Sequence[str]] | None = None,
+        *,
+        with_empty: bool = False,
     ) -> list[list[Translation]]:
-        """The translations of tokenised sources, in order; that of a source without tokens is empty.
+        """The translations of tokenised sources, in order.
 
         Args:
             sources: Tokens of each source.
             search: Finds hypotheses, given the ids of the sources that have tokens, and their indices.
             given: For each source the first target tokens as the user gave them.
+            with_empty: Search for translations of sources without tokens, too; otherwise they are empty.
 
         Raises:
+            ConfigError: The search settings forbid every continuation of a translation.
             CheckpointError: The model's probabilities are not finite.
         """
-        order = [n for n, tokens in enumerate(sources) if tokens]
+        order = [n for n, tokens in enumerate(sources) if tokens or with_empty]
         ids = [self.processor.src_vocabulary.encode(sources[n][:MAX_SOURCE_LENGTH]) for n in order]
         found = search(ids, order)
         if not all(found):
+            if self.options.no_repeat_ngram_size is not None:
+                raise ConfigError(NO_CONTINUATION)
             raise CheckpointError(DIVERGED)
         results = [[Translation("")] for _ in sources]
         for n, hypotheses in zip(order, found, strict=True):

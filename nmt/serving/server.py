@@ -27,6 +27,7 @@ from nmt.serving.log import Format, writer
 from nmt.signals import ENDING, handled_signals
 
 log = logging.getLogger(__name__)
+logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it warns of what the client is told
 
 BACKLOG = 1024
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 from nmt.errors import CheckpointError, ConfigError
 from nmt.model.storage import SavedModel, load_model, save_model
 from nmt.replacement import locked
 from nmt.workflow.outputs import MODEL, check_directory
-from nmt.workflow.runs import MODELS, find_model
+from nmt.workflow.runs import MODELS, find_data, find_model, path_from
 from nmt.workflow.translate import text_of
 
 log = logging.getLogger(__name__)
@@ -55,11 +56,22 @@ def average(
             for name, part in other.model.state_dict().items():
                 sums[name] += part
         first.model.load_state_dict({name: part / len(directories) for name, part in sums.items()})
-        facts = {key: first.facts[key] for key in ("data",) if key in first.facts}
+        facts = {"data": _data_of(first, output)} if "data" in first.facts else {}
         names = [directory.name for directory in directories]
         save_model(output, first.config, first.model, first.text, {**facts, "average_of": names})
     log.info(f"model directory: {output}, the average of {len(directories)} models")
     return output
+
+
+def _data_of(model: SavedModel, output: Path) -> Any:
+    """What a model says of its data, with the path from another model directory; without one if the data is gone."""
+    data = model.facts["data"]
+    if not isinstance(data, dict):
+        return data
+    try:
+        return {**data, "path": path_from(output, find_data(model))}
+    except CheckpointError:
+        return {**data, "path": None}
 
 
 def _kept(paths: Sequence[Path], last: int) -> list[Path]:

@@ -59,7 +59,7 @@ def write_state(run: Path, state: str, **facts: Any) -> None:
 
 
 def path_from(run: Path, data: Path) -> str | None:
-    """The path of a data directory relative to a run's; None if they share only the root folder.
+    """The path of a data directory relative to that of a run or a model; None if they share only the root folder.
 
     A path from the root would reveal the absolute path.
     """
@@ -78,10 +78,10 @@ def find_data(saved: SavedModel) -> Path:
     path = data.get("path") if isinstance(data, dict) else data  # older models have an absolute path
     if isinstance(path, str) and path and "\0" not in path:
         run = next((folder for folder in saved.path.resolve().parents if (folder / MARKER).is_file()), None)
-        if run is not None or Path(path).is_absolute():
-            found = (run or Path()) / path
-            if (found / DATA_MARKER).is_file():
-                return Path(os.path.relpath(found)) if found.is_relative_to(Path.cwd()) else found
+        found = (run or saved.path.resolve()) / path
+        if (found / DATA_MARKER).is_file():
+            found = found.resolve()
+            return Path(os.path.relpath(found)) if found.is_relative_to(Path.cwd()) else found
     raise CheckpointError(f"{saved.path}: the data it was trained on is no longer there; give it with --data DIR")
 
 

@@ -12,7 +12,7 @@ from nmt.decoding.formats import Format
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.progress import progress_bar
-from nmt.workflow.translate import open_input, read_lines, within_memory
+from nmt.workflow.translate import open_input, read_lines, warn_of_cut, within_memory
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def score_files(
         output: How to write each translation; None writes its log-probability in nats.
 
     Raises:
-        DataError: A file cannot be read, or they have different numbers of lines.
+        DataError: A file cannot be read, or they have different numbers of lines, or none.
     """
     number, log_prob, tokens = 0, 0.0, 0
     size = 16 * translator.options.batch_size
@@ -46,13 +46,15 @@ def score_files(
             lines = []
             for (source, _), each in zip(window, found, strict=True):
                 number += 1
+                warn_of_cut(number, each)
                 log_prob += each.log_prob
                 tokens += len(each.token_log_probs)
                 lines.append(output.render(number, source, [each]) if output else f"{each.log_prob:.4f}\n")
             write("".join(lines))
             bar.update(len(window))
-    perplexity = math.exp(-log_prob / tokens) if tokens else math.nan
-    log.info(f"{number:,} pairs, {tokens:,} tokens: perplexity {perplexity:.4f} per token")
+    if not number:
+        raise DataError(f"{src}: has no lines; give one source sentence per line")
+    log.info(f"{number:,} pairs, {tokens:,} tokens: perplexity {math.exp(-log_prob / tokens):.4f} per token")
 
 
 def _pairs(

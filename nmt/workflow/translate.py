@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from nmt.config import DecodeSection, Overrides, with_search_options
 from nmt.corpus.lines import MAX_LINE, OVERLONG
 from nmt.decoding.formats import Format
-from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translator
+from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translation, Translator
 from nmt.errors import CheckpointError, ConfigError, DataError, when_out_of_memory
 from nmt.evaluation.alignment import Alignment, align
 from nmt.files import naming
@@ -243,12 +243,17 @@ def translate_stream(
             found = translator.translate(lines, n_best, output.needs_alignment, advance=advance)
         written = []
         for line, translations in zip(lines, found, strict=True):
-            if translations[0].truncated:
-                log.warning(f"line {number}: longer than {MAX_SOURCE_LENGTH} tokens; the rest was ignored")
+            warn_of_cut(number, translations[0])
             written.append(output.render(number, line, translations))
             number += 1
         write("".join(written))
     return number
+
+
+def warn_of_cut(number: int, translation: Translation) -> None:
+    """Warn if only a part of a line was read."""
+    if translation.truncated:
+        log.warning(f"line {number}: longer than {MAX_SOURCE_LENGTH} tokens; the rest was ignored")
 
 
 def draw_attention(translator: Translator, sentence: str, picture: Path) -> Alignment:

@@ -41,7 +41,9 @@ def test_the_average_has_the_mean_of_the_weights(here: Project, models: list[Pat
     assert facts["average_of"] == ["best", "second", "third"]
     assert str(Path.cwd()) not in Path("mean/model.json").read_text()
     assert cli("translate", "a b c", "--model", "mean").code == 0
-    assert cli("evaluate", "--model", "mean", "--data", here.data).code == 0
+    assert cli("evaluate", "--model", "mean").code == 0
+    assert cli("average", *models, "--output", "deep/down/mean").code == 0
+    assert cli("evaluate", "--model", "deep/down/mean").code == 0
 
 
 def test_the_last_models_of_a_run(models: list[Path], cli: Cli) -> None:
@@ -140,8 +142,10 @@ def test_scores_and_beginnings_of_given_translations(here: Project) -> None:
     texts = ["a b c d", "", "e f"]
     found = translator.translate(texts, with_alignment=True)
     again = translator.score(texts, [each.text for each in found], with_alignment=True)
-    for one, other in zip(found, again, strict=True):
+    for text, one, other in zip(texts, found, again, strict=True):
         assert (one.text, one.tokens) == (other.text, other.tokens)
+        if not text:  # translated without the model, but scored with it
+            continue
         assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4)
         assert one.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-4)
         if one.alignment is not None and other.alignment is not None:
@@ -150,3 +154,15 @@ def test_scores_and_beginnings_of_given_translations(here: Project) -> None:
         translator.complete(texts, ["A zzz", "B", ""], n_best=2), ["A zzz", "", ""], strict=True
     ):
         assert [each.text[: len(prefix)] for each in translations] == [prefix] * len(translations)
+
+
+def test_a_translation_of_nothing_is_improbable(here: Project) -> None:
+    nothing, something = nmt.load(RUN).score(["", "a b c"], ["C B A", "C B A"])
+    assert nothing.log_prob < something.log_prob - 1
+    assert len(nothing.token_log_probs) == 4
+
+
+def test_settings_that_forbid_everything_are_named(here: Project, cli: Cli) -> None:
+    done = cli("translate", "a b", "--prefix", "A A A", "--set", "decode.no_repeat_ngram_size=1")
+    assert done.code == 1
+    assert done.err.startswith("nmt: error: decode.no_repeat_ngram_size: every continuation")

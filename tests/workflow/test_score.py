@@ -73,3 +73,17 @@ def test_a_prefix_belongs_to_a_sentence(cli: Cli, project: Project, tmp_path: Pa
     done = cli("translate", "--input", tmp_path / "a.txt", "--prefix", "A", "--model", project.run)
     assert done.code == 1
     assert "--prefix is for one sentence" in done.err
+
+
+def test_a_cut_source_and_missing_lines_are_said(cli: Cli, project: Project, tmp_path: Path) -> None:
+    src, tgt = tmp_path / "src.txt", tmp_path / "tgt.txt"
+    src.write_text("a\n" + "a " * 1001 + "\n", encoding="utf-8")
+    tgt.write_text("A\nA\n", encoding="utf-8")
+    done = cli("score", "--src", src, "--tgt", tgt, "--model", project.run)
+    assert done.code == 0
+    assert "line 2: longer than 1000 tokens" in done.err
+    assert "longer than 1000 tokens" in cli("translate", "a " * 1001, "--prefix", "A", "--model", project.run).err
+    for path in (src, tgt):
+        path.write_text("", encoding="utf-8")
+    done = cli("score", "--src", src, "--tgt", tgt, "--model", project.run)
+    assert (done.code, done.err) == (1, f"nmt: error: {src}: has no lines; give one source sentence per line\n")
