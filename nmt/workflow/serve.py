@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("starlette", "uvicorn", "python_multipart")
 
+MAX_KEYS = 1 << 20
+"""Maximum size of a file of API keys in bytes."""
+
 
 def require_libraries() -> None:
     """Check that the libraries of the server are installed.
@@ -33,10 +36,14 @@ def read_keys(path: Path) -> list[str]:
     """Read API keys from a file, one per line; empty lines are skipped.
 
     Raises:
-        ConfigError: It cannot be read, or has no keys.
+        ConfigError: It cannot be read, is too large, or has no keys.
     """
     try:
-        keys = list(filter(None, map(str.strip, path.read_text(encoding="utf-8").splitlines())))
+        with path.open("rb") as file:
+            content = file.read(MAX_KEYS + 1)
+        if len(content) > MAX_KEYS:
+            raise ConfigError(f"{path}: has more than {MAX_KEYS >> 20} MiB; write one API key per line")
+        keys = list(filter(None, map(str.strip, content.decode("utf-8").splitlines())))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:

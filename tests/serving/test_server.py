@@ -248,6 +248,7 @@ def test_errors_at_the_start_are_reported_in_one_line(
     assert "nowhere" in error("--port", 0, model=tmp_path / "nowhere")
     assert "--max-queue 1 " in error("--max-queue", 1)
     assert "has no API key" in error("--api-keys", os.devnull)
+    assert "has more than 1 MiB" in error("--api-keys", "/dev/zero")
     assert "cannot be read" in error("--api-keys", tmp_path)
     assert "an API key is empty" in error("--api-key", "", "--port", 0)
     assert "--allow-origin x" in error("--allow-origin", "x", "--port", 0)
