@@ -24,7 +24,7 @@ demo: setup
 test: setup
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 $(if $(COVERAGE),--cov --cov-report=term)
 
-# The long forms that `make test` leaves out: about five minutes.
+# The long forms that `make test` leaves out: about twenty minutes.
 soak: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 -m soak --durations=0
 

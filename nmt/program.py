@@ -118,7 +118,7 @@ def _fail_without_memory(error: Exception) -> None:
 
 def _fail(message: str, code: int) -> NoReturn:
     with contextlib.suppress(OSError):  # standard error is closed
-        for line in message.split("\n"):
+        for line in filter(None, message.split("\n")):  # none if another process of the run shows it
             write_message(f"nmt: error: {line}")
     sys.exit(code)
 

@@ -109,6 +109,10 @@ def train_run(
         try:
             try:
                 return run.resume() if resuming else run.begin()
+            except TrainingError:
+                if workers.is_first:
+                    raise
+                raise TrainingError from None  # the first process shows the message
             finally:
                 if workers.is_first:
                     verdict = settle(output, judge)
