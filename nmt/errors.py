@@ -79,7 +79,7 @@ def as_nmt_errors() -> Iterator[None]:
     except OSError as error:
         if is_out_of_memory(error):
             raise OutOfMemory("out of memory") from error
-        raise DataError(printable(describe_system_error(error))) from error
+        raise DataError(describe_system_error(error)) from error
     except UnicodeEncodeError as error:
         raise DataError(UNENCODABLE.format(ascii(error.object[-200:]))) from None
     except ValueError as error:
@@ -92,7 +92,7 @@ UNENCODABLE = "{}: holds bytes that are not UTF-8 and cannot be written; rename 
 
 
 def describe_system_error(error: OSError, stream: str = "input or output") -> str:
-    """What the system says, about what, and what to do if a disk is full.
+    """One line: what the system says, about what, and what to do if a disk is full.
 
     Args:
         error: The error; its notes say how to go on once there is room.
@@ -100,7 +100,7 @@ def describe_system_error(error: OSError, stream: str = "input or output") -> st
     """
     again = "; ".join(getattr(error, "__notes__", ())) or "run the command again"
     advice = f"; make room and {again}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-    return f"{error.filename2 or error.filename or stream}: {error.strerror or error}{advice}"
+    return printable(f"{error.filename2 or error.filename or stream}: {error.strerror or error}{advice}")
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -13,6 +13,8 @@ MAX_JSON = MIB
 """Bytes of a JSON file other than vocabularies and tokenizers."""
 MAX_RECORD = 64 * MIB
 """Bytes of the record of an unfinished translation."""
+MAX_KEYS = MIB
+"""Bytes of a file of API keys."""
 MAX_EXAMPLE = 4 * MIB
 """Bytes of an example with its references."""
 MAX_TEXT_FILE = 256 * MIB

@@ -3,7 +3,7 @@ import unicodedata
 
 import pytest
 
-from nmt.errors import SHOWN_CHARACTERS, ConfigError, DataError, list_names, printable, shorten
+from nmt.errors import SHOWN_CHARACTERS, ConfigError, DataError, describe_system_error, list_names, printable, shorten
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,10 @@ def test_whole_classes_of_characters_are_escaped() -> None:
 def test_a_message_has_one_line_for_each_problem() -> None:
     assert str(DataError("a\nb\x1b[31m: no such file")) == r"a\nb\x1b[31m: no such file"
     assert str(ConfigError("one", "an\nother")) == "one\nan\\nother"
+
+
+def test_what_the_system_says_of_an_odd_name_is_one_line() -> None:
+    assert describe_system_error(OSError(2, "No such file or directory", "a\nb")) == r"a\nb: No such file or directory"
 
 
 def test_long_text_is_cut() -> None:

@@ -2,7 +2,6 @@
 
 import errno
 import functools
-import importlib
 import itertools
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,6 @@ from nmt.workflow.translate import within_memory
 
 def limit(where: str, size: int) -> None:
     """From now on, or from the first validation on, this process may take `size` MiB more than it has."""
-    # What a command imports while it runs would not fit under the limit.
-    for name in ("check", "evaluate", "preprocess", "train", "translate"):
-        importlib.import_module(f"nmt.workflow.{name}")
-    for name in ("torch._dynamo", "matplotlib.figure", "matplotlib.backends.backend_agg", "sacrebleu.metrics.bleu"):
-        importlib.import_module(name)
     if where == "command":
         processes.limit_memory(size)
         return

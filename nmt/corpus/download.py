@@ -283,7 +283,7 @@ def _find_problem(path: Path, suffix: str) -> str | None:
 
 def _failure(url: str, reason: str, advice: str = BY_HAND) -> DataError:
     """Error for a URL that could not be downloaded."""
-    return DataError(f"{printable(url)}: cannot be downloaded ({reason}); {advice}")
+    return DataError(f"{url}: cannot be downloaded ({reason}); {advice}")
 
 
 def _readable_size(size: int) -> str:

@@ -239,7 +239,8 @@ class Translator:
         ids = [self.processor.src_vocabulary.encode(sources[n][:MAX_SOURCE_LENGTH]) for n in order]
         found = search(ids, order)
         if not all(found):
-            if self.options.no_repeat_ngram_size is not None:
+            # With no constraint but EOS at once, only a diverged model finds nothing.
+            if all(self.searcher.score(ids, [[] for _ in ids])):
                 raise ConfigError(NO_CONTINUATION)
             raise CheckpointError(DIVERGED)
         results = [[Translation("")] for _ in sources]

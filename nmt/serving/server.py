@@ -132,7 +132,7 @@ def _bind(host: str, port: int) -> socket.socket:
             raise
     except (OSError, OverflowError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"--host {printable(host)} --port {port}: {reason}; choose another") from None
+        raise ConfigError(f"--host {host} --port {port}: {reason}; choose another") from None
     return bound
 
 

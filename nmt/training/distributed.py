@@ -118,9 +118,9 @@ class Workers:
                 decision = decide()
             except NmtError as error:
                 failure = error
-        decision, message = self.broadcast([decision, failure and str(failure)])
-        if message is not None:
-            raise failure or NmtError(message)
+        decision, problems = self.broadcast([decision, failure and failure.args])
+        if problems is not None:
+            raise failure or NmtError(*problems)
         return decision
 
     def gather(self, tensor: Tensor) -> list[Tensor]:

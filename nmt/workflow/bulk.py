@@ -6,9 +6,10 @@ import hashlib
 import itertools
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from nmt import __version__
 from nmt.decoding.formats import Format
@@ -19,6 +20,8 @@ from nmt.resumable import Facts, open_resumable
 from nmt.workflow.translate import open_input, read_lines, translate_stream
 
 log = logging.getLogger(__name__)
+
+Row = TypeVar("Row")
 
 WINDOW = 16
 """Batches that are read ahead and sorted by length, to reduce padding."""
@@ -54,7 +57,7 @@ def translate_file(
                 log.info(f"{target}: resuming after {file.lines:,} lines")
             before = file.lines
             lines = read_lines(stream, str(source), log.warning)
-            windows = in_windows(lines, WINDOW * translator.options.batch_size)
+            windows = in_windows(lines, WINDOW * translator.options.batch_size, len)
             windows = itertools.islice(windows, file.steps, None)
             begin = time.perf_counter()
             with progress_bar(unit=" lines", desc="translating", initial=before) as bar:
@@ -69,18 +72,19 @@ def translate_file(
     log.info(f"{number:,} line{plural} in {seconds:.2f} s ({number / max(seconds, 1e-9):,.0f} per second)")
 
 
-def in_windows(batches: Iterable[list[str]], size: int) -> Iterator[list[str]]:
+def in_windows(batches: Iterable[Iterable[Row]], size: int, count: Callable[[Row], int]) -> Iterator[list[Row]]:
     """Group lines into windows that depend only on the lines, not on how they were read.
 
     Args:
-        batches: Lines, several at a time.
+        batches: Lines, or pairs of them, several at a time.
         size: Maximum number of lines of a window.
+        count: Number of characters of a line.
     """
-    window: list[str] = []
+    window: list[Row] = []
     characters = 0
     for line in itertools.chain.from_iterable(batches):
         window.append(line)
-        characters += len(line)
+        characters += count(line)
         if len(window) == size or characters >= WINDOW_CHARACTERS:
             yield window
             window, characters = [], 0

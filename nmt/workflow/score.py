@@ -12,6 +12,7 @@ from nmt.decoding.formats import Format
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.progress import progress_bar
+from nmt.workflow.bulk import WINDOW, in_windows
 from nmt.workflow.translate import open_input, read_lines, warn_of_cut, within_memory
 
 log = logging.getLogger(__name__)
@@ -33,14 +34,13 @@ def score_files(
         DataError: A file cannot be read, or they have different numbers of lines, or none.
     """
     number, log_prob, tokens = 0, 0.0, 0
-    size = 16 * translator.options.batch_size
     with (
         open_input(src) as sources,
         open_input(tgt) as targets,
         progress_bar(unit=" pairs", desc="scoring", leave=False) as bar,
     ):
         pairs = _pairs(src, read_lines(sources, str(src), log.warning), tgt, read_lines(targets, str(tgt), log.warning))
-        while window := list(itertools.islice(pairs, size)):
+        for window in in_windows([pairs], WINDOW * translator.options.batch_size, lambda pair: sum(map(len, pair))):
             with within_memory(translator.options, len(window)):
                 found = translator.score(*zip(*window, strict=True), with_alignment=output is not None)
             lines = []

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.errors import ConfigError
+from nmt.limits import MAX_KEYS, MIB
 from nmt.workflow.translate import open_translator
 
 if TYPE_CHECKING:
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from nmt.serving.server import Server
 
 LIBRARIES = ("starlette", "uvicorn", "python_multipart")
-
-MAX_KEYS = 1 << 20
-"""Maximum size of a file of API keys in bytes."""
 
 
 def require_libraries() -> None:
@@ -42,7 +40,7 @@ def read_keys(path: Path) -> list[str]:
         with path.open("rb") as file:
             content = file.read(MAX_KEYS + 1)
         if len(content) > MAX_KEYS:
-            raise ConfigError(f"{path}: has more than {MAX_KEYS >> 20} MiB; write one API key per line")
+            raise ConfigError(f"{path}: has more than {MAX_KEYS // MIB} MiB; write one API key per line")
         keys = list(filter(None, map(str.strip, content.decode("utf-8").splitlines())))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None

@@ -72,7 +72,7 @@ class Session:
             except KeyboardInterrupt:
                 self.show("")
             except NmtError as error:
-                self.show(printable(str(error)))
+                self.show(str(error))
 
     def answer(self, line: str) -> bool:
         """Translate a line or execute it as a command; returns whether the session continues."""

@@ -186,6 +186,8 @@ def test_a_diverged_model_is_reported() -> None:
         model.decoder.output.weight.fill_(math.nan)
     with pytest.raises(CheckpointError, match="its training diverged; train it again"):
         translator(model, beam_size=5).translate(["a b"])
+    with pytest.raises(CheckpointError, match="its training diverged; train it again"):
+        translator(model, beam_size=5, no_repeat_ngram_size=2).translate(["a b"])
 
 
 def test_translating_draws_no_random_numbers_and_leaves_no_gradient() -> None:

@@ -36,13 +36,13 @@ def given_file(tmp_path: Path) -> Path:
 @given(st.lists(st.lists(st.text("ab", max_size=3))), st.integers(1, 5))
 def test_windows_depend_on_the_lines_alone(batches: list[list[str]], size: int) -> None:
     lines = [line for batch in batches for line in batch]
-    windows = list(in_windows(batches, size))
+    windows = list(in_windows(batches, size, len))
     assert windows == [lines[start : start + size] for start in range(0, len(lines), size)]
 
 
 def test_a_window_of_long_lines_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk, "WINDOW_CHARACTERS", 10)
-    assert list(in_windows([["a" * 4, "b" * 6, "c"], ["d" * 50, "e"]], 99)) == [
+    assert list(in_windows([["a" * 4, "b" * 6, "c"], ["d" * 50, "e"]], 99, len)) == [
         ["aaaa", "bbbbbb"],
         ["c", "d" * 50],
         ["e"],

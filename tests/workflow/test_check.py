@@ -1,6 +1,5 @@
 import dataclasses
 import functools
-import importlib
 import json
 import math
 import re
@@ -362,7 +361,6 @@ def test_the_estimate_is_close_to_the_memory_of_training(project: Project, cli: 
 
 def check_with_little_memory(config: Path, data: Path) -> None:
     """Print what `nmt check` finds when memory runs out while it makes updates."""
-    importlib.import_module("torch._dynamo")  # which optimisers would import under the limit
     original = check.check_updates
 
     def limited(*arguments: Any) -> Any:
