@@ -219,6 +219,7 @@ def ineffective(config: Config) -> Iterator[Conflict]:
 
 _ADAM, _FALLING = ("adam", "adamw"), ("linear", "inverse_sigmoid")
 _USED_WITH: dict[str, tuple[str, tuple[str, ...]]] = {
+    "text.tokenized": ("text.tokenizer", ("subword",)),
     "model.attention.window.radius": ("model.attention.window.name", ("local_m", "local_p")),
     "model.attention.past.filters": ("model.attention.past.name", ("location",)),
     "model.attention.past.radius": ("model.attention.past.name", ("location",)),

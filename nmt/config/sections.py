@@ -212,6 +212,9 @@ class TextSection(Section):
         "subword", "spacy: words; subword: pieces of words; whitespace: text that is already tokenised"
     )
     lowercase: Flag = key(False, "lower-case all text; scores then ignore case as well")
+    tokenized: Flag = key(
+        False, "subword: the text is already tokenised, and scored without further tokenisation (tok:none)"
+    )
     subword: SubwordSection = SubwordSection()
     vocabulary: VocabularySection = VocabularySection()
     max_length: Positions = key(
@@ -446,7 +449,9 @@ class TrainSection(Section):
     device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = key(
         "auto", "auto, cpu, mps, cuda or cuda:N; auto is the fastest available"
     )
-    precision: Literal["float32", "bfloat16"] = key("float32", "bfloat16: autocast")
+    precision: Literal["auto", "float32", "bfloat16"] = key(
+        "float32", "bfloat16: autocast; auto: bfloat16 if the device's products are clearly faster in it"
+    )
     threads: Processes | None = key(None, "CPU threads; null is torch's choice", unit="threads")
     init_from: PathText | None = key(None, "model directory whose weights to start from")
     log_every: Count = key(50, "time between lines of metrics.jsonl", unit="updates")

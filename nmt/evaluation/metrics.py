@@ -46,7 +46,7 @@ class ScoringRules:
         sacreBLEU's default tokenizer splits at spaces and punctuation; for languages without spaces between words, its
         Chinese tokenizer or single characters are used.
         """
-        if text.tokenizer == "whitespace":
+        if text.tokenized or text.tokenizer == "whitespace":
             return cls(text.lowercase, "none")
         base = language.replace("_", "-").split("-")[0].lower()
         return cls(text.lowercase, UNSPACED.get(base, "13a"))

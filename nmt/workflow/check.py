@@ -31,7 +31,7 @@ from nmt.training.state import make_optimizer
 from nmt.workflow.findings import LOSS_TOLERANCE, SMALLER_BATCH, SMALLER_MODEL, Finding
 from nmt.workflow.memory import as_text, available_memory
 from nmt.workflow.report import REPORT
-from nmt.workflow.setup import make_model, outline, prepare, with_text_of
+from nmt.workflow.setup import choose_precision, make_model, outline, prepare, with_precision, with_text_of
 from nmt.workflow.trial_updates import check_updates
 
 LOSS_SAMPLE = 512  # pairs
@@ -69,6 +69,7 @@ def check(config: Config, data_directory: Path) -> Iterator[Finding]:
     config = with_text_of(config, data)
     device = resolve_device(config.train.device)
     prepare(config)
+    config = with_precision(config, choose_precision(config, device))
     noise = make_noise(config.train, data)
     available = available_memory(device)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from nmt.config import Config, SamplingSection, differing_keys
+from nmt.config import Config, SamplingSection, differing_keys, load_config
 from nmt.corpus.splitting import Example
 from nmt.dataset import DataDirectory, read_examples
 from nmt.decoding.translator import Translator
@@ -18,7 +18,7 @@ from nmt.evaluation.evaluate import Validator
 from nmt.evaluation.metrics import ScoringRules
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.model.storage import MARKER, load_model
-from nmt.training.device import use_fast_products
+from nmt.training.device import resolve_precision, use_fast_products
 from nmt.workflow.runs import find_model
 
 
@@ -45,6 +45,25 @@ def prepare(config: Config) -> None:
     random.seed(config.train.seed)
     np.random.seed(config.train.seed)
     torch.manual_seed(config.train.seed)
+
+
+def choose_precision(config: Config, device: torch.device, run: Path | None = None) -> str:
+    """The precision of a config; call `prepare` first.
+
+    Args:
+        config: The whole config.
+        device: Where to train.
+        run: A run to resume: what `auto` meant when it started is kept.
+    """
+    precision = config.train.precision
+    if precision == "auto" and run is not None:
+        precision = load_config(run / "config.yaml").train.precision
+    return resolve_precision(precision, device)
+
+
+def with_precision(config: Config, precision: str) -> Config:
+    """The config with a precision that is not `auto`."""
+    return config.model_copy(update={"train": config.train.model_copy(update={"precision": precision})})
 
 
 def outline(config: Config, data: DataDirectory) -> Seq2Seq:

@@ -55,7 +55,15 @@ from nmt.workflow.requests import STOP, Requests, handling_signals
 from nmt.workflow.resume import check_facts, command_to_resume, describe_changes
 from nmt.workflow.run_text import check_text, check_written, copy_text
 from nmt.workflow.runs import BEST, MARKER, MODELS, Run, judge, path_from, read_launch, read_state, write_state
-from nmt.workflow.setup import describe_limits, make_model, make_validator, prepare, with_text_of
+from nmt.workflow.setup import (
+    choose_precision,
+    describe_limits,
+    make_model,
+    make_validator,
+    prepare,
+    with_precision,
+    with_text_of,
+)
 
 log = logging.getLogger(__name__)
 
@@ -175,6 +183,9 @@ def _prepare_run(config: Config, data_directory: Path, output: Path, resume: boo
     data.check_ids()
     config = with_text_of(config, data)
     prepare(config)
+    run = output if resume else None
+    precision = workers.decide_on_first(lambda: choose_precision(config, workers.device, run))
+    config = with_precision(config, precision)
     noise = make_noise(config.train, data)
     with when_out_of_memory("lower the sizes under model"):
         model = make_model(config, data, resumed=resume).to(workers.device)

@@ -66,6 +66,7 @@ PLATEAU = "train: {{schedule: {{name: plateau, patience: {}}}, validation: {{pat
         ("train: {schedule: {name: inverse_sqrt, warmup: 9, floor: 0.2}}", "train.schedule.floor: has no effect"),
         ("train: {teacher_forcing: {ratio: 0.5, minimum: 0.2}}", "train.teacher_forcing.minimum: has no effect"),
         ("train: {teacher_forcing: {updates: 100}}", "train.teacher_forcing.updates: has no effect"),
+        ("text: {tokenizer: spacy, tokenized: true}", "text.tokenized: has no effect with text.tokenizer: spacy"),
         (
             "text: {tokenizer: spacy, vocabulary: {min_count: 0}}",
             "text.vocabulary.min_count: has no effect with text.tokenizer: spacy, only with subword",

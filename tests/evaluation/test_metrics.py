@@ -95,6 +95,10 @@ def test_the_rules_follow_from_the_text(
     assert ("tok:none" if tokenizer == "whitespace" else "tok:13a") in signature
 
 
+def test_subwords_of_tokenised_text_are_scored_as_words() -> None:
+    assert ScoringRules.for_text(TextSection(tokenized=True), "zh") == ScoringRules(False, "none")
+
+
 @pytest.mark.parametrize(
     ("language", "expected"),
     [("de", "13a"), ("zh", "zh"), ("zh-Hant", "zh"), ("ZH_tw", "zh"), ("ja", "char"), ("th", "char"), ("ko", "13a")],

@@ -9,7 +9,14 @@ from nmt.config import Config, DecoderSection, EncoderSection, ModelSection, Opt
 from nmt.dataset import EncodedPairs, Sequences
 from nmt.errors import ConfigError
 from nmt.model.seq2seq import build_model
-from nmt.training.device import autocast, describe_environment, resolve_device, use_fast_products
+from nmt.training import device as devices
+from nmt.training.device import (
+    autocast,
+    describe_environment,
+    resolve_device,
+    resolve_precision,
+    use_fast_products,
+)
 from nmt.training.loop import Reported, start, train
 
 
@@ -88,6 +95,25 @@ def test_the_switch_says_whether_it_stays_on() -> None:
     assert torch.get_float32_matmul_precision() == ("medium" if stays else "highest")
     if torch.cuda.is_available():
         assert not stays
+
+
+@pytest.mark.parametrize(
+    ("float32", "bfloat16", "expected"), [(2.0, 1.0, "bfloat16"), (1.2, 1.0, "float32"), (1.0, 3.0, "float32")]
+)
+def test_the_automatic_precision_is_bfloat16_where_products_are_faster(
+    float32: float, bfloat16: float, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = {torch.float32: float32, torch.bfloat16: bfloat16}
+    monkeypatch.setattr(devices, "_product_seconds", seconds.__getitem__)
+    assert resolve_precision("auto", torch.device("cpu")) == expected
+    assert resolve_precision("auto", torch.device("mps")) == "float32"
+    for name in ("float32", "bfloat16"):
+        assert resolve_precision(name, torch.device("cpu")) == name
+
+
+def test_a_product_takes_time() -> None:
+    for dtype in (torch.float32, torch.bfloat16):
+        assert 0 < devices._product_seconds(dtype) < 60
 
 
 def test_autocast_is_bfloat16_or_nothing() -> None:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from conftest import (
     UPDATES,
     Cli,
@@ -27,7 +28,9 @@ from conftest import (
 )
 from test_faults import errors, tree
 
+from nmt.config import load_config
 from nmt.files import read_json, write_json
+from nmt.training import device as devices
 from nmt.visualize.curves import draw_learning_curve
 
 
@@ -305,6 +308,23 @@ def test_one_command_starts_a_run_and_resumes_it(
     assert found.code == 0
     assert "starting" not in found.err
     assert_same_run(run, random_project.run)
+
+
+def test_a_resumed_run_keeps_its_automatic_precision(
+    random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    arguments = ["train.precision=auto", "train.epochs=1"]
+    with monkeypatch.context() as patch:
+        patch.setattr(devices, "_product_seconds", {torch.float32: 2.0, torch.bfloat16: 1.0}.__getitem__)
+        assert call(*train_arguments(random_project, whole, "train.precision=bfloat16", "train.epochs=1")) == 0
+        stop(random_project, run, 9, patch, *arguments)
+    assert load_config(run / "config.yaml").train.precision == "bfloat16"
+    monkeypatch.setattr(devices, "_product_seconds", {torch.float32: 1.0, torch.bfloat16: 1.0}.__getitem__)
+    found = cli(*train_arguments(random_project, run, *arguments, "--resume"))
+    assert found.code == 0
+    assert "changed since" not in found.err
+    assert_same_run(run, whole)
 
 
 def test_what_is_not_a_run_is_not_resumed(random_project: Project, tmp_path: Path, cli: Cli) -> None:
