@@ -158,6 +158,16 @@ def test_a_batch_contains_its_pairs(lengths: list[tuple[int, int]]) -> None:
     assert torch.equal(batch.tgt_in[:, 1:][real], batch.tgt_out[:, :-1][real])
 
 
+def test_a_repeated_batch_is_that_of_repeated_pairs() -> None:
+    sides = [[[5, 6], [7]], [[8], [9, 5, 6]]]
+    once, twice = (EncodedPairs(*(Sequences.pack(side * copies) for side in sides)) for copies in (1, 2))
+    found, expected = make_batch(once, np.arange(2)).repeat(2), make_batch(twice, np.arange(4))
+    for name in ("src", "src_lengths", "tgt_in", "tgt_out", "positions"):
+        assert torch.equal(getattr(found, name), getattr(expected, name)), name
+    assert found.indices.tolist() == [0, 1, 0, 1]
+    assert found.num_tokens == 12
+
+
 def test_a_batch_is_unchanged_on_the_cpu() -> None:
     batch = make_batch(PAIRS, np.array([0]))
     assert batch.to(torch.device("cpu")) is batch

@@ -92,13 +92,22 @@ def batch() -> Batch:
     return make_batch(pairs(), np.arange(3))
 
 
-@covering("order, mechanism, cell, layers, ratio, batches", ORDERS, list(MECHANISMS), CELLS, (1, 2), (1.0, 0.5), (1, 2))
+@covering(
+    "order, mechanism, cell, layers, ratio, batches, r_drop",
+    ORDERS,
+    list(MECHANISMS),
+    CELLS,
+    (1, 2),
+    (1.0, 0.5),
+    (1, 2),
+    (0.0, 1.0),
+)
 def test_an_update_never_waits(
-    order: tuple[str, bool], mechanism: str, cell: str, layers: int, ratio: float, batches: int
+    order: tuple[str, bool], mechanism: str, cell: str, layers: int, ratio: float, batches: int, r_drop: float
 ) -> None:
     model = model_on_meta(*order, mechanism, cell, layers).train()
     optimizer = Descent(model.parameters(), {})
-    config = TrainSection(label_smoothing=0.1, teacher_forcing=TeacherForcingSection(ratio=ratio))
+    config = TrainSection(label_smoothing=0.1, r_drop=r_drop, teacher_forcing=TeacherForcingSection(ratio=ratio))
     step = train_step(model, [batch()] * batches, optimizer, config, 0)
     assert all(part.device == META for part in (step.loss, step.norm, step.tokens, step.skipped))
 

@@ -440,6 +440,17 @@ class TrainSection(Section):
     label_smoothing: Probability = key(
         0.0, "share of the target's probability that is spread over all words", unit="share"
     )
+    r_drop: Annotated[Number, Field(ge=0, le=1000)] = key(
+        0.0,
+        "weight of the divergence of two passes with different dropout (R-Drop, Liang et al., 2021), which cost twice "
+        "as much; 0 is one pass",
+        unit="1",
+    )
+    ema_decay: Probability | None = key(
+        None,
+        "decay of a moving average of the weights, which is validated and stored in their place; null is off",
+        unit="1",
+    )
     noise: NoiseSection = NoiseSection()
     validation: ValidationSection = ValidationSection()
     checkpoint: CheckpointSection = CheckpointSection()

@@ -11,10 +11,10 @@ from nmt.model.attention import Memory
 from nmt.model.decoder_cell import DecoderCell, DecoderState, DecoderWeights, EmbeddingReader, FoldedReader, StepOutput
 from nmt.model.encoder import Encoder, EncoderOutput
 from nmt.model.kernels.activation import tanh
-from nmt.model.kernels.cross_entropy import output_cross_entropy
 from nmt.model.kernels.dropout import Dropout
 from nmt.model.kernels.stepwise import StepWeight, WeightFormat, prepare
 from nmt.model.layout import Layout
+from nmt.model.losses import CROSS_ENTROPY, Loss
 from nmt.model.recurrent import RecurrentStack, RecurrentState
 from nmt.text.vocabulary import BOS_ID
 
@@ -197,8 +197,6 @@ class Decoder(nn.Module):
         logits: Tensor = layer(self.dropout(readouts))
         return logits
 
-    def loss(self, readouts: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
-        """Summed cross-entropy of the output layer in nats: [P, readout size] and words [P] -> scalar."""
-        return output_cross_entropy(
-            self.dropout(readouts), self.output.weight, self.output.bias, targets, label_smoothing
-        )
+    def loss(self, readouts: Tensor, targets: Tensor, loss: Loss = CROSS_ENTROPY) -> Tensor:
+        """A loss of the output layer, summed, in nats: [P, readout size] and words [P] -> scalar."""
+        return loss(self.dropout(readouts), self.output.weight, self.output.bias, targets)

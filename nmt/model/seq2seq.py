@@ -14,6 +14,7 @@ from nmt.model.decoder import Decoder, DecoderOutput, InitialState, WordChooser
 from nmt.model.decoder_cell import BahdanauCell, DecoderCell, LuongCell
 from nmt.model.encoder import Encoder, EncoderOutput
 from nmt.model.kernels.stepwise import StepLinear
+from nmt.model.losses import CROSS_ENTROPY, Loss
 from nmt.model.recurrent import GATES, NormalizedLayer, build_stack
 from nmt.model.recurrent_encoder import RecurrentEncoder
 from nmt.text.vocabulary import PAD_ID
@@ -32,19 +33,19 @@ class Seq2Seq(nn.Module):
         encoded: EncoderOutput = self.encoder(src, lengths)
         return encoded
 
-    def forward(self, batch: Batch, choose: WordChooser | None = None, label_smoothing: float = 0.0) -> Tensor:
-        """Loss summed over the real target positions: cross-entropy in nats, plus the penalty of attention.
+    def forward(self, batch: Batch, choose: WordChooser | None = None, loss: Loss = CROSS_ENTROPY) -> Tensor:
+        """Loss summed over the real target positions, in nats, plus the penalty of attention.
 
         Args:
-            batch: Sentence pairs.
+            batch: Sentence pairs, `loss.copies` times.
             choose: Chooses the input word of each decoder step; None is always the reference.
-            label_smoothing: Share of the probability that is spread evenly over all words.
+            loss: Loss of the output layer.
 
         Returns:
             A scalar.
         """
         readouts, targets, penalty = self.readouts(batch, choose)
-        return self.decoder.loss(readouts, targets, label_smoothing) + penalty
+        return self.decoder.loss(readouts, targets, loss) + penalty / loss.copies
 
     def readouts(self, batch: Batch, choose: WordChooser | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """The readout of every real target position; see `forward`.

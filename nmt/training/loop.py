@@ -17,8 +17,10 @@ from nmt.batching import Batch, epoch_generator, make_batch, plan_batches
 from nmt.config import Config, TrainSection
 from nmt.dataset import EncodedPairs
 from nmt.errors import TrainingError, when_out_of_memory
+from nmt.model.losses import make_loss
 from nmt.model.seq2seq import Seq2Seq
 from nmt.noise import Noise, no_noise
+from nmt.training.averaging import WeightAverage
 from nmt.training.device import autocast
 from nmt.training.distributed import SINGLE, Workers
 from nmt.training.ranking import is_at_floor, rank
@@ -130,12 +132,13 @@ def train_step(
     device = parameters[0].device
     tokens = workers.total(torch.full((), sum(batch.num_tokens for batch in batches), device=device))
     total = torch.zeros((), device=device)
+    loss_of_output = make_loss(config.label_smoothing, config.r_drop)
     for number, batch in enumerate(batches, 1):
-        on_device = batch.to(device)
+        on_device = batch.to(device).repeat(loss_of_output.copies)
         choose = draw_choices(config.teacher_forcing, update, on_device.tgt_in)
         with workers.synchronized(model, last=number == len(batches)):
             with autocast(device, config.precision):
-                loss: Tensor = model(on_device, choose, config.label_smoothing)
+                loss: Tensor = model(on_device, choose, loss_of_output)
             loss.backward()  # type: ignore[no-untyped-call]
         total += loss.detach()
     divisor = tokens / workers.size  # the gradients are of a sum over tokens and a mean over processes
@@ -165,7 +168,8 @@ def start(model: Seq2Seq, pairs: EncodedPairs, options: TrainSection, workers: W
     if options.max_updates is not None:
         total = min(total, options.max_updates)
     optimizer, rate = make_optimizer(options.optimizer, model), LearningRate(options.schedule, total)
-    return TrainState(model, optimizer, rate, workers, updates_per_epoch, total)
+    average = WeightAverage(model, options.ema_decay)
+    return TrainState(model, optimizer, rate, workers, average, updates_per_epoch, total)
 
 
 def train(

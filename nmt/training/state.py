@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from nmt.config import OptimizerSection
 from nmt.model.seq2seq import Seq2Seq
+from nmt.training.averaging import WeightAverage
 from nmt.training.checkpoint import Checkpoint
 from nmt.training.distributed import Workers
 from nmt.training.schedules import LearningRate
@@ -91,6 +92,7 @@ class TrainState:
         optimizer: Over all weights.
         rate: Learning rate over time.
         workers: The processes that train it.
+        average: Moving average of its weights, which is what is validated and stored.
         updates_per_epoch: Updates per epoch.
         total_updates: Updates of the whole run, unless it stops early.
         progress: Progress of the run.
@@ -102,6 +104,7 @@ class TrainState:
     optimizer: torch.optim.Optimizer
     rate: LearningRate
     workers: Workers
+    average: WeightAverage
     updates_per_epoch: int
     total_updates: int
     progress: Progress = field(default_factory=Progress)
@@ -133,6 +136,7 @@ def make_optimizer(config: OptimizerSection, model: nn.Module) -> torch.optim.Op
 def capture(state: TrainState) -> Checkpoint:
     """Capture all that the rest of the run depends on; must be called by all processes together."""
     tensors = {f"model.{name}": parameter.detach() for name, parameter in state.model.named_parameters()}
+    tensors |= {f"average.{name}": average for name, average in state.average.averages.items()}
     for index, values in state.optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
     for name, tensor in _of_each_process(state).items():
@@ -164,6 +168,8 @@ def restore(state: TrainState, checkpoint: Checkpoint) -> bool:
     with torch.no_grad():
         for name, parameter in state.model.named_parameters():
             parameter.copy_(tensors[f"model.{name}"])
+        for name, average in state.average.averages.items():
+            average.copy_(tensors[f"average.{name}"])
     optimizer: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         if key.startswith("optimizer."):

@@ -172,7 +172,8 @@ def describe_parameters(config: Config, model: Seq2Seq, available: int) -> Findi
     ]
     text = f"{counts.total():,}: {', '.join(parts)}"
     optimizer = config.train.optimizer
-    copies = 2 + (bool(optimizer.momentum) if optimizer.name == "sgd" else 2)  # weights, gradients, optimiser
+    # Weights, gradients, optimiser, average of the weights.
+    copies = 2 + (bool(optimizer.momentum) if optimizer.name == "sgd" else 2) + (config.train.ema_decay is not None)
     size = copies * sum(parameter.nbytes for parameter in model.parameters())
     if size <= available:
         return Finding("parameters", None, text)
@@ -204,6 +205,7 @@ def check_overfitting(config: Config, data: DataDirectory, new_model: Callable[[
             "optimizer": OptimizerSection(learning_rate=OVERFIT_RATE),
             "teacher_forcing": TeacherForcingSection(),
             "label_smoothing": 0.0,
+            "r_drop": 0.0,
         }
     )
     without_dropout = config.model.model_copy(update={"dropout": 0.0})

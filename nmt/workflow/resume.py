@@ -44,6 +44,7 @@ INFLUENTIAL = (
     "train.schedule",
     "train.teacher_forcing",
     "train.label_smoothing",
+    "train.r_drop",
     "train.noise",
     "train.precision",
     "train.validation.every",

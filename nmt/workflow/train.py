@@ -352,7 +352,7 @@ class _Run:
 
         def validate() -> dict[str, float]:
             assert validator is not None
-            with when_out_of_memory("lower decode.batch_size or the sizes under model"):
+            with self.state.average.applied(), when_out_of_memory("lower decode.batch_size or the sizes under model"):
                 scores = validator.validate(self.state.model) if workers.is_first else None
             shared: dict[str, float] = workers.broadcast(scores)
             return shared
@@ -382,6 +382,7 @@ class _Run:
                             self._keep(event)
                             self._draw()
                     case Updated():
+                        self.state.average.update(event.update)
                         bar.update()
                         asked = workers.agree(event.update, requests.due(event.update))
                         # While updates are skipped, earlier checkpoints must not be rotated out.
@@ -471,7 +472,8 @@ class _Run:
             "scores": scores,
             "data": {"identity": self.data.checksum, "path": path_from(self.output, self.data.path)},
         }
-        save_model(directory, self.config, self.state.model, self.output / TEXT, facts)
+        with self.state.average.applied():
+            save_model(directory, self.config, self.state.model, self.output / TEXT, facts)
 
     def _checkpoint(self) -> None:
         """Write a checkpoint of the current state, unless there already is one."""

@@ -26,6 +26,7 @@ from nmt.evaluation.metrics import score_corpus
 from nmt.model.seq2seq import Seq2Seq
 from nmt.noise import Noise
 from nmt.progress import progress_bar
+from nmt.training.averaging import WeightAverage
 from nmt.training.loop import plan_epoch, train_step
 from nmt.training.schedules import LearningRate
 from nmt.training.state import make_optimizer
@@ -193,7 +194,8 @@ def try_longest_batch(
         room: Bytes of memory for everything.
 
     Returns:
-        The trials, without the memory of weights and optimiser state; bytes of the weights; bytes of the state.
+        The trials, without the memory of weights and optimiser state; bytes of the weights; bytes of the state
+        of the optimiser and of the average of the weights.
     """
     optimizer = make_optimizer(options.optimizer, model)
 
@@ -203,7 +205,8 @@ def try_longest_batch(
         train_step(model, batches, optimizer, options, 0)
 
     update(1)  # creates the optimiser's state
-    weights, state = sum(parameter.nbytes for parameter in model.parameters()), state_size(optimizer)
+    weights = sum(parameter.nbytes for parameter in model.parameters())
+    state = state_size(optimizer) + WeightAverage(model, options.ema_decay).nbytes
     return try_sizes(update, len(longest), model.device, room - weights - state, BATCH_SECONDS), weights, state
 
 

@@ -120,6 +120,39 @@ def test_the_gradient_is_that_of_the_mean_over_tokens(smoothing: float) -> None:
 
 
 @pytest.mark.parametrize("order", ["bahdanau", "luong"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_without_dropout_r_drop_changes_nothing(order: str, smoothing: float) -> None:
+    found = []
+    for weight in (0.0, 3.0):
+        config = make_config(order=order, label_smoothing=smoothing, r_drop=weight)
+        model, pairs = make_model(config).double(), random_pairs(6)
+        optimizer = make_optimizer(config.train.optimizer, model)
+        step = train_step(model, [batch_of(pairs, range(6))], optimizer, config.train, 0)
+        found.append((step, weights(model)))
+    (plain, expected), (step, changed) = found
+    assert float(step.loss) == pytest.approx(float(plain.loss), rel=1e-9)
+    assert (float(step.norm), int(step.tokens)) == (pytest.approx(float(plain.norm), rel=1e-6), int(plain.tokens))
+    for one, other in zip(changed, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
+
+
+def test_r_drop_brings_passes_with_different_dropout_together() -> None:
+    """After updates with and without it, the distributions of two passes are compared."""
+    distances = []
+    for weight in (0.0, 5.0):
+        config = make_config(dropout=0.3, r_drop=weight, optimizer=OptimizerSection(learning_rate=0.02))
+        model, pairs = make_model(config), random_pairs(40)
+        batch, optimizer = batch_of(pairs, range(40)), make_optimizer(config.train.optimizer, model)
+        for update in range(60):
+            train_step(model, [batch], optimizer, config.train, update)
+        with torch.no_grad():
+            readouts, _, _ = model.readouts(batch.repeat(2))
+            first, second = model.decoder.logits(readouts).softmax(dim=-1).chunk(2)
+        distances.append(float((first - second).abs().sum(dim=-1).mean()))
+    assert distances[1] < 0.8 * distances[0]
+
+
+@pytest.mark.parametrize("order", ["bahdanau", "luong"])
 def test_halves_of_a_batch_accumulate_to_the_whole(order: str) -> None:
     config = make_config(order=order, optimizer=OptimizerSection(name="sgd", learning_rate=0.5, clip_norm=0.01))
     pairs = random_pairs(9)

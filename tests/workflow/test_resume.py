@@ -5,6 +5,7 @@ Some tests stand for faults that other toolkits had; their docstrings name them.
 
 import itertools
 import json
+import math
 import random
 import shutil
 import signal
@@ -26,11 +27,13 @@ from conftest import (
     signal_at,
     train_arguments,
 )
+from safetensors.torch import load_file
 from test_faults import errors, tree
 
 from nmt.config import load_config
 from nmt.files import read_json, write_json
 from nmt.training import device as devices
+from nmt.training.averaging import WeightAverage
 from nmt.visualize.curves import draw_learning_curve
 
 
@@ -308,6 +311,37 @@ def test_one_command_starts_a_run_and_resumes_it(
     assert found.code == 0
     assert "starting" not in found.err
     assert_same_run(run, random_project.run)
+
+
+def test_the_average_of_the_weights_is_stored_and_continues(
+    random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    weights: list[dict[str, torch.Tensor]] = []
+
+    def keep(average: WeightAverage, updates: int) -> None:
+        weights.append({name: weight.detach().double().clone() for name, weight in average.weights.items()})
+        update(average, updates)
+
+    update = WeightAverage.update
+    settings = ["train.ema_decay=0.7", "train.validation.metric=loss"]
+    with monkeypatch.context() as patch:
+        patch.setattr(WeightAverage, "update", keep)
+        assert call(*train_arguments(random_project, whole, *settings)) == 0
+    best = json.loads((whole / "run.json").read_text())["best_update"]
+    stored = load_file(whole / "best/model.safetensors")
+    shares = [min(0.7, (1 + number) / (10 + number)) for number in range(1, best)]
+    for name, found in stored.items():
+        # The model was validated before the average had the weights of that very update.
+        recent = [math.prod(shares[number + 1 :]) * (1 - share) for number, share in enumerate(shares)]
+        expected = sum(part * each[name] for part, each in zip(recent, weights, strict=False))
+        assert torch.allclose(found.double(), expected, atol=2e-2 * math.prod(shares) + 1e-5), name
+        assert not torch.allclose(found.double(), weights[best - 1][name], atol=1e-5)
+    stop(random_project, run, 17, monkeypatch, *settings)
+    assert cli(*train_arguments(random_project, run, *settings, "--resume")).code == 0
+    assert_same_run(run, whole)
+    found = cli(*train_arguments(random_project, run, "train.ema_decay=0.8", *settings[1:], "--resume"))
+    assert "cannot be resumed with another train.ema_decay (0.7 there, 0.8 here)" in errors(found.err)[0]
 
 
 def test_a_resumed_run_keeps_its_automatic_precision(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 CHUNK_ROWS = 1024
@@ -33,15 +33,39 @@ def output_cross_entropy(
     Returns:
         A scalar, in float32 or better.
     """
-    device = readouts.device.type
-    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else readouts.dtype
-    needed = torch.is_grad_enabled() and any(part.requires_grad for part in (readouts, weight, bias))
-    with torch.autocast(device, enabled=False):
+    dtype, needed = compute_type(readouts, weight, bias)
+    with torch.autocast(readouts.device.type, enabled=False):
         total: Tensor = _OutputCrossEntropy.apply(readouts, weight, bias, targets, label_smoothing, dtype, needed)  # type: ignore[no-untyped-call]
     return total
 
 
-class _OutputCrossEntropy(torch.autograd.Function):
+def compute_type(readouts: Tensor, weight: Tensor, bias: Tensor) -> tuple[torch.dtype, bool]:
+    """The type of the products, which is that of autocast if that is on, and whether gradients are needed."""
+    device = readouts.device.type
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else readouts.dtype
+    return dtype, torch.is_grad_enabled() and any(part.requires_grad for part in (readouts, weight, bias))
+
+
+def pad_rows(rows: Tensor) -> Tensor:
+    """Append rows of zeros up to a multiple of `ROW_STEP`."""
+    return nn.functional.pad(rows, (0, 0, 0, -len(rows) % ROW_STEP))
+
+
+class OutputLoss(torch.autograd.Function):
+    """A loss whose forward pass already saves the gradients of readouts, weight and bias, its first three inputs."""
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_total: Tensor) -> tuple[Tensor | None, ...]:
+        """Scale the saved gradients."""
+        gradients = ctx.saved_tensors
+        if d_total.device.type != "cpu" or d_total != 1:  # on another device the comparison would wait for it
+            gradients = tuple(gradient * d_total for gradient in gradients)
+        others = len(ctx.needs_input_grad) - len(gradients)
+        return *(gradient.to(dtype) for gradient, dtype in zip(gradients, ctx.dtypes, strict=True)), *[None] * others
+
+
+class _OutputCrossEntropy(OutputLoss):
     @staticmethod
     def forward(
         ctx: Any,
@@ -61,8 +85,7 @@ class _OutputCrossEntropy(torch.autograd.Function):
         for first in range(0, len(targets), CHUNK_ROWS):
             words = targets[first : first + CHUNK_ROWS].unsqueeze(1)
             rows = len(words)
-            chunk = readouts.new_zeros(-(-rows // ROW_STEP) * ROW_STEP, readouts.size(1), dtype=dtype)
-            chunk[:rows] = readouts[first : first + rows]
+            chunk = pad_rows(readouts[first : first + rows].to(dtype))
             logits = (chunk @ kernel.t()).to(exact).add_(bias)  # addmm is slower
             target = (1 - smoothing) * logits[:rows].gather(1, words)
             if smoothing:
@@ -85,11 +108,3 @@ class _OutputCrossEntropy(torch.autograd.Function):
         ctx.save_for_backward(*gradients)
         ctx.dtypes = [part.dtype for part in (readouts, weight, bias)]
         return total
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, d_total: Tensor) -> tuple[Tensor | None, ...]:
-        gradients = ctx.saved_tensors
-        if d_total.device.type != "cpu" or d_total != 1:  # on another device the comparison would wait for it
-            gradients = tuple(gradient * d_total for gradient in gradients)
-        return *(gradient.to(dtype) for gradient, dtype in zip(gradients, ctx.dtypes, strict=True)), *[None] * 4
