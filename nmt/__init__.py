@@ -15,7 +15,16 @@ printed; messages go to loggers below "nmt". Everything is imported on first use
 """
 
 import logging
+import os
 from typing import TYPE_CHECKING
+
+from nmt.limits import KERNELS_KEPT
+
+# oneDNN keeps a kernel for each shape of a product, and torch's wrapper does so too: by default 1,024 each. Both read
+# their limit at the first product.
+if "DNNL_PRIMITIVE_CACHE_CAPACITY" not in os.environ:  # its earlier name
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(KERNELS_KEPT))
+os.environ.setdefault("LRU_CACHE_CAPACITY", str(KERNELS_KEPT))
 
 if TYPE_CHECKING:
     from nmt.api import PreparedData, average, check, evaluate, load, preprocess, serve, train, translate_file

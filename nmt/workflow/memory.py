@@ -16,9 +16,9 @@ from pathlib import Path
 import psutil
 import torch
 
-KERNEL_SIZE, KERNELS_KEPT = round(0.53 * 2**20), 1024
+KERNEL_SIZE = round(0.53 * 2**20)
 """Bytes of the kernel that oneDNN creates for each new shape of a product, measured on six models of 0.1 to 29 million
-weights, and the size of its cache in kernels.
+weights.
 """
 KERNELS_PER_BATCH, KERNELS_PER_STEP = 10, 4
 """Kernels per batch shape (9 to 13 in measurements), and per number of rows in a step of greedy search."""

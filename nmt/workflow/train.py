@@ -210,6 +210,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         self._writes = self.state.workers.is_first
+        self._parameters = sum(parameter.numel() for parameter in self.state.model.parameters())
         self._begin = time.monotonic()
         self._last_checkpoint = -1
         self._learnt: bool | None = None  # whether the saved model has learnt something; None while undecided
@@ -288,9 +289,12 @@ class _Run:
         progress = self.state.progress
         summary = {
             "launch": launch_id(),
+            "parameters": self._parameters,
             "updates": progress.update,
+            "updates_per_epoch": self.state.updates_per_epoch,
             "total_updates": self.state.total_updates,
             "epochs": progress.epoch,
+            "tokens": progress.tokens,
             "metric": self.config.train.validation.metric,
             "best": progress.best,
             "best_update": progress.best_update,
@@ -303,10 +307,11 @@ class _Run:
 
     def _train(self) -> Run:
         """Train to the end, or until asked to stop, and record the outcome."""
-        parameters = sum(parameter.numel() for parameter in self.state.model.parameters())
         workers = self.state.workers
         where = f"{workers.size} times {workers.device.type}" if workers.size > 1 else str(workers.device)
-        log.info(f"{parameters:,} parameters, {len(self.data.train):,} training pairs, on {where}, into {self.output}")
+        log.info(
+            f"{self._parameters:,} parameters, {len(self.data.train):,} training pairs, on {where}, into {self.output}"
+        )
         try:
             finished = self._run_loop()
         except BaseException as error:

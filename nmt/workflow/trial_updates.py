@@ -23,6 +23,7 @@ from nmt.decoding.stepper import Seq2SeqStepper
 from nmt.evaluation.evaluate import Validator
 from nmt.evaluation.loss import evaluating, mean_loss
 from nmt.evaluation.metrics import score_corpus
+from nmt.limits import KERNELS_KEPT
 from nmt.model.seq2seq import Seq2Seq
 from nmt.noise import Noise
 from nmt.progress import progress_bar
@@ -36,7 +37,6 @@ from nmt.workflow.memory import (
     GAPS_LIMIT,
     GAPS_PER_UPDATE,
     KERNEL_SIZE,
-    KERNELS_KEPT,
     KERNELS_PER_BATCH,
     KERNELS_PER_STEP,
     Footprint,

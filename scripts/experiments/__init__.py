@@ -1,0 +1,1 @@
+"""Experiments, their results, and the tables made of them."""

@@ -1,0 +1,80 @@
+"""The ledger: a small JSON file for each finished training."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from nmt.files import read_json, write_json
+
+LEDGER = Path(__file__).resolve().parent / "results"
+
+
+@dataclass(frozen=True)
+class Result:
+    """One finished training and its scores.
+
+    Attributes:
+        experiment: Name of the experiment.
+        cell: Name of the cell.
+        seed: Seed of training.
+        system: Program and version.
+        config: Name of the config; empty for another program.
+        settings: What the cell changes in it.
+        finished: Date.
+        threads: CPU threads.
+        precision: Number format of products.
+        gflops: Rate of a matrix product in that format on that machine, mean of before and after.
+        parameters: Number of weights.
+        epochs: Passes over the training split.
+        updates: Number of updates.
+        tokens: Target tokens seen, without padding.
+        minutes: Time of training, without validation.
+        total_minutes: Time of training with validation.
+        peak_mib: Peak resident memory of training.
+        beam_size: Hypotheses per sentence.
+        scores: By split and metric, value and signature: {"valid": {"bleu": {"value": 38.1, "signature": "..."}}}.
+    """
+
+    experiment: str
+    cell: str
+    seed: int
+    system: str
+    config: str
+    settings: list[str]
+    finished: str
+    threads: int
+    precision: str
+    gflops: float
+    parameters: int
+    epochs: float
+    updates: int
+    tokens: int
+    minutes: float
+    total_minutes: float
+    peak_mib: int
+    beam_size: int
+    scores: dict[str, dict[str, dict[str, float | str]]]
+
+    def bleu(self, split: str) -> float | None:
+        """BLEU of a split; None if it was not scored."""
+        found = self.scores.get(split, {}).get("bleu")
+        return None if found is None else float(found["value"])
+
+
+def path_of(experiment: str, key: str) -> Path:
+    """File of a result."""
+    return LEDGER / experiment / f"{key}.json"
+
+
+def write_result(result: Result, key: str) -> Path:
+    """Add a result to the ledger."""
+    path = path_of(result.experiment, key)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, asdict(result))
+    return path
+
+
+def read_results(experiment: str) -> list[Result]:
+    """All results of an experiment, by cell and seed."""
+    return [Result(**read_json(path)) for path in sorted((LEDGER / experiment).glob("*.json"))]

@@ -1,0 +1,80 @@
+"""Tables of the ledger, written into the README of this folder."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Sequence
+from itertools import groupby
+
+from benchmarks.arguments import Commands
+from benchmarks.tables import markdown
+
+from experiments.ledger import LEDGER, Result, read_results
+from nmt.files import write_text
+
+README = LEDGER.parent / "README.md"
+HEADER = ["cell", "seeds", "precision", "M weights", "epochs", "M tokens", "minutes", "GFLOP/s"]
+
+
+def add_command(commands: Commands) -> None:
+    """Describe the arguments."""
+    parser = commands.add_parser("tables", help="update the tables in README.md, or print them")
+    parser.add_argument("--write", action="store_true", help=f"change {README.name} instead of printing it")
+    parser.set_defaults(run=update_tables)
+
+
+def update_tables(arguments: argparse.Namespace) -> None:
+    """Update the tables, or print the updated file."""
+    text = with_tables(README.read_text(encoding="utf-8"))
+    if arguments.write:
+        write_text(README, text)
+    else:
+        print(text, end="")
+
+
+def with_tables(text: str) -> str:
+    """Replace the table after each line `<!-- results: EXPERIMENT -->`."""
+    parts = text.split("<!-- results: ")
+    for number, part in enumerate(parts[1:], 1):
+        name = part.partition(" -->")[0]
+        rest = part.partition("<!-- end -->")[2]
+        parts[number] = f"{name} -->\n{table_of(read_results(name))}\n<!-- end -->{rest}"
+    return "<!-- results: ".join(parts)
+
+
+def table_of(results: Sequence[Result]) -> str:
+    """A row per cell: means over seeds, and the standard deviation of scores; the best validation BLEU first."""
+    cells = [list(group) for _, group in groupby(sorted(results, key=lambda r: (r.cell, r.seed)), lambda r: r.cell)]
+    cells.sort(key=lambda cell: -mean([result.bleu("valid") or 0.0 for result in cell]))
+    return markdown([*HEADER, "valid BLEU", "test BLEU"], map(row_of, cells))
+
+
+def row_of(cell: Sequence[Result]) -> list[str]:
+    """The row of a cell."""
+    first = cell[0]
+    return [
+        first.cell,
+        str(len(cell)),
+        first.precision,
+        f"{first.parameters / 1e6:.1f}",
+        f"{mean([result.epochs for result in cell]):.1f}",
+        f"{mean([result.tokens / 1e6 for result in cell]):.1f}",
+        f"{mean([result.minutes for result in cell]):.0f}",
+        f"{mean([result.gflops for result in cell]):.0f}",
+        spread([result.bleu("valid") for result in cell]),
+        spread([result.bleu("test") for result in cell]),
+    ]
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean."""
+    return statistics.mean(values)
+
+
+def spread(values: Sequence[float | None]) -> str:
+    """Mean and, of several, standard deviation; a dash if there are none."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return "–"
+    return f"{mean(known):.2f}" + (f" ± {statistics.stdev(known):.2f}" if len(known) > 1 else "")

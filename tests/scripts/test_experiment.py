@@ -1,0 +1,165 @@
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+sys.path.insert(0, str(SCRIPTS))  # where scripts/experiment.py finds its modules
+
+import experiment  # noqa: E402
+from benchmarks.measuring import RunError  # noqa: E402
+from experiments import ledger, opennmt, tables  # noqa: E402
+from experiments.ledger import Result, read_results, write_result  # noqa: E402
+from experiments.plan import read_experiment  # noqa: E402
+
+from nmt.errors import ConfigError  # noqa: E402
+from nmt.workflow.configs import load_config  # noqa: E402
+
+EXPERIMENTS = sorted((SCRIPTS / "experiments").glob("*.toml"))
+
+RESULT = Result(
+    experiment="trial",
+    cell="plain",
+    seed=1,
+    system="nmt 0.1.0",
+    config="sample",
+    settings=[],
+    finished="2026-11-22",
+    threads=2,
+    precision="float32",
+    gflops=200,
+    parameters=1_240_000,
+    epochs=2.0,
+    updates=10,
+    tokens=2_000_000,
+    minutes=1.5,
+    total_minutes=2.0,
+    peak_mib=700,
+    beam_size=5,
+    scores={"valid": {"bleu": {"value": 30.0, "signature": "tok:none"}}},
+)
+
+
+def variant(cell: str, seed: int, valid: float, test: float | None = None) -> Result:
+    scores = {"valid": {"bleu": {"value": valid, "signature": "tok:none"}}}
+    if test is not None:
+        scores["test"] = {"bleu": {"value": test, "signature": "tok:none"}}
+    return dataclasses.replace(RESULT, cell=cell, seed=seed, scores=scores)
+
+
+def test_an_experiment_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "trial.toml"
+    path.write_text(
+        """\
+config = "sample"
+seeds = [1, 2]
+settings = ["train.epochs=2"]
+[[cells]]
+name = "Plain"
+[[cells]]
+name = "BPE 4,000 + R-Drop"
+seeds = [3]
+settings = ["text.subword.vocabulary_size=4000", "train.r_drop=1"]
+test = true
+"""
+    )
+    found = read_experiment(path)
+    assert (found.name, found.config, found.source) == ("trial", "sample", ())
+    assert [cell.key for cell in found.cells] == ["plain-1", "plain-2", "bpe-4-000-r-drop-3"]
+    assert found.cells[0].overrides == ("train.epochs=2",)
+    assert found.cells[2].overrides == ("train.epochs=2", "text.subword.vocabulary_size=4000", "train.r_drop=1")
+    assert found.cells[2].data_overrides == ("text.subword.vocabulary_size=4000",)
+    assert [cell.test for cell in found.cells] == [False, False, True]
+
+
+@pytest.mark.parametrize("text", ["", "config = 'a'", "config = 'a'\n[[cells]]\nseeds = [1]", "config =", "\0"])
+def test_what_is_not_an_experiment_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "trial.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=r"trial\.toml: is not an experiment"):
+        read_experiment(path)
+    with pytest.raises(ConfigError, match=r"none\.toml: is not an experiment"):
+        read_experiment(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=[path.stem for path in EXPERIMENTS])
+def test_every_cell_has_a_valid_config_and_a_name_of_its_own(path: Path) -> None:
+    cells = read_experiment(path).cells
+    assert len({cell.key for cell in cells}) == len(cells)
+    for cell in cells:
+        load_config(read_experiment(path).config, list(cell.overrides))
+
+
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=[path.stem for path in EXPERIMENTS])
+def test_the_ledger_has_results_of_the_experiments_as_they_are(path: Path) -> None:
+    cells = {(cell.name, cell.seed): list(cell.overrides) for cell in read_experiment(path).cells}
+    for result in read_results(path.stem):
+        if result.config:
+            assert cells[result.cell, result.seed] == result.settings
+        for scores in result.scores.values():
+            assert all(0 <= score["value"] <= 100 and score["signature"] for score in scores.values())
+
+
+def test_the_tables_show_the_ledger() -> None:
+    text = tables.README.read_text(encoding="utf-8")
+    assert tables.with_tables(text) == text
+
+
+def test_results_are_stored_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "LEDGER", tmp_path)
+    write_result(RESULT, "plain-1")
+    write_result(variant("other", 2, 31.0, 30.5), "other-2")
+    assert sorted(path.name for path in (tmp_path / "trial").iterdir()) == ["other-2.json", "plain-1.json"]
+    other, plain = read_results("trial")
+    assert plain == RESULT
+    assert (other.bleu("valid"), other.bleu("test"), plain.bleu("test")) == (31.0, 30.5, None)
+
+
+def test_a_table_by_hand() -> None:
+    results = [variant("plain", 1, 30.0), variant("better", 1, 31.0, 29.0), variant("better", 2, 33.0, 31.0)]
+    header, _, first, second = tables.table_of(results).splitlines()
+    assert header.startswith("| cell | seeds |")
+    assert first == "| better | 2 | float32 | 1.2 | 2.0 | 2.0 | 2 | 200 | 32.00 ± 1.41 | 30.00 ± 1.41 |"
+    assert second.endswith("| 30.00 | – |")
+
+
+def test_reports_of_opennmt_are_read() -> None:
+    line = "Step {}/200; acc: 24.1; sents: 3200; bsz: 920/ 983/64; 1325/1415 tok/s;    {} sec;\n"
+    assert opennmt.read_seconds(line.format(50, 52) + line.format(100, 102)) == [52.0, 102.0]
+    with pytest.raises(RunError, match="no progress"):
+        opennmt.read_seconds(line.format(50, 52))
+
+
+def test_opennmt_halves_its_learning_rate_at_the_end(tmp_path: Path) -> None:
+    config = opennmt.config_of("mlp, input feeding", tmp_path, 1000, 3)
+    assert (config["global_attention"], config["input_feed"], config["seed"]) == ("mlp", 1, 3)
+    assert (config["start_decay_steps"], config["decay_steps"]) == (600, 67)
+    path = tmp_path / "config.json"
+    assert opennmt.write_config(config, path) == ["-config", path]
+    assert json.loads(path.read_text()) == config
+
+
+@pytest.mark.soak
+def test_a_cell_is_trained_scored_and_not_trained_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ledger, "LEDGER", tmp_path / "results")
+    path = tmp_path / "trial.toml"
+    path.write_text(
+        'config = "sample"\nsettings = ["train.max_updates=5", "train.precision=auto"]\n'
+        '[[cells]]\nname = "plain"\ntest = true\n'
+    )
+    monkeypatch.setattr(
+        sys, "argv", ["experiment.py", "run", str(path), "--threads", "1", "--output", str(tmp_path / "runs")]
+    )
+    experiment.main()
+    (result,) = read_results("trial")
+    assert (result.updates, result.config, result.cell) == (5, "sample", "plain")
+    assert result.tokens > 5 * 64
+    assert result.precision in ("float32", "bfloat16")
+    assert sorted(result.scores) == ["test", "valid"]
+    assert "valid BLEU" in capsys.readouterr().out
+    experiment.main()
+    assert capsys.readouterr().out == ""
