@@ -18,6 +18,7 @@ from nmt.config.reading import (
     with_search_options,
 )
 from nmt.config.sections import (
+    DROPOUT,
     AttentionSection,
     AugmentSection,
     BatchSection,
@@ -53,6 +54,7 @@ from nmt.config.sections import (
 )
 
 __all__ = [
+    "DROPOUT",
     "AttentionSection",
     "AugmentSection",
     "BatchSection",

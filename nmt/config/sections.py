@@ -336,7 +336,10 @@ class ModelSection(Section):
     """Sizes and parts of the network."""
 
     embedding_size: Units = key(256, "size of a word's vector, source and target", unit="units")
-    dropout: Probability = key(0.2, "on embeddings, between layers, before the output layer", unit="probability")
+    dropout: Probability = key(0.2, "between layers, on embeddings, before the output layer", unit="probability")
+    embedding_dropout: Probability | None = key(None, "on embeddings; null: as dropout", unit="probability")
+    output_dropout: Probability | None = key(None, "before the output layer; null: as dropout", unit="probability")
+    memory_dropout: Probability = key(0.0, "on the encoder states that attention reads", unit="probability")
     tying: Literal["none", "target", "all"] = key(
         "none", "target: output = target embedding; all: = source embedding too"
     )
@@ -344,6 +347,10 @@ class ModelSection(Section):
     decoder: DecoderSection = DecoderSection()
     attention: AttentionSection = AttentionSection()
     initialization: InitializationSection = InitializationSection()
+
+
+DROPOUT = ("dropout", "embedding_dropout", "output_dropout", "memory_dropout")
+"""Keys of the model section that matter in training alone."""
 
 
 class BatchSection(Section):

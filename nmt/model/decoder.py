@@ -80,7 +80,8 @@ class Decoder(nn.Module):
         cell: Order of attending and updating.
         initial_state: Computes the first state.
         output: Output layer from readout to logits.
-        dropout: On embeddings and before the output layer.
+        embedding_dropout: On embeddings.
+        output_dropout: Before the output layer.
     """
 
     def __init__(
@@ -90,14 +91,16 @@ class Decoder(nn.Module):
         initial_state: InitialState,
         output: nn.Linear,
         *,
-        dropout: float = 0.0,
+        embedding_dropout: float = 0.0,
+        output_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.embedding = embedding
         self.cell = cell
         self.initial_state = initial_state
         self.output = output
-        self.dropout = Dropout(dropout)
+        self.embedding_dropout = Dropout(embedding_dropout)
+        self.output_dropout = Dropout(output_dropout)
 
     def start(self, encoded: EncoderOutput) -> tuple[Memory, DecoderState]:
         """Memory of the sources and the state before the first word, one row per sentence."""
@@ -115,7 +118,7 @@ class Decoder(nn.Module):
             folded: Compute what each word of the vocabulary adds to the gates beforehand; only in evaluation.
         """
         cell, recurrent = self.cell, self.cell.recurrent.prepare(weight_format)
-        plain = EmbeddingReader(self.embedding, self.dropout, recurrent)
+        plain = EmbeddingReader(self.embedding, self.embedding_dropout, recurrent)
         return DecoderWeights(
             FoldedReader(self.embedding, recurrent) if folded else plain,
             recurrent,
@@ -162,7 +165,7 @@ class Decoder(nn.Module):
         memory, state = self.start(encoded)
         if choose is not None:
             return self._forward_choosing(tgt_in, memory.for_loop(), state, choose)
-        embedded = self.dropout(self.embedding(tgt_in))
+        embedded = self.embedding_dropout(self.embedding(tgt_in))
         if self.cell.parallel:
             features, alignments = self.cell.sequence(embedded, memory, state)
             return DecoderOutput(self.cell.readout(features, embedded), alignments)
@@ -194,9 +197,9 @@ class Decoder(nn.Module):
     def logits(self, readouts: Tensor, weights: DecoderWeights | None = None) -> Tensor:
         """Output layer: [..., readout size] -> [..., V]; with the weights of the loop if called inside one."""
         layer = self.output if weights is None else weights.output
-        logits: Tensor = layer(self.dropout(readouts))
+        logits: Tensor = layer(self.output_dropout(readouts))
         return logits
 
     def loss(self, readouts: Tensor, targets: Tensor, loss: Loss = CROSS_ENTROPY) -> Tensor:
         """A loss of the output layer, summed, in nats: [P, readout size] and words [P] -> scalar."""
-        return loss(self.dropout(readouts), self.output.weight, self.output.bias, targets)
+        return loss(self.output_dropout(readouts), self.output.weight, self.output.bias, targets)

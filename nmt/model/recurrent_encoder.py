@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model.encoder import Encoder, EncoderOutput
+from nmt.model.kernels.dropout import Dropout
 from nmt.model.kernels.reversal import reorder
 from nmt.model.recurrent import CellName, Connection, LayerNormPlace, RecurrentStack, single_layer
 
@@ -22,7 +23,9 @@ class RecurrentEncoder(Encoder):
         hidden_size: Units per direction.
         num_layers: Layers; each reads both directions of the one below.
         bidirectional: Read in both directions.
-        dropout: On embeddings and between layers.
+        dropout: Between layers.
+        embedding_dropout: On embeddings.
+        output_dropout: On the encoder states, but not on the final state.
         residual: Add its input to the output of each layer above the first, both directions concatenated.
         layer_norm: Normalise the input of each layer above the first (`layers`), or inside the cells (`cell`).
     """
@@ -36,6 +39,8 @@ class RecurrentEncoder(Encoder):
         num_layers: int = 1,
         bidirectional: bool = True,
         dropout: float = 0.0,
+        embedding_dropout: float = 0.0,
+        output_dropout: float = 0.0,
         residual: bool = False,
         layer_norm: LayerNormPlace = "none",
     ) -> None:
@@ -50,9 +55,15 @@ class RecurrentEncoder(Encoder):
             for size in sizes
         )
         self.connections = nn.ModuleList(
-            Connection(size, residual=residual and above, layer_norm=layer_norm == "layers" and above, dropout=dropout)
+            Connection(
+                size,
+                residual=residual and above,
+                layer_norm=layer_norm == "layers" and above,
+                dropout=dropout if above else embedding_dropout,
+            )
             for size, above in zip(sizes, [False] + [True] * (num_layers - 1), strict=True)
         )
+        self.output_dropout = Dropout(output_dropout)
 
     def forward(self, src: Tensor, lengths: Tensor) -> EncoderOutput:
         """See `Encoder.forward`."""
@@ -75,7 +86,7 @@ class RecurrentEncoder(Encoder):
         forward_state = outputs[..., :forward_size].take_along_dim(last, dim=1).squeeze(1)
         backward_state = outputs[:, 0, forward_size:]
         final_state = torch.cat([forward_state, backward_state], dim=-1)
-        return EncoderOutput(outputs, final_state, backward_state, mask, lengths)
+        return EncoderOutput(self.output_dropout(outputs), final_state, backward_state, mask, lengths)
 
 
 def _reorder(sequences: Tensor, order: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.batching import Batch
-from nmt.config import EncoderSection, InitializationSection, ModelSection
+from nmt.config import InitializationSection, ModelSection
 from nmt.model.attention import Attention, Score, build_attention
 from nmt.model.decoder import Decoder, DecoderOutput, InitialState, WordChooser
 from nmt.model.decoder_cell import BahdanauCell, DecoderCell, LuongCell
@@ -83,13 +83,14 @@ def build_model(config: ModelSection, src_size: int, tgt_size: int) -> Seq2Seq:
         src_embedding = tgt_embedding
     else:
         src_embedding = nn.Embedding(src_size, config.embedding_size, padding_idx=PAD_ID)
-    encoder = _build_encoder(config.encoder, src_embedding, config.dropout)
+    encoder = _build_encoder(config, src_embedding)
     model = Seq2Seq(encoder, _build_decoder(config, encoder, tgt_embedding))
     initialize(model, config.initialization)
     return model
 
 
-def _build_encoder(section: EncoderSection, embedding: nn.Embedding, dropout: float) -> Encoder:
+def _build_encoder(config: ModelSection, embedding: nn.Embedding) -> Encoder:
+    section = config.encoder
     match section.kind:
         case "recurrent":
             return RecurrentEncoder(
@@ -98,10 +99,16 @@ def _build_encoder(section: EncoderSection, embedding: nn.Embedding, dropout: fl
                 hidden_size=section.hidden_size,
                 num_layers=section.num_layers,
                 bidirectional=section.bidirectional,
-                dropout=dropout,
+                dropout=config.dropout,
+                embedding_dropout=_or(config.embedding_dropout, config.dropout),
+                output_dropout=config.memory_dropout,
                 residual=section.residual,
                 layer_norm=section.layer_norm,
             )
+
+
+def _or(value: float | None, default: float) -> float:
+    return default if value is None else value
 
 
 def _build_decoder(config: ModelSection, encoder: Encoder, embedding: nn.Embedding) -> Decoder:
@@ -114,7 +121,14 @@ def _build_decoder(config: ModelSection, encoder: Encoder, embedding: nn.Embeddi
     if tied:
         output.weight = embedding.weight
     initial_state = InitialState(section.initial_state, encoder, cell.recurrent)
-    return Decoder(embedding, cell, initial_state, output, dropout=config.dropout)
+    return Decoder(
+        embedding,
+        cell,
+        initial_state,
+        output,
+        embedding_dropout=_or(config.embedding_dropout, config.dropout),
+        output_dropout=_or(config.output_dropout, config.dropout),
+    )
 
 
 def _build_cell(config: ModelSection, attention: Attention, readout_size: int) -> DecoderCell:

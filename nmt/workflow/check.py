@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from nmt.batching import make_batch, plan_batches
-from nmt.config import Config, OptimizerSection, TeacherForcingSection
+from nmt.config import DROPOUT, Config, OptimizerSection, TeacherForcingSection
 from nmt.dataset import DataDirectory, EncodedPairs, open_data
 from nmt.decoding.search import greedy_search
 from nmt.decoding.stepper import Seq2SeqStepper
@@ -208,7 +208,7 @@ def check_overfitting(config: Config, data: DataDirectory, new_model: Callable[[
             "r_drop": 0.0,
         }
     )
-    without_dropout = config.model.model_copy(update={"dropout": 0.0})
+    without_dropout = config.model.model_copy(update=dict.fromkeys(DROPOUT, 0.0))
     model = new_model(config.model_copy(update={"model": without_dropout}))
     optimizer = make_optimizer(options.optimizer, model)
     pairs = data.train.select(typical_pairs(data.train, OVERFIT_PAIRS))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from nmt.config import Config, differing_keys, parse_config
+from nmt.config import DROPOUT, Config, differing_keys, parse_config
 from nmt.errors import CheckpointError, ConfigError, DataError, list_names, shorten
 from nmt.limits import MAX_COUNT
 from nmt.training.checkpoint import Checkpoint
@@ -48,7 +48,7 @@ INFLUENTIAL = (
     "train.noise",
     "train.precision",
     "train.validation.every",
-    "model.dropout",
+    *(f"model.{name}" for name in DROPOUT),
     "model.attention.dropout",
     "decode.max_length",
     "decode.max_length_ratio",

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from nmt.config import Config, SamplingSection, differing_keys, load_config
+from nmt.config import DROPOUT, Config, SamplingSection, differing_keys, load_config
 from nmt.corpus.splitting import Example
 from nmt.dataset import DataDirectory, read_examples
 from nmt.decoding.translator import Translator
@@ -66,6 +66,10 @@ def with_precision(config: Config, precision: str) -> Config:
     return config.model_copy(update={"train": config.train.model_copy(update={"precision": precision})})
 
 
+_INITIAL = ("model.initialization", "model.attention.dropout", *(f"model.{name}" for name in DROPOUT))
+"""Keys that may differ between a model and one that starts from its weights."""
+
+
 def outline(config: Config, data: DataDirectory) -> Seq2Seq:
     """The model on the meta device, which takes no memory."""
     with torch.device("meta"):
@@ -93,7 +97,7 @@ def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) ->
             f"train.init_from: {path} has other vocabularies than {data.path}; preprocess with --set text.reuse={path}"
         )
     differing = differing_keys(other.config.model, config.model, "model.")
-    if any(not key.startswith(("model.dropout", "model.initialization")) for key in differing):
+    if any(not key.startswith(_INITIAL) for key in differing):
         raise ConfigError(f"train.init_from: {path} is another kind of model: {', '.join(differing)}; set the same")
     model.load_state_dict(other.model.state_dict())
     return model

@@ -65,6 +65,34 @@ def test_parameter_counts_by_hand(tying: str, src_size: int, tgt_size: int, expe
     assert count(model) == ENCODER + INITIAL + DECODER + GENERAL + expected
 
 
+def outcome(**dropout: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Encoder states and final state, readouts and loss in training, with some dropout and always the same weights."""
+    torch.manual_seed(0)
+    model = build_model(model_config(**dropout), 7, 7).double().train()
+    batch = make_batch()
+    encoded = model.encode(batch.src, batch.src_lengths)
+    readouts, targets, _ = model.readouts(batch)
+    return encoded.states, encoded.final_state, readouts, model.decoder.loss(readouts, targets)
+
+
+def test_dropout_by_place() -> None:
+    states, final, readouts, loss = outcome()
+    for dropout in ({"dropout": 0.5}, {"embedding_dropout": 0.5}):
+        assert not torch.allclose(outcome(**dropout)[1], final)
+    found = outcome(memory_dropout=0.5)
+    assert torch.equal(found[1], final)
+    assert not torch.allclose(found[2], readouts)
+    dropped = found[0] == 0
+    assert torch.allclose(found[0][~dropped], 2 * states[~dropped])
+    assert 0 < dropped[states != 0].double().mean() < 1
+    found = outcome(output_dropout=0.5)
+    for one, other in zip(found[:3], (states, final, readouts), strict=True):
+        assert torch.equal(one, other)
+    assert not torch.equal(found[3], loss)
+    found = outcome(dropout=0.5, embedding_dropout=0.0, output_dropout=0.0)
+    assert torch.equal(found[3], loss)  # there is nothing between the layers, as there is only one
+
+
 @pytest.mark.parametrize(("order", "input_feeding"), [("bahdanau", False), ("luong", False), ("luong", True)])
 @pytest.mark.parametrize("tying", ["none", "target", "all"])
 def test_tied_weights_are_one_tensor(tying: str, order: str, input_feeding: bool) -> None:

@@ -454,12 +454,15 @@ def test_keys_that_must_not_change(stopped: Path, random_project: Project, cli: 
 
 def test_influential_keys_are_reported(stopped: Path, random_project: Project, cli: Cli) -> None:
     settings = ["train.optimizer.learning_rate=0.001", "model.dropout=0.1", "train.teacher_forcing.ratio=1"]
+    settings += ["model.memory_dropout=0.1", "train.r_drop=0.5"]
     found = cli(*train_arguments(random_project, stopped, "--resume", *settings))
     assert found.code == 0
     assert any(
         line.startswith("changed since the checkpoint: ")
         and "train.optimizer.learning_rate (0.01 there, 0.001 here)" in line
         and "model.dropout (0.3 there, 0.1 here)" in line
+        and "model.memory_dropout (0.0 there, 0.1 here)" in line
+        and "train.r_drop (0.0 there, 0.5 here)" in line
         for line in said(found, stopped)
     )
     assert "from here on, the run differs from an unchanged one" in said(found, stopped)
