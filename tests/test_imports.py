@@ -1,6 +1,9 @@
 """Imports point one way: no module imports itself through others, and no two packages import each other."""
 
 import ast
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -83,3 +86,20 @@ def test_allowed_imports_of_the_first_packages(package_name: str, earlier: set[s
 def test_a_cycle_is_found() -> None:
     assert cycle_of({"a": {"b"}, "b": {"c"}, "c": {"a"}})
     assert not cycle_of({"a": {"b", "c"}, "b": {"c"}})
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, ["128", "128"]),
+        ({"LRU_CACHE_CAPACITY": "7"}, ["128", "7"]),
+        ({"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "0"}, ["0", "128"]),
+        ({"DNNL_PRIMITIVE_CACHE_CAPACITY": "9"}, ["", "128"]),
+    ],
+)
+def test_kernels_are_limited_before_torch_is_loaded(given: dict[str, str], expected: list[str]) -> None:
+    names = ["ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"]
+    kept = {name: value for name, value in os.environ.items() if "CACHE_CAPACITY" not in name}
+    program = f"import sys, nmt, os; print('torch' in sys.modules, *(os.environ.get(n, '') for n in {names}), sep=',')"
+    done = subprocess.run([sys.executable, "-c", program], env={**kept, **given}, capture_output=True, check=True)
+    assert done.stdout.decode().strip().split(",") == ["False", *expected]
