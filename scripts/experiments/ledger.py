@@ -7,6 +7,9 @@ from pathlib import Path
 
 from nmt.files import read_json, write_json
 
+Scores = dict[str, dict[str, dict[str, float | str]]]
+"""By split and metric, value and signature."""
+
 LEDGER = Path(__file__).resolve().parent / "results"
 
 
@@ -54,7 +57,7 @@ class Result:
     total_minutes: float
     peak_mib: int
     beam_size: int
-    scores: dict[str, dict[str, dict[str, float | str]]]
+    scores: Scores
 
     def bleu(self, split: str) -> float | None:
         """BLEU of a split; None if it was not scored."""
@@ -73,6 +76,11 @@ def write_result(result: Result, key: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, asdict(result))
     return path
+
+
+def read_result(experiment: str, key: str) -> Result:
+    """A result of the ledger."""
+    return Result(**read_json(path_of(experiment, key)))
 
 
 def read_results(experiment: str) -> list[Result]:

@@ -7,7 +7,7 @@ import datetime
 import json
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from benchmarks.train import LAUNCHER
 
 from experiments.ledger import Result, path_of, write_result
 from experiments.plan import Cell, read_experiment
-from experiments.runs import CORPORA, prepare_data, product_rate
+from experiments.runs import BEAM_SIZE, CORPORA, prepare_data, product_rate, write_lines
 from nmt.dataset import DataDirectory, open_data, read_examples
 from nmt.evaluation.metrics import ScoringRules, as_json, score_corpus
 
@@ -113,7 +113,7 @@ def train_opennmt(arguments: argparse.Namespace) -> None:
         minutes=round(read_seconds(finished.text)[-1] / 60, 1),
         total_minutes=round(minutes, 1),
         peak_mib=round(finished.peak / MIB),
-        beam_size=5,
+        beam_size=BEAM_SIZE,
         scores=scores,
     )
     print(f"{write_result(result, cell.key)}: valid BLEU {result.bleu('valid'):.2f}, {result.minutes:.1f} min")
@@ -131,11 +131,6 @@ def write_texts(data: DataDirectory, folder: Path) -> None:
         examples = read_examples(data.path / f"{split}.jsonl")
         tokens = processor.tokenize_source([example.src for example in examples])
         write_lines(folder / f"{split}.src", map(" ".join, tokens))
-
-
-def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write lines."""
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def config_of(kind: str, folder: Path, updates: int, seed: int) -> dict[str, Any]:
@@ -210,7 +205,7 @@ def translate(peer: Peer, data: DataDirectory, split: str, updates: int) -> dict
         "model": peer.folder / f"model_step_{updates}.pt",
         "src": peer.folder / f"{split}.src",
         "output": output,
-        "beam_size": 5,
+        "beam_size": BEAM_SIZE,
         "length_penalty": "avg",
         "max_length": 100,
         "batch_type": "sents",

@@ -21,6 +21,9 @@ class Cell:
         seed: Seed of training.
         overrides: `section.key=value` settings of the cell.
         test: Whether the test split is scored too: only for what was chosen on the validation split.
+        models: Keys of other cells that translate together instead of a training.
+        teachers: Keys of other cells, whose joint translations of the training sources are added to the training pairs
+            (sequence-level distillation, Kim & Rush, 2016).
     """
 
     experiment: str
@@ -28,6 +31,8 @@ class Cell:
     seed: int
     overrides: tuple[str, ...]
     test: bool
+    models: tuple[str, ...] = ()
+    teachers: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -68,7 +73,15 @@ def read_experiment(path: Path) -> Experiment:
         common = tuple(values.get("settings", []))
         seeds = values.get("seeds", [1])
         cells = tuple(
-            Cell(path.stem, cell["name"], seed, (*common, *cell.get("settings", [])), cell.get("test", False))
+            Cell(
+                path.stem,
+                cell["name"],
+                seed,
+                (*common, *cell.get("settings", [])),
+                cell.get("test", False),
+                tuple(cell.get("models", [])),
+                tuple(cell.get("teachers", [])),
+            )
             for cell in values["cells"]
             for seed in cell.get("seeds", seeds)
         )

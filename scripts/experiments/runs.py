@@ -7,7 +7,8 @@ import datetime
 import hashlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -16,13 +17,15 @@ from benchmarks.arguments import Commands, positive
 from benchmarks.measuring import MIB, environment, run
 
 import nmt
-from experiments.ledger import Result, path_of, write_result
+from experiments.ledger import Result, Scores, path_of, read_result, write_result
 from experiments.plan import Cell, Experiment, read_experiment
 from nmt.config import load_config
+from nmt.corpus.sources import open_corpus, read_pairs
 from nmt.files import read_json
 from nmt.training.device import use_fast_products
 
 CORPORA = "NMT_BENCH_DATA"
+BEAM_SIZE = 5
 ROWS, INNER, COLUMNS = 1024, 512, 4096  # of the product whose rate is measured
 
 
@@ -51,43 +54,26 @@ def run_experiment(arguments: argparse.Namespace) -> None:
 
 
 def train_cell(experiment: Experiment, cell: Cell, arguments: argparse.Namespace) -> Result:
-    """Preprocess if necessary, train or resume, and score.
+    """Preprocess if necessary, train or resume, and score; of an ensemble, only score.
 
     Raises:
         RunError: A command failed.
     """
     folder = arguments.output / experiment.name
     folder.mkdir(parents=True, exist_ok=True)
+    if cell.models:
+        return score_ensemble(experiment, cell, folder, arguments)
     data = prepare_data(experiment, cell, folder, arguments)
-    output, logs = folder / cell.key, folder / f"{cell.key}.log"
-    variables, overrides = environment(arguments.threads), ours.overriding([*cell.overrides, f"train.seed={cell.seed}"])
+    output, log = folder / cell.key, folder / f"{cell.key}.log"
+    overrides = ours.overriding([*cell.overrides, f"train.seed={cell.seed}", f"train.threads={arguments.threads}"])
     chosen = ["--config", experiment.config, "--data", data, "--output", output, *overrides]
-    chosen += ["--set", f"train.threads={arguments.threads}"]
     before = product_rate(arguments.threads)
-    finished = run(ours.nmt("train", *chosen, "--resume"), logs, variables)
+    finished = run(ours.nmt("train", *chosen, "--resume"), log, environment(arguments.threads))
     after = product_rate(arguments.threads)
-    scores = {}
-    for split in ("valid", "test") if cell.test else ("valid",):
-        path = folder / f"{cell.key}.{split}.json"
-        scoring = ours.nmt("evaluate", "--model", output, "--split", split, "--json", path, "--no-short-inputs")
-        run([*scoring, "--hypotheses", path.with_suffix(".txt")], logs.with_suffix(f".{split}.log"), variables)
-        found = read_json(path)
-        scores[split] = {
-            metric: {"value": round(score["value"], 2), "signature": score["signature"]}
-            for metric, score in found["scores"].items()
-        }
     state = read_json(output / "run.json")
-    config = load_config(str(output / "config.yaml"))
-    precision = config.train.precision
-    return Result(
-        experiment=experiment.name,
-        cell=cell.name,
-        seed=cell.seed,
-        system=f"nmt {nmt.__version__}",
-        config=experiment.config,
-        settings=list(cell.overrides),
-        finished=datetime.datetime.now(datetime.UTC).date().isoformat(),
-        threads=arguments.threads,
+    precision = load_config(str(output / "config.yaml")).train.precision
+    return replace(
+        empty_result(experiment, cell, arguments.threads),
         precision=precision,
         gflops=round((before[precision] + after[precision]) / 2),
         parameters=state["parameters"],
@@ -97,21 +83,104 @@ def train_cell(experiment: Experiment, cell: Cell, arguments: argparse.Namespace
         minutes=round(state["training_seconds"] / 60, 1),
         total_minutes=round(state["total_seconds"] / 60, 1),
         peak_mib=round(finished.peak / MIB),
-        beam_size=found["beam_size"],
-        scores=scores,
+        scores=score(cell, [output], folder, arguments.threads),
     )
+
+
+def score_ensemble(experiment: Experiment, cell: Cell, folder: Path, arguments: argparse.Namespace) -> Result:
+    """Score models that translate together; sizes and times are sums over them."""
+    parts = [read_result(experiment.name, key) for key in cell.models]
+    scores = score(cell, [folder / key for key in cell.models], folder, arguments.threads)
+    totals = {
+        name: sum(getattr(part, name) for part in parts)
+        for name in ("parameters", "updates", "epochs", "tokens", "minutes", "total_minutes")
+    }
+    first = {name: getattr(parts[0], name) for name in ("precision", "gflops", "peak_mib")}
+    return replace(empty_result(experiment, cell, arguments.threads), **totals, **first, scores=scores)
+
+
+def empty_result(experiment: Experiment, cell: Cell, threads: int) -> Result:
+    """What is known of a result before the training."""
+    return Result(
+        experiment=experiment.name,
+        cell=cell.name,
+        seed=cell.seed,
+        system=f"nmt {nmt.__version__}",
+        config=experiment.config,
+        settings=list(cell.overrides),
+        finished=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        threads=threads,
+        precision="float32",
+        gflops=0,
+        parameters=0,
+        epochs=0,
+        updates=0,
+        tokens=0,
+        minutes=0,
+        total_minutes=0,
+        peak_mib=0,
+        beam_size=BEAM_SIZE,
+        scores={},
+    )
+
+
+def score(cell: Cell, models: Sequence[Path], folder: Path, threads: int) -> Scores:
+    """Translate and score the validation split, and the test split if the cell says so."""
+    scores: Scores = {}
+    for split in ("valid", "test") if cell.test else ("valid",):
+        path = folder / f"{cell.key}.{split}.json"
+        chosen = [part for model in models for part in ("--model", model)]
+        command = ours.nmt("evaluate", *chosen, "--split", split, "--json", path, "--no-short-inputs")
+        command += ["--hypotheses", str(path.with_suffix(".txt")), "--beam-size", str(BEAM_SIZE)]
+        command += ours.overriding([override for override in cell.overrides if override.startswith("decode.")])
+        run(command, path.with_suffix(".log"), environment(threads))
+        scores[split] = {
+            metric: {"value": round(found["value"], 2), "signature": found["signature"]}
+            for metric, found in read_json(path)["scores"].items()
+        }
+    return scores
 
 
 def prepare_data(experiment: Experiment, cell: Cell, folder: Path, arguments: argparse.Namespace) -> Path:
     """The data directory of a cell, which it shares with all cells with the same text and data settings."""
-    identity = hashlib.sha256("\n".join(cell.data_overrides).encode()).hexdigest()[:8]
-    data = folder / f"data-{identity}"
+    settings = "\n".join([*cell.data_overrides, *(f"teacher {key}" for key in cell.teachers)])
+    data = folder / f"data-{hashlib.sha256(settings.encode()).hexdigest()[:8]}"
     if not (data / "data.json").exists():
         corpora = arguments.corpora or Path(os.environ.get(CORPORA, "../shared/data"))
-        sources: Sequence[str] = [part for name in experiment.source for part in ("--source", str(corpora / name))]
-        command = ours.nmt("preprocess", "--config", experiment.config, *sources, "--output", data, "--overwrite")
+        sources = [corpora / name for name in experiment.source]
+        if cell.teachers:
+            teachers = [folder / key for key in cell.teachers]
+            sources[:2] = distill(sources[:2], teachers, data.with_suffix(".distilled"), arguments.threads)
+        command = ours.nmt("preprocess", "--config", experiment.config, "--output", data, "--overwrite")
+        command += [part for source in sources for part in ("--source", str(source))]
         run([*command, *ours.overriding(cell.data_overrides)], data.with_suffix(".log"), environment(arguments.threads))
     return data
+
+
+def distill(training: Sequence[Path], teachers: Sequence[Path], folder: Path, threads: int) -> list[Path]:
+    """Add the teachers' joint translations of the sources to training pairs in two parallel files.
+
+    Returns:
+        The files with both.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    pairs = list(read_pairs(open_corpus(training).train))
+    src, tgt = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
+    sources, translations = folder / "sources.txt", folder / "translations.txt"
+    write_lines(sources, src)
+    chosen = [part for teacher in teachers for part in ("--model", teacher)]
+    command = ours.nmt("translate", *chosen, "--input", sources, "--output", translations, "--no-split-sentences")
+    run([*command, "--beam-size", str(BEAM_SIZE)], folder / "translate.log", environment(threads))
+    both = [folder / "train.src", folder / "train.tgt"]
+    translated = translations.read_text(encoding="utf-8").splitlines()
+    for path, lines in zip(both, (src + src, tgt + translated), strict=True):
+        write_lines(path, lines)
+    return both
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write lines."""
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def product_rate(threads: int) -> dict[str, float]:

@@ -142,24 +142,51 @@ def test_opennmt_halves_its_learning_rate_at_the_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_a_cell_is_trained_scored_and_not_trained_again(
+def test_cells_are_trained_scored_and_not_trained_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(ledger, "LEDGER", tmp_path / "results")
+    words = ["one", "two", "three", "four", "five"]
+    sentences = [
+        " ".join(words[i % 5] for i in range(start, start + length)) for start in range(5) for length in (2, 3)
+    ]
+    for name, part in (("train", sentences), ("valid", sentences[:3]), ("test", sentences[3:5])):
+        (tmp_path / f"{name}.src").write_text("".join(f"{line}\n" for line in part))
+        (tmp_path / f"{name}.tgt").write_text("".join(f"{line.upper()}\n" for line in part))
+    config = tmp_path / "tiny.yaml"
+    config.write_text(
+        "text: {tokenizer: whitespace}\ntrain: {max_updates: 3, precision: auto}\n"
+        "model: {embedding_size: 8, encoder: {hidden_size: 8}, decoder: {hidden_size: 8}}\n"
+    )
     path = tmp_path / "trial.toml"
     path.write_text(
-        'config = "sample"\nsettings = ["train.max_updates=5", "train.precision=auto"]\n'
-        '[[cells]]\nname = "plain"\ntest = true\n'
+        f"""\
+config = "{config}"
+source = ["train.src", "train.tgt", "valid.src", "valid.tgt", "test.src", "test.tgt"]
+[[cells]]
+name = "plain"
+seeds = [1, 2]
+test = true
+[[cells]]
+name = "both"
+models = ["plain-1", "plain-2"]
+[[cells]]
+name = "student"
+teachers = ["plain-1", "plain-2"]
+"""
     )
-    monkeypatch.setattr(
-        sys, "argv", ["experiment.py", "run", str(path), "--threads", "1", "--output", str(tmp_path / "runs")]
-    )
+    command = ["run", str(path), "--threads", "1", "--output", str(tmp_path / "runs"), "--corpora", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["experiment.py", *command])
     experiment.main()
-    (result,) = read_results("trial")
-    assert (result.updates, result.config, result.cell) == (5, "sample", "plain")
-    assert result.tokens > 5 * 64
-    assert result.precision in ("float32", "bfloat16")
-    assert sorted(result.scores) == ["test", "valid"]
-    assert "valid BLEU" in capsys.readouterr().out
+    assert capsys.readouterr().out.count("valid BLEU") == 4
+    both, first, second, student = read_results("trial")
+    assert (first.updates, first.tokens, first.seed, second.seed) == (3, 3 * (25 + 10), 1, 2)
+    assert first.precision in ("float32", "bfloat16")
+    assert [sorted(result.scores) for result in (first, student)] == [["test", "valid"], ["valid"]]
+    assert (both.parameters, both.updates) == (2 * first.parameters, 6)
+    assert student.updates == 3
+    (distilled,) = (tmp_path / "runs/trial").glob("*.distilled")
+    assert (distilled / "train.src").read_text().splitlines() == 2 * sentences
+    assert (distilled / "train.tgt").read_text().splitlines()[:10] == [line.upper() for line in sentences]
     experiment.main()
     assert capsys.readouterr().out == ""
