@@ -271,6 +271,9 @@ def evaluate(
     ref: AnyPath | Sequence[AnyPath] = (),
     json_path: AnyPath | None = None,
     hypotheses_path: AnyPath | None = None,
+    references_path: AnyPath | None = None,
+    against: AnyPath | Sequence[AnyPath] = (),
+    test: Literal["bootstrap", "randomization"] = "bootstrap",
     beam_size: int | None = None,
     batch_size: int | None = None,
     overrides: Overrides = (),
@@ -278,7 +281,7 @@ def evaluate(
     short_inputs: bool = True,
     allowed_classes: Collection[str] = (),
 ) -> ModelEvaluation:
-    """Score a model with sacreBLEU's BLEU and chrF on detokenised text, and on short inputs without references.
+    """Score a model with sacreBLEU on detokenised text, count visible faults, and compare it with other systems.
 
     Args:
         model: Run or model directory; None is the newest finished run under `runs`.
@@ -288,6 +291,9 @@ def evaluate(
         ref: References of `src`, one per line, in one file or several.
         json_path: Where to write the scores.
         hypotheses_path: Where to write the translations, one per line.
+        references_path: Where to write the references, those of a sentence in a line with tabs between them.
+        against: Other systems to compare with: run or model directories, or files with their translations.
+        test: Paired significance test: bootstrap or randomization.
         beam_size: Hypotheses kept at each step; None is the value in the model's config.
         batch_size: Sentences translated at once; None is the value in the model's config.
         overrides: Other search settings, as for `load`.
@@ -307,12 +313,16 @@ def evaluate(
         raise ConfigError("give --src and --ref, or --split and --data, not both")
     if split not in (None, "test", "valid"):
         raise ConfigError(f"--split {split}: must be test or valid")
-    from nmt.workflow.evaluate import evaluate_model, read_files, read_model_pairs
+    if test not in ("bootstrap", "randomization"):
+        raise ConfigError(f"--test {test}: must be bootstrap or randomization")
+    from nmt.workflow.evaluate import evaluate_model, open_systems, read_files, read_model_pairs
     from nmt.workflow.outputs import check_files
     from nmt.workflow.translate import open_translator
 
-    inputs = [] if src is None else [Path(each) for each in (src, *references)]
-    check_files({"--json": _as_path(json_path), "--hypotheses": _as_path(hypotheses_path)}, inputs)
+    others = [Path(each) for each in _as_list(against)]
+    inputs = [*others, *([] if src is None else [Path(each) for each in (src, *references)])]
+    outputs = {"--json": json_path, "--hypotheses": hypotheses_path, "--references": references_path}
+    check_files({name: _as_path(path) for name, path in outputs.items()}, inputs)
     examples = None if src is None else read_files(Path(src), [Path(each) for each in references])
     options = {"beam_size": beam_size, "batch_size": batch_size}
     paths = [Path(each) for each in _as_list(model)]
@@ -326,6 +336,9 @@ def evaluate(
         what=split or "test" if src is None else str(src),
         json_path=_as_path(json_path),
         hypotheses_path=_as_path(hypotheses_path),
+        references_path=_as_path(references_path),
+        against=open_systems(others, device, options, allowed_classes, len(examples)),
+        test=test,
         training_pairs=read_model_pairs(models[0], translator, _as_path(data)) if short_inputs else (),
     )
 

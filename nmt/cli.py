@@ -110,6 +110,13 @@ AllowOption = Annotated[
 ]
 
 
+class PairedTest(Enum):
+    """How the significance of a difference is tested."""
+
+    bootstrap = "bootstrap"
+    randomization = "randomization"
+
+
 class LogFormat(Enum):
     """How nmt serve logs requests."""
 
@@ -443,6 +450,17 @@ def evaluate(
     hypotheses: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the translations to this file.")
     ] = None,
+    references: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the references to this file, with tabs between those of a line."),
+    ] = None,
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(help="Compare with this run, model, or file of translations. Can be repeated."),
+    ] = None,
+    test: Annotated[
+        PairedTest, typer.Option(help="Paired significance test for --against: bootstrap or randomization.")
+    ] = PairedTest.bootstrap,
     beam_size: BeamOption = None,
     batch_size: BatchOption = None,
     set_: SearchOption = None,
@@ -467,6 +485,9 @@ def evaluate(
         ref=ref or (),
         json_path=json_,
         hypotheses_path=hypotheses,
+        references_path=references,
+        against=against or (),
+        test=test.value,
         beam_size=beam_size,
         batch_size=batch_size,
         overrides=set_ or (),
@@ -475,9 +496,14 @@ def evaluate(
         allowed_classes=allow_class or (),
     )
     mark = "    NOT A TEST OF UNSEEN TEXT, see overlap" if found.seen.marked else ""
-    lines = [f"{score.name} {score.value:.2f}    {score.signature}{mark}" for score in found.scores.values()]
+    lines = [f"{score}    {score.signature}{mark}" for score in found.scores.values()]
+    lines.append(str(found.diagnosis))
+    lines += [f"reading the references: {found.teacher_forced}"] if found.teacher_forced else []
+    lines += [f"reading its own words: {found.free_running}"] if found.free_running else []
     lines += [str(found.short_inputs)] if found.short_inputs else []
     _show("".join(f"{line}\n" for line in lines))
+    if found.comparisons:
+        _show_table(found.comparison_table)
 
 
 @app.command()

@@ -54,7 +54,7 @@ def main() -> None:
     examples = read_split(config.data_directory, "test")
     systems = [(name, (output / name / "test.txt").read_text("utf-8").splitlines()) for name in arguments.only]
     rules = ScoringRules.for_text(config.text, config.data.languages[1])
-    compared = compare_systems(systems, [example.references for example in examples], rules)
+    compared = compare_systems(systems, [example.references for example in examples], rules)["bleu"]
     print("| system | test BLEU | 95% interval | chrF | p against " + systems[0][0] + " | parameters | training |")
     print("|---|---|---|---|---|---|---|")
     for found in compared:

@@ -19,6 +19,7 @@ from nmt.errors import CheckpointError, ConfigError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.processor import TextProcessor
 from nmt.text.sentences import SentenceSplitter, split_tokens
+from nmt.text.vocabulary import UNK_ID
 
 DIVERGED = (
     "the model's probabilities are not finite, as its training diverged; train it again with a lower "
@@ -45,6 +46,7 @@ class Translation:
         alignment: Attention, [target tokens + EOS, heads, source tokens + EOS]; None unless requested.
         truncated: Whether the source was longer than `MAX_SOURCE_LENGTH`.
         token_log_probs: Natural logarithm of the probability of each target token; empty where it is not known.
+        unknown: How many of the target tokens the model predicted as unknown, replaced or not.
         sentences: The translations of the sentences of a line that was split; empty where it was not.
     """
 
@@ -56,6 +58,7 @@ class Translation:
     alignment: Tensor | None = field(default=None, repr=False)
     truncated: bool = False
     token_log_probs: list[float] = field(default_factory=list)
+    unknown: int = 0
     sentences: list[Translation] = field(default_factory=list, repr=False)
 
 
@@ -327,6 +330,7 @@ class Translator:
             hypothesis.alignment,
             len(src_tokens) > len(read),
             hypothesis.token_log_probs,
+            hypothesis.ids.count(UNK_ID),
         )
 
 

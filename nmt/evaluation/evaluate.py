@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from nmt.corpus.splitting import Example
-from nmt.dataset import EncodedPairs
-from nmt.decoding.translator import Translator
+from nmt.dataset import EncodedPairs, Sequences
+from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translator
 from nmt.errors import CheckpointError
 from nmt.evaluation.loss import evaluating, mean_loss
-from nmt.evaluation.metrics import Score, ScoringRules, score_corpus
+from nmt.evaluation.metrics import QUICK_METRICS, Score, ScoringRules, score_corpus
 from nmt.model.seq2seq import Seq2Seq
+from nmt.text.processor import TextProcessor
 
 
 @dataclass(frozen=True)
@@ -21,11 +22,13 @@ class Evaluation:
 
     Attributes:
         hypotheses: One translation per example, in order.
-        scores: `bleu` and `chrf`.
+        scores: A score for each metric.
+        unknown_tokens: Share of the tokens that the model predicted as unknown.
     """
 
     hypotheses: list[str]
     scores: dict[str, Score]
+    unknown_tokens: float
 
 
 def evaluate(
@@ -33,6 +36,8 @@ def evaluate(
     examples: Sequence[Example],
     rules: ScoringRules,
     advance: Callable[[int], object] = lambda count: None,
+    metrics: Sequence[str] = QUICK_METRICS,
+    resamples: int = 1,
 ) -> Evaluation:
     """Translate raw sources and score them against all their raw references.
 
@@ -41,10 +46,31 @@ def evaluate(
         examples: Sources with references.
         rules: Case and tokenisation.
         advance: Called with the number of finished sentences, for a progress bar.
+        metrics: Keys of metrics.
+        resamples: Test sets of a bootstrap that estimates confidence intervals; 1 is none.
     """
     found = translator.translate([example.src for example in examples], advance=advance)
     hypotheses = [translation.text for translation in found]
-    return Evaluation(hypotheses, score_corpus(hypotheses, [example.references for example in examples], rules))
+    references = [example.references for example in examples]
+    tokens = sum(len(translation.tokens) for translation in found)
+    return Evaluation(
+        hypotheses,
+        score_corpus(hypotheses, references, rules, metrics, resamples),
+        sum(translation.unknown for translation in found) / tokens if tokens else 0.0,
+    )
+
+
+def encode_examples(processor: TextProcessor, examples: Sequence[Example]) -> EncodedPairs:
+    """Encode each source with each of its references; of a source, at most `MAX_SOURCE_LENGTH` tokens are kept."""
+    sources = [tokens[:MAX_SOURCE_LENGTH] for tokens in processor.tokenize_source([each.src for each in examples])]
+    targets = processor.tgt_tokenizer.tokenize(
+        [processor.normalizer(reference) for each in examples for reference in each.references]
+    )
+    repeated = [tokens for tokens, each in zip(sources, examples, strict=True) for _ in each.references]
+    return EncodedPairs(
+        Sequences.pack(map(processor.src_vocabulary.encode, repeated)),
+        Sequences.pack(map(processor.tgt_vocabulary.encode, targets)),
+    )
 
 
 class Validator:

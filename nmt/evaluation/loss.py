@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from nmt.batching import iterate_batches, plan_batches
 from nmt.dataset import EncodedPairs
+from nmt.model.decoder import WordChooser
+from nmt.model.kernels.cross_entropy import CHUNK_ROWS
 from nmt.model.kernels.transfer import to_host
 from nmt.model.seq2seq import Seq2Seq
 
@@ -29,11 +32,74 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 @torch.no_grad()
 def mean_loss(model: Seq2Seq, pairs: EncodedPairs, batch_size: int = 64) -> float:
     """Teacher-forced cross-entropy of encoded pairs in nats per token; NaN without pairs."""
-    plan = plan_batches(pairs.src.lengths, pairs.tgt.lengths, size=batch_size, unit="sentences")
     losses, tokens = [], 0
+    for readouts, targets in _predictions(model, pairs, batch_size):
+        losses.append(model.decoder.loss(readouts, targets))
+        tokens += len(targets)
+    return float(to_host(torch.stack(losses)).double().sum()) / tokens if tokens else math.nan
+
+
+@dataclass(frozen=True)
+class LossMeasures:
+    """How well a model predicts reference translations.
+
+    Attributes:
+        loss: Cross-entropy in nats per token, EOS included; NaN without tokens.
+        accuracy: Share of the tokens that are the most probable ones.
+    """
+
+    loss: float
+    accuracy: float
+
+    @property
+    def perplexity(self) -> float:
+        """exp(loss); beyond 700 nats, where floats end, exp(700)."""
+        return math.exp(min(self.loss, 700.0))
+
+    def __str__(self) -> str:
+        return f"loss {self.loss:.2f} (perplexity {self.perplexity:.2f}), accuracy {self.accuracy:.1%}"
+
+    def as_json(self) -> dict[str, float]:
+        """As plain values."""
+        return {"loss": self.loss, "perplexity": self.perplexity, "accuracy": self.accuracy}
+
+
+@torch.no_grad()
+def measure_loss(
+    model: Seq2Seq, pairs: EncodedPairs, batch_size: int = 64, choose: WordChooser | None = None
+) -> LossMeasures:
+    """Measure loss and accuracy at the positions of the references.
+
+    Args:
+        model: The model; its mode is restored.
+        pairs: Encoded pairs.
+        batch_size: Sentences at once.
+        choose: Chooses the decoder's input words; None is the reference (teacher forcing).
+    """
+    losses, hits, tokens = [], [], 0
+    for readouts, targets in _predictions(model, pairs, batch_size, choose):
+        losses.append(model.decoder.loss(readouts, targets))
+        for first in range(0, len(targets), CHUNK_ROWS):
+            predicted = model.decoder.logits(readouts[first : first + CHUNK_ROWS]).argmax(dim=-1)
+            hits.append((predicted == targets[first : first + CHUNK_ROWS]).sum())
+        tokens += len(targets)
+    if not tokens:
+        return LossMeasures(math.nan, math.nan)
+    loss, right = (float(to_host(torch.stack(parts)).double().sum()) for parts in (losses, hits))
+    return LossMeasures(loss / tokens, right / tokens)
+
+
+def _predictions(
+    model: Seq2Seq, pairs: EncodedPairs, batch_size: int, choose: WordChooser | None = None
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Readouts [P, K] and words [P] of the references, batch by batch, in evaluation mode."""
+    plan = plan_batches(pairs.src.lengths, pairs.tgt.lengths, size=batch_size, unit="sentences")
     with evaluating(model):
         for batch in iterate_batches(pairs, plan):
-            readouts, targets, _ = model.readouts(batch.to(model.device))
-            losses.append(model.decoder.loss(readouts, targets))
-            tokens += batch.num_tokens
-    return float(to_host(torch.stack(losses)).double().sum()) / tokens if tokens else math.nan
+            readouts, targets, _ = model.readouts(batch.to(model.device), choose)
+            yield readouts, targets
+
+
+def own_words(position: int, logits: Tensor) -> Tensor:
+    """Choose the model's own most probable word at each step: free running, as in inference."""
+    return logits.argmax(dim=-1)

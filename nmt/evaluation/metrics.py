@@ -1,10 +1,10 @@
-"""BLEU and chrF by sacreBLEU, with signatures; the only place where text is scored."""
+"""BLEU, chrF and TER by sacreBLEU, with signatures; the only place where text is scored."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, cast
 
 from nmt.config import TextSection
 
@@ -12,19 +12,37 @@ UNSPACED = {"zh": "zh", "yue": "zh"} | dict.fromkeys(("ja", "th", "lo", "km", "m
 """sacreBLEU's tokenizer for languages that are written without spaces between words."""
 
 
+METRICS = ("bleu", "chrf", "chrf++", "ter")
+"""Keys of all metrics."""
+QUICK_METRICS = ("bleu", "chrf")
+"""Those that training validates with."""
+PairedTestName = Literal["bootstrap", "randomization"]
+_PAIRED_TESTS: dict[PairedTestName, str] = {"bootstrap": "bs", "randomization": "ar"}
+RESAMPLES = 1000
+"""Test sets of a bootstrap: sacreBLEU's default."""
+
+
 @dataclass(frozen=True)
 class Score:
     """One metric of one system.
 
     Attributes:
-        name: `BLEU` or `chrF`.
-        value: 0 to 100.
+        name: `BLEU`, `chrF`, `chrF++` or `TER`.
+        value: 0 to 100; TER, of which less is better, can be above 100.
         signature: sacreBLEU's signature; only scores with equal signatures can be compared.
+        mean: Mean over bootstrap samples of the test set (Koehn, 2004); None without a bootstrap.
+        confidence: Half the width of the 95% interval around the mean; None without a bootstrap.
     """
 
     name: str
     value: float
     signature: str
+    mean: float | None = None
+    confidence: float | None = None
+
+    def __str__(self) -> str:
+        interval = "" if self.confidence is None else f" ± {self.confidence:.2f}"
+        return f"{self.name} {self.value:.2f}{interval}"
 
 
 @dataclass(frozen=True)
@@ -51,27 +69,51 @@ class ScoringRules:
         base = language.replace("_", "-").split("-")[0].lower()
         return cls(text.lowercase, UNSPACED.get(base, "13a"))
 
-    def bleu(self) -> Any:
-        """sacreBLEU's corpus BLEU (Papineni et al., 2002; Post, 2018)."""
+    def metric(self, key: str) -> Any:
+        """A new metric of sacreBLEU.
+
+        Args:
+            key: `bleu` (Papineni et al., 2002; Post, 2018), `chrf` (Popović, 2015), `chrf++` (Popović, 2017) or `ter`
+                (Snover et al., 2006), which ignores case, as in sacreBLEU.
+        """
         from sacrebleu.metrics.bleu import BLEU
-
-        return BLEU(lowercase=self.lowercase, tokenize=self.tokenize, force=True)
-
-    def chrf(self) -> Any:
-        """sacreBLEU's chrF (Popović, 2015)."""
         from sacrebleu.metrics.chrf import CHRF
+        from sacrebleu.metrics.ter import TER
 
-        return CHRF(lowercase=self.lowercase)
+        match key:
+            case "bleu":
+                return BLEU(lowercase=self.lowercase, tokenize=self.tokenize, force=True)
+            case "chrf" | "chrf++":
+                return CHRF(lowercase=self.lowercase, word_order=2 if key == "chrf++" else 0)
+            case "ter":
+                unspaced = self.tokenize in UNSPACED.values()
+                return TER(normalized=unspaced, asian_support=unspaced)
+        raise ValueError(f"{key}: not one of {', '.join(METRICS)}")
 
 
-def _columns(references: Sequence[Sequence[str]]) -> list[list[str | None]]:
-    """Turn references by sentence into sacreBLEU's streams, padded with None."""
+def reference_streams(references: Sequence[Sequence[str]]) -> list[list[str]]:
+    """All first references, all second references and so on; where one is missing, the first takes its place.
+
+    No metric counts a repeated reference twice except TER, which divides by the mean length of all.
+    """
+    width = max(map(len, references), default=0)
+    return [[refs[n] if n < len(refs) else refs[0] for refs in references] for n in range(width)]
+
+
+def _streams(key: str, references: Sequence[Sequence[str]]) -> Any:
+    """References as a metric wants them: missing ones are None, or for TER repeated, as a file cannot have None."""
+    if key == "ter":
+        return reference_streams(references)
     width = max(map(len, references), default=0)
     return [[refs[n] if n < len(refs) else None for refs in references] for n in range(width)]
 
 
 def score_corpus(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], rules: ScoringRules
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    rules: ScoringRules,
+    metrics: Sequence[str] = QUICK_METRICS,
+    resamples: int = 1,
 ) -> dict[str, Score]:
     """Score detokenised translations.
 
@@ -79,27 +121,40 @@ def score_corpus(
         hypotheses: One translation per sentence.
         references: All raw references of each sentence, at least one.
         rules: Case and tokenisation.
+        metrics: Keys of metrics.
+        resamples: Test sets of a bootstrap that estimates confidence intervals; 1 is none.
 
     Returns:
-        `bleu` and `chrf`.
+        A score for each metric.
     """
-    streams = _columns(references)
     result = {}
-    for key, metric in (("bleu", rules.bleu()), ("chrf", rules.chrf())):
-        found = metric.corpus_score(list(hypotheses), streams)
-        result[key] = Score(found.name.split("|")[0].rstrip("2"), found.score, str(metric.get_signature()))
+    for key in metrics:
+        if resamples > 1:
+            (found,), name, signature = _test({"": hypotheses}, key, references, rules, "bootstrap", resamples)
+            mean, confidence = float(found.mean), float(found.ci)
+        else:
+            metric = rules.metric(key)
+            found = metric.corpus_score(list(hypotheses), _streams(key, references))
+            name, signature, mean, confidence = found.name, str(metric.get_signature()), None, None
+        name = name.split("|")[0].replace("chrF2", "chrF")
+        result[key] = Score(name, float(found.score), signature, mean, confidence)
     return result
+
+
+def length_ratio(hypotheses: Sequence[str], references: Sequence[Sequence[str]], rules: ScoringRules) -> float:
+    """Words of the translations per word of the references that are closest in length, as BLEU counts them."""
+    return float(rules.metric("bleu").corpus_score(list(hypotheses), _streams("bleu", references)).ratio)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Paired bootstrap of one system against a baseline (Koehn, 2004).
+    """One metric of one system, and whether it differs from that of a baseline by more than chance.
 
     Attributes:
         name: The system.
-        score: Its BLEU.
-        mean: Mean BLEU over the resampled test sets.
-        confidence: Half the width of the 95% interval.
+        score: Its score on the whole test set.
+        mean: Mean over bootstrap samples of the test set.
+        confidence: Half the width of the 95% interval around the mean.
         p_value: Probability of a difference this large if both were equally good; None for the baseline.
         signature: sacreBLEU's signature.
     """
@@ -117,32 +172,58 @@ def compare_systems(
     references: Sequence[Sequence[str]],
     rules: ScoringRules,
     *,
-    samples: int = 1000,
-) -> list[Comparison]:
-    """Compare each system with the first one by sacreBLEU's paired bootstrap resampling on BLEU.
+    metrics: Sequence[str] = ("bleu",),
+    test: PairedTestName = "bootstrap",
+    samples: int = 0,
+) -> dict[str, list[Comparison]]:
+    """Compare each system with the first one by sacreBLEU's paired significance tests.
 
     Args:
         systems: Name and translations of each; the first is the baseline.
         references: All references of each sentence.
         rules: Case and tokenisation.
-        samples: Resampled test sets.
+        metrics: Keys of metrics.
+        test: Paired bootstrap resampling (Koehn, 2004) or approximate randomisation (Riezler & Maxwell, 2005).
+        samples: Test sets or trials; 0 is sacreBLEU's default: 1,000 and 10,000.
+
+    Returns:
+        For each metric, a comparison for each system.
+    """
+    result = {}
+    for key in metrics:
+        found, _, signature = _test(dict(systems), key, references, rules, test, samples)
+        result[key] = [
+            Comparison(name, float(each.score), float(each.mean), float(each.ci), _p_value(each, found[0]), signature)
+            for (name, _), each in zip(systems, found, strict=True)
+        ]
+    return result
+
+
+def _test(
+    systems: Mapping[str, Sequence[str]],
+    key: str,
+    references: Sequence[Sequence[str]],
+    rules: ScoringRules,
+    test: PairedTestName,
+    samples: int,
+) -> tuple[list[Any], str, str]:
+    """sacreBLEU's results for each system, its name of the metric, and its signature.
+
+    Intervals come from here as well, as `corpus_score` fails for TER if a sample has no reference words.
     """
     from sacrebleu.significance import PairedTest
 
-    streams: Any = _columns(references)
-    test = PairedTest(
-        [(name, list(hypotheses)) for name, hypotheses in systems],
-        {"BLEU": rules.bleu()},
-        streams,
-        test_type="bs",
+    paired = PairedTest(
+        [(name, list(hypotheses)) for name, hypotheses in systems.items()],
+        {key: rules.metric(key)},
+        _streams(key, references),
+        test_type=_PAIRED_TESTS[test],
         n_samples=samples,
+        n_ar_confidence=RESAMPLES if test == "randomization" else -1,
     )
-    signatures, scores = test()
-    results: Any = scores["BLEU"]
-    return [
-        Comparison(name, r.score, r.mean, r.ci, _p_value(r, results[0]), str(signatures["BLEU"]))
-        for (name, _), r in zip(systems, results, strict=True)
-    ]
+    signatures, scores = paired()
+    ((name, signature),) = signatures.items()
+    return cast(list[Any], scores[name]), name, str(signature)
 
 
 def _p_value(result: Any, baseline: Any) -> float | None:

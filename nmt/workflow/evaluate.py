@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from nmt.corpus import Pair
@@ -16,18 +17,34 @@ from nmt.corpus.splitting import Example
 from nmt.dataset import read_checksum, read_examples, read_facts
 from nmt.decoding.translator import Translator
 from nmt.errors import CheckpointError, DataError
-from nmt.evaluation.evaluate import Evaluation, evaluate
-from nmt.evaluation.metrics import ScoringRules, as_json
+from nmt.evaluation.diagnostics import Diagnosis, diagnose, find_faults
+from nmt.evaluation.evaluate import Evaluation, encode_examples, evaluate
+from nmt.evaluation.loss import LossMeasures, measure_loss, own_words
+from nmt.evaluation.metrics import (
+    METRICS,
+    RESAMPLES,
+    Comparison,
+    PairedTestName,
+    ScoringRules,
+    as_json,
+    compare_systems,
+    reference_streams,
+)
 from nmt.evaluation.short_inputs import ShortInputResult, measure_short_inputs, read_training_pairs
 from nmt.files import as_json_text, naming, open_text
 from nmt.model.storage import SavedModel
 from nmt.progress import progress_bar
+from nmt.table import Table
 from nmt.text.processor import SEEN
 from nmt.workflow.runs import find_data
-from nmt.workflow.translate import open_input, read_lines, within_memory
+from nmt.workflow.translate import open_input, open_translator, read_lines, within_memory
 
 log = logging.getLogger(__name__)
 
+MAX_TESTED = 10_000
+"""Sentences of the largest test set with confidence intervals, for which sacreBLEU needs about 1 GB."""
+LOSS_BATCH = 64
+"""Maximum number of pairs whose loss is measured at once."""
 SEEN_LIMIT = 0.01
 """Share of test sources in training above which scores are marked."""
 
@@ -151,6 +168,11 @@ class ModelEvaluation(Evaluation):
         what: Name of the test set.
         beam_size: Hypotheses kept at each step.
         seen: How much of the test set the model has seen in training.
+        diagnosis: Visible faults of the translations.
+        teacher_forced: How well the model predicts each word of the references from those before it; None for several
+            models.
+        free_running: The same from its own words instead; None for several models.
+        comparisons: For each metric, this model and what it was compared with.
         short_inputs: What became of short inputs; None if they were left out.
     """
 
@@ -158,7 +180,22 @@ class ModelEvaluation(Evaluation):
     what: str
     beam_size: int
     seen: Seen
+    diagnosis: Diagnosis
+    teacher_forced: LossMeasures | None = None
+    free_running: LossMeasures | None = None
+    comparisons: dict[str, list[Comparison]] = field(default_factory=dict)
     short_inputs: ShortInputResult | None = None
+
+    @property
+    def comparison_table(self) -> Table:
+        """Each system's scores with 95% intervals, and the probability that a difference from the model is chance."""
+        header, rows = ["system"], [[each.name] for each in next(iter(self.comparisons.values()), [])]
+        for key, compared in self.comparisons.items():
+            header += [self.scores[key].name, "p"]
+            for row, each in zip(rows, compared, strict=True):
+                row += [f"{each.score:.2f} ± {each.confidence:.2f}"]
+                row += ["" if each.p_value is None else f"{each.p_value:.4f}"]
+        return Table(header, rows, "l" + "r" * (len(header) - 1), "significance of differences")
 
     @property
     def bleu(self) -> float:
@@ -179,6 +216,9 @@ def evaluate_model(
     what: str,
     json_path: Path | None = None,
     hypotheses_path: Path | None = None,
+    references_path: Path | None = None,
+    against: Mapping[str, Translator | Sequence[str]] = MappingProxyType({}),
+    test: PairedTestName = "bootstrap",
     training_pairs: Sequence[Pair] = (),
 ) -> ModelEvaluation:
     """Translate and score, with a progress bar, and write the results to files.
@@ -192,6 +232,10 @@ def evaluate_model(
         what: Name of the test set.
         json_path: File for the scores.
         hypotheses_path: File for the translations, one per line.
+        references_path: File for the references: those of a sentence in a line, with tabs between them; where a
+            sentence has fewer than another one, its first is repeated.
+        against: Other systems by name to compare with: a translator, or translations of the same sources.
+        test: How significance is tested.
         training_pairs: What short inputs are made from; without any, they are left out.
     """
     saved, *others = models
@@ -199,17 +243,29 @@ def evaluate_model(
     rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
     options = translator.options
     with contextlib.ExitStack() as outputs:
-        scores_file, hypotheses_file = (
-            outputs.enter_context(open_text(path)) if path else None for path in (json_path, hypotheses_path)
-        )
+        paths = (json_path, hypotheses_path, references_path)
+        scores_file, hypotheses_file, references_file = files = [
+            outputs.enter_context(open_text(path)) if path else None for path in paths
+        ]
         with (
             progress_bar(total=len(examples), unit=" sentences", desc=f"translating {what}", leave=False) as bar,
             within_memory(options, len(examples)),
         ):
-            found = evaluate(translator, examples, rules, bar.update)
+            found = evaluate(
+                translator, examples, rules, bar.update, METRICS, RESAMPLES if len(examples) <= MAX_TESTED else 1
+            )
+        diagnosis = diagnose(examples, found.hypotheses, found.unknown_tokens, rules)
+        faults = list(find_faults(examples, found.hypotheses, rules))
+        systems = [(_names(models), found.hypotheses), *_translations(against, examples)]
+        references = [example.references for example in examples]
+        comparisons = compare_systems(systems, references, rules, metrics=METRICS, test=test) if against else {}
+        teacher_forced, free_running = (None, None) if others else _measure_loss(translator, examples)
         short_inputs = _measure_short_inputs(translator, training_pairs) if training_pairs else None
         if hypotheses_file:
             hypotheses_file.writelines(f"{line}\n" for line in found.hypotheses)
+        if references_file:
+            rows = zip(*reference_streams(references), strict=True)
+            references_file.writelines("\t".join(" ".join(text.split()) for text in row) + "\n" for row in rows)
         if scores_file:
             result: dict[str, Any] = {
                 "model": str(saved.path),
@@ -221,17 +277,96 @@ def evaluate_model(
                 "length_penalty": options.length_penalty,
                 "in_training": {"sources": seen.sentences, "of": seen.examples, "marked": seen.marked},
                 "scores": as_json(found.scores),
-                "short_inputs": short_inputs.as_json() if short_inputs else None,
+                "diagnosis": diagnosis.as_json(),
+                "warnings": faults,
+                "teacher_forced": teacher_forced and teacher_forced.as_json(),
+                "free_running": free_running and free_running.as_json(),
+                "comparisons": {key: [asdict(each) for each in compared] for key, compared in comparisons.items()},
+                "short_inputs": short_inputs and short_inputs.as_json(),
             }
             scores_file.write(as_json_text(result))
-        for path, file in ((json_path, scores_file), (hypotheses_path, hypotheses_file)):
-            if path and file:  # both are stored or neither, even if the disk is full
+        for path, file in zip(paths, files, strict=True):
+            if path and file:  # all are stored or none, even if the disk is full
                 with naming(path):
                     file.flush()
-    names = ", ".join(str(each.path) for each in models)
-    log.info(f"{names} on {what}: {len(examples):,} sentences, beam {options.beam_size}")
+    log.info(f"{_names(models)} on {what}: {len(examples):,} sentences, beam {options.beam_size}")
     log.info(str(seen))
-    return ModelEvaluation(found.hypotheses, found.scores, saved.path, what, options.beam_size, seen, short_inputs)
+    for fault in faults:
+        log.warning(fault)
+    return ModelEvaluation(
+        **vars(found),
+        model=saved.path,
+        what=what,
+        beam_size=options.beam_size,
+        seen=seen,
+        diagnosis=diagnosis,
+        teacher_forced=teacher_forced,
+        free_running=free_running,
+        comparisons=comparisons,
+        short_inputs=short_inputs,
+    )
+
+
+def _names(models: Sequence[SavedModel]) -> str:
+    return ", ".join(str(each.path) for each in models)
+
+
+def _translations(
+    against: Mapping[str, Translator | Sequence[str]], examples: Sequence[Example]
+) -> Iterator[tuple[str, Sequence[str]]]:
+    """Name and translations of each system."""
+    for name, system in against.items():
+        if not isinstance(system, Translator):
+            yield name, system
+            continue
+        with (
+            progress_bar(total=len(examples), unit=" sentences", desc=f"translating with {name}", leave=False) as bar,
+            within_memory(system.options, len(examples)),
+        ):
+            found = system.translate([example.src for example in examples], advance=bar.update)
+        yield name, [translation.text for translation in found]
+
+
+def open_systems(
+    paths: Sequence[Path], device: str, options: Mapping[str, Any], allowed_classes: Collection[str], lines: int
+) -> dict[str, Translator | list[str]]:
+    """Open the systems to compare a model with.
+
+    Args:
+        paths: Run or model directories, or text files with one translation per line.
+        device: As in a config.
+        options: Search options for models; None keeps their config.
+        allowed_classes: As for `load_model`.
+        lines: Number of lines that a file must have.
+
+    Raises:
+        CheckpointError: There is no such model, or it is damaged.
+        DataError: A file cannot be read or has another number of lines, or the test set is too large.
+    """
+    if paths and lines > MAX_TESTED:
+        raise DataError(
+            f"--against: the test set has {lines:,} sentences; compare systems on at most {MAX_TESTED:,} of them"
+        )
+    systems: dict[str, Translator | list[str]] = {}
+    for path in paths:
+        if path.is_dir():
+            systems[str(path)] = open_translator([path], device, options, allowed_classes)[1]
+            continue
+        translations = _read(path)
+        if len(translations) != lines:
+            raise DataError(f"{path}: has {len(translations):,} lines, but the test set has {lines:,} sentences")
+        systems[str(path)] = translations
+    return systems
+
+
+def _measure_loss(translator: Translator, examples: Sequence[Example]) -> tuple[LossMeasures, LossMeasures]:
+    """Teacher-forced and free-running; see `ModelEvaluation`."""
+    pairs, size = encode_examples(translator.processor, examples), min(LOSS_BATCH, translator.options.batch_size)
+    with within_memory(translator.options, len(pairs)):
+        return (
+            measure_loss(translator.model, pairs, size),
+            measure_loss(translator.model, pairs, size, own_words),
+        )
 
 
 def _measure_short_inputs(translator: Translator, pairs: Sequence[Pair]) -> ShortInputResult:

@@ -6,7 +6,16 @@ import pytest
 import sacrebleu
 
 from nmt.config import TextSection
-from nmt.evaluation.metrics import Score, ScoringRules, as_json, compare_systems, score_corpus
+from nmt.evaluation.metrics import (
+    METRICS,
+    PairedTestName,
+    Score,
+    ScoringRules,
+    as_json,
+    compare_systems,
+    reference_streams,
+    score_corpus,
+)
 
 CASED = ScoringRules()
 HYPOTHESES = ["The cat sat on the mat.", "He doesn't know it, does he?", "A dog", ""]
@@ -148,7 +157,7 @@ def test_systems_are_compared_with_the_first() -> None:
     good, bad, other, references = make_systems()
     found = compare_systems(
         [("bad", bad), ("good", good), ("other", other)], references, ScoringRules(lowercase=True), samples=200
-    )
+    )["bleu"]
     assert [comparison.name for comparison in found] == ["bad", "good", "other"]
     assert found[0].p_value is None
     assert found[1].p_value is not None
@@ -164,9 +173,58 @@ def test_systems_are_compared_with_the_first() -> None:
 
 def test_identical_systems_do_not_differ() -> None:
     _, bad, _, references = make_systems()
-    [baseline, same] = compare_systems([("a", bad), ("b", list(bad))], references, CASED, samples=100)
+    [baseline, same] = compare_systems([("a", bad), ("b", list(bad))], references, CASED, samples=100)["bleu"]
     assert baseline.score == same.score
     assert same.p_value == pytest.approx(1)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("test", ["bootstrap", "randomization"])
+def test_significance_by_every_metric(metric: str, test: PairedTestName) -> None:
+    good, bad, other, references = make_systems()
+    systems = [("bad", bad), ("good", good), ("other", other)]
+    found = compare_systems(systems, references, CASED, metrics=[metric], test=test, samples=300)[metric]
+    assert [each.p_value is not None and each.p_value < 0.05 for each in found] == [False, True, False]
+    assert ("bs:300" if test == "bootstrap" else "ar:300") in found[1].signature
+    for comparison, hypotheses in zip(found, (bad, good, other), strict=True):
+        scores = score_corpus(hypotheses, references, CASED, [metric], 1000)[metric]
+        assert comparison.score == pytest.approx(scores.value)
+        assert scores.confidence == pytest.approx(comparison.confidence, rel=0.3)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_an_interval_covers_the_score_and_shrinks_with_the_test_set(metric: str) -> None:
+    _, bad, _, references = make_systems()
+    few, many = (score_corpus(bad * n, references * n, CASED, [metric], 200)[metric] for n in (1, 9))
+    for score in (few, many):
+        assert score.mean is not None
+        assert score.confidence is not None
+        assert abs(score.mean - score.value) < score.confidence
+        assert "bs:200" in score.signature
+    assert many.confidence == pytest.approx(few.confidence / 3, rel=0.4)
+
+
+def test_translation_edit_rate_by_hand() -> None:
+    """One substitution and one shift of a phrase, of six words (Snover et al., 2006)."""
+    found = score_corpus(["d e f a b x"], [["a b c d e f"]], CASED, ["ter"])["ter"]
+    assert found.name == "TER"
+    assert found.value == pytest.approx(100 * 2 / 6)
+
+
+def test_references_of_a_file_score_like_the_given_ones() -> None:
+    """What is missing in a line is filled with its first reference, which changes no score."""
+    good, bad, _, references = make_systems()
+    more = [[*refs, *([bad[0]] if index % 3 == 0 else [])] for index, refs in enumerate(references)]
+    filled = list(zip(*reference_streams(more), strict=True))
+    assert {len(refs) for refs in filled} == {2}
+    for metric in METRICS:
+        one, other = (score_corpus(good, refs, CASED, [metric])[metric] for refs in (more, filled))
+        assert one.value == other.value
+
+
+def test_an_unknown_metric_is_refused() -> None:
+    with pytest.raises(ValueError, match="meteor: not one of bleu, chrf"):
+        CASED.metric("meteor")
 
 
 def test_a_comparison_is_the_same_twice() -> None:
@@ -179,12 +237,12 @@ def test_a_comparison_is_the_same_twice() -> None:
 def test_systems_are_compared_on_all_references() -> None:
     good, bad, _, references = make_systems()
     more = [[*refs, *([bad[0]] if index == 0 else [])] for index, refs in enumerate(references)]
-    found = compare_systems([("a", bad), ("b", good)], more, CASED, samples=100)
+    found = compare_systems([("a", bad), ("b", good)], more, CASED, samples=100)["bleu"]
     assert found[0].score == score_corpus(bad, more, CASED)["bleu"].value
     assert "nrefs:var" in found[0].signature
 
 
 def test_scores_become_plain_values() -> None:
     assert as_json({"bleu": Score("BLEU", 12.5, "sig")}) == {
-        "bleu": {"name": "BLEU", "value": 12.5, "signature": "sig"}
+        "bleu": {"name": "BLEU", "value": 12.5, "signature": "sig", "mean": None, "confidence": None}
     }

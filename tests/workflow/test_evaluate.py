@@ -1,8 +1,12 @@
 """Scoring a model as its text asks for."""
 
 import json
+import math
 import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +17,7 @@ import nmt
 from nmt.config import Config, DecoderSection, EncoderSection, ModelSection, TextSection
 from nmt.corpus.splitting import Example
 from nmt.dataset import write_examples
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 from nmt.files import write_json
 from nmt.model.seq2seq import build_model
 from nmt.model.storage import save_model
@@ -65,7 +69,7 @@ def test_a_lowercase_model_is_scored_in_lower_case(tmp_path: Path, cli: Cli, low
     (tmp_path / "ref").write_text(found.out.upper(), encoding="utf-8")
     outcome = cli("evaluate", "--model", model, "--src", tmp_path / "src", "--ref", tmp_path / "ref")
     assert outcome.code == 0
-    chrf = next(line for line in outcome.out.splitlines() if line.startswith("chrF"))
+    chrf = next(line for line in outcome.out.splitlines() if line.startswith("chrF "))
     assert ("case:lc" if lowercase else "case:mixed") in chrf
     assert float(chrf.split()[1]) == (100.0 if lowercase else 0.0)
     assert not lowercase or cli("translate", "--model", model, "THE Cat sAT").out == found.out
@@ -89,8 +93,7 @@ def test_files_of_empty_lines_are_refused(tmp_path: Path, cli: Cli, name: str, c
 def test_short_inputs_are_judged(here: Project, cli: Cli) -> None:
     outcome = cli("evaluate", "--split", "valid", "--json", "scores.json")
     assert outcome.code == 0
-    *scores, line = outcome.out.splitlines()
-    assert [score.split()[0] for score in scores] == ["BLEU", "chrF"]
+    *_, line = outcome.out.splitlines()
     found = json.loads(Path("scores.json").read_text(encoding="utf-8"))["short_inputs"]
     assert line.startswith(f"short inputs: {found['passed']} of {found['of']} (titles ")
     assert set(found["categories"]) == {"titles", "all caps"}  # letters have no final stop, numbers or names
@@ -104,8 +107,8 @@ def test_short_inputs_are_judged(here: Project, cli: Cli) -> None:
 
 def test_short_inputs_are_turned_off(here: Project, cli: Cli) -> None:
     outcome = cli("evaluate", "--no-short-inputs", "--json", "scores.json")
-    assert [line.split()[0] for line in outcome.out.splitlines()] == ["BLEU", "chrF"]
-    assert "short inputs" not in outcome.err
+    assert [line.split()[0] for line in outcome.out.splitlines()[:4]] == ["BLEU", "chrF", "chrF++", "TER"]
+    assert "short inputs" not in outcome.out + outcome.err
     assert json.loads(Path("scores.json").read_text(encoding="utf-8"))["short_inputs"] is None
     assert nmt.evaluate(short_inputs=False).short_inputs is None
 
@@ -128,7 +131,74 @@ def test_short_inputs_need_the_training_data(here: Project, cli: Cli) -> None:
     for arguments, reason in reasons.items():
         outcome = cli("evaluate", *arguments)
         assert outcome.code == 0
-        assert [line.split()[0] for line in outcome.out.splitlines()] == ["BLEU", "chrF"]
+        assert "short inputs" not in outcome.out
         (line,) = [line for line in outcome.err.splitlines() if line.startswith("short inputs: left out")]
         assert reason in line
     assert "short inputs: " in cli("evaluate", "--data", "moved").out
+
+
+def evaluated(cli: Cli, *arguments: object) -> dict[str, Any]:
+    outcome = cli("evaluate", "--no-short-inputs", "--json", "scores.json", *arguments)
+    assert outcome.code == 0, outcome.err
+    found: dict[str, Any] = json.loads(Path("scores.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_faults_and_losses_are_measured(here: Project, cli: Cli) -> None:
+    found = evaluated(cli, "--split", "valid")
+    assert found["diagnosis"]["sentences"] == found["sentences"]
+    assert found["teacher_forced"]["perplexity"] == pytest.approx(math.exp(found["teacher_forced"]["loss"]))
+    assert 0 <= found["free_running"]["accuracy"] <= 1
+    assert found["free_running"]["loss"] >= found["teacher_forced"]["loss"]
+    logged = [json.loads(line) for line in (here.run / "metrics.jsonl").read_text().splitlines()]
+    best = json.loads((here.run / "run.json").read_text())["best_update"]
+    (valid,) = [each for each in logged if each["kind"] == "valid" and each["update"] == best]
+    assert found["teacher_forced"]["loss"] == pytest.approx(valid["loss"], rel=1e-5)
+
+
+SACREBLEU = """
+import functools, json
+from sacrebleu.sacrebleu import main
+json.dumps = functools.partial(json.dumps, default=float)  # version 2.6 cannot write its own bootstrap
+main()
+"""
+
+
+@pytest.mark.parametrize(("test", "option"), [("bootstrap", "--paired-bs"), ("randomization", "--paired-ar")])
+def test_scores_and_significance_are_those_of_sacrebleu(here: Project, cli: Cli, test: str, option: str) -> None:
+    """What the command line of sacreBLEU says of the files that were written."""
+    found = evaluated(cli, "--hypotheses", "one.txt", "--references", "references.txt")
+    lines = Path("one.txt").read_text(encoding="utf-8").splitlines()
+    Path("other.txt").write_text("".join(f"{line[:-1]}\n" for line in lines), encoding="utf-8")
+    found = evaluated(cli, "--against", "other.txt", "--against", here.run, "--test", test)
+    tabs = Path("references.txt").read_text(encoding="utf-8").splitlines()[0].count("\t")
+    command = [sys.executable, "-c", SACREBLEU, "references.txt", "-nr", str(tabs + 1), "-i", "one.txt", "other.txt"]
+    command += ["--metrics", "bleu", "chrf", "ter", "--tokenize", "none", option, "--format", "json", "--force"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for place, system in enumerate(json.loads(done.stdout)):
+        for key, name in (("bleu", "BLEU"), ("chrf", "chrF2"), ("ter", "TER")):
+            ours = found["comparisons"][key][place]
+            assert ours["score"] == system[name]["score"]
+            assert ours["p_value"] == (system[name]["p_value"] if place else None)
+    for key, (first, _, same) in found["comparisons"].items():
+        assert (same["score"], same["p_value"]) == (first["score"], 1)
+        assert found["scores"][key]["value"] == first["score"]
+
+
+def test_what_cannot_be_compared_is_refused(here: Project, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("short.txt").write_text("a\n", encoding="utf-8")
+    for path, message in {
+        "short.txt": "short.txt: has 1 lines, but the test set has",
+        "none.txt": "none.txt: cannot be read",
+        ".": ".: is not a model directory",
+    }.items():
+        outcome = cli("evaluate", "--against", path)
+        assert (outcome.code, outcome.out) == (1, "")
+        assert outcome.err.startswith(f"nmt: error: {message}")
+    with pytest.raises(ConfigError, match="--test sign: must be bootstrap or randomization"):
+        nmt.evaluate(test="sign")  # type: ignore[arg-type]
+    monkeypatch.setattr("nmt.workflow.evaluate.MAX_TESTED", 2)
+    outcome = cli("evaluate", "--against", "short.txt")
+    assert "compare systems on at most 2 of them" in outcome.err
+    assert "±" not in cli("evaluate").out

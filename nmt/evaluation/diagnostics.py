@@ -1,0 +1,137 @@
+"""What is visibly wrong with translations, and with the test set they are scored on."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from nmt.corpus.splitting import Example
+from nmt.errors import shorten
+from nmt.evaluation.metrics import ScoringRules, length_ratio
+
+LONGEST_REPEAT = 4
+"""Words of the longest repeated sequence that is looked for."""
+MANY, MOST = 0.95, 0.5
+"""Shares of the lines above which references look lower-cased or tokenised, or translations alike."""
+FEW = 10
+"""Fewer lines than this give no warning."""
+
+_TOKENIZED = re.compile(r"\w [.!?,;:](?= |$)")
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Counts of visible faults.
+
+    Attributes:
+        sentences: Number of translations.
+        length_ratio: Words of the translations per word of the references, as BLEU counts them.
+        unknown_tokens: Share of the tokens that the model predicted as unknown.
+        repetitions: Translations that repeat a sequence of 1 to 4 words at once, where no reference does; a single word
+            counts from the second repetition on.
+        copies: Translations equal to their source, where no reference is.
+        empty: Empty translations of sources that are not.
+        same: How often the most frequent translation occurs.
+    """
+
+    sentences: int
+    length_ratio: float
+    unknown_tokens: float
+    repetitions: int
+    copies: int
+    empty: int
+    same: int
+
+    def __str__(self) -> str:
+        return (
+            f"length ratio {self.length_ratio:.3f}, unknown words {self.unknown_tokens:.2%}, "
+            f"with repetitions {self.repetitions:,}, copies of the source {self.copies:,}, empty {self.empty:,}"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+
+def diagnose(
+    examples: Sequence[Example], hypotheses: Sequence[str], unknown_tokens: float, rules: ScoringRules
+) -> Diagnosis:
+    """Count visible faults.
+
+    Args:
+        examples: Sources with references.
+        hypotheses: Their translations.
+        unknown_tokens: Share of the tokens that the model predicted as unknown.
+        rules: How text is scored.
+    """
+    rows = list(zip(examples, hypotheses, strict=True))
+    return Diagnosis(
+        sentences=len(rows),
+        length_ratio=length_ratio(hypotheses, [example.references for example in examples], rules),
+        unknown_tokens=unknown_tokens,
+        repetitions=sum(repeats(text) and not any(map(repeats, example.references)) for example, text in rows),
+        copies=sum(
+            bool(text) and _is(text, example.src) and not any(_is(text, each) for each in example.references)
+            for example, text in rows
+        ),
+        empty=sum(not text.strip() and bool(example.src.strip()) for example, text in rows),
+        same=max(Counter(hypotheses).values(), default=0),
+    )
+
+
+def repeats(text: str) -> bool:
+    """Whether a text repeats words at once, ignoring case: one word three times, or 2 to 4 words twice."""
+    words = text.casefold().split()
+    for size in range(1, LONGEST_REPEAT + 1):
+        times = 3 if size == 1 else 2
+        for first in range(len(words) - size * times + 1):
+            parts = {tuple(words[first + size * n : first + size * (n + 1)]) for n in range(times)}
+            if len(parts) == 1:
+                return True
+    return False
+
+
+def _is(text: str, other: str) -> bool:
+    return text.casefold().split() == other.casefold().split()
+
+
+def find_faults(examples: Sequence[Example], hypotheses: Sequence[str], rules: ScoringRules) -> Iterator[str]:
+    """Describe what makes scores meaningless, one line each.
+
+    Args:
+        examples: Sources with references.
+        hypotheses: Their translations.
+        rules: How text is scored.
+    """
+    if len(hypotheses) < FEW:
+        return
+    text, count = Counter(hypotheses).most_common(1)[0]
+    sources = len({example.src for example in examples})
+    if count > MOST * len(hypotheses) and sources > MOST * len(hypotheses):
+        yield (
+            f"{count:,} of {len(hypotheses):,} translations are the same ({shorten(text)!r}): the model ignores what "
+            "it reads; train it longer, or with a lower learning rate"
+        )
+    references = [reference for example in examples for reference in example.references]
+    if rules.tokenize != "none" and _share(references, _looks_tokenized) > MOST > _share(hypotheses, _looks_tokenized):
+        yield (
+            "the references look tokenised (a space before most final stops), and the translations do not: give "
+            "detokenised references"
+        )
+    if not rules.lowercase and _share(references, _is_lower) > MANY and _share(hypotheses, _is_lower) < MOST:
+        yield "the references have no capitals, and the translations do: give cased references"
+
+
+def _share(lines: Sequence[str], has: Callable[[str], bool]) -> float:
+    return sum(map(has, lines)) / len(lines)
+
+
+def _looks_tokenized(line: str) -> bool:
+    return _TOKENIZED.search(line) is not None
+
+
+def _is_lower(line: str) -> bool:
+    return line == line.lower()

@@ -1,0 +1,84 @@
+import pytest
+
+from nmt.corpus.splitting import Example
+from nmt.evaluation.diagnostics import diagnose, find_faults, repeats
+from nmt.evaluation.metrics import ScoringRules
+
+RULES = ScoringRules()
+
+
+def examples(*pairs: tuple[str, str]) -> list[Example]:
+    return [Example(src, (reference,)) for src, reference in pairs]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", False),
+        ("das ist gut", False),
+        ("sehr sehr gut", False),  # German and English double words
+        ("sehr sehr Sehr gut", True),
+        ("ich bin ich bin da", True),
+        ("ich bin da ich bin", False),
+        ("a b c a b c", True),
+        ("a b c d e a b c d e", False),
+        ("x a b c d a b c d y", True),
+    ],
+)
+def test_repeated_words(text: str, expected: bool) -> None:
+    assert repeats(text) is expected
+
+
+def test_faults_are_counted_by_hand() -> None:
+    given = examples(
+        ("He is here.", "Er ist hier."),
+        ("Tom laughed.", "Tom lachte."),
+        ("No no no!", "Nein nein nein!"),
+        ("Berlin", "Berlin"),
+        ("", "Nichts."),
+        ("Hello!", "Hallo!"),
+    )
+    hypotheses = ["Er er er ist hier.", "tom  laughed.", "Nein nein nein!", "Berlin", "", ""]
+    found = diagnose(given, hypotheses, 0.25, RULES)
+    assert (found.sentences, found.repetitions, found.copies, found.empty) == (6, 1, 1, 1)
+    assert (found.same, found.unknown_tokens) == (2, 0.25)
+    # Words and punctuation, as BLEU counts them: 6 + 3 + 4 + 1 of 4 + 3 + 4 + 1 + 2 + 2.
+    assert found.length_ratio == pytest.approx(14 / 16)
+    assert found.as_json()["copies"] == 1
+    assert str(found) == (
+        "length ratio 0.875, unknown words 25.00%, with repetitions 1, copies of the source 1, empty 1"
+    )
+
+
+CASED = [(f"This is sentence {n}.", f"Das ist Satz {n}.") for n in range(20)]
+
+
+def test_good_translations_have_no_fault() -> None:
+    given = examples(*CASED)
+    assert list(find_faults(given, [example.references[0] for example in given], RULES)) == []
+
+
+def test_a_model_that_ignores_its_input_is_reported() -> None:
+    given = examples(*CASED)
+    hypotheses = [given[0].references[0]] * 5 + ["Ja."] * 15
+    [fault] = find_faults(given, hypotheses, RULES)
+    assert fault.startswith("15 of 20 translations are the same ('Ja.'): the model ignores what it reads")
+    assert list(find_faults([given[0]] * 20, ["Ja."] * 20, RULES)) == []  # all inputs are the same, too
+    assert list(find_faults(given[:9], ["Ja."] * 9, RULES)) == []
+
+
+def test_tokenised_references_are_reported() -> None:
+    given = examples(*((src, reference.replace(".", " .")) for src, reference in CASED))
+    hypotheses = [reference for _, reference in CASED]
+    [fault] = find_faults(given, hypotheses, RULES)
+    assert "the references look tokenised" in fault
+    assert list(find_faults(given, hypotheses, ScoringRules(tokenize="none"))) == []
+    assert list(find_faults(given, [example.references[0] for example in given], RULES)) == []
+
+
+def test_lowercased_references_are_reported() -> None:
+    given = examples(*((src, reference.lower()) for src, reference in CASED))
+    hypotheses = [reference for _, reference in CASED]
+    [fault] = find_faults(given, hypotheses, RULES)
+    assert "the references have no capitals" in fault
+    assert list(find_faults(given, hypotheses, ScoringRules(lowercase=True))) == []
