@@ -274,6 +274,7 @@ def evaluate(
     references_path: AnyPath | None = None,
     against: AnyPath | Sequence[AnyPath] = (),
     test: Literal["bootstrap", "randomization"] = "bootstrap",
+    breakdown: bool = False,
     beam_size: int | None = None,
     batch_size: int | None = None,
     overrides: Overrides = (),
@@ -294,6 +295,7 @@ def evaluate(
         references_path: Where to write the references, those of a sentence in a line with tabs between them.
         against: Other systems to compare with: run or model directories, or files with their translations.
         test: Paired significance test: bootstrap or randomization.
+        breakdown: Also break scores down by frequency of words, length and sentence, and show where systems differ.
         beam_size: Hypotheses kept at each step; None is the value in the model's config.
         batch_size: Sentences translated at once; None is the value in the model's config.
         overrides: Other search settings, as for `load`.
@@ -339,6 +341,8 @@ def evaluate(
         references_path=_as_path(references_path),
         against=open_systems(others, device, options, allowed_classes, len(examples)),
         test=test,
+        with_breakdown=breakdown,
+        data=_as_path(data),
         training_pairs=read_model_pairs(models[0], translator, _as_path(data)) if short_inputs else (),
     )
 

@@ -461,6 +461,9 @@ def evaluate(
     test: Annotated[
         PairedTest, typer.Option(help="Paired significance test for --against: bootstrap or randomization.")
     ] = PairedTest.bootstrap,
+    breakdown: Annotated[
+        bool, typer.Option("--breakdown", help="Also break scores down by word frequency, length and sentence.")
+    ] = False,
     beam_size: BeamOption = None,
     batch_size: BatchOption = None,
     set_: SearchOption = None,
@@ -488,6 +491,7 @@ def evaluate(
         references_path=references,
         against=against or (),
         test=test.value,
+        breakdown=breakdown,
         beam_size=beam_size,
         batch_size=batch_size,
         overrides=set_ or (),
@@ -504,6 +508,9 @@ def evaluate(
     _show("".join(f"{line}\n" for line in lines))
     if found.comparisons:
         _show_table(found.comparison_table)
+    if found.breakdown:
+        with open_output(None) as file:
+            write_sections(list(found.breakdown.sections()), file)
 
 
 @app.command()

@@ -141,6 +141,20 @@ def score_corpus(
     return result
 
 
+def words_of(lines: Sequence[str], rules: ScoringRules) -> list[list[str]]:
+    """The words of each line, as BLEU counts them."""
+    metric = rules.metric("bleu")
+    return [metric.tokenizer(line.lower() if rules.lowercase else line).split() for line in lines]
+
+
+def sentence_scores(hypotheses: Sequence[str], references: Sequence[Sequence[str]], rules: ScoringRules) -> list[float]:
+    """BLEU of each translation alone, over the n-grams that it is long enough for (sacreBLEU's effective order)."""
+    metric = rules.metric("bleu")
+    metric.effective_order = True
+    pairs = zip(hypotheses, references, strict=True)
+    return [float(metric.sentence_score(text, list(refs)).score) for text, refs in pairs]
+
+
 def length_ratio(hypotheses: Sequence[str], references: Sequence[Sequence[str]], rules: ScoringRules) -> float:
     """Words of the translations per word of the references that are closest in length, as BLEU counts them."""
     return float(rules.metric("bleu").corpus_score(list(hypotheses), _streams("bleu", references)).ratio)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -36,6 +37,7 @@ from nmt.model.storage import SavedModel
 from nmt.progress import progress_bar
 from nmt.table import Table
 from nmt.text.processor import SEEN
+from nmt.workflow.breakdown import Breakdown, break_down, count_training_words
 from nmt.workflow.runs import find_data
 from nmt.workflow.translate import open_input, open_translator, read_lines, within_memory
 
@@ -145,16 +147,25 @@ def read_model_pairs(saved: SavedModel, translator: Translator, data: Path | Non
         data: Data directory; None is the one that the model was trained on.
     """
     try:
-        directory = data or find_data(saved)
-        if not _is_other(saved, directory):
-            return read_training_pairs(directory, translator.processor)
-        reason = f"{directory} is not the data that the model was trained on"
-    except CheckpointError:
-        reason = "the data that the model was trained on is no longer there"
+        return read_training_pairs(_training_data(saved, data), translator.processor)
     except DataError as error:
-        reason = str(error)
-    log.info(f"short inputs: left out ({reason})")
-    return []
+        log.info(f"short inputs: left out ({error})")
+        return []
+
+
+def _training_data(saved: SavedModel, data: Path | None) -> Path:
+    """The data directory that a model was trained on.
+
+    Raises:
+        DataError: It is not there, or `data` is another one.
+    """
+    try:
+        directory = data or find_data(saved)
+    except CheckpointError:
+        raise DataError("the data that the model was trained on is no longer there") from None
+    if _is_other(saved, directory):
+        raise DataError(f"{directory} is not the data that the model was trained on")
+    return directory
 
 
 @dataclass(frozen=True)
@@ -173,6 +184,7 @@ class ModelEvaluation(Evaluation):
             models.
         free_running: The same from its own words instead; None for several models.
         comparisons: For each metric, this model and what it was compared with.
+        breakdown: Where it is good and bad; None if that was not asked for.
         short_inputs: What became of short inputs; None if they were left out.
     """
 
@@ -184,6 +196,7 @@ class ModelEvaluation(Evaluation):
     teacher_forced: LossMeasures | None = None
     free_running: LossMeasures | None = None
     comparisons: dict[str, list[Comparison]] = field(default_factory=dict)
+    breakdown: Breakdown | None = None
     short_inputs: ShortInputResult | None = None
 
     @property
@@ -219,6 +232,8 @@ def evaluate_model(
     references_path: Path | None = None,
     against: Mapping[str, Translator | Sequence[str]] = MappingProxyType({}),
     test: PairedTestName = "bootstrap",
+    with_breakdown: bool = False,
+    data: Path | None = None,
     training_pairs: Sequence[Pair] = (),
 ) -> ModelEvaluation:
     """Translate and score, with a progress bar, and write the results to files.
@@ -236,6 +251,8 @@ def evaluate_model(
             sentence has fewer than another one, its first is repeated.
         against: Other systems by name to compare with: a translator, or translations of the same sources.
         test: How significance is tested.
+        with_breakdown: Break the scores down.
+        data: Data directory of the model; None is the one that it was trained on.
         training_pairs: What short inputs are made from; without any, they are left out.
     """
     saved, *others = models
@@ -259,6 +276,10 @@ def evaluate_model(
         systems = [(_names(models), found.hypotheses), *_translations(against, examples)]
         references = [example.references for example in examples]
         comparisons = compare_systems(systems, references, rules, metrics=METRICS, test=test) if against else {}
+        breakdown = None
+        if with_breakdown:
+            frequency = _count_words(saved, translator, data, rules)
+            breakdown = break_down(examples, systems, rules, frequency)
         teacher_forced, free_running = (None, None) if others else _measure_loss(translator, examples)
         short_inputs = _measure_short_inputs(translator, training_pairs) if training_pairs else None
         if hypotheses_file:
@@ -282,6 +303,7 @@ def evaluate_model(
                 "teacher_forced": teacher_forced and teacher_forced.as_json(),
                 "free_running": free_running and free_running.as_json(),
                 "comparisons": {key: [asdict(each) for each in compared] for key, compared in comparisons.items()},
+                "breakdown": breakdown and breakdown.as_json(),
                 "short_inputs": short_inputs and short_inputs.as_json(),
             }
             scores_file.write(as_json_text(result))
@@ -303,8 +325,20 @@ def evaluate_model(
         teacher_forced=teacher_forced,
         free_running=free_running,
         comparisons=comparisons,
+        breakdown=breakdown,
         short_inputs=short_inputs,
     )
+
+
+def _count_words(
+    saved: SavedModel, translator: Translator, data: Path | None, rules: ScoringRules
+) -> Counter[str] | None:
+    """How often each target word occurs in a model's training data; None, with the reason as a message, if unknown."""
+    try:
+        return count_training_words(_training_data(saved, data), translator.processor, rules)
+    except DataError as error:
+        log.info(f"words by frequency: left out ({error})")
+        return None
 
 
 def _names(models: Sequence[SavedModel]) -> str:

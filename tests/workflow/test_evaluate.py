@@ -202,3 +202,32 @@ def test_what_cannot_be_compared_is_refused(here: Project, cli: Cli, monkeypatch
     outcome = cli("evaluate", "--against", "short.txt")
     assert "compare systems on at most 2 of them" in outcome.err
     assert "±" not in cli("evaluate").out
+
+
+def test_a_breakdown_of_two_systems(here: Project, cli: Cli) -> None:
+    examples = read_split(here.data, "test")
+    worse = [example.references[0] if row % 2 else "A" for row, example in enumerate(examples)]
+    Path("other.txt").write_text("".join(f"{line}\n" for line in worse), encoding="utf-8")
+    outcome = cli("evaluate", "--no-short-inputs", "--breakdown", "--against", "other.txt", "--json", "scores.json")
+    assert outcome.code == 0
+    found = json.loads(Path("scores.json").read_text(encoding="utf-8"))["breakdown"]
+    ours, other = found["scores"]
+    assert other == "other.txt"
+    for name in (ours, other):
+        assert sum(found["scores"][name]) == len(examples)
+        assert sum(each["sentences"] for each in found["lengths"][name]) == len(examples)
+    words = [word for example in examples for word in example.references[0].split()]
+    assert sum(each["in_references"] for each in found["frequencies"][other]) == len(words)
+    assert sum(each["common"] for each in found["frequencies"][other]) >= len(words) // 3
+    (difference,) = found["differences"]
+    better, _ = difference["gaps"]
+    assert better[0]["second"] == "A"
+    assert 0 < better[0]["gap"] < 100.001
+    assert difference["ngrams"][0][0]["first"] > difference["ngrams"][0][0]["second"]
+    for title in ("F1 of words by their frequency", "BLEU by source length", "Sentences by their BLEU"):
+        assert title in outcome.out
+    shutil.move(here.data, "moved")
+    Path("src").write_text("a b\n", encoding="utf-8")
+    outcome = cli("evaluate", "--no-short-inputs", "--breakdown", "--src", "src", "--ref", "src")
+    assert outcome.code == 0
+    assert "words by frequency: left out (the data that the model was trained on is no longer there)" in outcome.err

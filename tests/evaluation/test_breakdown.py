@@ -1,0 +1,101 @@
+import itertools
+
+import pytest
+
+from nmt.corpus.splitting import Example
+from nmt.evaluation.breakdown import (
+    NgramDifference,
+    accuracy_by_frequency,
+    bleu_by_length,
+    compare_ngrams,
+    count_by_score,
+    largest_gaps,
+)
+from nmt.evaluation.metrics import ScoringRules, score_corpus, sentence_scores, words_of
+
+RULES = ScoringRules()
+
+
+def test_words_are_those_of_bleu() -> None:
+    assert words_of(["Ja, Tom's da."], RULES) == [["Ja", ",", "Tom's", "da", "."]]
+    assert words_of(["Ja, da."], ScoringRules(lowercase=True)) == [["ja", ",", "da", "."]]
+    assert words_of(["Ja, da."], ScoringRules(tokenize="none")) == [["Ja,", "da."]]
+
+
+def test_accuracy_by_frequency_by_hand() -> None:
+    frequency = {"the": 500, "cat": 3, "sat": 2, "mat": 1, "on": 99}
+    hypotheses = ["the the cat sat", "a mat on the dog"]
+    references = [["the cat sat sat"], ["a dog on the mat", "ignored"]]
+    found = {each.name: each for each in accuracy_by_frequency(hypotheses, references, frequency, RULES)}
+    assert list(found) == ["0", "1", "2-4", "5-9", "10-99", "100-999", "1000+"]
+    # a, dog are unknown; mat; cat, sat; on; the. In references, in translations, in both.
+    counts = {name: (each.in_references, each.in_translations, each.common) for name, each in found.items()}
+    assert counts["0"] == (2, 2, 2)
+    assert counts["1"] == (1, 1, 1)
+    assert counts["2-4"] == (3, 2, 2)
+    assert counts["5-9"] == (0, 0, 0)
+    assert counts["10-99"] == (1, 1, 1)
+    assert counts["100-999"] == (2, 3, 2)
+    assert found["2-4"].f1 == pytest.approx(2 * (2 / 3) * 1 / (2 / 3 + 1))
+    assert found["100-999"].f1 == pytest.approx(0.8)
+    assert found["5-9"].f1 == 0
+
+
+def test_bleu_by_length_has_bins_of_equal_numbers() -> None:
+    examples = [Example("w " * length + "w", (f"a b c d e {n}",)) for length in range(5) for n in range(40)]
+    hypotheses = [
+        example.references[0] if len(example.src.split()) < 3 else "a b c d e x" if row % 2 else "y"
+        for row, example in enumerate(examples)
+    ]
+    found = bleu_by_length(examples, hypotheses, RULES)
+    assert [(each.low, each.high, each.sentences) for each in found] == [(n, n, 40) for n in range(1, 6)]
+    assert [found[0].bleu, found[1].bleu] == pytest.approx([100, 100])
+    expected = score_corpus(hypotheses[80:120], [each.references for each in examples[80:120]], RULES)["bleu"].value
+    assert found[2].bleu == expected < 100
+
+
+def test_bins_of_few_sentences_have_no_score() -> None:
+    examples = [Example("w " * n + "w", ("a b c d",)) for n in range(20)]
+    found = bleu_by_length(examples, ["a b c d"] * 20, RULES)
+    assert sum(each.sentences for each in found) == 20
+    assert all(each.bleu is None for each in found)
+    assert all(one.high < other.low for one, other in itertools.pairwise(found))
+    same = bleu_by_length([Example("a b", ("a b c d",))] * 40, ["a b c d"] * 40, RULES)
+    assert [(each.low, each.high, each.sentences) for each in same] == [(2, 2, 40)]
+
+
+def test_sentences_are_counted_by_score() -> None:
+    assert count_by_score([0, 5, 10, 99.9, 100, 100.00001]) == [2, 1, 0, 0, 0, 0, 0, 0, 0, 3]
+    assert sum(count_by_score([])) == 0
+
+
+def test_scores_of_sentences_use_the_ngrams_that_they_have() -> None:
+    found = sentence_scores(["Ja .", "a b c d", ""], [["Ja ."], ["a b c e", "a b c d"], ["x"]], RULES)
+    assert found == pytest.approx([100, 100, 0])
+
+
+def test_ngrams_that_one_system_gets() -> None:
+    references = [["the cat sat on the mat"], ["the cat ran", "ignored"], ["dogs bark"]]
+    one = ["the cat sat on a mat", "the cat ran", "dogs"]
+    other = ["a dog sat on the mat", "the dog ran", "dogs bark"]
+    first, second = compare_ngrams(one, other, references, RULES, 3)
+    assert first[0] == NgramDifference("cat", 2, 0, 2)
+    assert first[1] == NgramDifference("the cat", 2, 0, 2)
+    assert len(first) == 3
+    endings = {"the mat", "on the", "on the mat", "sat on the", "sat on the mat"}
+    assert {each.text for each in second} <= {"bark", "dogs bark", *endings}
+    assert all(each.second > each.first for each in second)
+    assert compare_ngrams(one, one, references, RULES, 3) == ([], [])
+
+
+def test_the_largest_gaps() -> None:
+    examples = [Example(f"source {n}", ("one two three four five",)) for n in range(4)]
+    good, medium, bad = "one two three four five", "one two three four six", "nothing"
+    first, second = [good, bad, medium, medium], [bad, good, medium, bad]
+    better, worse = largest_gaps(examples, first, second, RULES, 5)
+    assert [each.source for each in better] == ["source 0", "source 3"]
+    assert [each.source for each in worse] == ["source 1"]
+    assert better[0].gap == pytest.approx(100)
+    assert worse[0].gap == pytest.approx(-100)
+    assert (better[0].first, better[0].second, better[0].reference) == (good, bad, good)
+    assert len(largest_gaps(examples, first, second, RULES, 1)[0]) == 1
