@@ -275,6 +275,7 @@ def evaluate(
     against: AnyPath | Sequence[AnyPath] = (),
     test: Literal["bootstrap", "randomization"] = "bootstrap",
     breakdown: bool = False,
+    attention: bool = False,
     beam_size: int | None = None,
     batch_size: int | None = None,
     overrides: Overrides = (),
@@ -296,6 +297,7 @@ def evaluate(
         against: Other systems to compare with: run or model directories, or files with their translations.
         test: Paired significance test: bootstrap or randomization.
         breakdown: Also break scores down by frequency of words, length and sentence, and show where systems differ.
+        attention: Also measure the attention of the translations: entropy, largest weight, coverage and so on.
         beam_size: Hypotheses kept at each step; None is the value in the model's config.
         batch_size: Sentences translated at once; None is the value in the model's config.
         overrides: Other search settings, as for `load`.
@@ -342,6 +344,7 @@ def evaluate(
         against=open_systems(others, device, options, allowed_classes, len(examples)),
         test=test,
         with_breakdown=breakdown,
+        with_attention=attention,
         data=_as_path(data),
         training_pairs=read_model_pairs(models[0], translator, _as_path(data)) if short_inputs else (),
     )

@@ -464,6 +464,9 @@ def evaluate(
     breakdown: Annotated[
         bool, typer.Option("--breakdown", help="Also break scores down by word frequency, length and sentence.")
     ] = False,
+    attention: Annotated[
+        bool, typer.Option("--attention", help="Also measure how sharp attention is, and what it covers.")
+    ] = False,
     beam_size: BeamOption = None,
     batch_size: BatchOption = None,
     set_: SearchOption = None,
@@ -492,6 +495,7 @@ def evaluate(
         against=against or (),
         test=test.value,
         breakdown=breakdown,
+        attention=attention,
         beam_size=beam_size,
         batch_size=batch_size,
         overrides=set_ or (),
@@ -504,6 +508,8 @@ def evaluate(
     lines.append(str(found.diagnosis))
     lines += [f"reading the references: {found.teacher_forced}"] if found.teacher_forced else []
     lines += [f"reading its own words: {found.free_running}"] if found.free_running else []
+    several = len(found.attention) > 1
+    lines += [f"attention{f' of head {n}' if several else ''}: {each}" for n, each in enumerate(found.attention, 1)]
     lines += [str(found.short_inputs)] if found.short_inputs else []
     _show("".join(f"{line}\n" for line in lines))
     if found.comparisons:

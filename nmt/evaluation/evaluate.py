@@ -10,6 +10,7 @@ from nmt.corpus.splitting import Example
 from nmt.dataset import EncodedPairs, Sequences
 from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translator
 from nmt.errors import CheckpointError
+from nmt.evaluation.attention_statistics import HeadStatistics, summarize
 from nmt.evaluation.loss import evaluating, mean_loss
 from nmt.evaluation.metrics import QUICK_METRICS, Score, ScoringRules, score_corpus
 from nmt.model.seq2seq import Seq2Seq
@@ -24,11 +25,13 @@ class Evaluation:
         hypotheses: One translation per example, in order.
         scores: A score for each metric.
         unknown_tokens: Share of the tokens that the model predicted as unknown.
+        attention: Statistics of the attention of the translations, one for each head; empty unless requested.
     """
 
     hypotheses: list[str]
     scores: dict[str, Score]
     unknown_tokens: float
+    attention: list[HeadStatistics]
 
 
 def evaluate(
@@ -38,6 +41,7 @@ def evaluate(
     advance: Callable[[int], object] = lambda count: None,
     metrics: Sequence[str] = QUICK_METRICS,
     resamples: int = 1,
+    with_attention: bool = False,
 ) -> Evaluation:
     """Translate raw sources and score them against all their raw references.
 
@@ -48,8 +52,9 @@ def evaluate(
         advance: Called with the number of finished sentences, for a progress bar.
         metrics: Keys of metrics.
         resamples: Test sets of a bootstrap that estimates confidence intervals; 1 is none.
+        with_attention: Also measure the attention of the translations.
     """
-    found = translator.translate([example.src for example in examples], advance=advance)
+    found = translator.translate([example.src for example in examples], with_alignment=with_attention, advance=advance)
     hypotheses = [translation.text for translation in found]
     references = [example.references for example in examples]
     tokens = sum(len(translation.tokens) for translation in found)
@@ -57,6 +62,7 @@ def evaluate(
         hypotheses,
         score_corpus(hypotheses, references, rules, metrics, resamples),
         sum(translation.unknown for translation in found) / tokens if tokens else 0.0,
+        summarize(each.alignment for each in found if each.alignment is not None),
     )
 
 

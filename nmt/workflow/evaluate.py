@@ -233,6 +233,7 @@ def evaluate_model(
     against: Mapping[str, Translator | Sequence[str]] = MappingProxyType({}),
     test: PairedTestName = "bootstrap",
     with_breakdown: bool = False,
+    with_attention: bool = False,
     data: Path | None = None,
     training_pairs: Sequence[Pair] = (),
 ) -> ModelEvaluation:
@@ -252,6 +253,7 @@ def evaluate_model(
         against: Other systems by name to compare with: a translator, or translations of the same sources.
         test: How significance is tested.
         with_breakdown: Break the scores down.
+        with_attention: Measure the attention of the translations.
         data: Data directory of the model; None is the one that it was trained on.
         training_pairs: What short inputs are made from; without any, they are left out.
     """
@@ -268,9 +270,8 @@ def evaluate_model(
             progress_bar(total=len(examples), unit=" sentences", desc=f"translating {what}", leave=False) as bar,
             within_memory(options, len(examples)),
         ):
-            found = evaluate(
-                translator, examples, rules, bar.update, METRICS, RESAMPLES if len(examples) <= MAX_TESTED else 1
-            )
+            resamples = RESAMPLES if len(examples) <= MAX_TESTED else 1
+            found = evaluate(translator, examples, rules, bar.update, METRICS, resamples, with_attention)
         diagnosis = diagnose(examples, found.hypotheses, found.unknown_tokens, rules)
         faults = list(find_faults(examples, found.hypotheses, rules))
         systems = [(_names(models), found.hypotheses), *_translations(against, examples)]
@@ -303,6 +304,7 @@ def evaluate_model(
                 "teacher_forced": teacher_forced and teacher_forced.as_json(),
                 "free_running": free_running and free_running.as_json(),
                 "comparisons": {key: [asdict(each) for each in compared] for key, compared in comparisons.items()},
+                "attention": [head.as_json() for head in found.attention],
                 "breakdown": breakdown and breakdown.as_json(),
                 "short_inputs": short_inputs and short_inputs.as_json(),
             }

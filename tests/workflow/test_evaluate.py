@@ -231,3 +231,15 @@ def test_a_breakdown_of_two_systems(here: Project, cli: Cli) -> None:
     outcome = cli("evaluate", "--no-short-inputs", "--breakdown", "--src", "src", "--ref", "src")
     assert outcome.code == 0
     assert "words by frequency: left out (the data that the model was trained on is no longer there)" in outcome.err
+
+
+def test_attention_is_measured(here: Project, cli: Cli) -> None:
+    outcome = cli("evaluate", "--no-short-inputs", "--attention", "--json", "scores.json")
+    assert outcome.code == 0
+    (head,) = json.loads(Path("scores.json").read_text(encoding="utf-8"))["attention"]
+    assert 0 <= head["entropy"]["mean"] <= math.log(10)
+    assert 1 / 10 <= head["maximum"]["mean"] <= 1
+    assert 0 < head["coverage"]["mean"] <= 1
+    assert head["diagonality"]["mean"] < 0.7  # the model reverses sentences
+    assert "attention: entropy " in outcome.out
+    assert "attention" not in cli("evaluate", "--no-short-inputs").out

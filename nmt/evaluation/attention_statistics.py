@@ -1,0 +1,138 @@
+"""Statistics of attention weights: how sharp they are, what they cover, and how they move through the source."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+CLEAR = 0.1
+"""Weight above which a position counts as attended."""
+
+
+@dataclass(frozen=True)
+class StepStatistics:
+    """Each step and head of an alignment, [T, heads].
+
+    Attributes:
+        entropy: -sum_s a_s ln a_s in nats: 0 for one position, ln S for the mean of S.
+        maximum: Largest weight.
+        clear: Positions with a weight above 0.1.
+    """
+
+    entropy: Tensor
+    maximum: Tensor
+    clear: Tensor
+
+
+def step_statistics(weights: Tensor) -> StepStatistics:
+    """Statistics of each step.
+
+    Args:
+        weights: Attention, [T, heads, S].
+    """
+    exact = weights.double()
+    return StepStatistics(
+        entropy=torch.special.entr(exact).sum(dim=-1),
+        maximum=exact.amax(dim=-1),
+        clear=(exact > CLEAR).sum(dim=-1),
+    )
+
+
+def coverage(weights: Tensor) -> Tensor:
+    """Mean over source positions of min(1, sum_t a_ts): 1 if everything was attended to, [T, heads, S] -> [heads].
+
+    It is what the coverage penalty of Wu et al. (2016, eq. 14) takes the logarithm of, position by position.
+    """
+    return weights.double().sum(dim=0).clamp(max=1).mean(dim=-1)
+
+
+def diagonality(weights: Tensor) -> Tensor:
+    """How close attention keeps to the diagonal: 1 on it, [T, heads, S] -> [heads].
+
+    1 - mean_t |p_t - t / (T - 1)| with p_t the expected position in [0, 1], sum_s a_ts s / (S - 1), of weights that
+    are divided by their sum; 1 with one position on either side.
+    """
+    steps, _, positions = weights.shape
+    if steps < 2 or positions < 2:
+        return weights.new_ones(weights.size(1), dtype=torch.float64)
+    exact = weights.double()
+    place = torch.linspace(0, 1, positions, dtype=torch.float64)
+    expected = (exact * place).sum(dim=-1) / exact.sum(dim=-1).clamp(min=1e-12)
+    target = torch.linspace(0, 1, steps, dtype=torch.float64).unsqueeze(1)
+    return 1 - (expected - target).abs().mean(dim=0)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and standard deviation (of the population)."""
+
+    mean: float
+    deviation: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} ± {self.deviation:.3f}"
+
+
+@dataclass(frozen=True)
+class HeadStatistics:
+    """One head over many sentences.
+
+    Attributes:
+        entropy: Over steps, in nats.
+        maximum: Over steps.
+        clear: Over steps.
+        coverage: Over sentences.
+        diagonality: Over sentences.
+    """
+
+    entropy: Spread
+    maximum: Spread
+    clear: Spread
+    coverage: Spread
+    diagonality: Spread
+
+    def __str__(self) -> str:
+        return (
+            f"entropy {self.entropy}, largest weight {self.maximum}, positions above {CLEAR} {self.clear}, "
+            f"coverage {self.coverage}, diagonality {self.diagonality}"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {name: vars(spread) for name, spread in vars(self).items()}
+
+
+def summarize(alignments: Iterable[Tensor]) -> list[HeadStatistics]:
+    """Statistics of each head over the alignments of many sentences, in the memory of one.
+
+    Args:
+        alignments: Attention of each sentence, [T, heads, S]; those without weights are left out.
+
+    Returns:
+        One for each head; none if there are no weights.
+    """
+    names = ("entropy", "maximum", "clear", "coverage", "diagonality")
+    sums: dict[str, Tensor] = {}
+    for weights in alignments:
+        if not weights.numel():
+            continue
+        steps = vars(step_statistics(weights))
+        sentence = {"coverage": coverage(weights)[None], "diagonality": diagonality(weights)[None]}
+        for name, values in {**steps, **sentence}.items():
+            exact = values.double()
+            moments = torch.stack([torch.full_like(exact[0], len(exact)), exact.sum(dim=0), exact.square().sum(dim=0)])
+            sums[name] = sums.get(name, 0) + moments
+    if not sums:
+        return []
+    heads = sums["entropy"].size(1)
+    return [HeadStatistics(**{name: _spread(*sums[name][:, head].tolist()) for name in names}) for head in range(heads)]
+
+
+def _spread(count: float, total: float, squares: float) -> Spread:
+    mean = total / count
+    return Spread(mean, math.sqrt(max(0.0, squares / count - mean * mean)))

@@ -1,0 +1,71 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.evaluation.attention_statistics import coverage, diagonality, step_statistics, summarize
+
+
+def rows(*weights: list[float]) -> torch.Tensor:
+    return torch.tensor(weights, dtype=torch.float64).unsqueeze(1)
+
+
+def test_entropies_by_hand() -> None:
+    """Natural logarithms; rows of seven weights as tutorials print them."""
+    found = step_statistics(
+        rows(
+            [0.70, 0.10, 0.05, 0.05, 0.05, 0.03, 0.02],
+            [0.10, 0.75, 0.05, 0.05, 0.02, 0.02, 0.01],
+            [0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.88],
+            [1 / 7] * 7,
+            [0, 0, 1, 0, 0, 0, 0],
+        )
+    )
+    expected = [1.113, 0.948, 0.582, math.log(7), 0]
+    assert found.entropy.flatten().tolist() == pytest.approx(expected, abs=5e-4)
+    assert found.maximum.flatten().tolist() == pytest.approx([0.70, 0.75, 0.88, 1 / 7, 1])
+    assert found.clear.flatten().tolist() == [1, 1, 1, 7, 1]
+
+
+def test_heads_are_kept() -> None:
+    weights = torch.tensor([[[1.0, 0.0], [0.5, 0.5]]])
+    assert step_statistics(weights).entropy.tolist() == [[0, pytest.approx(math.log(2))]]
+    assert coverage(weights).tolist() == [0.5, 0.5]
+
+
+def test_coverage_by_hand() -> None:
+    assert coverage(rows([1, 0, 0], [0.5, 0.5, 0])).tolist() == [pytest.approx((1 + 0.5 + 0) / 3)]
+    assert coverage(torch.eye(4).unsqueeze(1)).tolist() == [1]
+
+
+def test_diagonality_by_hand() -> None:
+    assert diagonality(torch.eye(5).unsqueeze(1)).tolist() == [1]
+    assert diagonality(torch.eye(5).flip(0).unsqueeze(1)).tolist() == [pytest.approx(1 - 0.6)]
+    assert diagonality(rows([0.5, 0.5], [0.5, 0.5])).tolist() == [0.5]
+    assert diagonality(rows([0.5, 0, 0], [0, 0, 0.25])).tolist() == [1]  # weights of local attention sum to less
+    assert diagonality(rows([0.5, 0.5])).tolist() == [1]
+
+
+def test_a_summary_is_that_of_all_steps_and_sentences() -> None:
+    generator = torch.Generator().manual_seed(1)
+    alignments = [
+        torch.softmax(torch.randn(steps, 2, positions, generator=generator), dim=-1)
+        for steps, positions in [(3, 4), (5, 2), (1, 1), (2, 9)]
+    ]
+    found = summarize([*alignments, torch.zeros(0, 1, 0)])
+    assert len(found) == 2
+    for head, each in enumerate(found):
+        arrays = [weights[:, head].double().numpy() for weights in alignments]
+        entropies = np.concatenate([-(a * np.log(a)).sum(axis=1) for a in arrays])
+        assert (each.entropy.mean, each.entropy.deviation) == pytest.approx((entropies.mean(), entropies.std()))
+        clear = np.concatenate([(a > 0.1).sum(axis=1) for a in arrays])
+        assert (each.clear.mean, each.clear.deviation) == pytest.approx((clear.mean(), clear.std()))
+        covered = np.array([np.minimum(a.sum(axis=0), 1).mean() for a in arrays])
+        assert (each.coverage.mean, each.coverage.deviation) == pytest.approx((covered.mean(), covered.std()))
+        assert each.as_json()["maximum"]["mean"] == each.maximum.mean
+    assert str(found[0]).startswith("entropy ")
+
+
+def test_nothing_has_no_statistics() -> None:
+    assert summarize([]) == summarize([torch.zeros(0, 1, 0)]) == []
