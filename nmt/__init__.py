@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         TrainingError,
     )
     from nmt.workflow.configs import load_config
-    from nmt.workflow.evaluate import ModelEvaluation
+    from nmt.workflow.evaluation import ModelEvaluation
     from nmt.workflow.findings import Finding
     from nmt.workflow.runs import Run
 else:
@@ -69,7 +69,7 @@ else:
         ),
         "nmt.workflow.findings": ("Finding",),
         "nmt.workflow.configs": ("load_config",),
-        "nmt.workflow.evaluate": ("ModelEvaluation",),
+        "nmt.workflow.evaluation": ("ModelEvaluation",),
         "nmt.workflow.runs": ("Run",),
     }
 

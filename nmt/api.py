@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nmt.corpus.splitting import Example
     from nmt.decoding.translator import Translator
     from nmt.model.storage import SavedModel
-    from nmt.workflow.evaluate import ModelEvaluation
+    from nmt.workflow.evaluation import ModelEvaluation
     from nmt.workflow.findings import Finding
     from nmt.workflow.runs import Run
 
@@ -319,7 +319,8 @@ def evaluate(
         raise ConfigError(f"--split {split}: must be test or valid")
     if test not in ("bootstrap", "randomization"):
         raise ConfigError(f"--test {test}: must be bootstrap or randomization")
-    from nmt.workflow.evaluate import evaluate_model, open_systems, read_files, read_model_pairs
+    from nmt.workflow.evaluate import Extras, evaluate_model, open_systems, read_files, read_model_pairs
+    from nmt.workflow.evaluation import OutputFiles
     from nmt.workflow.outputs import check_files
     from nmt.workflow.translate import open_translator
 
@@ -338,15 +339,15 @@ def evaluate(
         translator,
         examples,
         what=split or "test" if src is None else str(src),
-        json_path=_as_path(json_path),
-        hypotheses_path=_as_path(hypotheses_path),
-        references_path=_as_path(references_path),
-        against=open_systems(others, device, options, allowed_classes, len(examples)),
-        test=test,
-        with_breakdown=breakdown,
-        with_attention=attention,
-        data=_as_path(data),
-        training_pairs=read_model_pairs(models[0], translator, _as_path(data)) if short_inputs else (),
+        outputs=OutputFiles(*map(_as_path, outputs.values())),
+        extras=Extras(
+            against=open_systems(others, device, options, allowed_classes, len(examples)),
+            test=test,
+            breakdown=breakdown,
+            attention=attention,
+            data=_as_path(data),
+            training_pairs=read_model_pairs(models[0], translator, _as_path(data)) if short_inputs else (),
+        ),
     )
 
 

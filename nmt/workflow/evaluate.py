@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from nmt.corpus import Pair
@@ -18,26 +16,22 @@ from nmt.corpus.splitting import Example
 from nmt.dataset import read_checksum, read_examples, read_facts
 from nmt.decoding.translator import Translator
 from nmt.errors import CheckpointError, DataError
-from nmt.evaluation.diagnostics import Diagnosis, diagnose, find_faults
-from nmt.evaluation.evaluate import Evaluation, encode_examples, evaluate
+from nmt.evaluation.diagnostics import diagnose, find_faults
+from nmt.evaluation.evaluate import encode_examples, evaluate
 from nmt.evaluation.loss import LossMeasures, measure_loss, own_words
 from nmt.evaluation.metrics import (
     METRICS,
     RESAMPLES,
-    Comparison,
     PairedTestName,
     ScoringRules,
-    as_json,
     compare_systems,
-    reference_streams,
 )
 from nmt.evaluation.short_inputs import ShortInputResult, measure_short_inputs, read_training_pairs
-from nmt.files import as_json_text, naming, open_text
 from nmt.model.storage import SavedModel
 from nmt.progress import progress_bar
-from nmt.table import Table
 from nmt.text.processor import SEEN
-from nmt.workflow.breakdown import Breakdown, break_down, count_training_words
+from nmt.workflow.breakdown import break_down, count_training_words
+from nmt.workflow.evaluation import ModelEvaluation, OutputFiles, Seen, name_of
 from nmt.workflow.runs import find_data
 from nmt.workflow.translate import open_input, open_translator, read_lines, within_memory
 
@@ -47,8 +41,6 @@ MAX_TESTED = 10_000
 """Sentences of the largest test set with confidence intervals, for which sacreBLEU needs about 1 GB."""
 LOSS_BATCH = 64
 """Maximum number of pairs whose loss is measured at once."""
-SEEN_LIMIT = 0.01
-"""Share of test sources in training above which scores are marked."""
 
 
 def read_files(src: Path, references: Sequence[Path]) -> list[Example]:
@@ -84,32 +76,6 @@ def read_split(data: Path, split: str) -> list[Example]:
     if not (data / f"{split}.jsonl").is_file():
         raise DataError(f"{data}: has no {split} split; give files with --src and --ref")
     return read_examples(data / f"{split}.jsonl")
-
-
-@dataclass(frozen=True)
-class Seen:
-    """How much of a test set a model has seen in training.
-
-    Attributes:
-        sentences: Number of sources that are training sources; None if unknown.
-        examples: Number of all sources.
-    """
-
-    sentences: int | None
-    examples: int
-
-    @property
-    def marked(self) -> bool:
-        """Whether it is so much that the scores do not measure unseen text."""
-        return self.sentences is not None and self.sentences > SEEN_LIMIT * self.examples
-
-    def __str__(self) -> str:
-        if self.sentences is None:
-            return "overlap: unknown, as the model has no fingerprints of its training sources"
-        share = self.sentences / self.examples
-        return (
-            f"overlap: {self.sentences:,} of {self.examples:,} sources ({share:.1%}) are in the model's training data"
-        )
 
 
 def count_training_sources(models: Sequence[SavedModel], normalizer: Normalizer, examples: Sequence[Example]) -> Seen:
@@ -169,56 +135,24 @@ def _training_data(saved: SavedModel, data: Path | None) -> Path:
 
 
 @dataclass(frozen=True)
-class ModelEvaluation(Evaluation):
-    """Translations and scores of a test set.
+class Extras:
+    """What an evaluation measures besides scores and faults.
 
     Attributes:
-        hypotheses: One translation per source, in order.
-        scores: `bleu` and `chrf`, each with its signature.
-        model: The model directory, the first of several.
-        what: Name of the test set.
-        beam_size: Hypotheses kept at each step.
-        seen: How much of the test set the model has seen in training.
-        diagnosis: Visible faults of the translations.
-        teacher_forced: How well the model predicts each word of the references from those before it; None for several
-            models.
-        free_running: The same from its own words instead; None for several models.
-        comparisons: For each metric, this model and what it was compared with.
-        breakdown: Where it is good and bad; None if that was not asked for.
-        short_inputs: What became of short inputs; None if they were left out.
+        against: Other systems by name to compare with: a translator, or translations of the same sources.
+        test: How significance is tested.
+        breakdown: Break the scores down.
+        attention: Measure the attention of the translations.
+        data: Data directory of the model; None is the one that it was trained on.
+        training_pairs: What short inputs are made from; without any, they are left out.
     """
 
-    model: Path
-    what: str
-    beam_size: int
-    seen: Seen
-    diagnosis: Diagnosis
-    teacher_forced: LossMeasures | None = None
-    free_running: LossMeasures | None = None
-    comparisons: dict[str, list[Comparison]] = field(default_factory=dict)
-    breakdown: Breakdown | None = None
-    short_inputs: ShortInputResult | None = None
-
-    @property
-    def comparison_table(self) -> Table:
-        """Each system's scores with 95% intervals, and the probability that a difference from the model is chance."""
-        header, rows = ["system"], [[each.name] for each in next(iter(self.comparisons.values()), [])]
-        for key, compared in self.comparisons.items():
-            header += [self.scores[key].name, "p"]
-            for row, each in zip(rows, compared, strict=True):
-                row += [f"{each.score:.2f} ± {each.confidence:.2f}"]
-                row += ["" if each.p_value is None else f"{each.p_value:.4f}"]
-        return Table(header, rows, "l" + "r" * (len(header) - 1), "significance of differences")
-
-    @property
-    def bleu(self) -> float:
-        """BLEU, from 0 to 100."""
-        return self.scores["bleu"].value
-
-    @property
-    def chrf(self) -> float:
-        """chrF, from 0 to 100."""
-        return self.scores["chrf"].value
+    against: Mapping[str, Translator | Sequence[str]] = field(default_factory=dict)
+    test: PairedTestName = "bootstrap"
+    breakdown: bool = False
+    attention: bool = False
+    data: Path | None = None
+    training_pairs: Sequence[Pair] = ()
 
 
 def evaluate_model(
@@ -227,15 +161,8 @@ def evaluate_model(
     examples: Sequence[Example],
     *,
     what: str,
-    json_path: Path | None = None,
-    hypotheses_path: Path | None = None,
-    references_path: Path | None = None,
-    against: Mapping[str, Translator | Sequence[str]] = MappingProxyType({}),
-    test: PairedTestName = "bootstrap",
-    with_breakdown: bool = False,
-    with_attention: bool = False,
-    data: Path | None = None,
-    training_pairs: Sequence[Pair] = (),
+    outputs: OutputFiles = OutputFiles(),
+    extras: Extras = Extras(),
 ) -> ModelEvaluation:
     """Translate and score, with a progress bar, and write the results to files.
 
@@ -246,89 +173,57 @@ def evaluate_model(
         translator: Their translator.
         examples: Sources with references.
         what: Name of the test set.
-        json_path: File for the scores.
-        hypotheses_path: File for the translations, one per line.
-        references_path: File for the references: those of a sentence in a line, with tabs between them; where a
-            sentence has fewer than another one, its first is repeated.
-        against: Other systems by name to compare with: a translator, or translations of the same sources.
-        test: How significance is tested.
-        with_breakdown: Break the scores down.
-        with_attention: Measure the attention of the translations.
-        data: Data directory of the model; None is the one that it was trained on.
-        training_pairs: What short inputs are made from; without any, they are left out.
+        outputs: Files to write.
+        extras: What to measure besides.
     """
+    with outputs.opened() as write:
+        found = _measure(models, translator, examples, what, extras)
+        write(found, [example.references for example in examples])
+    log.info(f"{found.name} on {what}: {len(examples):,} sentences, beam {found.beam_size}")
+    log.info(str(found.seen))
+    for warning in found.warnings:
+        log.warning(warning)
+    return found
+
+
+def _measure(
+    models: Sequence[SavedModel], translator: Translator, examples: Sequence[Example], what: str, extras: Extras
+) -> ModelEvaluation:
     saved, *others = models
-    seen = count_training_sources(models, translator.processor.normalizer, examples)
     rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
-    options = translator.options
-    with contextlib.ExitStack() as outputs:
-        paths = (json_path, hypotheses_path, references_path)
-        scores_file, hypotheses_file, references_file = files = [
-            outputs.enter_context(open_text(path)) if path else None for path in paths
-        ]
-        with (
-            progress_bar(total=len(examples), unit=" sentences", desc=f"translating {what}", leave=False) as bar,
-            within_memory(options, len(examples)),
-        ):
-            resamples = RESAMPLES if len(examples) <= MAX_TESTED else 1
-            found = evaluate(translator, examples, rules, bar.update, METRICS, resamples, with_attention)
-        diagnosis = diagnose(examples, found.hypotheses, found.unknown_tokens, rules)
-        faults = list(find_faults(examples, found.hypotheses, rules))
-        systems = [(_names(models), found.hypotheses), *_translations(against, examples)]
-        references = [example.references for example in examples]
-        comparisons = compare_systems(systems, references, rules, metrics=METRICS, test=test) if against else {}
-        breakdown = None
-        if with_breakdown:
-            frequency = _count_words(saved, translator, data, rules)
-            breakdown = break_down(examples, systems, rules, frequency)
-        teacher_forced, free_running = (None, None) if others else _measure_loss(translator, examples)
-        short_inputs = _measure_short_inputs(translator, training_pairs) if training_pairs else None
-        if hypotheses_file:
-            hypotheses_file.writelines(f"{line}\n" for line in found.hypotheses)
-        if references_file:
-            rows = zip(*reference_streams(references), strict=True)
-            references_file.writelines("\t".join(" ".join(text.split()) for text in row) + "\n" for row in rows)
-        if scores_file:
-            result: dict[str, Any] = {
-                "model": str(saved.path),
-                **({"other_models": [str(other.path) for other in others]} if others else {}),
-                "what": what,
-                "sentences": len(examples),
-                "references": sum(len(example.references) for example in examples),
-                "beam_size": options.beam_size,
-                "length_penalty": options.length_penalty,
-                "in_training": {"sources": seen.sentences, "of": seen.examples, "marked": seen.marked},
-                "scores": as_json(found.scores),
-                "diagnosis": diagnosis.as_json(),
-                "warnings": faults,
-                "teacher_forced": teacher_forced and teacher_forced.as_json(),
-                "free_running": free_running and free_running.as_json(),
-                "comparisons": {key: [asdict(each) for each in compared] for key, compared in comparisons.items()},
-                "attention": [head.as_json() for head in found.attention],
-                "breakdown": breakdown and breakdown.as_json(),
-                "short_inputs": short_inputs and short_inputs.as_json(),
-            }
-            scores_file.write(as_json_text(result))
-        for path, file in zip(paths, files, strict=True):
-            if path and file:  # all are stored or none, even if the disk is full
-                with naming(path):
-                    file.flush()
-    log.info(f"{_names(models)} on {what}: {len(examples):,} sentences, beam {options.beam_size}")
-    log.info(str(seen))
-    for fault in faults:
-        log.warning(fault)
+    seen = count_training_sources(models, translator.processor.normalizer, examples)
+    resamples = RESAMPLES if len(examples) <= MAX_TESTED else 1
+    with (
+        progress_bar(total=len(examples), unit=" sentences", desc=f"translating {what}", leave=False) as bar,
+        within_memory(translator.options, len(examples)),
+    ):
+        found = evaluate(translator, examples, rules, bar.update, METRICS, resamples, extras.attention)
+    references = [example.references for example in examples]
+    systems = [(name_of(models), found.hypotheses), *_translations(extras.against, examples)]
+    comparisons, breakdown = {}, None
+    if extras.against:
+        comparisons = compare_systems(systems, references, rules, metrics=METRICS, test=extras.test)
+    if extras.breakdown:
+        frequency = _count_words(saved, translator, extras.data, rules)
+        breakdown = break_down(examples, systems, rules, frequency)
+    teacher_forced, free_running = (None, None) if others else _measure_loss(translator, examples)
     return ModelEvaluation(
         **vars(found),
         model=saved.path,
+        other_models=[other.path for other in others],
         what=what,
-        beam_size=options.beam_size,
+        sentences=len(examples),
+        references=sum(map(len, references)),
+        beam_size=translator.options.beam_size,
+        length_penalty=translator.options.length_penalty,
         seen=seen,
-        diagnosis=diagnosis,
+        diagnosis=diagnose(examples, found.hypotheses, found.unknown_tokens, rules),
+        warnings=list(find_faults(examples, found.hypotheses, rules)),
         teacher_forced=teacher_forced,
         free_running=free_running,
         comparisons=comparisons,
         breakdown=breakdown,
-        short_inputs=short_inputs,
+        short_inputs=_measure_short_inputs(translator, extras.training_pairs) if extras.training_pairs else None,
     )
 
 
@@ -341,10 +236,6 @@ def _count_words(
     except DataError as error:
         log.info(f"words by frequency: left out ({error})")
         return None
-
-
-def _names(models: Sequence[SavedModel]) -> str:
-    return ", ".join(str(each.path) for each in models)
 
 
 def _translations(
