@@ -540,7 +540,7 @@ def test_a_dotted_path_that_is_not_a_score_is_reported(tmp_path: Path, name: str
 
 
 AWKWARD = ["no", "null", "true", "yes", "~", "1.5", "1e3", "1e-3", "2E5", "0x1F", "017", "1_000", "2018-05-13", "1:30"]
-names = st.from_regex(r"[A-Za-z0-9_.-]{1,12}", fullmatch=True) | st.sampled_from(
+names = st.from_regex(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,11}", fullmatch=True) | st.sampled_from(
     [text for text in AWKWARD if text.isalnum()]
 )
 texts = st.text(st.characters(exclude_categories=["C", "Zl", "Zp"]), min_size=1, max_size=20) | st.sampled_from(AWKWARD)
