@@ -97,6 +97,11 @@ class LengthBin:
     sentences: int
     bleu: float | None
 
+    @property
+    def name(self) -> str:
+        """The lengths, such as `7` or `8-10`."""
+        return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
+
 
 def bleu_by_length(examples: Sequence[Example], hypotheses: Sequence[str], rules: ScoringRules) -> list[LengthBin]:
     """BLEU by source length, in bins of about the same number of sentences (quantiles).

@@ -102,7 +102,7 @@ class Breakdown:
 
     def _length_table(self) -> Table:
         rows = [
-            [f"{each[0].low}-{each[0].high}", f"{each[0].sentences:,}", *(_or_dash(bin_.bleu) for bin_ in each)]
+            [each[0].name, f"{each[0].sentences:,}", *(_or_dash(bin_.bleu) for bin_ in each)]
             for each in zip(*self.lengths.values(), strict=True)
         ]
         return _table(["words", "sentences", *self.lengths], rows)

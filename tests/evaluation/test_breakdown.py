@@ -49,6 +49,7 @@ def test_bleu_by_length_has_bins_of_equal_numbers() -> None:
     ]
     found = bleu_by_length(examples, hypotheses, RULES)
     assert [(each.low, each.high, each.sentences) for each in found] == [(n, n, 40) for n in range(1, 6)]
+    assert [each.name for each in found] == ["1", "2", "3", "4", "5"]
     assert [found[0].bleu, found[1].bleu] == pytest.approx([100, 100])
     expected = score_corpus(hypotheses[80:120], [each.references for each in examples[80:120]], RULES)["bleu"].value
     assert found[2].bleu == expected < 100
