@@ -317,13 +317,14 @@ def evaluate(
         raise ConfigError("give --src and --ref, or --split and --data, not both")
     if split not in (None, "test", "valid"):
         raise ConfigError(f"--split {split}: must be test or valid")
-    if test not in ("bootstrap", "randomization"):
-        raise ConfigError(f"--test {test}: must be bootstrap or randomization")
+    from nmt.evaluation.metrics import PAIRED_TESTS
     from nmt.workflow.evaluate import Extras, evaluate_model, open_systems, read_files, read_model_pairs
     from nmt.workflow.evaluation import OutputFiles
     from nmt.workflow.outputs import check_files
     from nmt.workflow.translate import open_translator
 
+    if test not in PAIRED_TESTS:
+        raise ConfigError(f"--test {test}: must be {' or '.join(PAIRED_TESTS)}")
     others = [Path(each) for each in _as_list(against)]
     inputs = [*others, *([] if src is None else [Path(each) for each in (src, *references)])]
     outputs = {"--json": json_path, "--hypotheses": hypotheses_path, "--references": references_path}

@@ -41,6 +41,8 @@ class Batch(NamedTuple):
 
     def repeat(self, copies: int) -> Batch:
         """The whole batch several times, one copy after the other."""
+        if copies == 1:
+            return self
         positions = [self.positions + copy * self.tgt_out.numel() for copy in range(copies)]
         return Batch(*(torch.cat([part] * copies) for part in self))._replace(positions=torch.cat(positions))
 

@@ -15,26 +15,13 @@ python scripts/benchmark.py decode --workload workload --opennmt opennmt/bin/pyt
 
 from __future__ import annotations
 
-import argparse
-import sys
-
 from benchmarks import decode, limit, preprocess, quality, scale, serve, share, startup, stream, train, workload
-from benchmarks.measuring import RunError
-
-from nmt.errors import NmtError
+from benchmarks.arguments import run_command
 
 
 def main() -> None:
-    """Parse the arguments and run one benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(required=True)
-    for module in (preprocess, workload, train, limit, scale, startup, serve, quality, decode, share, stream):
-        module.add_command(commands)
-    arguments = parser.parse_args()
-    try:
-        arguments.run(arguments)
-    except (NmtError, RunError) as error:
-        sys.exit(f"error: {error}")
+    """Run one benchmark."""
+    run_command(__doc__, (preprocess, workload, train, limit, scale, startup, serve, quality, decode, share, stream))
 
 
 if __name__ == "__main__":

@@ -11,26 +11,13 @@ it is known.
 
 from __future__ import annotations
 
-import argparse
-import sys
-
-from benchmarks.measuring import RunError
+from benchmarks.arguments import run_command
 from experiments import opennmt, runs, tables
-
-from nmt.errors import NmtError
 
 
 def main() -> None:
-    """Parse the arguments and run a command."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(required=True)
-    for module in (runs, opennmt, tables):
-        module.add_command(commands)
-    arguments = parser.parse_args()
-    try:
-        arguments.run(arguments)
-    except (NmtError, RunError) as error:
-        sys.exit(f"error: {error}")
+    """Run one command."""
+    run_command(__doc__, (runs, opennmt, tables))
 
 
 if __name__ == "__main__":

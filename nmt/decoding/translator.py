@@ -252,9 +252,8 @@ class Translator:
         return results
 
     def _tokenize_target(self, texts: Sequence[str]) -> list[list[str]]:
-        processor = self.processor
         with self._tokenizing:
-            return list(processor.tgt_tokenizer.tokenize([processor.normalizer(text) for text in texts]))
+            return self.processor.tokenize_target(texts)
 
     def check_n_best(self, n_best: int | None) -> None:
         """Check that `n_best` is from 1 to the beam size.

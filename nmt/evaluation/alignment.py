@@ -76,7 +76,7 @@ def check_links(gold: Sequence[Links], processor: TextProcessor, pairs: Sequence
     """
     _require_words(processor)
     sources = processor.tokenize_source([pair.src for pair in pairs])
-    targets = processor.tgt_tokenizer.tokenize([processor.normalizer(pair.tgt) for pair in pairs])
+    targets = processor.tokenize_target(pair.tgt for pair in pairs)
     for links, pair, src, tgt in zip(gold, pairs, sources, targets, strict=True):
         for i, j in sorted(links):
             if i >= len(src) or j >= len(tgt):
@@ -133,7 +133,7 @@ def _forced(translator: Translator, sources: Sequence[str], references: Sequence
     """Alignments of a batch of pairs; a token's weights are those of the step that predicts it."""
     processor, model = translator.processor, translator.model
     src_tokens = [tokens[:MAX_SOURCE_LENGTH] for tokens in processor.tokenize_source(sources)]
-    tgt_tokens = list(processor.tgt_tokenizer.tokenize([processor.normalizer(text) for text in references]))
+    tgt_tokens = processor.tokenize_target(references)
     src = [processor.src_vocabulary.encode(tokens) for tokens in src_tokens]
     tgt = [processor.tgt_vocabulary.encode(tokens) for tokens in tgt_tokens]
     encoded = model.encode(pad(src, suffix=True).to(model.device), torch.tensor([len(ids) + 1 for ids in src]))

@@ -10,7 +10,7 @@ from itertools import chain
 import numpy as np
 
 from nmt.corpus.splitting import Example
-from nmt.evaluation.metrics import ScoringRules, score_corpus, sentence_scores, words_of
+from nmt.evaluation.metrics import ScoringRules, score_corpus, words_of
 
 FREQUENCIES = (0, 1, 2, 5, 10, 100, 1000)
 """First frequency of each bucket of words."""
@@ -208,7 +208,11 @@ class SentenceGap:
 
 
 def largest_gaps(
-    examples: Sequence[Example], first: Sequence[str], second: Sequence[str], rules: ScoringRules, number: int
+    examples: Sequence[Example],
+    first: Sequence[str],
+    second: Sequence[str],
+    scores: tuple[Sequence[float], Sequence[float]],
+    number: int,
 ) -> tuple[list[SentenceGap], list[SentenceGap]]:
     """The sentences in which one of two systems is better by most, in BLEU of single sentences.
 
@@ -216,19 +220,19 @@ def largest_gaps(
         examples: Sources with references.
         first: Translations of one system.
         second: Those of the other.
-        rules: How text is scored.
+        scores: BLEU of each sentence, of both systems.
         number: How many sentences to return for each system.
 
     Returns:
         Those in which the first is better, and those in which the second is; the largest gap first.
     """
-    references = [example.references for example in examples]
-    one, other = (np.array(sentence_scores(texts, references, rules)) for texts in (first, second))
+    one, other = map(np.array, scores)
     order = np.argsort(other - one, kind="stable").tolist()
 
     def gaps(rows: Sequence[int]) -> list[SentenceGap]:
         return [
-            SentenceGap(examples[n].src, references[n][0], first[n], second[n], float(one[n] - other[n])) for n in rows
+            SentenceGap(examples[n].src, examples[n].references[0], first[n], second[n], float(one[n] - other[n]))
+            for n in rows
         ]
 
     better, worse = gaps(order[:number]), gaps(order[: -number - 1 : -1])

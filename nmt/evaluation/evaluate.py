@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ from nmt.dataset import EncodedPairs, Sequences
 from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translator
 from nmt.errors import CheckpointError
 from nmt.evaluation.attention_statistics import HeadStatistics, summarize
-from nmt.evaluation.loss import evaluating, mean_loss
+from nmt.evaluation.loss import evaluating, mean_loss, perplexity
 from nmt.evaluation.metrics import QUICK_METRICS, Score, ScoringRules, score_corpus
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.processor import TextProcessor
@@ -69,9 +68,7 @@ def evaluate(
 def encode_examples(processor: TextProcessor, examples: Sequence[Example]) -> EncodedPairs:
     """Encode each source with each of its references; of a source, at most `MAX_SOURCE_LENGTH` tokens are kept."""
     sources = [tokens[:MAX_SOURCE_LENGTH] for tokens in processor.tokenize_source([each.src for each in examples])]
-    targets = processor.tgt_tokenizer.tokenize(
-        [processor.normalizer(reference) for each in examples for reference in each.references]
-    )
+    targets = processor.tokenize_target(reference for each in examples for reference in each.references)
     repeated = [tokens for tokens, each in zip(sources, examples, strict=True) for _ in each.references]
     return EncodedPairs(
         Sequences.pack(map(processor.src_vocabulary.encode, repeated)),
@@ -110,7 +107,7 @@ class Validator:
 
     def _score(self, model: Seq2Seq) -> dict[str, float]:
         loss = mean_loss(model, self.pairs)
-        result = {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
+        result = {"loss": loss, "perplexity": perplexity(loss)}
         if self.translator is not None and self.examples:
             try:
                 found = evaluate(self.translator, self.examples, self.rules)

@@ -39,6 +39,11 @@ def mean_loss(model: Seq2Seq, pairs: EncodedPairs, batch_size: int = 64) -> floa
     return float(to_host(torch.stack(losses)).double().sum()) / tokens if tokens else math.nan
 
 
+def perplexity(loss: float) -> float:
+    """exp(loss); beyond 700 nats, where floats end, exp(700)."""
+    return math.exp(min(loss, 700.0))
+
+
 @dataclass(frozen=True)
 class LossMeasures:
     """How well a model predicts reference translations.
@@ -53,8 +58,8 @@ class LossMeasures:
 
     @property
     def perplexity(self) -> float:
-        """exp(loss); beyond 700 nats, where floats end, exp(700)."""
-        return math.exp(min(self.loss, 700.0))
+        """See `perplexity`."""
+        return perplexity(self.loss)
 
     def __str__(self) -> str:
         return f"loss {self.loss:.2f} (perplexity {self.perplexity:.2f}), accuracy {self.accuracy:.1%}"

@@ -17,7 +17,7 @@ METRICS = ("bleu", "chrf", "chrf++", "ter")
 QUICK_METRICS = ("bleu", "chrf")
 """Those that training validates with."""
 PairedTestName = Literal["bootstrap", "randomization"]
-_PAIRED_TESTS: dict[PairedTestName, str] = {"bootstrap": "bs", "randomization": "ar"}
+PAIRED_TESTS: dict[PairedTestName, str] = {"bootstrap": "bs", "randomization": "ar"}
 RESAMPLES = 1000
 """Test sets of a bootstrap: sacreBLEU's default."""
 
@@ -231,7 +231,7 @@ def _test(
         [(name, list(hypotheses)) for name, hypotheses in systems.items()],
         {key: rules.metric(key)},
         _streams(key, references),
-        test_type=_PAIRED_TESTS[test],
+        test_type=PAIRED_TESTS[test],
         n_samples=samples,
         n_ar_confidence=RESAMPLES if test == "randomization" else -1,
     )

@@ -20,9 +20,8 @@ import numpy as np
 from nmt.corpus import Pair
 from nmt.corpus.forms import NUMBER, WORD, find_numbers, in_title_case, without_final_stop
 from nmt.corpus.identity import draw
-from nmt.dataset import EncodedPairs, read_copies
 from nmt.decoding.translator import Translator
-from nmt.errors import DataError
+from nmt.evaluation.training_text import decode_lines, load_training_pairs
 from nmt.text.processor import TextProcessor
 
 SEED = 1
@@ -142,23 +141,14 @@ def read_training_pairs(data: Path, processor: TextProcessor) -> list[Pair]:
     Raises:
         DataError: The directory is missing, incomplete or damaged.
     """
-    encoded = EncodedPairs.load(data, "train")
-    originals = len(encoded) - read_copies(data)
-    if originals < 0:
-        raise DataError(f"{data}: has fewer training pairs than copies of them; preprocess again")
+    encoded, originals = load_training_pairs(data)
     rows = np.arange(originals)
     if originals > SAMPLE:
         rows = np.sort(np.random.default_rng(SEED).choice(originals, SAMPLE, replace=False))
-    sides = []
-    for sequences, vocabulary, tokenizer in (
-        (encoded.src, processor.src_vocabulary, processor.src_tokenizer),
-        (encoded.tgt, processor.tgt_vocabulary, processor.tgt_tokenizer),
-    ):
-        ids = [sequences[row].tolist() for row in rows.tolist()]
-        if not all(0 <= index < len(vocabulary) for line in ids for index in line):
-            raise DataError(f"{data}: has ids beyond its vocabulary; preprocess again")
-        sides.append([tokenizer.detokenize(vocabulary.decode(line)) for line in ids])
-    return list(map(Pair, *sides))
+    indices = rows.tolist()
+    src = decode_lines(encoded.src, indices, processor.src_vocabulary, processor.src_tokenizer, data)
+    tgt = decode_lines(encoded.tgt, indices, processor.tgt_vocabulary, processor.tgt_tokenizer, data)
+    return list(map(Pair, src, tgt))
 
 
 def build_short_inputs(pairs: Sequence[Pair], seed: int = SEED) -> list[ShortInput]:

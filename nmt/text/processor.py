@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from nmt.corpus.normalization import FORMS, Normalizer
@@ -56,6 +56,10 @@ class TextProcessor:
     def tokenize_source(self, lines: Sequence[str]) -> list[list[str]]:
         """Tokens of raw source lines, repaired in the same way as training text."""
         return list(self.src_tokenizer.tokenize([self.normalizer(line) for line in lines]))
+
+    def tokenize_target(self, lines: Iterable[str]) -> list[list[str]]:
+        """Tokens of raw target lines, repaired in the same way as training text."""
+        return list(self.tgt_tokenizer.tokenize([self.normalizer(line) for line in lines]))
 
     def target_tokens(
         self,

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from nmt.corpus.splitting import Example
-from nmt.dataset import EncodedPairs, read_copies
 from nmt.errors import shorten
 from nmt.evaluation.breakdown import (
     BLEU_STEP,
@@ -28,6 +27,7 @@ from nmt.evaluation.breakdown import (
     largest_gaps,
 )
 from nmt.evaluation.metrics import ScoringRules, sentence_scores, words_of
+from nmt.evaluation.training_text import decode_lines, load_training_pairs
 from nmt.progress import progress_bar
 from nmt.table import Table
 from nmt.text.processor import TextProcessor
@@ -128,18 +128,19 @@ def break_down(
     """
     references = [example.references for example in examples]
     (name, first), *others = systems
+    scores = {each: sentence_scores(texts, references, rules) for each, texts in systems}
     return Breakdown(
         frequencies={}
         if frequency is None
         else {each: accuracy_by_frequency(texts, references, frequency, rules) for each, texts in systems},
         lengths={each: bleu_by_length(examples, texts, rules) for each, texts in systems},
-        scores={each: count_by_score(sentence_scores(texts, references, rules)) for each, texts in systems},
+        scores={each: count_by_score(of_sentences) for each, of_sentences in scores.items()},
         differences=[
             Difference(
                 name,
                 other,
                 compare_ngrams(first, second, references, rules, SHOWN),
-                largest_gaps(examples, first, second, rules, SHOWN),
+                largest_gaps(examples, first, second, (scores[name], scores[other]), SHOWN),
             )
             for other, second in others
         ],
@@ -157,15 +158,13 @@ def count_training_words(data: Path, processor: TextProcessor, rules: ScoringRul
     Raises:
         DataError: The directory is missing, incomplete or damaged.
     """
-    encoded = EncodedPairs.load(data, "train")
-    originals = len(encoded) - read_copies(data)
+    encoded, originals = load_training_pairs(data)
     rows = np.unique(np.linspace(0, max(0, originals - 1), min(originals, MAX_PAIRS)).astype(np.int64)).tolist()
     counts: Counter[str] = Counter()
     with progress_bar(total=len(rows), unit=" pairs", desc="counting training words", leave=False) as bar:
         for first in range(0, len(rows), CHUNK):
             chunk = rows[first : first + CHUNK]
-            tokens = (processor.tgt_vocabulary.decode(encoded.tgt[row]) for row in chunk)
-            lines = [processor.tgt_tokenizer.detokenize(each) for each in tokens]
+            lines = decode_lines(encoded.tgt, chunk, processor.tgt_vocabulary, processor.tgt_tokenizer, data)
             for words in words_of(lines, rules):
                 counts.update(words)
             bar.update(len(chunk))

@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
+from benchmarks.measuring import RunError
 from benchmarks.systems import UPDATES_PER_REPORT
+from nmt.errors import NmtError
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 else:
     Commands = object
+
+
+def run_command(description: str | None, modules: Iterable[Any]) -> None:
+    """Parse the command line and run one command.
+
+    Args:
+        description: Text of the help.
+        modules: Each adds a command by its `add_command`.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    for module in modules:
+        module.add_command(commands)
+    arguments = parser.parse_args()
+    try:
+        arguments.run(arguments)
+    except (NmtError, RunError) as error:
+        sys.exit(f"error: {error}")
 
 
 def positive(text: str) -> int:

@@ -11,24 +11,46 @@ from benchmarks.systems import UPDATES_PER_REPORT, System
 
 MODULE = "onmt.bin.train"
 TRANSLATE_MODULE = "onmt.bin.translate"
+BATCH = 64
+"""Sentences of a batch in training."""
 TRANSLATE_VARIABLES = {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
 """Without this, version 3.5.1 cannot load its own checkpoints with current torch."""
 
 
 def config(system: System, workload: Path, folder: Path, updates: int) -> dict[str, Any]:
-    """OpenNMT-py's config for a row.
+    """OpenNMT-py's config for a row."""
+    with (workload / "train.en").open(encoding="utf-8") as file:
+        pairs = sum(1 for _ in file)
+    texts = (workload / "train.en", workload / "train.de")
+    vocabularies = (workload / "vocab.onmt.en", workload / "vocab.onmt.de")
+    return standard_config(texts, vocabularies, folder, updates, pairs) | {
+        "rnn_type": system.cell.upper(),
+        "global_attention": "mlp" if system.kind == "bahdanau" else "general",
+        "input_feed": int(system.kind != "luong"),
+    }
+
+
+def standard_config(
+    texts: tuple[Path, Path], vocabularies: tuple[Path, Path], folder: Path, updates: int, pairs: int
+) -> dict[str, Any]:
+    """The config of the standard model, but for its attention.
 
     A bucket is the whole training split; with the default of 262,144 the toolkit would read a small split many times
     before its first step.
+
+    Args:
+        texts: Tokenised source and target of the training pairs.
+        vocabularies: Vocabulary of each side.
+        folder: Where to store the model.
+        updates: Number of updates.
+        pairs: Number of training pairs.
     """
-    with (workload / "train.en").open(encoding="utf-8") as file:
-        pairs = sum(1 for _ in file)
     never = 100_000_000
     return {
         "seed": 1,
-        "data": {"corpus": {"path_src": str(workload / "train.en"), "path_tgt": str(workload / "train.de")}},
-        "src_vocab": str(workload / "vocab.onmt.en"),
-        "tgt_vocab": str(workload / "vocab.onmt.de"),
+        "data": {"corpus": {"path_src": str(texts[0]), "path_tgt": str(texts[1])}},
+        "src_vocab": str(vocabularies[0]),
+        "tgt_vocab": str(vocabularies[1]),
         "src_vocab_size": 20_000,
         "tgt_vocab_size": 20_000,
         "vocab_size_multiple": 1,
@@ -39,7 +61,7 @@ def config(system: System, workload: Path, folder: Path, updates: int) -> dict[s
         "valid_steps": never,
         "report_every": UPDATES_PER_REPORT,
         "batch_type": "sents",
-        "batch_size": 64,
+        "batch_size": BATCH,
         "normalization": "tokens",
         "bucket_size": pairs,
         "num_workers": 0,
@@ -54,20 +76,22 @@ def config(system: System, workload: Path, folder: Path, updates: int) -> dict[s
         "param_init": 0.1,
         "encoder_type": "brnn",
         "decoder_type": "rnn",
-        "rnn_type": system.cell.upper(),
+        "rnn_type": "LSTM",
         "word_vec_size": 256,
         "hidden_size": 512,
         "layers": 1,
         "dropout": [0.2],
-        "global_attention": "mlp" if system.kind == "bahdanau" else "general",
-        "input_feed": int(system.kind != "luong"),
     }
 
 
 def arguments(system: System, workload: Path, folder: Path, updates: int) -> list[str]:
     """Write the config and return the arguments of the module."""
-    path = folder / "config.yaml"
-    path.write_text(json.dumps(config(system, workload, folder, updates), indent=1), encoding="utf-8")
+    return write_config(config(system, workload, folder, updates), folder / "config.yaml")
+
+
+def write_config(values: dict[str, Any], path: Path) -> list[str]:
+    """Write a config, which is JSON and so YAML, and return the arguments that use it."""
+    path.write_text(json.dumps(values, indent=1), encoding="utf-8")
     return ["-config", str(path)]
 
 
@@ -77,13 +101,18 @@ TRANSLATION_TIME = r"(?:Total translation time|Time w/o python interpreter load/
 
 def translate_arguments(workload: Path, folder: Path, updates: int, output: Path, beam: int = 5) -> list[str]:
     """Arguments that translate the test split with the model after so many updates."""
+    return search_arguments(folder / f"model_step_{updates}.pt", workload / "test.en", output, beam)
+
+
+def search_arguments(model: Path, src: Path, output: Path, beam: int, max_length: int = 60) -> list[str]:
+    """Arguments that translate a tokenised file."""
     options = {
-        "model": folder / f"model_step_{updates}.pt",
-        "src": workload / "test.en",
+        "model": model,
+        "src": src,
         "output": output,
         "beam_size": beam,
         "length_penalty": "avg" if beam > 1 else "none",
-        "max_length": 60,
+        "max_length": max_length,
         "batch_type": "sents",
         "batch_size": 32,
         "gpu": -1,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from nmt.files import read_json, write_json
 
@@ -26,6 +28,7 @@ class Result:
         settings: What the cell changes in it.
         finished: Date.
         threads: CPU threads.
+        beam_size: Hypotheses per sentence.
         precision: Number format of products.
         gflops: Rate of a matrix product in that format on that machine, mean of before and after.
         parameters: Number of weights.
@@ -35,7 +38,6 @@ class Result:
         minutes: Time of training, without validation.
         total_minutes: Time of training with validation.
         peak_mib: Peak resident memory of training.
-        beam_size: Hypotheses per sentence.
         scores: By split and metric, value and signature: {"valid": {"bleu": {"value": 38.1, "signature": "..."}}}.
     """
 
@@ -47,22 +49,27 @@ class Result:
     settings: list[str]
     finished: str
     threads: int
-    precision: str
-    gflops: float
-    parameters: int
-    epochs: float
-    updates: int
-    tokens: int
-    minutes: float
-    total_minutes: float
-    peak_mib: int
     beam_size: int
-    scores: Scores
+    precision: str = "float32"
+    gflops: float = 0
+    parameters: int = 0
+    epochs: float = 0
+    updates: int = 0
+    tokens: int = 0
+    minutes: float = 0
+    total_minutes: float = 0
+    peak_mib: int = 0
+    scores: Scores = field(default_factory=dict)
 
     def bleu(self, split: str) -> float | None:
         """BLEU of a split; None if it was not scored."""
         found = self.scores.get(split, {}).get("bleu")
         return None if found is None else float(found["value"])
+
+
+def rounded(scores: Mapping[str, Any]) -> dict[str, dict[str, float | str]]:
+    """Value, to two decimals, and signature of each metric."""
+    return {key: {"value": round(each["value"], 2), "signature": each["signature"]} for key, each in scores.items()}
 
 
 def path_of(experiment: str, key: str) -> Path:

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.arguments import Commands, positive
 from benchmarks.measuring import MIB, RunError, environment, run
-from benchmarks.opennmt import MODULE, TRANSLATE_MODULE, TRANSLATE_VARIABLES
+from benchmarks.opennmt import (
+    BATCH,
+    MODULE,
+    TRANSLATE_MODULE,
+    TRANSLATE_VARIABLES,
+    search_arguments,
+    standard_config,
+    write_config,
+)
 from benchmarks.train import LAUNCHER
+from benchmarks.workload import read_lines, write_lines
 
-from experiments.ledger import Result, path_of, write_result
+from experiments.ledger import path_of, rounded, write_result
 from experiments.plan import Cell, read_experiment
-from experiments.runs import BEAM_SIZE, CORPORA, prepare_data, product_rate, write_lines
+from experiments.runs import BEAM_SIZE, CORPORA, new_result, prepare_data, product_rate
 from nmt.dataset import DataDirectory, open_data, read_examples
 from nmt.evaluation.metrics import ScoringRules, as_json, score_corpus
+from nmt.text.vocabulary import SPECIAL_TOKENS
 
 VERSION = "3.5.1"
 CONFIGS: dict[str, dict[str, Any]] = {
@@ -31,7 +39,6 @@ CONFIGS: dict[str, dict[str, Any]] = {
 """Two sensible configs, beside what `config_of` says."""
 PROBE, REPORT = 150, 50
 """Updates from which the number of updates that fit into the time is estimated, and updates between two reports."""
-BATCH = 64
 
 
 def add_command(commands: Commands) -> None:
@@ -83,10 +90,10 @@ def train_opennmt(arguments: argparse.Namespace) -> None:
     peer = Peer(arguments.python, folder, environment(arguments.threads) | TRANSLATE_VARIABLES)
 
     before = product_rate(arguments.threads)["float32"]
-    probe = config_of(arguments.kind, folder, PROBE, arguments.seed) | {"bucket_size": len(data.train)}
+    probe = config_of(arguments.kind, folder, PROBE, len(data.train), arguments.seed)
     first, *_, last = read_seconds(peer.run("probe", MODULE, write_config(probe, folder / "probe.json")).text)
     updates = max(PROBE, round(arguments.minutes * 60 * (PROBE - REPORT) / (last - first)))
-    config = config_of(arguments.kind, folder, updates, arguments.seed) | {"bucket_size": len(data.train)}
+    config = config_of(arguments.kind, folder, updates, len(data.train), arguments.seed)
     begin = time.perf_counter()
     finished = peer.run("train", MODULE, write_config(config, folder / "config.json"))
     minutes = (time.perf_counter() - begin) / 60
@@ -95,16 +102,11 @@ def train_opennmt(arguments: argparse.Namespace) -> None:
     splits = ("valid", "test") if arguments.test else ("valid",)
     scores = {split: translate(peer, data, split, updates) for split in splits}
     pairs, tokens = len(data.train), int(data.train.tgt.lengths.sum()) + len(data.train)
-    result = Result(
-        experiment=experiment.name,
-        cell=name,
-        seed=arguments.seed,
+    result = replace(
+        new_result(experiment, cell, arguments.threads),
         system=f"OpenNMT-py {VERSION}",
         config="",
         settings=[f"{key}={value}" for key, value in CONFIGS[arguments.kind].items()],
-        finished=datetime.datetime.now(datetime.UTC).date().isoformat(),
-        threads=arguments.threads,
-        precision="float32",
         gflops=round((before + after) / 2),
         parameters=int(re.findall(r"number of parameters: (\d+)", finished.text)[-1]),
         epochs=round(updates * BATCH / pairs, 2),
@@ -113,7 +115,6 @@ def train_opennmt(arguments: argparse.Namespace) -> None:
         minutes=round(read_seconds(finished.text)[-1] / 60, 1),
         total_minutes=round(minutes, 1),
         peak_mib=round(finished.peak / MIB),
-        beam_size=BEAM_SIZE,
         scores=scores,
     )
     print(f"{write_result(result, cell.key)}: valid BLEU {result.bleu('valid'):.2f}, {result.minutes:.1f} min")
@@ -126,64 +127,32 @@ def write_texts(data: DataDirectory, folder: Path) -> None:
         sequences = getattr(data.train, side)
         decoded = (vocabulary.decode(sequences[index]) for index in range(len(sequences)))
         write_lines(folder / f"train.{side}", map(" ".join, decoded))
-        write_lines(folder / f"vocabulary.{side}", [token for token in vocabulary.tokens if not token.startswith("<")])
+        write_lines(folder / f"vocabulary.{side}", vocabulary.tokens[len(SPECIAL_TOKENS) :])
     for split in ("valid", "test"):
         examples = read_examples(data.path / f"{split}.jsonl")
         tokens = processor.tokenize_source([example.src for example in examples])
         write_lines(folder / f"{split}.src", map(" ".join, tokens))
 
 
-def config_of(kind: str, folder: Path, updates: int, seed: int) -> dict[str, Any]:
+def config_of(kind: str, folder: Path, updates: int, pairs: int, seed: int) -> dict[str, Any]:
     """The config of a training of so many updates.
 
     Sizes as in this project's standard model. As in this project's recipe there are label smoothing and a learning rate
     that falls: it is halved 6 times in the last 40% of the updates.
     """
-    return {
+    texts, vocabularies = ((folder / f"{name}.src", folder / f"{name}.tgt") for name in ("train", "vocabulary"))
+    return standard_config(texts, vocabularies, folder, updates, pairs) | {
         **CONFIGS[kind],
         "seed": seed,
-        "data": {"corpus": {"path_src": str(folder / "train.src"), "path_tgt": str(folder / "train.tgt")}},
-        "src_vocab": str(folder / "vocabulary.src"),
-        "tgt_vocab": str(folder / "vocabulary.tgt"),
         "src_vocab_size": 100_000,
         "tgt_vocab_size": 100_000,
-        "vocab_size_multiple": 1,
-        "save_model": str(folder / "model"),
-        "save_checkpoint_steps": updates,
-        "keep_checkpoint": 1,
-        "train_steps": updates,
-        "valid_steps": 100_000_000,
         "report_every": REPORT,
-        "batch_type": "sents",
-        "batch_size": BATCH,
-        "normalization": "tokens",
-        "num_workers": 0,
-        "world_size": 1,
-        "gpu_ranks": [],
-        "model_dtype": "fp32",
-        "optim": "adam",
-        "adam_beta2": 0.999,
-        "learning_rate": 0.001,
         "learning_rate_decay": 0.5,
         "start_decay_steps": max(1, round(0.6 * updates)),
         "decay_steps": max(1, round(0.4 * updates / 6)),
-        "max_grad_norm": 1.0,
         "label_smoothing": 0.1,
-        "param_init": 0.1,
-        "encoder_type": "brnn",
-        "decoder_type": "rnn",
-        "rnn_type": "LSTM",
-        "word_vec_size": 256,
-        "hidden_size": 512,
-        "layers": 1,
         "dropout": [0.3],
     }
-
-
-def write_config(config: dict[str, Any], path: Path) -> list[object]:
-    """Write a config, which is JSON and so YAML, and return the arguments that use it."""
-    path.write_text(json.dumps(config, indent=1), encoding="utf-8")
-    return ["-config", path]
 
 
 def read_seconds(log: str) -> list[float]:
@@ -201,24 +170,12 @@ def read_seconds(log: str) -> list[float]:
 def translate(peer: Peer, data: DataDirectory, split: str, updates: int) -> dict[str, Any]:
     """Translate a split with beam 5, detokenise, and score against all its references."""
     output = peer.folder / f"{split}.tokens"
-    options = {
-        "model": peer.folder / f"model_step_{updates}.pt",
-        "src": peer.folder / f"{split}.src",
-        "output": output,
-        "beam_size": BEAM_SIZE,
-        "length_penalty": "avg",
-        "max_length": 100,
-        "batch_type": "sents",
-        "batch_size": 32,
-        "gpu": -1,
-    }
-    peer.run(
-        f"translate-{split}", TRANSLATE_MODULE, [part for key, value in options.items() for part in (f"-{key}", value)]
-    )
+    model = peer.folder / f"model_step_{updates}.pt"
+    command = search_arguments(model, peer.folder / f"{split}.src", output, BEAM_SIZE, max_length=100)
+    peer.run(f"translate-{split}", TRANSLATE_MODULE, command)
     detokenize = data.load_processor().tgt_tokenizer.detokenize
-    lines = [detokenize(line.split()) for line in output.read_text(encoding="utf-8").splitlines()]
+    lines = [detokenize(line.split()) for line in read_lines(output)]
     write_lines(peer.folder / f"{split}.txt", lines)
     examples = read_examples(data.path / f"{split}.jsonl")
     rules = ScoringRules.for_text(data.config.text, data.config.data.languages[1])
-    scores = as_json(score_corpus(lines, [example.references for example in examples], rules))
-    return {key: {"value": round(score["value"], 2), "signature": score["signature"]} for key, score in scores.items()}
+    return rounded(as_json(score_corpus(lines, [example.references for example in examples], rules)))

@@ -7,7 +7,7 @@ import datetime
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +15,10 @@ import torch
 from benchmarks import ours
 from benchmarks.arguments import Commands, positive
 from benchmarks.measuring import MIB, environment, run
+from benchmarks.workload import read_lines, write_lines
 
 import nmt
-from experiments.ledger import Result, Scores, path_of, read_result, write_result
+from experiments.ledger import Result, Scores, path_of, read_result, rounded, write_result
 from experiments.plan import Cell, Experiment, read_experiment
 from nmt.config import load_config
 from nmt.corpus.sources import open_corpus, read_pairs
@@ -73,7 +74,7 @@ def train_cell(experiment: Experiment, cell: Cell, arguments: argparse.Namespace
     state = read_json(output / "run.json")
     precision = load_config(str(output / "config.yaml")).train.precision
     return replace(
-        empty_result(experiment, cell, arguments.threads),
+        new_result(experiment, cell, arguments.threads),
         precision=precision,
         gflops=round((before[precision] + after[precision]) / 2),
         parameters=state["parameters"],
@@ -96,10 +97,10 @@ def score_ensemble(experiment: Experiment, cell: Cell, folder: Path, arguments: 
         for name in ("parameters", "updates", "epochs", "tokens", "minutes", "total_minutes")
     }
     first = {name: getattr(parts[0], name) for name in ("precision", "gflops", "peak_mib")}
-    return replace(empty_result(experiment, cell, arguments.threads), **totals, **first, scores=scores)
+    return replace(new_result(experiment, cell, arguments.threads), **totals, **first, scores=scores)
 
 
-def empty_result(experiment: Experiment, cell: Cell, threads: int) -> Result:
+def new_result(experiment: Experiment, cell: Cell, threads: int) -> Result:
     """What is known of a result before the training."""
     return Result(
         experiment=experiment.name,
@@ -110,17 +111,7 @@ def empty_result(experiment: Experiment, cell: Cell, threads: int) -> Result:
         settings=list(cell.overrides),
         finished=datetime.datetime.now(datetime.UTC).date().isoformat(),
         threads=threads,
-        precision="float32",
-        gflops=0,
-        parameters=0,
-        epochs=0,
-        updates=0,
-        tokens=0,
-        minutes=0,
-        total_minutes=0,
-        peak_mib=0,
         beam_size=BEAM_SIZE,
-        scores={},
     )
 
 
@@ -134,10 +125,7 @@ def score(cell: Cell, models: Sequence[Path], folder: Path, threads: int) -> Sco
         command += ["--hypotheses", str(path.with_suffix(".txt")), "--beam-size", str(BEAM_SIZE)]
         command += ours.overriding([override for override in cell.overrides if override.startswith("decode.")])
         run(command, path.with_suffix(".log"), environment(threads))
-        scores[split] = {
-            metric: {"value": round(found["value"], 2), "signature": found["signature"]}
-            for metric, found in read_json(path)["scores"].items()
-        }
+        scores[split] = rounded(read_json(path)["scores"])
     return scores
 
 
@@ -172,15 +160,9 @@ def distill(training: Sequence[Path], teachers: Sequence[Path], folder: Path, th
     command = ours.nmt("translate", *chosen, "--input", sources, "--output", translations, "--no-split-sentences")
     run([*command, "--beam-size", str(BEAM_SIZE)], folder / "translate.log", environment(threads))
     both = [folder / "train.src", folder / "train.tgt"]
-    translated = translations.read_text(encoding="utf-8").splitlines()
-    for path, lines in zip(both, (src + src, tgt + translated), strict=True):
+    for path, lines in zip(both, (src + src, tgt + read_lines(translations)), strict=True):
         write_lines(path, lines)
     return both
-
-
-def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write lines."""
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def product_rate(threads: int) -> dict[str, float]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import statistics
 from collections.abc import Sequence
 from itertools import groupby
+from statistics import mean, stdev
 
 from benchmarks.arguments import Commands
 from benchmarks.tables import markdown
@@ -67,14 +67,9 @@ def row_of(cell: Sequence[Result]) -> list[str]:
     ]
 
 
-def mean(values: Sequence[float]) -> float:
-    """The mean."""
-    return statistics.mean(values)
-
-
 def spread(values: Sequence[float | None]) -> str:
     """Mean and, of several, standard deviation; a dash if there are none."""
     known = [value for value in values if value is not None]
     if not known:
         return "–"
-    return f"{mean(known):.2f}" + (f" ± {statistics.stdev(known):.2f}" if len(known) > 1 else "")
+    return f"{mean(known):.2f}" + (f" ± {stdev(known):.2f}" if len(known) > 1 else "")

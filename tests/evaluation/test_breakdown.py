@@ -93,10 +93,12 @@ def test_the_largest_gaps() -> None:
     examples = [Example(f"source {n}", ("one two three four five",)) for n in range(4)]
     good, medium, bad = "one two three four five", "one two three four six", "nothing"
     first, second = [good, bad, medium, medium], [bad, good, medium, bad]
-    better, worse = largest_gaps(examples, first, second, RULES, 5)
+    references = [example.references for example in examples]
+    scores = (sentence_scores(first, references, RULES), sentence_scores(second, references, RULES))
+    better, worse = largest_gaps(examples, first, second, scores, 5)
     assert [each.source for each in better] == ["source 0", "source 3"]
     assert [each.source for each in worse] == ["source 1"]
     assert better[0].gap == pytest.approx(100)
     assert worse[0].gap == pytest.approx(-100)
     assert (better[0].first, better[0].second, better[0].reference) == (good, bad, good)
-    assert len(largest_gaps(examples, first, second, RULES, 1)[0]) == 1
+    assert len(largest_gaps(examples, first, second, scores, 1)[0]) == 1

@@ -226,6 +226,10 @@ def test_a_breakdown_of_two_systems(here: Project, cli: Cli) -> None:
     assert difference["ngrams"][0][0]["first"] > difference["ngrams"][0][0]["second"]
     for title in ("F1 of words by their frequency", "BLEU by source length", "Sentences by their BLEU"):
         assert title in outcome.out
+    ids = np.load(here.data / "train.tgt.ids.npy")
+    np.save(here.data / "train.tgt.ids.npy", np.full_like(ids, 999))
+    outcome = cli("evaluate", "--no-short-inputs", "--breakdown")
+    assert (outcome.code, "words by frequency: left out" in outcome.err, "ids beyond" in outcome.err) == (0, True, True)
     shutil.move(here.data, "moved")
     Path("src").write_text("a b\n", encoding="utf-8")
     outcome = cli("evaluate", "--no-short-inputs", "--breakdown", "--src", "src", "--ref", "src")

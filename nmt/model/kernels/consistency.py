@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.model.kernels.cross_entropy import CHUNK_ROWS, OutputLoss, compute_type, pad_rows
+from nmt.model.kernels.cross_entropy import CHUNK_ROWS, OutputLoss, pad_rows
 
 
 def consistent_cross_entropy(
@@ -35,12 +35,7 @@ def consistent_cross_entropy(
     Returns:
         A scalar, in float32 or better.
     """
-    dtype, needed = compute_type(readouts, weight, bias)
-    with torch.autocast(readouts.device.type, enabled=False):
-        total: Tensor = _ConsistentCrossEntropy.apply(  # type: ignore[no-untyped-call]
-            readouts, weight, bias, targets, label_smoothing, consistency, dtype, needed
-        )
-    return total
+    return _ConsistentCrossEntropy.compute(readouts, weight, bias, targets, label_smoothing, consistency)
 
 
 class _ConsistentCrossEntropy(OutputLoss):

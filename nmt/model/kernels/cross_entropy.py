@@ -33,17 +33,7 @@ def output_cross_entropy(
     Returns:
         A scalar, in float32 or better.
     """
-    dtype, needed = compute_type(readouts, weight, bias)
-    with torch.autocast(readouts.device.type, enabled=False):
-        total: Tensor = _OutputCrossEntropy.apply(readouts, weight, bias, targets, label_smoothing, dtype, needed)  # type: ignore[no-untyped-call]
-    return total
-
-
-def compute_type(readouts: Tensor, weight: Tensor, bias: Tensor) -> tuple[torch.dtype, bool]:
-    """The type of the products, which is that of autocast if that is on, and whether gradients are needed."""
-    device = readouts.device.type
-    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else readouts.dtype
-    return dtype, torch.is_grad_enabled() and any(part.requires_grad for part in (readouts, weight, bias))
+    return _OutputCrossEntropy.compute(readouts, weight, bias, targets, label_smoothing)
 
 
 def pad_rows(rows: Tensor) -> Tensor:
@@ -52,7 +42,20 @@ def pad_rows(rows: Tensor) -> Tensor:
 
 
 class OutputLoss(torch.autograd.Function):
-    """A loss whose forward pass already saves the gradients of readouts, weight and bias, its first three inputs."""
+    """A loss whose forward pass already saves the gradients of readouts, weight and bias, its first three inputs.
+
+    The last two inputs of `forward` are the type of the products and whether gradients are needed.
+    """
+
+    @classmethod
+    def compute(cls, readouts: Tensor, weight: Tensor, bias: Tensor, *others: Any) -> Tensor:
+        """Call `forward` without autocast; the products are in the type of autocast if that is on."""
+        device = readouts.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else readouts.dtype
+        needed = torch.is_grad_enabled() and any(part.requires_grad for part in (readouts, weight, bias))
+        with torch.autocast(device, enabled=False):
+            total: Tensor = cls.apply(readouts, weight, bias, *others, dtype, needed)  # type: ignore[no-untyped-call]
+        return total
 
     @staticmethod
     @once_differentiable
