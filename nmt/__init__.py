@@ -27,7 +27,8 @@ if "DNNL_PRIMITIVE_CACHE_CAPACITY" not in os.environ:  # its earlier name
 os.environ.setdefault("LRU_CACHE_CAPACITY", str(KERNELS_KEPT))
 
 if TYPE_CHECKING:
-    from nmt.api import PreparedData, average, check, evaluate, load, preprocess, serve, train, translate_file
+    from nmt.api import PreparedData, average, check, compare, evaluate, load, preprocess, serve, train, translate_file
+    from nmt.comparison.compare import ComparisonResult
     from nmt.config import Config
     from nmt.decoding.translator import Translation, Translator
     from nmt.errors import (
@@ -49,6 +50,7 @@ else:
             "PreparedData",
             "average",
             "check",
+            "compare",
             "evaluate",
             "load",
             "preprocess",
@@ -56,6 +58,7 @@ else:
             "train",
             "translate_file",
         ),
+        "nmt.comparison.compare": ("ComparisonResult",),
         "nmt.config": ("Config",),
         "nmt.decoding.translator": ("Translation", "Translator"),
         "nmt.errors": (
@@ -89,6 +92,7 @@ else:
 __version__ = "0.1.0"
 __all__ = [
     "CheckpointError",
+    "ComparisonResult",
     "Config",
     "ConfigError",
     "DataError",
@@ -104,6 +108,7 @@ __all__ = [
     "Translator",
     "average",
     "check",
+    "compare",
     "evaluate",
     "load",
     "load_config",

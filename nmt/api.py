@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from nmt.errors import ConfigError, DataError, as_nmt_errors
 
 if TYPE_CHECKING:
+    from nmt.comparison.compare import ComparisonResult
     from nmt.config import Config, Overrides
     from nmt.corpus.splitting import Example
     from nmt.decoding.translator import Translator
@@ -352,6 +354,78 @@ def evaluate(
     )
 
 
+@as_nmt_errors()
+def compare(
+    comparison: AnyPath | None = None,
+    *,
+    config: AnyPath | Sequence[AnyPath] = (),
+    variants: Mapping[str, Overrides] | None = None,
+    vary: Mapping[str, Sequence[Any]] | Sequence[str] = (),
+    overrides: Overrides = (),
+    seeds: Sequence[int] = (),
+    budget_minutes: float | None = None,
+    source: AnyPath | Sequence[AnyPath] = (),
+    data: AnyPath | None = None,
+    split: str = "test",
+    jobs: int | None = None,
+    launcher: str | None = None,
+    output: AnyPath | None = None,
+) -> ComparisonResult:
+    """Train several configs and compare scores, significance, time, memory and attention.
+
+    Each training and its evaluation, a cell, is a process of its own. What is finished in `output` is not repeated, and
+    what was interrupted goes on.
+
+    Args:
+        comparison: Comparison file, or the name of a shipped one; the other arguments replace its values.
+        config: Names of shipped configs or paths of YAML files to compare.
+        variants: By name, values in place of the config's: `{"Luong": {"model.decoder.order": "luong"}}`.
+        vary: Values to compare, in all combinations: `{"model.attention.score": ["dot", "general"]}`, or
+            `["model.attention.score=dot,general"]`.
+        overrides: Values in place of those of all configs.
+        seeds: Seeds to train each config with.
+        budget_minutes: Minutes of training, without validation, for each cell; how many updates they allow is measured
+            before it. None is what the config says.
+        source: Corpus instead of the configs' own, as for `preprocess`.
+        data: Data directory for all; None preprocesses into `output`, once.
+        split: Split to evaluate on: test or valid.
+        jobs: Cells that run at once, with the processor's cores divided among them; None is 1, with a launcher all.
+        launcher: Command of a shell that runs `{command}`, the command of a cell, or hands it to a cluster that shares
+            the folder: `sbatch --wrap "{command}"`. `{name}` is the name of the cell's folder.
+        output: Folder for everything; None is runs/comparisons/NAME.
+
+    Raises:
+        RunInterrupted: A signal asked for the end; the same call continues.
+        NmtError: A config, the data or the folder cannot be used. If a cell fails, the others go on.
+    """
+    from nmt.config import parse_varied, read_comparison
+
+    if split not in ("test", "valid"):
+        raise ConfigError(f"--split {split}: must be test or valid")
+    given = {
+        "config": [str(each) for each in _as_list(config)],
+        "settings": _as_mapping(overrides),
+        "variants": [{"name": name, "settings": _as_mapping(each)} for name, each in (variants or {}).items()],
+        "vary": vary if isinstance(vary, Mapping) else parse_varied(vary),
+        "seeds": list(seeds),
+        "budget_minutes": budget_minutes,
+        "source": [str(each) for each in _as_list(source)],
+    }
+    wanted = read_comparison(None if comparison is None else str(comparison), given)
+    from nmt.comparison.compare import compare
+
+    name = Path(wanted.config[0] if comparison is None else comparison).stem
+    directory = Path("runs", "comparisons", name) if output is None else Path(output)
+    return compare(
+        wanted,
+        directory,
+        data=_as_path(data),
+        split=split,
+        jobs=jobs or (1 if launcher is None else sys.maxsize),
+        launcher=launcher,
+    )
+
+
 def serve(
     model: AnyPath | Sequence[AnyPath] = (),
     *,
@@ -470,6 +544,13 @@ def _command_to_prepare(
     if not settings.data.source:
         words += ["--source", "FILE"]
     return shlex.join([*words, *(["--output", str(output)] if output else [])])
+
+
+def _as_mapping(overrides: Overrides) -> dict[str, Any]:
+    """Overrides as values by section.key."""
+    from nmt.config import as_values
+
+    return as_values(overrides)
 
 
 def _as_path(path: AnyPath | None) -> Path | None:

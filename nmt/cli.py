@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO, cast
 import typer
 
 import nmt
-from nmt.errors import ConfigError, printable
+from nmt.errors import ConfigError, TrainingError, printable
 from nmt.files import shipped
 from nmt.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH
 from nmt.program import open_output, run_program
@@ -47,6 +47,12 @@ def _complete_config(incomplete: str) -> list[str]:
     for path in sorted(Path(head + slash).glob("*")):
         if path.is_dir() or path.suffix in (".yaml", ".yml"):
             names.append(f"{head}{slash}{path.name}{'/' if path.is_dir() else ''}")
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def _complete_comparison(incomplete: str) -> list[str]:
+    """Shipped comparisons that start with `incomplete`."""
+    names = sorted(path.stem for path in shipped("configs/comparisons").glob("*.yaml"))
     return [name for name in names if name.startswith(incomplete)]
 
 
@@ -512,11 +518,107 @@ def evaluate(
     lines += [f"attention{f' of head {n}' if several else ''}: {each}" for n, each in enumerate(found.attention, 1)]
     lines += [str(found.short_inputs)] if found.short_inputs else []
     _show("".join(f"{line}\n" for line in lines))
+    if found.attention:
+        _show_table(found.attention_table)
     if found.comparisons:
         _show_table(found.comparison_table)
     if found.breakdown:
         with open_output(None) as file:
             write_sections(list(found.breakdown.sections()), file)
+
+
+@app.command()
+def compare(
+    comparison: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE|NAME]",
+            help="Comparison file, or the name of a shipped one.",
+            autocompletion=_complete_comparison,
+        ),
+    ] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="FILE|NAME",
+            help="Config to train; repeat it to compare several.",
+            autocompletion=_complete_config,
+        ),
+    ] = None,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE,VALUE", help="Compare values of section.key. Several: all combinations."),
+    ] = None,
+    set_: SetOption = None,
+    seeds: Annotated[str | None, typer.Option(metavar="1,2,3", help="Train each config with these seeds.")] = None,
+    budget_minutes: Annotated[
+        float | None,
+        typer.Option(help="Minutes of training for each; the number of updates is measured. [default: the config's]"),
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option("--source", "-s", metavar="PATH|URL", help="Corpus instead of the configs', as for preprocess."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", "-d", help="Data directory. [default: made once, inside --output]")
+    ] = None,
+    split: Annotated[str, typer.Option(help="Split to evaluate on: test or valid.")] = "test",
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="Trainings at once. [default: 1; with --launcher all]")
+    ] = None,
+    launcher: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEMPLATE",
+            help="Shell command that runs {command}, or hands it to a cluster: 'sbatch --wrap \"{command}\"'.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder for everything. [default: runs/comparisons/NAME]")
+    ] = None,
+    cell: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Only train and evaluate this cell, as launchers do.")
+    ] = None,
+) -> None:
+    """Train several configs and compare scores, significance, time, memory and attention.
+
+    The same command continues what was stopped, with Ctrl-C or otherwise, and skips what is finished.
+
+    Example: nmt compare --config tatoeba_small --vary model.attention.score=additive,dot,general --budget-minutes 5
+    """
+    import nmt.comparison.cell
+
+    raise_on_interrupt()
+    if cell is not None:
+        nmt.comparison.cell.run_cell(cell)
+        return
+    found = nmt.compare(
+        comparison,
+        config=config or (),
+        vary=vary or (),
+        overrides=set_ or (),
+        seeds=_parse_seeds(seeds),
+        budget_minutes=budget_minutes,
+        source=source or (),
+        data=data,
+        split=split,
+        jobs=jobs,
+        launcher=launcher,
+        output=output,
+    )
+    with open_output(None) as file:
+        write_sections(found.sections, file)
+    if found.failed:
+        raise TrainingError(*(f"{name}: {reason}" for name, reason in found.failed.items()))
+
+
+def _parse_seeds(text: str | None) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(",")) if text is not None else ()
+    except ValueError:
+        raise ConfigError(f"--seeds {text}: expected whole numbers with commas between them") from None
 
 
 @app.command()

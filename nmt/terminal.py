@@ -9,12 +9,14 @@ import contextlib
 import logging
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from nmt.errors import printable
 
 if TYPE_CHECKING:
+    from rich.table import Table as Grid
+
     from nmt.table import Table
     from nmt.workflow.report import Section
 
@@ -94,11 +96,38 @@ def write_table(table: Table, file: TextIO, indent: int = 0) -> None:
     _write_columns(header[0], rows, table.alignment, file, indent)
 
 
+@contextlib.contextmanager
+def live_table() -> Iterator[Callable[[Table], None]]:
+    """Yield a function that shows a table on standard error, in place of the one before.
+
+    Nothing is shown if standard error is not a terminal or the log level of `nmt` is above INFO.
+    """
+    if not (sys.stderr.isatty() and logging.getLogger("nmt").isEnabledFor(logging.INFO)):
+        yield lambda table: None
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    with Live(console=Console(file=sys.stderr, highlight=False), auto_refresh=False) as live:
+
+        def show(table: Table) -> None:
+            rows = [[printable(cell) for cell in row] for row in table.rows]
+            live.update(_as_grid(table.header, rows, table.alignment), refresh=True)
+
+        yield show
+
+
 def _write_columns(
     header: Sequence[str], rows: Sequence[Sequence[str]], alignment: str, file: TextIO, indent: int
 ) -> None:
     from rich.console import Console
     from rich.padding import Padding
+
+    grid = _as_grid(header, rows, alignment)
+    Console(file=file, highlight=False).print(Padding(grid, (0, 0, 0, indent), expand=False))
+
+
+def _as_grid(header: Sequence[str], rows: Sequence[Sequence[str]], alignment: str) -> Grid:
     from rich.table import Table as Grid
     from rich.text import Text
 
@@ -107,4 +136,4 @@ def _write_columns(
         grid.add_column(Text(title), justify="right" if side == "r" else "left", overflow="fold")
     for row in rows:
         grid.add_row(*map(Text, row))
-    Console(file=file, highlight=False).print(Padding(grid, (0, 0, 0, indent), expand=False))
+    return grid

@@ -5,9 +5,11 @@ The only package that uses YAML and pydantic. `sections` has every key, `reading
 """
 
 from nmt.config.checks import Check, Conflict, Option, Place, check_options, names_class, places, suggest
+from nmt.config.comparison import Comparison, Variant, parse_varied, read_comparison
 from nmt.config.reading import (
     Overrides,
     as_settings,
+    as_values,
     dump_config,
     find_config,
     load_config,
@@ -61,6 +63,7 @@ __all__ = [
     "Check",
     "CheckpointSection",
     "CleaningSection",
+    "Comparison",
     "Config",
     "Conflict",
     "Count",
@@ -90,8 +93,10 @@ __all__ = [
     "TextSection",
     "TrainSection",
     "ValidationSection",
+    "Variant",
     "VocabularySection",
     "as_settings",
+    "as_values",
     "check_options",
     "differing_keys",
     "dump_config",
@@ -100,7 +105,9 @@ __all__ = [
     "names_class",
     "overridden",
     "parse_config",
+    "parse_varied",
     "places",
+    "read_comparison",
     "read_config",
     "show_config",
     "suggest",

@@ -39,8 +39,8 @@ def closest_key(path: Place) -> Place:
     return (*path[:-1], *(close or path[-1:]))
 
 
-def _known_keys(path: Place) -> list[str]:
-    section: type[Section] = Config
+def _known_keys(path: Place, root: type[Section] = Config) -> list[str]:
+    section = root
     for part in path:
         annotation = section.model_fields[part].annotation if part in section.model_fields else None
         if not (isinstance(annotation, type) and issubclass(annotation, Section)):
@@ -55,17 +55,18 @@ def _in_words(error: Mapping[str, Any]) -> str:
     return message[0].lower() + message[1:]
 
 
-def describe(error: Mapping[str, Any], path: Place) -> str:
+def describe(error: Mapping[str, Any], path: Place, root: type[Section] = Config) -> str:
     """Describe what is wrong with one value: what is allowed, what was found, what may have been meant.
 
     Args:
         error: One of the errors of a pydantic ValidationError.
         path: Place of the value.
+        root: The section that places start from.
     """
     found = error["input"]
     if error["type"] == "extra_forbidden":
-        known = _known_keys(path[:-1])
-        return f"unknown key{suggest(path[-1], known) or '; known keys: ' + ', '.join(known)}"
+        known = _known_keys(path[:-1], root)
+        return f"unknown key{suggest(path[-1], known) or ('; known keys: ' + ', '.join(known) if known else '')}"
     if error["type"] == "model_type":
         return f"should be a section with keys, found {shorten(repr(found))}"
     if isinstance(found, dict):

@@ -224,14 +224,7 @@ def _read(path: Path, seen: tuple[Path, ...] = ()) -> _Source:
     if resolved in seen:
         raise ConfigError(f"{path}: extends itself through {' -> '.join(p.name for p in (*seen, resolved))}")
     where, layer = _shown(path), -len(seen)
-    try:
-        source = _load_yaml(read_bytes(path, MAX_CONFIG).decode("utf-8-sig"), where, layer)
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from None
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
-    except DataError as error:
-        raise ConfigError(str(error)) from None
+    source = _load_yaml(_read_text(path), where, layer)
     parent = source.values.pop("extends", None)
     if "name" not in source.values:
         source.values["name"] = path.stem
@@ -245,6 +238,38 @@ def _read(path: Path, seen: tuple[Path, ...] = ()) -> _Source:
     beside = path.parent / parent
     parent_path = beside if beside.is_file() else find_config(parent)
     return _merge(_read(parent_path, (*seen, resolved)), source)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return read_bytes(path, MAX_CONFIG).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+    except DataError as error:
+        raise ConfigError(str(error)) from None
+
+
+def load_yaml_file(path: Path) -> dict[str, Any]:
+    """The plain values of a YAML file of keys and values.
+
+    Raises:
+        ConfigError: It cannot be read, or is not valid.
+    """
+    return _load_yaml(_read_text(path), _shown(path)).values
+
+
+def as_yaml_list(text: str, origin: str) -> list[Any]:
+    """Values of YAML that are separated by commas.
+
+    Raises:
+        ConfigError: They are not valid YAML.
+    """
+    found = _load_yaml(f"values: [{text}]", origin).values.get("values")
+    if not isinstance(found, list):
+        raise ConfigError(f"{origin}: expected values separated by commas, found {shorten(repr(text))}")
+    return found
 
 
 def _value_problems(error: ValidationError) -> tuple[list[Problem], set[Place]]:
@@ -341,6 +366,24 @@ def _as_yaml(key: str, value: Any) -> str:
         return in_one_line(value)
     except yaml.YAMLError:
         raise ConfigError(f"{key}: {shorten(repr(value))} cannot be a value of a config") from None
+
+
+def as_values(overrides: Overrides) -> dict[str, Any]:
+    """Overrides as values by `section.key`.
+
+    Raises:
+        ConfigError: One is not `section.key=value`, or its value is not valid YAML.
+    """
+    if isinstance(overrides, Mapping):
+        return dict(overrides)
+    result = {}
+    for setting in as_settings(overrides):
+        keys = setting.partition("=")[0].strip()
+        value = _parse_setting(setting).values
+        for key in keys.split("."):
+            value = value[key]
+        result[keys] = value
+    return result
 
 
 def _parse_setting(setting: str) -> _Source:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from nmt.evaluation.breakdown import LengthBin
 
 CLEAR = 0.1
 """Weight above which a position counts as attended."""
@@ -107,11 +109,12 @@ class HeadStatistics:
         return {name: vars(spread) for name, spread in vars(self).items()}
 
 
-def summarize(alignments: Iterable[Tensor]) -> list[HeadStatistics]:
+def summarize(alignments: Iterable[Tensor | None]) -> list[HeadStatistics]:
     """Statistics of each head over the alignments of many sentences, in the memory of one.
 
     Args:
-        alignments: Attention of each sentence, [T, heads, S]; those without weights are left out.
+        alignments: Attention of each sentence, [T, heads, S]; None, and what has no weight as without attention, are
+            left out.
 
     Returns:
         One for each head; none if there are no weights.
@@ -119,7 +122,7 @@ def summarize(alignments: Iterable[Tensor]) -> list[HeadStatistics]:
     names = ("entropy", "maximum", "clear", "coverage", "diagonality")
     sums: dict[str, Tensor] = {}
     for weights in alignments:
-        if not weights.numel():
+        if weights is None or not weights.any():
             continue
         steps = vars(step_statistics(weights))
         sentence = {"coverage": coverage(weights)[None], "diagonality": diagonality(weights)[None]}
@@ -131,6 +134,47 @@ def summarize(alignments: Iterable[Tensor]) -> list[HeadStatistics]:
         return []
     heads = sums["entropy"].size(1)
     return [HeadStatistics(**{name: _spread(*sums[name][:, head].tolist()) for name in names}) for head in range(heads)]
+
+
+def mean_sharpness(heads: Sequence[HeadStatistics]) -> tuple[float, float] | None:
+    """Entropy in nats and largest weight, in the mean over heads; None without heads."""
+    if not heads:
+        return None
+    return (
+        math.fsum(head.entropy.mean for head in heads) / len(heads),
+        math.fsum(head.maximum.mean for head in heads) / len(heads),
+    )
+
+
+@dataclass(frozen=True)
+class LengthAttention:
+    """Attention in the translations of sentences of similar length.
+
+    Attributes:
+        name: Words of their sources, separated by spaces.
+        sentences: Their number.
+        heads: Statistics of each head; none without attention.
+    """
+
+    name: str
+    sentences: int
+    heads: list[HeadStatistics]
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {"name": self.name, "sentences": self.sentences, "heads": [head.as_json() for head in self.heads]}
+
+
+def attention_by_length(bins: Sequence[LengthBin], alignments: Sequence[Tensor | None]) -> list[LengthAttention]:
+    """Statistics of attention by source length.
+
+    Args:
+        bins: Which sentences are of similar length.
+        alignments: As for `summarize`.
+    """
+    return [
+        LengthAttention(each.name, len(each.rows), summarize(alignments[row] for row in each.rows)) for each in bins
+    ]
 
 
 def _spread(count: float, total: float, squares: float) -> Spread:

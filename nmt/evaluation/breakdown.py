@@ -88,14 +88,12 @@ class LengthBin:
     Attributes:
         low: Fewest words of a source, separated by spaces.
         high: Most.
-        sentences: Their number.
-        bleu: BLEU of their translations; None if there are too few.
+        rows: Their numbers.
     """
 
     low: int
     high: int
-    sentences: int
-    bleu: float | None
+    rows: list[int]
 
     @property
     def name(self) -> str:
@@ -103,7 +101,31 @@ class LengthBin:
         return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
 
 
-def bleu_by_length(examples: Sequence[Example], hypotheses: Sequence[str], rules: ScoringRules) -> list[LengthBin]:
+def bin_by_length(examples: Sequence[Example]) -> list[LengthBin]:
+    """Bins of about the same number of sentences (quantiles), the shortest first."""
+    lengths = np.array([len(example.src.split()) for example in examples])
+    edges = np.unique(np.quantile(lengths, np.arange(1, LENGTH_BINS) / LENGTH_BINS, method="lower"))
+    bins = np.searchsorted(edges, lengths, side="left")
+    groups = (np.flatnonzero(bins == number) for number in np.unique(bins))
+    return [LengthBin(int(lengths[rows].min()), int(lengths[rows].max()), rows.tolist()) for rows in groups]
+
+
+@dataclass(frozen=True)
+class LengthScore:
+    """BLEU of the translations of sentences of similar length.
+
+    Attributes:
+        name: Words of their sources, separated by spaces.
+        sentences: Their number.
+        bleu: BLEU; None if there are fewer than 30.
+    """
+
+    name: str
+    sentences: int
+    bleu: float | None
+
+
+def bleu_by_length(examples: Sequence[Example], hypotheses: Sequence[str], rules: ScoringRules) -> list[LengthScore]:
     """BLEU by source length, in bins of about the same number of sentences (quantiles).
 
     Args:
@@ -111,18 +133,26 @@ def bleu_by_length(examples: Sequence[Example], hypotheses: Sequence[str], rules
         hypotheses: Their translations.
         rules: How text is scored.
     """
-    lengths = np.array([len(example.src.split()) for example in examples])
-    edges = np.unique(np.quantile(lengths, np.arange(1, LENGTH_BINS) / LENGTH_BINS, method="lower"))
-    bins = np.searchsorted(edges, lengths, side="left")
-    result = []
-    for number in np.unique(bins).tolist():
-        rows = np.flatnonzero(bins == number).tolist()
-        bleu = None
-        if len(rows) >= FEWEST:
-            references = [examples[row].references for row in rows]
-            bleu = score_corpus([hypotheses[row] for row in rows], references, rules, ["bleu"])["bleu"].value
-        result.append(LengthBin(int(lengths[rows].min()), int(lengths[rows].max()), len(rows), bleu))
-    return result
+    return [
+        score_length(each.name, [examples[row] for row in each.rows], [hypotheses[row] for row in each.rows], rules)
+        for each in bin_by_length(examples)
+    ]
+
+
+def score_length(name: str, examples: Sequence[Example], hypotheses: Sequence[str], rules: ScoringRules) -> LengthScore:
+    """BLEU of some sentences, unless they are too few.
+
+    Args:
+        name: Their length.
+        examples: Sources with references.
+        hypotheses: Their translations.
+        rules: How text is scored.
+    """
+    bleu = None
+    if len(examples) >= FEWEST:
+        references = [example.references for example in examples]
+        bleu = score_corpus(hypotheses, references, rules, ["bleu"])["bleu"].value
+    return LengthScore(name, len(examples), bleu)
 
 
 def count_by_score(scores: Sequence[float]) -> list[int]:

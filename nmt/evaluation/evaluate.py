@@ -9,7 +9,8 @@ from nmt.corpus.splitting import Example
 from nmt.dataset import EncodedPairs, Sequences
 from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translator
 from nmt.errors import CheckpointError
-from nmt.evaluation.attention_statistics import HeadStatistics, summarize
+from nmt.evaluation.attention_statistics import HeadStatistics, LengthAttention, attention_by_length, summarize
+from nmt.evaluation.breakdown import bin_by_length
 from nmt.evaluation.loss import evaluating, mean_loss, perplexity
 from nmt.evaluation.metrics import QUICK_METRICS, Score, ScoringRules, score_corpus
 from nmt.model.seq2seq import Seq2Seq
@@ -25,12 +26,14 @@ class Evaluation:
         scores: A score for each metric.
         unknown_tokens: Share of the tokens that the model predicted as unknown.
         attention: Statistics of the attention of the translations, one for each head; empty unless requested.
+        attention_by_length: The same by source length; empty unless requested.
     """
 
     hypotheses: list[str]
     scores: dict[str, Score]
     unknown_tokens: float
     attention: list[HeadStatistics]
+    attention_by_length: list[LengthAttention]
 
 
 def evaluate(
@@ -57,11 +60,13 @@ def evaluate(
     hypotheses = [translation.text for translation in found]
     references = [example.references for example in examples]
     tokens = sum(len(translation.tokens) for translation in found)
+    alignments = [translation.alignment for translation in found]
     return Evaluation(
         hypotheses,
         score_corpus(hypotheses, references, rules, metrics, resamples),
         sum(translation.unknown for translation in found) / tokens if tokens else 0.0,
-        summarize(each.alignment for each in found if each.alignment is not None),
+        summarize(alignments),
+        attention_by_length(bin_by_length(examples), alignments) if with_attention else [],
     )
 
 

@@ -16,7 +16,7 @@ from nmt.errors import shorten
 from nmt.evaluation.breakdown import (
     BLEU_STEP,
     FEWEST,
-    LengthBin,
+    LengthScore,
     NgramDifference,
     SentenceGap,
     WordAccuracy,
@@ -73,7 +73,7 @@ class Breakdown:
     """
 
     frequencies: dict[str, list[WordAccuracy]]
-    lengths: dict[str, list[LengthBin]]
+    lengths: dict[str, list[LengthScore]]
     scores: dict[str, list[int]]
     differences: list[Difference]
 

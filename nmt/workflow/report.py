@@ -136,7 +136,7 @@ def write_report(directory: Path, report: dict[str, Any]) -> None:
     """Write a report as JSON and as Markdown, with a picture if matplotlib is installed, into an existing folder."""
     write_json(directory / REPORT, report)
     draw_lengths(report["lengths"], directory / PICTURE)
-    write_text(directory / MARKDOWN, format_markdown(make_sections(report), directory))
+    write_text(directory / MARKDOWN, format_markdown("Data report", make_sections(report), directory))
 
 
 def make_sections(report: dict[str, Any]) -> list[Section]:
@@ -346,9 +346,9 @@ def _escape(character: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def format_markdown(sections: Sequence[Section], directory: Path) -> str:
-    """Format sections as Markdown, with the pictures that exist in `directory`."""
-    blocks = ["# Data report"]
+def format_markdown(title: str, sections: Sequence[Section], directory: Path) -> str:
+    """Format sections as Markdown under a title, with the pictures that exist in `directory`."""
+    blocks = [f"# {title}"]
     for section in sections:
         blocks.append(f"## {section.title}")
         for block in section.blocks:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from nmt.batching import make_batch, pad
 from nmt.config import Config, TrainSection
-from nmt.dataset import DataDirectory, EncodedPairs
+from nmt.dataset import DataDirectory, EncodedPairs, open_data
 from nmt.decoding.search import greedy_search
 from nmt.decoding.stepper import Seq2SeqStepper
 from nmt.evaluation.evaluate import Validator
@@ -25,9 +25,10 @@ from nmt.evaluation.loss import evaluating, mean_loss
 from nmt.evaluation.metrics import score_corpus
 from nmt.limits import KERNELS_KEPT
 from nmt.model.seq2seq import Seq2Seq
-from nmt.noise import Noise
+from nmt.noise import Noise, make_noise
 from nmt.progress import progress_bar
 from nmt.training.averaging import WeightAverage
+from nmt.training.device import resolve_device
 from nmt.training.loop import plan_epoch, train_step
 from nmt.training.schedules import LearningRate
 from nmt.training.state import make_optimizer
@@ -49,7 +50,15 @@ from nmt.workflow.memory import (
     trimmed_resident,
     try_sizes,
 )
-from nmt.workflow.setup import make_validator, outline
+from nmt.workflow.setup import (
+    choose_precision,
+    make_model,
+    make_validator,
+    outline,
+    prepare,
+    with_precision,
+    with_text_of,
+)
 from nmt.workflow.train import METRICS
 
 WARM_UP, TIMED = 3, 20  # updates
@@ -91,7 +100,7 @@ def check_updates(
     if trials.complete:
         del model
         model, before = new_model(config), trimmed_resident()
-        timing = make_updates(options, pairs, noise, epoch, model)
+        timing = make_updates(options, pairs, noise, epoch, model, TIMED, TIMED_SECONDS)
         yield from describe_updates(pairs, epoch, timing)
         of_shape = max(0, trimmed_resident() - before) / epoch.count_shapes(timing.updates)
 
@@ -260,7 +269,15 @@ class Timing:
         return len(self.losses)
 
 
-def make_updates(options: TrainSection, pairs: EncodedPairs, noise: Noise, epoch: Epoch, model: Seq2Seq) -> Timing:
+def make_updates(
+    options: TrainSection,
+    pairs: EncodedPairs,
+    noise: Noise,
+    epoch: Epoch,
+    model: Seq2Seq,
+    timed: int,
+    limit: float,
+) -> Timing:
     """Run a few ordinary updates; fewer if they take long.
 
     Args:
@@ -269,18 +286,20 @@ def make_updates(options: TrainSection, pairs: EncodedPairs, noise: Noise, epoch
         noise: Noise on training pairs.
         epoch: The batches.
         model: The model, which is changed.
+        timed: Number of timed updates.
+        limit: Seconds after which no further update is made.
     """
     optimizer = make_optimizer(options.optimizer, model)
     rate = LearningRate(options.schedule, epoch.total_updates)
     losses: list[torch.Tensor] = []
     start, begin, warm, tokens = time.perf_counter(), 0.0, 0, 0
-    with progress_bar(total=WARM_UP + TIMED, desc="timing updates", unit=" updates", leave=False) as bar:
-        for update, group in enumerate(itertools.islice(itertools.cycle(epoch.groups), WARM_UP + TIMED)):
+    with progress_bar(total=WARM_UP + timed, desc="timing updates", unit=" updates", leave=False) as bar:
+        for update, group in enumerate(itertools.islice(itertools.cycle(epoch.groups), WARM_UP + timed)):
             spent = time.perf_counter() - start
-            if update and not warm and (update == WARM_UP or spent > TIMED_SECONDS / 3):
+            if update and not warm and (update == WARM_UP or spent > limit / 3):
                 float(losses[-1])  # waits for the device
                 begin, warm, tokens = time.perf_counter(), update, 0
-            elif warm and spent > TIMED_SECONDS:
+            elif warm and spent > limit:
                 break
             for parameters in optimizer.param_groups:
                 parameters["lr"] = options.optimizer.learning_rate * rate.share(update + 1)
@@ -292,6 +311,28 @@ def make_updates(options: TrainSection, pairs: EncodedPairs, noise: Noise, epoch
             bar.update()
         values = torch.stack(losses).tolist()
         return Timing(values, len(values) - warm, tokens, time.perf_counter() - begin)
+
+
+def measure_updates(config: Config, data_directory: Path, limit: float) -> tuple[float, int]:
+    """Measure the speed of training by up to 200 ordinary updates.
+
+    Args:
+        config: The whole config; its text settings must be those of the data.
+        data_directory: Data directory written by `nmt preprocess`.
+        limit: Seconds after which no further update is made.
+
+    Returns:
+        Seconds per update in the mean over an epoch, and updates per epoch.
+    """
+    device, data = resolve_device(config.train.device), open_data(data_directory)
+    config = with_text_of(config, data)
+    prepare(config)
+    options = with_precision(config, choose_precision(config, device)).train
+    epoch = Epoch(data.train, options)
+    model = make_model(config, data).to(device)
+    timing = make_updates(options, data.train, make_noise(options, data), epoch, model, 200, limit)
+    tokens = (len(data.train.tgt.ids) + len(data.train)) / len(epoch.groups)  # with EOS, per update
+    return tokens * timing.seconds / timing.tokens, len(epoch.groups)
 
 
 def describe_updates(pairs: EncodedPairs, epoch: Epoch, timing: Timing) -> Iterator[Finding]:

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.evaluation.attention_statistics import coverage, diagonality, step_statistics, summarize
+from nmt.evaluation.attention_statistics import (
+    attention_by_length,
+    coverage,
+    diagonality,
+    mean_sharpness,
+    step_statistics,
+    summarize,
+)
+from nmt.evaluation.breakdown import LengthBin
 
 
 def rows(*weights: list[float]) -> torch.Tensor:
@@ -12,20 +20,23 @@ def rows(*weights: list[float]) -> torch.Tensor:
 
 
 def test_entropies_by_hand() -> None:
-    """Natural logarithms; rows of seven weights as tutorials print them."""
+    """Natural logarithms; six steps over seven positions, such as tutorials print, then the extremes."""
     found = step_statistics(
         rows(
+            [0.65, 0.10, 0.10, 0.05, 0.05, 0.03, 0.02],
             [0.70, 0.10, 0.05, 0.05, 0.05, 0.03, 0.02],
+            [0.60, 0.25, 0.05, 0.03, 0.03, 0.02, 0.02],
             [0.10, 0.75, 0.05, 0.05, 0.02, 0.02, 0.01],
+            [0.05, 0.05, 0.05, 0.70, 0.10, 0.03, 0.02],
             [0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.88],
             [1 / 7] * 7,
             [0, 0, 1, 0, 0, 0, 0],
         )
     )
-    expected = [1.113, 0.948, 0.582, math.log(7), 0]
+    expected = [1.224, 1.113, 1.170, 0.948, 1.113, 0.582, math.log(7), 0]
     assert found.entropy.flatten().tolist() == pytest.approx(expected, abs=5e-4)
-    assert found.maximum.flatten().tolist() == pytest.approx([0.70, 0.75, 0.88, 1 / 7, 1])
-    assert found.clear.flatten().tolist() == [1, 1, 1, 7, 1]
+    assert found.maximum.flatten().tolist() == pytest.approx([0.65, 0.70, 0.60, 0.75, 0.70, 0.88, 1 / 7, 1])
+    assert found.clear.flatten().tolist() == [1, 1, 2, 1, 1, 1, 7, 1]
 
 
 def test_heads_are_kept() -> None:
@@ -69,3 +80,21 @@ def test_a_summary_is_that_of_all_steps_and_sentences() -> None:
 
 def test_nothing_has_no_statistics() -> None:
     assert summarize([]) == summarize([torch.zeros(0, 1, 0)]) == []
+
+
+def test_attention_by_length_is_that_of_its_sentences() -> None:
+    torch.manual_seed(3)
+    alignments = [torch.softmax(torch.randn(4, 2, 5), dim=-1) for _ in range(6)]
+    bins = [LengthBin(1, 2, [0, 3]), LengthBin(3, 9, [1, 2, 4, 5])]
+    found = attention_by_length(bins, alignments)
+    assert [(each.name, each.sentences) for each in found] == [("1-2", 2), ("3-9", 4)]
+    assert found[0].heads == summarize([alignments[0], alignments[3]])
+    assert mean_sharpness(found[1].heads) == pytest.approx(
+        (
+            sum(head.entropy.mean for head in found[1].heads) / 2,
+            torch.cat([alignments[n] for n in (1, 2, 4, 5)]).amax(dim=-1).double().mean().item(),
+        )
+    )
+    without = attention_by_length(bins, [None] * 6)
+    assert [each.heads for each in without] == [[], []]
+    assert mean_sharpness([]) is None

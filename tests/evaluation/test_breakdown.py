@@ -1,4 +1,5 @@
 import itertools
+import random
 
 import pytest
 
@@ -6,6 +7,7 @@ from nmt.corpus.splitting import Example
 from nmt.evaluation.breakdown import (
     NgramDifference,
     accuracy_by_frequency,
+    bin_by_length,
     bleu_by_length,
     compare_ngrams,
     count_by_score,
@@ -48,8 +50,7 @@ def test_bleu_by_length_has_bins_of_equal_numbers() -> None:
         for row, example in enumerate(examples)
     ]
     found = bleu_by_length(examples, hypotheses, RULES)
-    assert [(each.low, each.high, each.sentences) for each in found] == [(n, n, 40) for n in range(1, 6)]
-    assert [each.name for each in found] == ["1", "2", "3", "4", "5"]
+    assert [(each.name, each.sentences) for each in found] == [(f"{n}", 40) for n in range(1, 6)]
     assert [found[0].bleu, found[1].bleu] == pytest.approx([100, 100])
     expected = score_corpus(hypotheses[80:120], [each.references for each in examples[80:120]], RULES)["bleu"].value
     assert found[2].bleu == expected < 100
@@ -60,9 +61,16 @@ def test_bins_of_few_sentences_have_no_score() -> None:
     found = bleu_by_length(examples, ["a b c d"] * 20, RULES)
     assert sum(each.sentences for each in found) == 20
     assert all(each.bleu is None for each in found)
-    assert all(one.high < other.low for one, other in itertools.pairwise(found))
     same = bleu_by_length([Example("a b", ("a b c d",))] * 40, ["a b c d"] * 40, RULES)
-    assert [(each.low, each.high, each.sentences) for each in same] == [(2, 2, 40)]
+    assert [(each.name, each.sentences) for each in same] == [("2", 40)]
+
+
+def test_bins_do_not_overlap_and_have_every_sentence() -> None:
+    lengths = random.Random(1).choices(range(1, 20), k=300)
+    bins = bin_by_length([Example("w " * n, ("a",)) for n in lengths])
+    assert sorted(row for each in bins for row in each.rows) == list(range(300))
+    assert all(each.low <= lengths[row] <= each.high for each in bins for row in each.rows)
+    assert all(one.high < other.low for one, other in itertools.pairwise(bins))
 
 
 def test_sentences_are_counted_by_score() -> None:

@@ -337,9 +337,9 @@ def test_a_table_in_markdown(tmp_path: Path) -> None:
         "# Data report", "## Title", "A \\*paragraph\\*.", "Some:",
         "| times | text |\n| --: | :-- |\n| 10 | a\\|b |\n| 9 | c |",
     ]  # fmt: skip
-    assert format_markdown(sections, tmp_path) == "\n\n".join(expected) + "\n"
+    assert format_markdown("Data report", sections, tmp_path) == "\n\n".join(expected) + "\n"
     (tmp_path / "a.png").touch()
-    assert format_markdown(sections, tmp_path) == "\n\n".join([*expected, "![Title](a.png)"]) + "\n"
+    assert format_markdown("Data report", sections, tmp_path) == "\n\n".join([*expected, "![Title](a.png)"]) + "\n"
 
 
 def test_a_report_is_written_for_programs_and_for_people(tmp_path: Path) -> None:

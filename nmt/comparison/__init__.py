@@ -1,0 +1,1 @@
+"""Training several configs and evaluating them in the same way."""

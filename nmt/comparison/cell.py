@@ -1,0 +1,201 @@
+"""One cell of a comparison: training, evaluation and everything that is measured of them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+import math
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import nmt
+from nmt.comparison.plan import CELL, CONFIG, FORMAT_VERSION
+from nmt.config import Config, read_config
+from nmt.corpus.splitting import Example
+from nmt.decoding.translator import Translator
+from nmt.errors import DataError, NmtError
+from nmt.evaluation.attention_statistics import LengthAttention, mean_sharpness
+from nmt.evaluation.breakdown import LengthScore, bleu_by_length
+from nmt.evaluation.long_inputs import LENGTHS, MOST, measure_long_inputs
+from nmt.evaluation.metrics import ScoringRules
+from nmt.files import read_json, write_json
+from nmt.limits import MIB
+from nmt.progress import progress_bar
+from nmt.replacement import locked
+from nmt.workflow.configs import load_config
+from nmt.workflow.evaluate import Extras, evaluate_model, read_split
+from nmt.workflow.evaluation import ModelEvaluation, OutputFiles
+from nmt.workflow.memory import peak_resident
+from nmt.workflow.train import METRICS, train_run
+from nmt.workflow.translate import open_translator, within_memory
+from nmt.workflow.trial_updates import measure_updates
+
+log = logging.getLogger(__name__)
+
+RUN = "run"
+BUDGET = "budget.json"
+TRAINING = "training.json"
+RESULT = "result.json"
+FAILURE = "failure.txt"
+HYPOTHESES, REFERENCES = "hypotheses.txt", "references.txt"
+TIMED = 1000
+"""Sentences of which the speed of translation is measured."""
+
+
+def run_cell(folder: Path) -> dict[str, Any]:
+    """Train and evaluate a cell, or what of it is not done yet.
+
+    Args:
+        folder: The folder of the cell, written by `nmt compare`.
+
+    Returns:
+        Its result, which is also stored in `result.json`.
+
+    Raises:
+        RunInterrupted: Training was stopped by a signal; the next call resumes it.
+        NmtError: The folder is not that of a cell, is in use, or the cell cannot be trained or evaluated.
+    """
+    if not (folder / CELL).is_file():
+        raise DataError(f"{folder}: is not the folder of a cell (no {CELL}); nmt compare creates them")
+    with locked(folder):
+        (folder / FAILURE).unlink(missing_ok=True)
+        if (folder / RESULT).exists():
+            return read_result(folder)
+        try:
+            result = _run(folder)
+        except NmtError as error:
+            (folder / FAILURE).write_text(f"{error}\n", encoding="utf-8")
+            raise
+        write_json(folder / RESULT, result)
+        return result
+
+
+def read_result(folder: Path) -> dict[str, Any]:
+    """The result of a cell.
+
+    Raises:
+        DataError: It is missing or damaged, or of another version.
+    """
+    result: dict[str, Any] = read_json(folder / RESULT)
+    if result.get("format_version") != FORMAT_VERSION:
+        raise DataError(f"{folder / RESULT}: is of another version; delete it to evaluate the cell again")
+    return result
+
+
+def _run(folder: Path) -> dict[str, Any]:
+    facts = read_json(folder / CELL)
+    data, config = (folder / facts["data"]).resolve(), read_config(folder / CONFIG)
+    if not (folder / TRAINING).exists():
+        config = _within_budget(config, data, facts["budget_minutes"], folder)
+        train_run(config, data, folder / RUN, resume=True)
+        write_json(folder / TRAINING, _describe_training(folder / RUN))
+    training = read_json(folder / TRAINING)
+    allowed = [config.model.attention.score]  # trusted, as the user's own config names it
+    models, translator = open_translator([folder / RUN], config.train.device, {}, allowed)
+    examples = read_split(data, facts["split"])
+    outputs = OutputFiles(hypotheses=folder / HYPOTHESES, references=folder / REFERENCES)
+    extras = Extras(attention=True)
+    found = evaluate_model(models, translator, examples, what=facts["split"], outputs=outputs, extras=extras)
+    rules = ScoringRules.for_text(models[0].config.text, models[0].config.data.languages[1])
+    return {
+        "format_version": FORMAT_VERSION,
+        **{key: facts[key] for key in ("name", "seed", "settings", "budget_minutes", "split")},
+        "config": config.name,
+        "system": f"nmt {nmt.__version__}",
+        "finished": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        **training,
+        **_describe_evaluation(found),
+        "sentences_per_second": _measure_speed(translator, examples),
+        "lengths": _describe_lengths(found, examples, translator, rules),
+    }
+
+
+def _within_budget(config: Config, data: Path, minutes: float | None, folder: Path) -> Config:
+    """The config with a number of updates that takes the given time; it is measured once."""
+    if minutes is None:
+        return config
+    if not (folder / BUDGET).exists():
+        seconds, per_epoch = measure_updates(config, data, min(20.0, 60 * minutes / 10))
+        updates = max(1, round(60 * minutes / seconds))
+        write_json(folder / BUDGET, {"updates": updates, "updates_per_epoch": per_epoch, "seconds": round(seconds, 5)})
+        log.info(f"{folder}: {updates:,} updates fit into {minutes:g} minutes, at {seconds:.3f} s each")
+    budget = read_json(folder / BUDGET)
+    epochs = math.ceil(budget["updates"] / budget["updates_per_epoch"])
+    return load_config(config, [f"train.epochs={epochs}", f"train.max_updates={budget['updates']}"])
+
+
+def _describe_training(run: Path) -> dict[str, Any]:
+    state, environment = read_json(run / "run.json"), read_json(run / "environment.json")
+    trained = read_config(run / "config.yaml")
+    entries = (json.loads(line) for line in (run / METRICS).read_text(encoding="utf-8").splitlines())
+    curve = [
+        {key: entry[key] for key in ("update", "seconds", "loss", "bleu") if key in entry}
+        for entry in entries
+        if entry["kind"] == "valid"
+    ]
+    return {
+        "precision": trained.train.precision,
+        "environment": environment,
+        "parameters": state["parameters"],
+        "updates": state["updates"],
+        "epochs": round(state["updates"] / state["updates_per_epoch"], 2),
+        "tokens": state["tokens"],
+        "training_seconds": state["training_seconds"],
+        "total_seconds": state["total_seconds"],
+        "tokens_per_second": state["tokens_per_second"],
+        "peak_mib": round(_peak() / MIB),
+        "best_update": state["best_update"],
+        "curve": curve,
+    }
+
+
+def _peak() -> int:
+    """Peak memory of this process: what it allocated on a GPU if it used one, otherwise resident memory."""
+    import torch
+
+    on_gpu = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
+    return on_gpu or peak_resident()
+
+
+def _describe_evaluation(found: ModelEvaluation) -> dict[str, Any]:
+    kept = ("sentences", "references", "beam_size", "length_penalty", "scores", "diagnosis", "warnings")
+    values = found.as_json()
+    return {key: values[key] for key in (*kept, "teacher_forced", "free_running", "attention")}
+
+
+def _measure_speed(translator: Translator, examples: Sequence[Example]) -> float:
+    """Sentences translated per second, without the attention weights that evaluation records."""
+    sources = [example.src for example in examples[:TIMED]]
+    with (
+        progress_bar(total=len(sources), unit=" sentences", desc="timing translation", leave=False) as bar,
+        within_memory(translator.options, len(sources)),
+    ):
+        begin = time.perf_counter()
+        translator.translate(sources, advance=bar.update)
+        return round(len(sources) / (time.perf_counter() - begin), 1)
+
+
+def _describe_lengths(
+    found: ModelEvaluation, examples: Sequence[Example], translator: Translator, rules: ScoringRules
+) -> list[dict[str, Any]]:
+    """BLEU and attention by source length, and BLEU of joined inputs."""
+    with (
+        progress_bar(total=MOST * len(LENGTHS), unit=" inputs", desc="translating long inputs", leave=False) as bar,
+        within_memory(translator.options, MOST),
+    ):
+        scores, attention = measure_long_inputs(translator, examples, rules, bar.update)
+    return [
+        *_rows(bleu_by_length(examples, found.hypotheses, rules), found.attention_by_length, joined=False),
+        *_rows(scores, attention, joined=True),
+    ]
+
+
+def _rows(
+    scores: Sequence[LengthScore], attention: Sequence[LengthAttention], *, joined: bool
+) -> Iterator[dict[str, Any]]:
+    for score, attended in zip(scores, attention, strict=True):
+        entropy, maximum = mean_sharpness(attended.heads) or (None, None)
+        yield {**vars(score), "joined": joined, "entropy": entropy, "maximum": maximum}

@@ -1,0 +1,236 @@
+"""Running the cells of a comparison: several at once, each in a process of its own, here or where a launcher puts it.
+
+A cell is done when its result is in its folder. So a comparison that was stopped or killed goes on from what is there,
+and cells may run on other machines that share the folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nmt.comparison.cell import BUDGET, FAILURE, RESULT, RUN, TRAINING, read_result
+from nmt.comparison.plan import Cell
+from nmt.errors import ConfigError, DataError, RunInterrupted, shorten
+from nmt.files import read_json
+from nmt.replacement import is_locked
+from nmt.signals import ENDING, handled_signals
+from nmt.table import Table
+from nmt.terminal import live_table
+from nmt.workflow.train import METRICS
+
+log = logging.getLogger(__name__)
+
+LOG = "log.txt"
+SECONDS = 1.0
+"""Time between two looks at the cells."""
+TAIL = 4096
+"""Bytes of a log that are enough for its last line."""
+
+
+@dataclass
+class Job:
+    """A cell and the process that runs it.
+
+    Attributes:
+        cell: The cell.
+        folder: Its folder.
+        process: The process; None before it is started, and if another command runs the cell.
+        state: What it is doing, in a word.
+    """
+
+    cell: Cell
+    folder: Path
+    process: subprocess.Popen[bytes] | None = None
+    state: str = "waiting"
+
+    @property
+    def name(self) -> str:
+        """Name of the config, and the seed."""
+        return f"{self.cell.name}, seed {self.cell.seed}"
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.state in ("finished", "failed")
+
+
+def check_launcher(launcher: str) -> None:
+    """Refuse the template of a command that does not run cells.
+
+    Raises:
+        ConfigError: It has no `{command}`.
+    """
+    if "{command}" not in launcher:
+        raise ConfigError(f"--launcher {launcher}: has no {{command}}, which stands for the command of a cell")
+
+
+def run_cells(cells: Mapping[Path, Cell], *, jobs: int, launcher: str | None) -> dict[Path, str]:
+    """Run all cells that have no result yet.
+
+    Args:
+        cells: The cells by folder.
+        jobs: How many run at once.
+        launcher: Command of a shell that runs, or hands over, `{command}`; None runs cells on this machine.
+
+    Returns:
+        By folder, why a cell failed.
+
+    Raises:
+        RunInterrupted: A signal asked for the end. Cells on this machine have written checkpoints.
+    """
+    waiting = [Job(cell, folder) for folder, cell in cells.items()]
+    stop: list[int] = []
+    with (
+        handled_signals(ENDING, lambda number, frame: stop.append(number)),
+        live_table() as show,
+        _ending(waiting),
+    ):
+        while not all(job.ended for job in waiting):
+            for job in waiting:
+                _look_after(job, waiting, jobs, launcher)
+            show(_describe(waiting))
+            if stop:
+                raise RunInterrupted("stopped; run the same command again to continue")
+            time.sleep(SECONDS)
+        show(_describe(waiting))
+    return {job.folder: _last_words(job) for job in waiting if job.state == "failed"}
+
+
+def _look_after(job: Job, all_jobs: Sequence[Job], jobs: int, launcher: str | None) -> None:
+    """Update the state of a cell, and start it if it is its turn."""
+    if job.ended:
+        return
+    before = job.state
+    code = None if job.process is None else job.process.poll()
+    if (job.folder / RESULT).exists():
+        job.state = "finished"
+    elif job.process is None:
+        if is_locked(job.folder):  # by a process that was started before
+            job.state = _stage(job.folder)
+        elif sum(other.process is not None and other.process.poll() is None for other in all_jobs) < jobs:
+            job.process, job.state = _start(job, jobs, launcher), "starting"
+    elif code is None:
+        job.state = _stage(job.folder)
+    elif code or launcher is None or (job.folder / FAILURE).exists():
+        job.state = "failed"
+    else:  # the launcher has handed it over
+        job.state = _stage(job.folder)
+    if job.state != before:
+        log.info(f"{job.name}: {job.state}{_summary(job)}")
+
+
+def _stage(folder: Path) -> str:
+    """What the process of a cell is doing, from the files that are there."""
+    if (folder / TRAINING).exists():
+        return "evaluating"
+    return "training" if (folder / RUN / METRICS).exists() else "starting"
+
+
+def _summary(job: Job) -> str:
+    """The score of a finished cell, and the reason of a failure, for a message."""
+    if job.state == "finished":
+        return f", BLEU {read_result(job.folder)['scores']['bleu']['value']:.2f}"
+    return f" ({_last_words(job)})" if job.state == "failed" else ""
+
+
+def _last_words(job: Job) -> str:
+    """Why a cell failed: its error, or the last line of its log."""
+    for name in (FAILURE, LOG):
+        with contextlib.suppress(OSError):
+            lines = (job.folder / name).read_bytes()[-TAIL:].decode("utf-8", "replace").strip().splitlines()
+            if lines:
+                return shorten(lines[-1].removeprefix("nmt: error: "))
+    code = job.process.returncode if job.process else None
+    return f"exit code {code}; see {job.folder / LOG}"
+
+
+def command_of(folder: Path) -> list[str]:
+    """The command that runs a cell."""
+    return [sys.executable, "-m", "nmt", "compare", "--cell", str(folder.resolve())]
+
+
+def _start(job: Job, jobs: int, launcher: str | None) -> subprocess.Popen[bytes]:
+    """Start the process of a cell, in a session of its own, so that Ctrl-C reaches it through this process alone."""
+    (job.folder / FAILURE).unlink(missing_ok=True)
+    environment = dict(os.environ)
+    command: str | list[str] = command_of(job.folder)
+    if launcher is not None:
+        command = launcher.replace("{command}", shlex.join(command)).replace("{name}", shlex.quote(job.cell.key))
+    elif jobs > 1 and "OMP_NUM_THREADS" not in environment:
+        environment["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // jobs))
+    with (job.folder / LOG).open("ab") as file:
+        return subprocess.Popen(
+            command,
+            shell=launcher is not None,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
+
+
+@contextlib.contextmanager
+def _ending(jobs: Sequence[Job]) -> Iterator[None]:
+    """At the end ask the processes that still run to stop, and wait for their checkpoints."""
+    try:
+        yield
+    finally:
+        running = [(job.process, job.ended) for job in jobs if job.process is not None]
+        at_work = [process for process, ended in running if not ended and process.poll() is None]
+        if at_work:
+            log.info(f"waiting for {len(at_work)} cells to write their checkpoints")
+        for process in at_work:
+            process.terminate()
+        for process, _ in running:
+            process.wait()
+
+
+def _describe(jobs: Sequence[Job]) -> Table:
+    """The state of all cells."""
+    rows = [[job.name, job.state, *_progress(job)] for job in jobs]
+    return Table(["config", "state", "updates", "minutes", "BLEU"], rows, "llrrr")
+
+
+def _progress(job: Job) -> list[str]:
+    """Updates, minutes of training, and BLEU: of the test set if it is known, else the last one in validation."""
+    with contextlib.suppress(DataError, OSError, KeyError, TypeError, ValueError):
+        if job.state == "finished":
+            result = read_result(job.folder)
+            minutes = f"{result['training_seconds'] / 60:.1f}"
+            return [f"{result['updates']:,}", minutes, f"{result['scores']['bleu']['value']:.2f}"]
+        state = read_json(job.folder / RUN / "run.json")
+        entries = list(_last_entries(job.folder / RUN / METRICS))
+        scores = [entry["bleu"] for entry in entries if "bleu" in entry]
+        last: dict[str, Any] = entries[-1] if entries else {}
+        return [
+            f"{last.get('update', state['updates']):,} of {state['total_updates']:,}",
+            f"{last.get('seconds', state['training_seconds']) / 60:.1f}",
+            f"valid {scores[-1]:.2f}" if scores else "",
+        ]
+    with contextlib.suppress(DataError, OSError, KeyError):
+        return [f"of {read_json(job.folder / BUDGET)['updates']:,}", "", ""]
+    return ["", "", ""]
+
+
+def _last_entries(path: Path) -> Iterator[dict[str, Any]]:
+    """The last complete entries of a log of metrics."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 16 * TAIL))
+        for line in file.read().splitlines():
+            with contextlib.suppress(ValueError):
+                entry = json.loads(line)
+                if isinstance(entry, dict):
+                    yield entry

@@ -1,0 +1,184 @@
+"""Tables of a comparison, for people and for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from nmt.comparison.results import Row, dig
+from nmt.evaluation.breakdown import FEWEST
+from nmt.table import Table
+from nmt.workflow.report import Section
+
+MISSING = "-"
+COLUMNS = {
+    "bleu": ("scores", "bleu", "value"),
+    "bleu_confidence": ("scores", "bleu", "confidence"),
+    "chrf": ("scores", "chrf", "value"),
+    "chrf_confidence": ("scores", "chrf", "confidence"),
+    "chrf++": ("scores", "chrf++", "value"),
+    "ter": ("scores", "ter", "value"),
+    "perplexity": ("teacher_forced", "perplexity"),
+    "length_ratio": ("diagnosis", "length_ratio"),
+    "parameters": ("parameters",),
+    "updates": ("updates",),
+    "epochs": ("epochs",),
+    "tokens": ("tokens",),
+    "training_seconds": ("training_seconds",),
+    "tokens_per_second": ("tokens_per_second",),
+    "peak_mib": ("peak_mib",),
+    "sentences_per_second": ("sentences_per_second",),
+    "precision": ("precision",),
+    "finished": ("finished",),
+}
+"""Columns of the CSV file, besides name, seed, p-value and attention."""
+ATTENTION = {
+    "entropy": "entropy",
+    "maximum": "largest weight",
+    "clear": "positions above 0.1",
+    "coverage": "coverage",
+    "diagonality": "diagonality",
+}
+
+
+def make_sections(rows: Sequence[Row]) -> list[Section]:
+    """The tables of `table.md`: scores, cost, attention, and by source length."""
+    return [
+        Section("Scores", [_note(rows), score_table(rows)], "bleu.png"),
+        Section("Cost", [COST, _cost_table(rows)], "curves.png"),
+        Section("Attention", [ATTENDING, _attention_table(rows)]),
+        Section("By source length", list(_length_tables(rows)), "lengths.png"),
+    ]
+
+
+COST = (
+    "Training time is without validation. Speed of training is in target tokens, that of translation in sentences of "
+    "the test set with the beam of the config; peak memory is that of the training process."
+)
+ATTENDING = (
+    "Mean and deviation over the steps of all translations, in the mean over heads and seeds; entropy in nats. "
+    "Coverage and diagonality are over sentences."
+)
+
+
+def _note(rows: Sequence[Row]) -> str:
+    first = rows[0].results[0]
+    signature = dig(first, ("scores", "bleu", "signature"))
+    text = (
+        f"{first['sentences']:,} sentences of {first['split']}, beam {first['beam_size']}. BLEU is {signature}. ± is "
+        "half of the 95% interval of a bootstrap over sentences; p is the probability of the difference from "
+        f"{rows[0].name} by chance, by a paired bootstrap, for each seed. Neither says anything about other seeds:"
+    )
+    several = any(len(row.results) > 1 for row in rows)
+    return text + (" that is the deviation over seeds." if several else " there is one of each config here.")
+
+
+def score_table(rows: Sequence[Row]) -> Table:
+    """BLEU and chrF with intervals, significance, the spread over seeds, and perplexity."""
+    header = ["config", "seeds", "BLEU", "p", "over seeds", "chrF", "perplexity", "length ratio"]
+    cells = [
+        [
+            row.name,
+            str(len(row.results)),
+            _with_interval(row, "bleu"),
+            ", ".join(MISSING if p is None else f"{p:.3f}" for p in row.p_values),
+            MISSING if (spread := row.deviation("scores", "bleu", "value")) is None else f"± {spread:.2f}",
+            _with_interval(row, "chrf"),
+            _number(row.mean("teacher_forced", "perplexity"), ".2f"),
+            _number(row.mean("diagnosis", "length_ratio"), ".3f"),
+        ]
+        for row in rows
+    ]
+    return Table(header, cells, "l" + "r" * (len(header) - 1))
+
+
+def _with_interval(row: Row, metric: str) -> str:
+    value, interval = row.mean("scores", metric, "value"), row.mean("scores", metric, "confidence")
+    return _number(value, ".2f") + ("" if interval is None else f" ± {interval:.2f}")
+
+
+def _cost_table(rows: Sequence[Row]) -> Table:
+    columns = {
+        "M weights": ("parameters", 1e-6, ".2f"),
+        "updates": ("updates", 1, ",.0f"),
+        "epochs": ("epochs", 1, ".1f"),
+        "minutes": ("training_seconds", 1 / 60, ".1f"),
+        "tokens/s": ("tokens_per_second", 1, ",.0f"),
+        "peak MiB": ("peak_mib", 1, ",.0f"),
+        "sentences/s": ("sentences_per_second", 1, ",.0f"),
+    }
+    cells = [
+        [
+            row.name,
+            *(_number(row.mean(name), format_, scale) for name, scale, format_ in columns.values()),
+            ", ".join(sorted({result["precision"] for result in row.results})),
+        ]
+        for row in rows
+    ]
+    return Table(["config", *columns, "precision"], cells, "l" + "r" * len(columns) + "l")
+
+
+def _attention_table(rows: Sequence[Row]) -> Table:
+    cells = [[row.name, *(_attention(row, name) for name in ATTENTION)] for row in rows]
+    return Table(["config", *ATTENTION.values()], cells, "l" + "r" * len(ATTENTION))
+
+
+def _attention(row: Row, name: str) -> str:
+    heads = [head[name] for result in row.results for head in result["attention"]]
+    if not heads:
+        return MISSING
+    middle, deviation = (sum(head[part] for head in heads) / len(heads) for part in ("mean", "deviation"))
+    return f"{middle:.3f} ± {deviation:.3f}"
+
+
+def _length_tables(rows: Sequence[Row]) -> Iterator[str | Table]:
+    """BLEU and entropy by length; configs with other test sets, and so with other lengths, have tables of their own."""
+    yield (
+        "Words of the source, separated by spaces, in bins of about equal numbers of sentences (n). Lengths that the "
+        "test set does not have are made of test pairs joined end to end: joined. A bin of fewer than "
+        f"{FEWEST} sentences is {MISSING}."
+    )
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        bins = tuple((each["name"], each["sentences"], each["joined"]) for each in row.results[0]["lengths"])
+        groups.setdefault(bins, []).append(row)
+    for bins, members in groups.items():
+        header = ["config", *(f"{'joined ' if joined else ''}{name} (n={n:,})" for name, n, joined in bins)]
+        for key, caption in (("bleu", "BLEU"), ("entropy", "entropy of attention, nats")):
+            cells = [[row.name, *(_number(value, ".2f") for value in lengths_of(row, key))] for row in members]
+            yield Table(header, cells, "l" + "r" * len(bins), caption)
+
+
+def lengths_of(row: Row, key: str) -> list[float | None]:
+    """Mean over seeds of each bin of source lengths; None where a bin is too small, or there is no attention."""
+    columns = zip(*(result["lengths"] for result in row.results), strict=True)
+    result: list[float | None] = []
+    for bins in columns:
+        values = [each[key] for each in bins if each[key] is not None and each["sentences"] >= FEWEST]
+        result.append(sum(values) / len(values) if values else None)
+    return result
+
+
+def _number(value: float | None, format_: str, scale: float = 1) -> str:
+    return MISSING if value is None else format(value * scale, format_)
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """A line for each cell, with all numbers."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["name", "seed", "p_value", *COLUMNS, *(f"attention_{name}" for name in ATTENTION)])
+    for row in rows:
+        for result, p in zip(row.results, row.p_values, strict=True):
+            one = Row(row.name, [result], [p])
+            attention = [_mean_over_heads(one, name) for name in ATTENTION]
+            values = [row.name, result["seed"], p, *(dig(result, path) for path in COLUMNS.values()), *attention]
+            writer.writerow(["" if value is None else value for value in values])
+    return file.getvalue()
+
+
+def _mean_over_heads(row: Row, name: str) -> float | None:
+    heads = [head[name]["mean"] for result in row.results for head in result["attention"]]
+    return sum(heads) / len(heads) if heads else None

@@ -1,0 +1,106 @@
+"""Comparison files: what `nmt compare` trains."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from nmt.config.checks import describe, dotted, suggest
+from nmt.config.reading import as_yaml_list, load_yaml_file
+from nmt.config.sections import Files, PathText, Positive, Section, Seed, key
+from nmt.errors import ConfigError, shorten
+from nmt.files import shipped
+
+FOLDER = "configs/comparisons"
+Values = Annotated[tuple[Any, ...], Field(min_length=1)]
+
+
+class Variant(Section):
+    """A config that is compared with others: the common one with settings of its own."""
+
+    name: Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^|`\r\n\t\x00]*\w[^|`\r\n\t\x00]*$")] = key(
+        ..., "name in tables"
+    )
+    settings: dict[str, Any] = key({}, "values by section.key")
+
+
+class Comparison(Section):
+    """Configs to train and evaluate in the same way: every config with every variant and all values that vary."""
+
+    config: Annotated[Files, Field(min_length=1)] = key(..., "paths or names of configs")
+    settings: dict[str, Any] = key({}, "values by section.key for all of them")
+    variants: tuple[Variant, ...] = key((), "configs made of each one above; none is that config itself")
+    vary: dict[str, Values] = key({}, "by section.key, the values to compare, in all combinations")
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = key((1,), "seeds that each is trained with")
+    source: tuple[PathText, ...] = key((), "corpus instead of the configs' own")
+    budget_minutes: Positive | None = key(
+        None, "training time of each, without validation; null is what the config says", unit="minutes"
+    )
+
+
+def find_comparison(name: str) -> Path:
+    """Find a comparison file by its path or by the name of a shipped one.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    path, by_name = Path(name), shipped(f"{FOLDER}/{name}.yaml")
+    if path.is_file():
+        return path
+    if re.fullmatch(r"[\w-]+", name) and by_name.is_file():
+        return by_name
+    known = sorted(file.stem for file in shipped(FOLDER).glob("*.yaml"))
+    raise ConfigError(f"{name}: no such comparison file; shipped ones: {', '.join(known)}{suggest(name, known)}")
+
+
+def read_comparison(name: str | None, given: Mapping[str, Any]) -> Comparison:
+    """Read a comparison file and replace some of its values.
+
+    Args:
+        name: Path, or name of a shipped file; None starts from nothing.
+        given: Values by key; None and what is empty keep the file's. Settings and what varies are added to the file's.
+
+    Raises:
+        ConfigError: One line per problem.
+    """
+    path = None if name is None else find_comparison(name)
+    values = {} if path is None else load_yaml_file(path)
+    for field, value in given.items():
+        if value is None or (isinstance(value, list | tuple | dict) and not value):
+            continue
+        below = values.get(field)
+        values[field] = {**below, **value} if isinstance(below, dict) and isinstance(value, Mapping) else value
+    try:
+        return Comparison.model_validate(values)
+    except ValidationError as error:
+        where = f"{path}: " if path else ""
+        problems = [(tuple(map(str, item["loc"])), item) for item in error.errors()]
+        lines = [
+            f"{where}{dotted(place)}: {describe(item, place, Comparison)}"
+            for place, item in problems
+            if item["type"] != "too_short" or not item["input"]  # or else its items are wrong, which is shown
+        ]
+        raise ConfigError(*lines) from None
+
+
+def parse_varied(settings: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    """Values to compare from `section.key=VALUE,VALUE,...`, each a value of YAML.
+
+    Raises:
+        ConfigError: One cannot be read.
+    """
+    varied = {}
+    for setting in settings:
+        path, separator, values = setting.partition("=")
+        if not separator or not path.strip() or not values.strip():
+            raise ConfigError(f"--vary {setting}: expected section.key=value,value,...")
+        if path.strip() in varied:
+            raise ConfigError(f"--vary {path.strip()}: is given twice; write all its values into one")
+        varied[path.strip()] = tuple(as_yaml_list(values, f"--vary {path.strip()}"))
+        if len(varied[path.strip()]) < 2:
+            raise ConfigError(f"--vary {shorten(setting)}: has a single value; use --set for it")
+    return varied

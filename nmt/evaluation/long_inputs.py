@@ -1,0 +1,80 @@
+"""Long inputs made of short test pairs: what happens to translations far beyond the lengths of a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from nmt.corpus.splitting import Example
+from nmt.decoding.translator import Translator
+from nmt.evaluation.attention_statistics import LengthAttention, summarize
+from nmt.evaluation.breakdown import LengthScore, score_length
+from nmt.evaluation.metrics import ScoringRules
+
+LENGTHS = ((20, 30), (30, 50), (50, 100))
+"""Fewest and most words of the sources, separated by spaces."""
+MOST = 200
+"""Inputs of one range of lengths."""
+
+
+def join_examples(examples: Sequence[Example], low: int, high: int) -> list[Example]:
+    """Join test pairs end to end, in order, until each source has a number of words in a range.
+
+    Each pair is used at most once. Lengths are spread over the range.
+
+    Args:
+        examples: Sources with references.
+        low: Fewest words of a joined source, separated by spaces.
+        high: Most.
+
+    Returns:
+        At most 200. One has as many references as the part with most; a part with fewer repeats its first one.
+    """
+    return list(_join(examples, low, high))
+
+
+def _join(examples: Sequence[Example], low: int, high: int) -> Iterator[Example]:
+    parts: list[Example] = []
+    words = made = 0
+    for example in examples:
+        length = len(example.src.split())
+        if words + length > high:
+            parts, words = [], 0
+        if length > high:
+            continue
+        parts.append(example)
+        words += length
+        if words >= low + made % (high - low):
+            yield _concatenate(parts)
+            parts, words, made = [], 0, made + 1
+            if made == MOST:
+                return
+
+
+def _concatenate(parts: Sequence[Example]) -> Example:
+    number = max(len(part.references) for part in parts)
+    references = (
+        " ".join((part.references[n : n + 1] or part.references[:1])[0] for part in parts) for n in range(number)
+    )
+    return Example(" ".join(part.src for part in parts), tuple(references))
+
+
+def measure_long_inputs(
+    translator: Translator, examples: Sequence[Example], rules: ScoringRules, advance: Callable[[int], object]
+) -> tuple[list[LengthScore], list[LengthAttention]]:
+    """BLEU and attention of joined test pairs of 20 to 30, 30 to 50 and 50 to 100 source words.
+
+    Args:
+        translator: Translator that does not split its input.
+        examples: Sources with references.
+        rules: How text is scored.
+        advance: Called with the number of finished inputs, for a progress bar.
+    """
+    scores, attention = [], []
+    for low, high in LENGTHS:
+        joined = join_examples(examples, low, high)
+        sources = [example.src for example in joined]
+        found = translator.translate(sources, with_alignment=True, advance=advance) if joined else []
+        name = f"{low}-{high}"
+        scores.append(score_length(name, joined, [each.text for each in found], rules))
+        attention.append(LengthAttention(name, len(joined), summarize(each.alignment for each in found)))
+    return scores, attention

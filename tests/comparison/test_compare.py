@@ -1,0 +1,244 @@
+"""Comparisons run by the real command: cells in processes of their own, tables, stops and failures."""
+
+import contextlib
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sacrebleu
+from conftest import Cli, Project
+
+import nmt
+from nmt.comparison.cell import run_cell
+from nmt.comparison.plan import describe_cell, make_cells, write_cell
+from nmt.config import Comparison
+from nmt.errors import ConfigError, DataError, NmtError
+
+SMALL = ["--set", "train.max_updates=12", "--set", "train.validation.every=6"]
+MEASURED = ("training_seconds", "total_seconds", "tokens_per_second", "peak_mib", "sentences_per_second", "seconds")
+
+
+@pytest.fixture(scope="module")
+def compared(random_project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A comparison of two scores, two cells at a time."""
+    output = tmp_path_factory.mktemp("comparison") / "out"
+    done = subprocess.run(compare_command(random_project, output), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return output
+
+
+def compare_command(project: Project, output: Path) -> list[str]:
+    vary = ["--vary", "model.attention.score=general,none", *SMALL]
+    command = [sys.executable, "-m", "nmt", "compare", "--config", str(project.config), *vary]
+    return [*command, "--data", str(project.data), "--output", str(output), "--jobs", "2"]
+
+
+def read_table(output: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads((output / "table.json").read_text(encoding="utf-8"))
+    return rows
+
+
+def without_measurements(value: Any) -> Any:
+    """The part of a table that does not depend on the clock or the memory of the machine."""
+    if isinstance(value, dict):
+        return {key: without_measurements(each) for key, each in value.items() if key not in MEASURED}
+    return [without_measurements(each) for each in value] if isinstance(value, list) else value
+
+
+def test_scores_are_those_of_the_written_files(compared: Path) -> None:
+    rows = read_table(compared)
+    assert [row["name"] for row in rows] == ["attention.score=general", "attention.score=none"]
+    for row, name in zip(rows, ("general", "none"), strict=True):
+        cell = compared / f"cells/attention.score-{name}-1"
+        hypotheses, references = (
+            (cell / f"{kind}.txt").read_text(encoding="utf-8").splitlines() for kind in ("hypotheses", "references")
+        )
+        (result,) = row["results"]
+        metric = sacrebleu.BLEU(tokenize="none", force=True)
+        found = result["scores"]["bleu"]["value"]
+        streams = [list(stream) for stream in zip(*(line.split("\t") for line in references), strict=True)]
+        assert found == pytest.approx(metric.corpus_score(hypotheses, streams).score, abs=1e-9)
+        assert result["updates"] == 12
+        assert [each["update"] for each in result["curve"]] == [6, 12]
+        assert result["peak_mib"] > 100
+        assert result["sentences_per_second"] > 0
+        assert bool(result["attention"]) == (name == "general")
+        assert sum(each["sentences"] for each in result["lengths"] if not each["joined"]) == len(hypotheses)
+
+
+def test_tables_and_pictures_are_written(compared: Path) -> None:
+    text = (compared / "table.md").read_text(encoding="utf-8")
+    assert text.startswith("# Comparison\n")
+    assert all(f"![{title}]" in text for title in ("Scores", "Cost", "By source length"))
+    for name in ("bleu.png", "curves.png", "lengths.png"):
+        assert (compared / name).read_bytes().startswith(b"\x89PNG")
+    assert len((compared / "table.csv").read_text(encoding="utf-8").splitlines()) == 3
+
+
+def test_what_is_finished_is_not_repeated(compared: Path, random_project: Project, cli: Cli) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (compared / "cells").rglob("*") if path.is_file()}
+    table = read_table(compared)
+    outcome = cli(*compare_command(random_project, compared)[3:])
+    assert outcome.code == 0
+    assert "config\tseeds\tBLEU" in outcome.out
+    assert "training" not in outcome.err
+    assert {path: path.stat().st_mtime_ns for path in (compared / "cells").rglob("*") if path.is_file()} == before
+    assert read_table(compared) == table
+
+
+def test_the_python_interface_returns_rows(compared: Path, random_project: Project) -> None:
+    found = nmt.compare(
+        config=random_project.config,
+        vary={"model.attention.score": ["general", "none"]},
+        overrides={"train.max_updates": 12, "train.validation.every": 6},
+        data=random_project.data,
+        output=compared,
+    )
+    assert [row.name for row in found.rows] == ["attention.score=general", "attention.score=none"]
+    assert found.rows[0].values("scores", "bleu", "value") == [
+        read_table(compared)[0]["results"][0]["scores"]["bleu"]["value"]
+    ]
+    assert not found.failed
+
+
+def test_other_settings_for_the_same_cell_are_refused(compared: Path, random_project: Project, cli: Cli) -> None:
+    outcome = cli(*compare_command(random_project, compared)[3:], "--set", "model.dropout=0.45")
+    assert outcome.code == 1
+    assert "model.dropout (0.3 there, 0.45 here)" in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+
+
+@contextlib.contextmanager
+def started(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(condition: Any, seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.soak)])
+def test_a_stopped_comparison_ends_with_the_same_table(
+    number: signal.Signals, compared: Path, random_project: Project, tmp_path: Path
+) -> None:
+    command = compare_command(random_project, tmp_path / "out")
+    metrics = tmp_path / "out/cells/attention.score-none-1/run/metrics.jsonl"
+    with started(command) as process:
+        wait_for(lambda: process.poll() is not None or (metrics.exists() and metrics.stat().st_size))
+        process.send_signal(number)
+        _, messages = process.communicate(timeout=120)
+        if number == signal.SIGTERM:
+            assert process.returncode == 75
+            assert "run the same command again to continue" in messages
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert without_measurements(read_table(tmp_path / "out")) == without_measurements(read_table(compared))
+
+
+def test_a_cell_that_fails_leaves_the_others(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+    outcome = cli(
+        *("compare", "--config", random_project.config, "--data", random_project.data, "--output", tmp_path / "out"),
+        *("--vary", "train.init_from=null,nowhere", "--set", "train.max_updates=4", "--jobs", "2"),
+    )
+    assert outcome.code == 1
+    assert "init_from=nowhere, seed 1: train.init_from: nowhere: does not exist" in outcome.err.splitlines()[-1]
+    assert [row["name"] for row in read_table(tmp_path / "out")] == ["init_from=null"]
+
+
+def test_a_launcher_gets_the_command_of_a_cell(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+    """One that hands it over and ends at once, as the submission to a cluster does."""
+    launched = tmp_path / "launched.txt"
+    outcome = cli(
+        *("compare", "--config", random_project.config, "--data", random_project.data, "--output", tmp_path / "out"),
+        *(
+            "--set",
+            "train.max_updates=4",
+            "--launcher",
+            f"echo {{name}} >> {launched}; nohup {{command}} >/dev/null 2>&1 &",
+        ),
+    )
+    assert outcome.code == 0
+    assert launched.read_text(encoding="utf-8") == "random-1\n"
+    assert [row["name"] for row in read_table(tmp_path / "out")] == ["random"]
+
+
+def test_a_budget_decides_the_number_of_updates_once(random_project: Project, tmp_path: Path) -> None:
+    wanted = {"config": str(random_project.config), "settings": {"train.validation.every": None}}
+    (cell,) = make_cells(Comparison.model_validate({**wanted, "budget_minutes": 0.02}))
+    write_cell(tmp_path / "cell", cell, describe_cell(cell, str(random_project.data), "test"))
+    first = run_cell(tmp_path / "cell")
+    budget = json.loads((tmp_path / "cell/budget.json").read_text(encoding="utf-8"))
+    assert first["updates"] == budget["updates"] == round(60 * 0.02 / budget["seconds"])
+    for name in ("result.json", "training.json"):
+        (tmp_path / "cell" / name).unlink()
+    shutil.rmtree(tmp_path / "cell/run")
+    assert without_measurements(run_cell(tmp_path / "cell")) == without_measurements(first)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "config: field required"),
+        (["nowhere"], "nowhere: no such comparison file"),
+        (["--config", "sample", "--seeds", "1,x"], "--seeds 1,x: expected whole numbers"),
+        (["--config", "sample", "--seeds", "-1"], "seeds.0: should be greater than or equal to 0"),
+        (["--config", "sample", "--budget-minutes", "0"], "budget_minutes: should be greater than 0"),
+        (["--config", "sample", "--split", "train"], "--split train: must be test or valid"),
+        (["--config", "sample", "--vary", "model.dropout"], "--vary model.dropout: expected"),
+        (["--config", "sample", "--launcher", "srun"], "has no {command}"),
+        (["--config", "sample", "--data", "."], ".: is not a data directory"),
+        (["--config", "sample", "--vary", "text.lowercase=true,false", "--data", "."], "--data .: the cells differ"),
+        (["--cell", "."], ".: is not the folder of a cell"),
+    ],
+)
+def test_wrong_arguments_get_one_line(
+    arguments: list[str], message: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = cli("compare", *arguments)
+    assert outcome.code == 1
+    assert outcome.err.startswith("nmt: error: ")
+    assert message in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+    assert not list(tmp_path.rglob("*"))
+
+
+def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("precious", encoding="utf-8")
+    with pytest.raises(DataError, match=r"contains other files \(no comparison.json\)"):
+        nmt.compare(config="sample", output=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    with pytest.raises(DataError, match="is a file"):
+        nmt.compare(config="sample", output=tmp_path / "mine.txt")
+
+
+def test_a_damaged_cell_is_one_line(compared: Path, tmp_path: Path) -> None:
+    cell = tmp_path / "cell"
+    shutil.copytree(compared / "cells/attention.score-general-1", cell)
+    (cell / "result.json").write_text("{", encoding="utf-8")
+    with pytest.raises(NmtError):
+        run_cell(cell)
+    (cell / "result.json").write_text('{"format_version": 99}', encoding="utf-8")
+    with pytest.raises(DataError, match="another version"):
+        run_cell(cell)
+
+
+def test_a_template_without_command_is_refused_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="has no"):
+        nmt.compare(config="sample", launcher="sbatch", output=tmp_path / "out")
+    assert not (tmp_path / "out").exists()

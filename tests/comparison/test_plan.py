@@ -1,0 +1,164 @@
+"""Which cells a comparison has."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.comparison.plan import check_cell, describe_cell, make_cells, write_cell
+from nmt.config import Comparison, parse_varied, read_comparison
+from nmt.errors import ConfigError, DataError
+from nmt.files import shipped
+
+SHIPPED = sorted(path.stem for path in shipped("configs/comparisons").glob("*.yaml"))
+
+
+def compare(**values: Any) -> Comparison:
+    return Comparison.model_validate({"config": "sample", **values})
+
+
+def test_all_combinations_are_trained_with_every_seed() -> None:
+    vary = {"model.attention.score": ["dot", "general"], "model.attention.dropout": [0.0, 0.1, 0.2]}
+    cells = make_cells(compare(vary=vary, seeds=[1, 7], settings={"model.dropout": 0.25}))
+    assert len(cells) == 2 * 3 * 2
+    assert len({cell.key for cell in cells}) == len(cells)
+    assert [cell.name for cell in cells[::2]] == [
+        f"attention.score={score}, attention.dropout={dropout}"
+        for score in ("dot", "general")
+        for dropout in (0.0, 0.1, 0.2)
+    ]
+    last = cells[-1]
+    assert (last.seed, last.config.train.seed, last.config.model.dropout) == (7, 7, 0.25)
+    assert (last.config.model.attention.score, last.config.model.attention.dropout) == ("general", 0.2)
+    assert last.key == "attention.score-general-attention.dropout-0.2-7"
+
+
+def test_variants_and_configs_are_in_the_names() -> None:
+    variants = [{"name": "A / b", "settings": {"train.epochs": 3}}, {"name": "C"}]
+    cells = make_cells(compare(config=["sample", "tatoeba"], variants=variants))
+    assert [cell.name for cell in cells] == ["sample, A / b", "sample, C", "tatoeba, A / b", "tatoeba, C"]
+    assert [cell.key for cell in cells] == ["sample-a-b-1", "sample-c-1", "tatoeba-a-b-1", "tatoeba-c-1"]
+    assert [cell.config.train.epochs for cell in cells[:2]] == [3, make_cells(compare())[0].config.train.epochs]
+
+
+def test_a_config_alone_is_a_cell() -> None:
+    assert [(cell.name, cell.key) for cell in make_cells(compare())] == [("sample", "sample-1")]
+
+
+def test_data_is_shared_by_cells_that_do_not_change_it() -> None:
+    model = make_cells(compare(vary={"model.dropout": [0.1, 0.2]}))
+    assert len({cell.data_name for cell in model}) == 1
+    text = make_cells(compare(vary={"text.lowercase": [True, False]}))
+    assert len({cell.data_name for cell in text}) == 2
+
+
+def test_a_budget_uses_its_time_up() -> None:
+    config = "tatoeba_small"
+    assert make_cells(compare(config=config))[0].config.train.validation.patience is not None
+    assert make_cells(compare(config=config, budget_minutes=1))[0].config.train.validation.patience is None
+    wanted = {"train.validation.patience": 2}
+    assert make_cells(compare(budget_minutes=1, settings=wanted))[0].config.train.validation.patience == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"vary": {"model.atention.score": ["dot"]}}, "cell atention.score=dot: .*did you mean attention"),
+        ({"vary": {"model.dropout": [0.1, 0.1]}}, "'dropout=0.1' and 'dropout=0.1', seed 1: have the same name"),
+        ({"variants": [{"name": "a?"}, {"name": "a!"}]}, "'a.' and 'a!', seed 1: have the same name"),
+        ({"seeds": [1, 1]}, "have the same name"),
+        ({"vary": {"train.seed": [1, 2]}}, "train.seed: .*--seeds"),
+        ({"settings": {"train.seed": 3}}, "train.seed: .*--seeds"),
+        ({"budget_minutes": 1, "settings": {"train.max_updates": 3}}, "cell sample: budget_minutes and train.max_upd"),
+        ({"config": ["nothing"]}, "cell nothing: nothing: no such config file"),
+    ],
+)
+def test_wrong_comparisons_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make_cells(compare(**values))
+
+
+def test_the_cell_that_is_there_must_be_the_same(tmp_path: Path) -> None:
+    (cell,) = make_cells(compare())
+    facts = describe_cell(cell, "data", "test")
+    assert not check_cell(tmp_path / "cell", cell, facts)
+    write_cell(tmp_path / "cell", cell, facts)
+    assert check_cell(tmp_path / "cell", cell, facts)
+    (other,) = make_cells(compare(settings={"model.dropout": 0.45}))
+    with pytest.raises(DataError, match=r"other settings: model.dropout \(.* there, 0.45 here\); choose another"):
+        check_cell(tmp_path / "cell", other, facts)
+    with pytest.raises(DataError, match=r"split \('test' there, 'valid' here\)"):
+        check_cell(tmp_path / "cell", cell, describe_cell(cell, "data", "valid"))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_comparisons_are_valid(name: str) -> None:
+    cells = make_cells(read_comparison(name, {}))
+    assert len(cells) > 1
+    assert len({cell.config.data_directory for cell in cells}) == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("a.b=1,2", (1, 2)),
+        (" a.b = x, 'y, z' ", ("x", "y, z")),
+        ("a.b=[1, 2],[3]", ([1, 2], [3])),
+        ("a.b={name: local_m},{name: global}", ({"name": "local_m"}, {"name": "global"})),
+        ("a.b=null,true", (None, True)),
+    ],
+)
+def test_values_that_vary_are_yaml(setting: str, expected: tuple[Any, ...]) -> None:
+    assert parse_varied([setting]) == {"a.b": expected}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["a.b"], "expected section.key=value,value"),
+        (["=1,2"], "expected section.key=value,value"),
+        (["a="], "expected section.key=value,value"),
+        (["a=1"], "single value; use --set"),
+        (["a=1,2", "a=3,4"], "given twice"),
+        (["a=[1,2"], "not valid YAML"),
+        (["a=1]: [2"], "not valid YAML"),
+    ],
+)
+def test_wrong_values_that_vary_are_refused(settings: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_varied(settings)
+
+
+def test_arguments_replace_and_add_to_what_a_file_says(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "config: sample\nseeds: [4]\nvary: {model.dropout: [0.1, 0.2]}\nbudget_minutes: 2\n", encoding="utf-8"
+    )
+    found = read_comparison(str(path), {"seeds": [1, 2], "vary": {"train.epochs": (1, 2)}, "budget_minutes": None})
+    assert (found.config, found.seeds, found.budget_minutes) == (("sample",), (1, 2), 2)
+    assert found.vary == {"model.dropout": (0.1, 0.2), "train.epochs": (1, 2)}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("confg: sample\n", "mine.yaml: confg: unknown key; did you mean config"),
+        ("config: sample\nseeds: []\n", "mine.yaml: seeds: "),
+        ("config: sample\nseeds: one\n", "mine.yaml: seeds: "),
+        ("config: sample\nvary: {model.dropout: 0.1}\n", "mine.yaml: vary.model.dropout: "),
+        ("config: sample\nvariants: [{settings: {}}]\n", "mine.yaml: variants.0.name: field required"),
+        ("config: sample\nconfig: base\n", "mine.yaml:2: config: occurs twice"),
+        ("- a\n", "mine.yaml: expected keys and values"),
+        ("seeds: [1]\n", "mine.yaml: config: field required"),
+    ],
+)
+def test_wrong_files_are_refused(text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=message):
+        read_comparison("mine.yaml", {})
+
+
+def test_unknown_files_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"mechanism: no such comparison file.*did you mean mechanisms"):
+        read_comparison("mechanism", {})

@@ -1,0 +1,146 @@
+"""What the tables of a comparison say of given results."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sacrebleu
+from sacrebleu.significance import PairedTest
+
+from nmt.comparison.plan import CONFIG
+from nmt.comparison.results import Row, make_rows
+from nmt.comparison.tables import as_csv, lengths_of, make_sections, score_table
+from nmt.config import Config, dump_config
+from nmt.evaluation.breakdown import FEWEST
+from nmt.table import Table
+
+
+def spread(mean: float) -> dict[str, float]:
+    return {"mean": mean, "deviation": mean / 10}
+
+
+def make_result(name: str = "a", seed: int = 1, bleu: float = 20.0, **changes: Any) -> dict[str, Any]:
+    head = {key: spread(1.0) for key in ("entropy", "maximum", "clear", "coverage", "diagonality")}
+    score = {"name": "BLEU", "signature": "s", "mean": bleu, "confidence": 1.5}
+    return {
+        "name": name,
+        "seed": seed,
+        "split": "test",
+        "sentences": 40,
+        "beam_size": 5,
+        "scores": {"bleu": {**score, "value": bleu}, "chrf": {**score, "value": bleu + 20}},
+        "diagnosis": {"length_ratio": 0.9},
+        "teacher_forced": {"perplexity": 5.0},
+        "attention": [head],
+        "parameters": 2_000_000,
+        "updates": 1234,
+        "epochs": 2.5,
+        "tokens": 1000,
+        "training_seconds": 90.0,
+        "tokens_per_second": 4321.0,
+        "peak_mib": 500,
+        "sentences_per_second": 250.0,
+        "precision": "float32",
+        "finished": "2020-01-01",
+        "lengths": [
+            {"name": "1-5", "sentences": 40, "joined": False, "bleu": bleu, "entropy": 0.5, "maximum": 0.9},
+            {"name": "20-30", "sentences": 29, "joined": True, "bleu": None, "entropy": 2.0, "maximum": 0.3},
+        ],
+        **changes,
+    }
+
+
+ROWS = [
+    Row("a", [make_result(seed=1, bleu=20), make_result(seed=2, bleu=23)], [None, None]),
+    Row("b", [make_result("b", 1, 25, attention=[])], [0.012]),
+]
+
+
+def tables() -> list[Table]:
+    return [block for section in make_sections(ROWS) for block in section.blocks if isinstance(block, Table)]
+
+
+def test_scores_are_means_with_the_spread_over_seeds_beside_the_interval() -> None:
+    rows = {row[0]: dict(zip(score_table(ROWS).header, row, strict=True)) for row in score_table(ROWS).rows}
+    assert rows["a"]["BLEU"] == "21.50 ± 1.50"
+    assert rows["a"]["over seeds"] == "± 2.12"  # sqrt((1.5^2 + 1.5^2) / 1)
+    assert rows["a"]["p"] == "-, -"
+    assert (rows["b"]["p"], rows["b"]["over seeds"], rows["b"]["seeds"]) == ("0.012", "-", "1")
+    assert rows["b"]["chrF"] == "45.00 ± 1.50"
+
+
+def test_the_other_tables_have_a_row_for_each_config() -> None:
+    _, cost, attention, bleu, entropy = tables()
+    assert list(cost.rows[0]) == ["a", "2.00", "1,234", "2.5", "1.5", "4,321", "500", "250", "float32"]
+    assert list(attention.rows[0]) == ["a", *["1.000 ± 0.100"] * 5]
+    assert list(attention.rows[1]) == ["b", *["-"] * 5]
+    assert list(bleu.header) == ["config", "1-5 (n=40)", "joined 20-30 (n=29)"]
+    assert list(bleu.rows[0]) == ["a", "21.50", "-"]
+    assert list(entropy.rows[0]) == ["a", "0.50", "-"]  # also where 29 sentences have an entropy
+
+
+def test_other_test_sets_have_tables_of_their_own() -> None:
+    other = [{"name": "1-9", "sentences": 77, "joined": False, "bleu": 3.0, "entropy": 1.0, "maximum": 0.5}]
+    sections = make_sections([*ROWS, Row("c", [make_result("c", lengths=other)], [None])])
+    by_length = [block for block in sections[-1].blocks if isinstance(block, Table)]
+    assert [[row[0] for row in table.rows] for table in by_length] == [["a", "b"], ["a", "b"], ["c"], ["c"]]
+
+
+def test_bins_of_few_sentences_are_left_out() -> None:
+    assert FEWEST == 30
+    assert lengths_of(ROWS[0], "bleu") == [21.5, None]
+
+
+def test_the_csv_has_a_line_for_each_cell() -> None:
+    lines = list(csv.DictReader(io.StringIO(as_csv(ROWS))))
+    assert [(line["name"], line["seed"], line["bleu"]) for line in lines] == [
+        ("a", "1", "20"),
+        ("a", "2", "23"),
+        ("b", "1", "25"),
+    ]
+    assert [line["p_value"] for line in lines] == ["", "", "0.012"]
+    assert [line["attention_entropy"] for line in lines] == ["1.0", "1.0", ""]
+    assert lines[0]["bleu_confidence"] == "1.5"
+
+
+REFERENCES = [f"the cat number {n} sat on the mat today" for n in range(60)]
+SYSTEMS = {
+    "first": [line.replace("sat", "slept") if n % 2 else line for n, line in enumerate(REFERENCES)],
+    "second": [line.replace("mat", "hat") if n % 5 else line for n, line in enumerate(REFERENCES)],
+}
+
+
+def write_cell(folder: Path, hypotheses: list[str], references: list[str]) -> Path:
+    folder.mkdir()
+    (folder / CONFIG).write_text(dump_config(Config()), encoding="utf-8")
+    (folder / "hypotheses.txt").write_text("".join(f"{line}\n" for line in hypotheses), encoding="utf-8")
+    (folder / "references.txt").write_text("".join(f"{line}\n" for line in references), encoding="utf-8")
+    return folder
+
+
+def test_significance_is_that_of_sacrebleu_seed_by_seed(tmp_path: Path) -> None:
+    cells = {
+        write_cell(tmp_path / f"{name}-{seed}", lines, REFERENCES): make_result(name, seed)
+        for seed in (1, 2)
+        for name, lines in SYSTEMS.items()
+    }
+    metric = {"BLEU": sacrebleu.BLEU(force=True)}
+    test = PairedTest(list(SYSTEMS.items()), metric, [REFERENCES], test_type="bs", n_samples=1000)
+    expected = test()[1]["BLEU"][1].p_value
+    rows = make_rows(cells)
+    assert [row.name for row in rows] == ["first", "second"]
+    assert rows[0].p_values == [None, None]
+    assert rows[1].p_values == [pytest.approx(expected, abs=1e-12)] * 2
+
+
+def test_other_references_and_signatures_are_not_compared(tmp_path: Path) -> None:
+    lower = {"bleu": {"value": 1.0, "signature": "lc", "confidence": 1.0}}
+    cells = {
+        write_cell(tmp_path / "a", SYSTEMS["first"], REFERENCES): make_result("a"),
+        write_cell(tmp_path / "b", SYSTEMS["second"], [*REFERENCES[1:], "x"]): make_result("b"),
+        write_cell(tmp_path / "c", SYSTEMS["second"], REFERENCES): make_result("c", scores=lower),
+        write_cell(tmp_path / "d", SYSTEMS["second"], REFERENCES): make_result("d", seed=2),
+    }
+    assert [row.p_values for row in make_rows(cells)] == [[None]] * 4
