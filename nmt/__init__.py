@@ -27,7 +27,19 @@ if "DNNL_PRIMITIVE_CACHE_CAPACITY" not in os.environ:  # its earlier name
 os.environ.setdefault("LRU_CACHE_CAPACITY", str(KERNELS_KEPT))
 
 if TYPE_CHECKING:
-    from nmt.api import PreparedData, average, check, compare, evaluate, load, preprocess, serve, train, translate_file
+    from nmt.api import (
+        PreparedData,
+        average,
+        check,
+        compare,
+        evaluate,
+        load,
+        measure_attention,
+        preprocess,
+        serve,
+        train,
+        translate_file,
+    )
     from nmt.comparison.compare import ComparisonResult
     from nmt.config import Config
     from nmt.decoding.translator import Translation, Translator
@@ -40,6 +52,7 @@ if TYPE_CHECKING:
         RunInterrupted,
         TrainingError,
     )
+    from nmt.workflow.attention import AttentionReport
     from nmt.workflow.configs import load_config
     from nmt.workflow.evaluation import ModelEvaluation
     from nmt.workflow.findings import Finding
@@ -53,6 +66,7 @@ else:
             "compare",
             "evaluate",
             "load",
+            "measure_attention",
             "preprocess",
             "serve",
             "train",
@@ -70,6 +84,7 @@ else:
             "RunInterrupted",
             "TrainingError",
         ),
+        "nmt.workflow.attention": ("AttentionReport",),
         "nmt.workflow.findings": ("Finding",),
         "nmt.workflow.configs": ("load_config",),
         "nmt.workflow.evaluation": ("ModelEvaluation",),
@@ -91,6 +106,7 @@ else:
 
 __version__ = "0.1.0"
 __all__ = [
+    "AttentionReport",
     "CheckpointError",
     "ComparisonResult",
     "Config",
@@ -112,6 +128,7 @@ __all__ = [
     "evaluate",
     "load",
     "load_config",
+    "measure_attention",
     "preprocess",
     "serve",
     "train",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nmt.corpus.splitting import Example
     from nmt.decoding.translator import Translator
     from nmt.model.storage import SavedModel
+    from nmt.workflow.attention import AttentionReport
     from nmt.workflow.evaluation import ModelEvaluation
     from nmt.workflow.findings import Finding
     from nmt.workflow.runs import Run
@@ -352,6 +353,96 @@ def evaluate(
             training_pairs=read_model_pairs(models[0], translator, _as_path(data)) if short_inputs else (),
         ),
     )
+
+
+@as_nmt_errors()
+def measure_attention(
+    sentence: str | None = None,
+    *,
+    model: AnyPath | None = None,
+    target: str | None = None,
+    split: str | None = None,
+    data: AnyPath | None = None,
+    src: AnyPath | None = None,
+    ref: AnyPath | None = None,
+    forced: bool = False,
+    gold: AnyPath | None = None,
+    links_of: Literal["words", "tokens"] = "words",
+    json_path: AnyPath | None = None,
+    picture: AnyPath | None = None,
+    device: str = "auto",
+    allowed_classes: Collection[str] = (),
+) -> AttentionReport:
+    """Measure where a model looks, on a sentence or many: entropy, largest weight, coverage and so on, step by step.
+
+    Args:
+        sentence: One sentence; None is a file or a split.
+        model: Run or model directory; None is the newest finished run under `runs`.
+        target: What the model is made to say, for one sentence; None translates.
+        split: Split of the data directory, test or valid; None is test.
+        data: Data directory; None is the one that the model was trained on.
+        src: Source sentences, one per line, instead of a split.
+        ref: A reference of each line of `src`.
+        forced: Whether the model reads the first references instead of its own words.
+        gold: Word alignment of people in Pharaoh format, with `i?j` for links that are only possible, between each
+            source and its first reference: measures the alignment error rate. It needs `forced`.
+        links_of: What the numbers in `gold` count: words, separated by spaces, or tokens of the model.
+        json_path: Where to write every step of every sentence.
+        picture: Where to draw the heat map of one sentence, or the distribution of sharpness over many.
+        device: auto, cpu, cuda, cuda:N or mps.
+        allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
+
+    Raises:
+        NmtError: The model, the text or the links cannot be used, or arguments conflict.
+        OutOfMemory: Memory ran out.
+    """
+    from nmt.corpus.splitting import Example
+    from nmt.evaluation.alignment import read_alignments
+    from nmt.files import write_json
+    from nmt.workflow.attention import draw_attention_statistics, measure_attention
+    from nmt.workflow.evaluate import read_files, read_sources
+    from nmt.workflow.outputs import check_files
+    from nmt.workflow.translate import open_translator
+
+    if sum((sentence is not None, src is not None, bool(split or data))) > 1:
+        raise ConfigError("give one of: a sentence, --src, or --split and --data")
+    if target is not None and sentence is None:
+        raise ConfigError("--target is for one sentence, given as the argument")
+    if ref is not None and src is None:
+        raise ConfigError("--ref belongs to --src: give both")
+    if gold is not None and not forced:
+        raise ConfigError("--gold aligns references: add --forced")
+    if forced and (sentence is not None or (src is not None and ref is None)):
+        raise ConfigError("--forced reads references: give a split, or --src with --ref; for a sentence --target")
+    if split not in (None, "test", "valid"):
+        raise ConfigError(f"--split {split}: must be test or valid")
+    if links_of not in ("words", "tokens"):
+        raise ConfigError(f"--links-of {links_of}: must be words or tokens")
+    inputs = [Path(each) for each in (src, ref, gold) if each is not None]
+    check_files({"--json": _as_path(json_path), "--picture": _as_path(picture)}, inputs)
+    links = None if gold is None else read_alignments(Path(gold))
+    if sentence is not None:
+        examples = [Example(sentence, () if target is None else (target,))]
+    elif src is not None:
+        examples = read_sources(Path(src)) if ref is None else read_files(Path(src), [Path(ref)])
+    models, translator = open_translator([Path(each) for each in _as_list(model)], device, {}, allowed_classes)
+    if sentence is None and src is None:
+        examples = _split_of(models, _as_path(data), split or "test")
+    if links is not None and len(links) != len(examples):
+        raise DataError(f"{gold}: has {len(links):,} lines, but there are {len(examples):,} sentences")
+    found = measure_attention(
+        str(models[0].path),
+        translator,
+        examples,
+        forced=forced or target is not None,
+        gold=links,
+        unit=links_of,
+    )
+    if json_path is not None:
+        write_json(Path(json_path), found.as_json())
+    if picture is not None:
+        draw_attention_statistics(found, Path(picture))
+    return found
 
 
 @as_nmt_errors()

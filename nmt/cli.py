@@ -85,6 +85,10 @@ ModelOption = Annotated[
         "together. [default: the newest finished run under runs/]",
     ),
 ]
+SingleModelOption = Annotated[
+    Path | None,
+    typer.Option("--model", "-m", help="Run or model directory. [default: the newest finished run under runs/]"),
+]
 SearchOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -121,6 +125,13 @@ class PairedTest(Enum):
 
     bootstrap = "bootstrap"
     randomization = "randomization"
+
+
+class LinksOf(Enum):
+    """What the numbers of a word alignment count."""
+
+    words = "words"
+    tokens = "tokens"
 
 
 class LogFormat(Enum):
@@ -487,6 +498,7 @@ def evaluate(
     Example: nmt evaluate --split test --json scores.json
     """
     import nmt.workflow.evaluate
+    from nmt.evaluation.attention_statistics import tabulate_lengths
 
     raise_on_interrupt()
     found = nmt.evaluate(
@@ -519,12 +531,84 @@ def evaluate(
     lines += [str(found.short_inputs)] if found.short_inputs else []
     _show("".join(f"{line}\n" for line in lines))
     if found.attention:
-        _show_table(found.attention_table)
+        _show_table(tabulate_lengths(found.attention_by_length))
     if found.comparisons:
         _show_table(found.comparison_table)
     if found.breakdown:
         with open_output(None) as file:
             write_sections(list(found.breakdown.sections()), file)
+
+
+@app.command()
+def attention(
+    sentence: Annotated[str | None, typer.Argument(help="Sentence to translate. [default: the test split]")] = None,
+    model: SingleModelOption = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What the model is made to say, for one sentence.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Split to translate: test or valid. [default: test]")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", "-d", help="Data directory. [default: the one the model was trained on]"),
+    ] = None,
+    src: Annotated[Path | None, typer.Option(help="Source sentences instead of a split, one per line.")] = None,
+    ref: Annotated[Path | None, typer.Option(help="A reference of each line of --src.")] = None,
+    forced: Annotated[
+        bool, typer.Option("--forced", help="Let the model read the first references instead of its own words.")
+    ] = False,
+    gold: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Word alignment made by people, to measure the alignment error rate with --forced: a line for each "
+            "sentence, i-j for each link, i?j if it is only possible.",
+        ),
+    ] = None,
+    links_of: Annotated[
+        LinksOf, typer.Option(help="What --gold counts: words, separated by spaces, or tokens of the model.")
+    ] = LinksOf.words,
+    json_: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the statistics of every step to this file.")
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.png", help="Draw the heat map of one sentence, or how sharp attention is on many."),
+    ] = None,
+    device: DeviceOption = "auto",
+    allow_class: AllowOption = None,
+) -> None:
+    """Measure where a model looks: entropy, largest weight, coverage, diagonality, alignment error rate.
+
+    Example: nmt attention "She kissed him." --picture kiss.png
+    """
+    import nmt.workflow.attention
+    from nmt.evaluation.attention_statistics import tabulate_lengths
+
+    raise_on_interrupt()
+    found = nmt.measure_attention(
+        sentence,
+        model=model,
+        target=target,
+        split=split,
+        data=data,
+        src=src,
+        ref=ref,
+        forced=forced,
+        gold=gold,
+        links_of=links_of.value,
+        json_path=json_,
+        picture=picture,
+        device=device,
+        allowed_classes=allow_class or (),
+    )
+    if sentence is not None:
+        _show_table(found.step_table)
+    several = len(found.heads) > 1
+    lines = [f"{f'head {number}: ' if several else ''}{head}" for number, head in enumerate(found.heads, 1)]
+    lines += [] if found.error_rate is None else [f"alignment error rate {found.error_rate:.3f}"]
+    _show("".join(f"{line}\n" for line in lines))
+    if sentence is None:
+        _show_table(tabulate_lengths(found.by_length))
 
 
 @app.command()

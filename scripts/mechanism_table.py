@@ -29,7 +29,7 @@ from nmt.dataset import MARKER as DATA_MARKER
 from nmt.dataset import DataDirectory, open_data
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, NmtError
-from nmt.evaluation.alignment import Links, alignment_error_rate, check_links, forced_alignments, read_alignments
+from nmt.evaluation.alignment import GoldLinks, alignment_error_rate, check_links, forced_alignments, read_alignments
 from nmt.files import read_json, shipped
 from nmt.model.seq2seq import build_model
 from nmt.model.storage import load_model
@@ -92,7 +92,7 @@ def work_class(config: Config) -> str:
     return "b" if build_model(config.model, 8, 8).decoder.cell.attention.reads_own_past else "a"
 
 
-def gold_links(pairs: Sequence[Pair]) -> list[Links]:
+def gold_links(pairs: Sequence[Pair]) -> list[GoldLinks]:
     """Gold alignments of some pairs of the sample corpus.
 
     Raises:
@@ -158,7 +158,7 @@ def measure_training(config: Config, data: DataDirectory) -> float:
 
 
 def measure(
-    name: str, run: Path, examples: Sequence[Example], pairs: Sequence[Pair], gold: Sequence[Links]
+    name: str, run: Path, examples: Sequence[Example], pairs: Sequence[Pair], gold: Sequence[GoldLinks]
 ) -> tuple[str, str]:
     """Evaluate a trained mechanism on the test split.
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,11 +24,25 @@ from nmt.text.processor import TextProcessor
 Links = set[tuple[int, int]]
 """Word alignment of a pair: (source token, target token), counted from 0."""
 
-_LINK = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
+_LINK = re.compile(r"([0-9]{1,9})([-?])([0-9]{1,9})")
 
 
-def read_alignments(path: Path) -> list[Links]:
+class GoldLinks(NamedTuple):
+    """Word alignment of a pair made by people (Och & Ney, 2003, section 6).
+
+    Attributes:
+        sure: Links that are unambiguous.
+        possible: Those and the ambiguous ones.
+    """
+
+    sure: Links
+    possible: Links
+
+
+def read_alignments(path: Path) -> list[GoldLinks]:
     """Read links in Pharaoh format: one line per pair, with `i-j` for source token i and target token j, and spaces.
+
+    Links that are only possible are `i?j`.
 
     Raises:
         DataError: The file cannot be read, is not UTF-8, or has another format.
@@ -38,36 +53,37 @@ def read_alignments(path: Path) -> list[Links]:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
         raise DataError(f"{path}: not UTF-8 text; write lines such as 0-0 1-2 2-1") from None
-    alignments: list[Links] = []
+    alignments: list[GoldLinks] = []
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), 1):
-        links: Links = set()
+        links = GoldLinks(set(), set())
         for item in line.split():
             found = _LINK.fullmatch(item)
             if found is None:
                 raise DataError(f"{path}, line {number}: {item!r} is not a link; write i-j, counted from 0, as in 0-0")
-            links.add((int(found[1]), int(found[2])))
+            link = int(found[1]), int(found[3])
+            links.possible.add(link)
+            if found[2] == "-":
+                links.sure.add(link)
         alignments.append(links)
     return alignments
 
 
-def alignment_error_rate(predicted: Sequence[Links], gold: Sequence[Links]) -> float:
+def alignment_error_rate(predicted: Sequence[Links], gold: Sequence[GoldLinks]) -> float:
     """Alignment error rate of a corpus (Och & Ney, 2003, section 6): 1 - (|A & S| + |A & P|) / (|A| + |S|).
-
-    There is only one set of gold links, so sure links S and possible links P are the same.
 
     Args:
         predicted: A: links of each pair.
-        gold: S: links of each pair, in the same order.
+        gold: S and P: sure and possible links of each pair, in the same order.
 
     Returns:
         0 if all links agree, 1 if none does; 0 if there are none at all.
     """
-    common = sum(len(a & s) for a, s in zip(predicted, gold, strict=True))
-    total = sum(map(len, predicted)) + sum(map(len, gold))
-    return 1 - 2 * common / total if total else 0.0
+    common = sum(len(a & s) + len(a & p) for a, (s, p) in zip(predicted, gold, strict=True))
+    total = sum(map(len, predicted)) + sum(len(links.sure) for links in gold)
+    return 1 - common / total if total else 0.0
 
 
-def check_links(gold: Sequence[Links], processor: TextProcessor, pairs: Sequence[Pair]) -> None:
+def check_links(gold: Sequence[GoldLinks], processor: TextProcessor, pairs: Sequence[Pair]) -> None:
     """Check that gold links refer to the tokens of a processor.
 
     Raises:
@@ -78,7 +94,7 @@ def check_links(gold: Sequence[Links], processor: TextProcessor, pairs: Sequence
     sources = processor.tokenize_source([pair.src for pair in pairs])
     targets = processor.tokenize_target(pair.tgt for pair in pairs)
     for links, pair, src, tgt in zip(gold, pairs, sources, targets, strict=True):
-        for i, j in sorted(links):
+        for i, j in sorted(links.possible):
             if i >= len(src) or j >= len(tgt):
                 raise DataError(
                     f"gold link {i}-{j} of {pair.src!r} ||| {pair.tgt!r}: the sentences have {len(src)} and {len(tgt)} "
@@ -171,10 +187,10 @@ def forced_alignments(
     translator = Translator(model, processor, DecodeSection(batch_size=batch_size))
     with evaluating(model):
         found = align(translator, [pair.src for pair in pairs], [pair.tgt for pair in pairs])
-        return [_strongest(each.weights.mean(dim=1)[:-1, :-1]) for each in found]
+        return [strongest_links(each.weights.mean(dim=1)[:-1, :-1]) for each in found]
 
 
-def _strongest(weights: Tensor) -> Links:
+def strongest_links(weights: Tensor) -> Links:
     """Link each target token to the source token with the largest weight, if that is not 0: [T, S]."""
     if weights.numel() == 0:
         return set()

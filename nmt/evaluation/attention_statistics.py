@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from nmt.evaluation.breakdown import LengthBin
+from nmt.table import Table
 
 CLEAR = 0.1
 """Weight above which a position counts as attended."""
@@ -175,6 +176,16 @@ def attention_by_length(bins: Sequence[LengthBin], alignments: Sequence[Tensor |
     return [
         LengthAttention(each.name, len(each.rows), summarize(alignments[row] for row in each.rows)) for each in bins
     ]
+
+
+def tabulate_lengths(by_length: Sequence[LengthAttention]) -> Table:
+    """Entropy and largest weight by source length, in the mean over heads."""
+    rows = [
+        [each.name, f"{each.sentences:,}", *(f"{value:.3f}" for value in mean_sharpness(each.heads) or ())]
+        for each in by_length
+        if each.heads
+    ]
+    return Table(["words", "sentences", "entropy", "largest weight"], rows, "lrrr", "attention by source length")
 
 
 def _spread(count: float, total: float, squares: float) -> Spread:

@@ -61,6 +61,18 @@ def read_files(src: Path, references: Sequence[Path]) -> list[Example]:
     return [Example(row[0], tuple(row[1:])) for row in zip(*columns, strict=True)]
 
 
+def read_sources(path: Path) -> list[Example]:
+    """Read sources without references, one per line.
+
+    Raises:
+        DataError: The file cannot be read, is not UTF-8, has an overlong line or only empty lines.
+    """
+    lines = _read(path)
+    if not any(line.strip() for line in lines):
+        raise DataError(f"{path}: {'has only empty lines' if lines else 'is empty'}; give sentences")
+    return [Example(line, ()) for line in lines]
+
+
 def _read(path: Path) -> list[str]:
     with open_input(path) as stream:
         return [line for lines in read_lines(stream, str(path), None) for line in lines]

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.evaluation.attention_statistics import mean_sharpness
 from nmt.evaluation.diagnostics import Diagnosis
 from nmt.evaluation.evaluate import Evaluation
 from nmt.evaluation.loss import LossMeasures
@@ -115,16 +114,6 @@ class ModelEvaluation(Evaluation):
                 row += [f"{each.score:.2f} ± {each.confidence:.2f}"]
                 row += ["" if each.p_value is None else f"{each.p_value:.4f}"]
         return Table(header, rows, "l" + "r" * (len(header) - 1), "significance of differences")
-
-    @property
-    def attention_table(self) -> Table:
-        """Entropy and largest weight of attention by source length, in the mean over heads."""
-        rows = [
-            [each.name, f"{each.sentences:,}", *(f"{value:.3f}" for value in mean_sharpness(each.heads) or ())]
-            for each in self.attention_by_length
-            if each.heads
-        ]
-        return Table(["words", "sentences", "entropy", "largest weight"], rows, "lrrr", "attention by source length")
 
     def as_json(self) -> dict[str, Any]:
         """As plain values, without the translations."""

@@ -11,7 +11,15 @@ from nmt.corpus import Pair
 from nmt.corpus.sources import open_corpus, read_pairs
 from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, DataError
-from nmt.evaluation.alignment import Links, align, alignment_error_rate, check_links, forced_alignments, read_alignments
+from nmt.evaluation.alignment import (
+    GoldLinks,
+    Links,
+    align,
+    alignment_error_rate,
+    check_links,
+    forced_alignments,
+    read_alignments,
+)
 from nmt.files import shipped
 from nmt.model.attention import Score
 from nmt.model.seq2seq import Seq2Seq, build_model
@@ -92,8 +100,19 @@ def random_model(order: str = "luong", score: str = "general", input_feeding: bo
     ],
 )
 def test_alignment_error_rate_by_hand(predicted: list[Links], gold: list[Links], expected: float) -> None:
-    assert alignment_error_rate(predicted, gold) == pytest.approx(expected)
-    assert alignment_error_rate(gold, predicted) == pytest.approx(expected)  # with S = P it is 1 - F1
+    assert alignment_error_rate(predicted, all_sure(gold)) == pytest.approx(expected)
+    assert alignment_error_rate(gold, all_sure(predicted)) == pytest.approx(expected)  # with S = P it is 1 - F1
+
+
+def all_sure(links: list[Links]) -> list[GoldLinks]:
+    return [GoldLinks(each, each) for each in links]
+
+
+def test_possible_links_are_right_but_not_missed() -> None:
+    gold = [GoldLinks({(0, 0), (1, 1)}, {(0, 0), (1, 1), (2, 2), (3, 3)})]
+    # |A & S| = 1, |A & P| = 2, |A| = 3, |S| = 2.
+    assert alignment_error_rate([{(0, 0), (2, 2), (4, 4)}], gold) == pytest.approx(1 - 3 / 5)
+    assert alignment_error_rate([{(0, 0), (1, 1)}], gold) == 0
 
 
 @pytest.mark.parametrize(
@@ -109,10 +128,16 @@ def test_alignment_error_rate_by_hand(predicted: list[Links], gold: list[Links],
 def test_alignments_are_read(tmp_path: Path, text: str, expected: list[Links]) -> None:
     path = tmp_path / "links.txt"
     path.write_bytes(text.encode())
-    assert read_alignments(path) == expected
+    assert read_alignments(path) == all_sure(expected)
 
 
-@pytest.mark.parametrize("item", ["1", "1-", "-1-2", "1-2-3", "1?2", "a-b", "1,2", "1-²", "1234567890-0"])
+def test_possible_links_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "links.txt"
+    path.write_text("0-0 1?2\n", encoding="utf-8")
+    assert read_alignments(path) == [GoldLinks({(0, 0)}, {(0, 0), (1, 2)})]
+
+
+@pytest.mark.parametrize("item", ["1", "1-", "-1-2", "1-2-3", "1?2?3", "1~2", "a-b", "1,2", "1-²", "1234567890-0"])
 def test_what_is_not_a_link_is_reported_with_its_line(tmp_path: Path, item: str) -> None:
     path = tmp_path / "links.txt"
     path.write_text(f"0-0\n1-1 {item} 2-2\n", encoding="utf-8")
@@ -194,16 +219,17 @@ def test_subwords_are_refused() -> None:
     lines = ["abc abd", "bcd abc", "dab cab"]
     pieces = SubwordTokenizer.learn(lines, algorithm="bpe", vocabulary_size=12)
     text = TextProcessor(WhitespaceTokenizer(), pieces, Vocabulary(SRC_WORDS), Vocabulary(pieces.pieces))
-    for act in (lambda: forced_alignments(random_model(), text, PAIRS), lambda: check_links([set()], text, PAIRS[:1])):
+    gold = all_sure([set()])
+    for act in (lambda: forced_alignments(random_model(), text, PAIRS), lambda: check_links(gold, text, PAIRS[:1])):
         with pytest.raises(ConfigError, match=r"^text\.tokenizer: the model's target tokens are subwords, .* spacy$"):
             act()
 
 
 @pytest.mark.parametrize("link", [(3, 0), (0, 3)])
 def test_links_past_the_end_of_a_sentence_are_reported(link: tuple[int, int]) -> None:
-    check_links([{(0, 0), (2, 2)}], processor(), PAIRS[:1])
+    check_links(all_sure([{(0, 0), (2, 2)}]), processor(), PAIRS[:1])
     with pytest.raises(DataError) as caught:
-        check_links([{(0, 0), (2, 2), link}], processor(), PAIRS[:1])
+        check_links(all_sure([{(0, 0), (2, 2), link}]), processor(), PAIRS[:1])
     assert str(caught.value) == (
         f"gold link {link[0]}-{link[1]} of 'a b c' ||| 'X Y Z': the sentences have 3 and 3 tokens; "
         "use alignments of the same pairs and tokenizer"
@@ -220,7 +246,7 @@ def test_sample_alignments_are_of_spacy_tokens() -> None:
     assert words.tokenize_source([pair.src for pair in pairs]) == sources
     assert list(words.tgt_tokenizer.tokenize([pair.tgt for pair in pairs])) == targets
     for links, src, tgt in zip(gold, sources, targets, strict=True):
-        assert (len(src) - 1, len(tgt) - 1) in links  # the final marks
+        assert (len(src) - 1, len(tgt) - 1) in links.sure  # the final marks
     with pytest.raises(DataError, match="use alignments of the same pairs and tokenizer"):
         check_links(gold, processor(), pairs)
 
