@@ -103,7 +103,6 @@ class _Sentences(NamedTuple):
     mask: Tensor
 
 
-@torch.inference_mode()
 def search(
     stepper: Stepper[State],
     src: Tensor,
@@ -116,10 +115,7 @@ def search(
     n_best: int = 1,
     with_alignment: bool = False,
 ) -> list[list[Hypothesis]]:
-    """Continue the hypotheses of each sentence word by word.
-
-    A sentence is finished when none of its hypotheses is left, or when no remaining one can still exceed the scores of
-    its `n_best` best complete ones. Hypotheses leave the batch as soon as they end.
+    """Search, and return the best hypotheses.
 
     Args:
         stepper: The model.
@@ -135,6 +131,52 @@ def search(
     Returns:
         For each source its hypotheses, best first, whether they reached EOS or the maximum length; at least one,
         unless probabilities are NaN.
+    """
+    steps = search_steps(
+        stepper,
+        src,
+        src_lengths,
+        strategy,
+        lengths=lengths,
+        scoring=scoring,
+        constraints=constraints,
+        n_best=n_best,
+        with_alignment=with_alignment,
+    )
+    return trace(steps, src_lengths, n_best) if steps else []
+
+
+@torch.inference_mode()
+def search_steps(
+    stepper: Stepper[State],
+    src: Tensor,
+    src_lengths: Tensor,
+    strategy: Strategy,
+    *,
+    lengths: Lengths,
+    scoring: Scoring,
+    constraints: Sequence[Constraint],
+    n_best: int,
+    with_alignment: bool,
+) -> list[Step]:
+    """Continue the hypotheses of each sentence word by word.
+
+    A sentence is finished when none of its hypotheses is left, or when no remaining one can still exceed the scores of
+    its `n_best` best complete ones. Hypotheses leave the batch as soon as they end.
+
+    Args:
+        stepper: The model.
+        src: Padded source ids that end in EOS, [B, S].
+        src_lengths: Their true lengths, [B].
+        strategy: Which words continue which hypotheses.
+        lengths: Limits of the lengths of translations.
+        scoring: The score by which hypotheses are ranked.
+        constraints: Rule out words.
+        n_best: Hypotheses that are wanted per source.
+        with_alignment: Keep alignments.
+
+    Returns:
+        The record of each step; none without sources.
     """
     if not len(src):
         return []
@@ -189,7 +231,7 @@ def search(
             prefixes = torch.cat([prefixes.index_select(0, rows), words.unsqueeze(1)], dim=1)
         if kept is not None:
             sentences = _Sentences(*(part.index_select(0, kept) for part in sentences))
-    return trace(steps, src_lengths, n_best)
+    return steps
 
 
 def _close(

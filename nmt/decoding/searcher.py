@@ -14,9 +14,10 @@ from nmt.batching import pad
 from nmt.config import DecodeSection, SamplingSection
 from nmt.decoding.constraint import Constraint, ForcedPrefix, NoRepeat
 from nmt.decoding.hypothesis import Hypothesis, Lengths, Scoring
-from nmt.decoding.search import search
+from nmt.decoding.search import search, search_steps
 from nmt.decoding.stepper import EnsembleStepper, Seq2SeqStepper, Stepper
 from nmt.decoding.strategy import BeamStrategy, GreedyStrategy, SamplingStrategy, Strategy
+from nmt.decoding.tree import BeamTree, grow_tree
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS_ID
 
@@ -64,36 +65,61 @@ class Searcher:
         Returns:
             The hypotheses of each source, in order, best first; none if probabilities are not finite.
         """
-        options = self.options
-        lengths = Lengths(
-            longest=options.max_length,
-            max_ratio=options.max_length_ratio,
-            shortest=options.min_length,
-            min_ratio=options.min_length_ratio,
-        )
-        scoring = Scoring(options.length_penalty, options.length_norm, options.coverage_penalty)
-        if options.beam_size == 1 and options.sampling.temperature is None:
-            scoring = Scoring()  # there is nothing to rank
-        rules: list[Constraint] = []
-        if options.no_repeat_ngram_size is not None:
-            rules.append(NoRepeat(options.no_repeat_ngram_size))
-        width = n_best if options.sampling.temperature else options.beam_size
+        width = n_best if self.options.sampling.temperature else self.options.beam_size
 
         def search_batch(stepper: Stepper[Any], batch: list[int]) -> list[list[Hypothesis]]:
             chosen = [sources[n] for n in batch]
-            forced = [] if prefixes is None else [ForcedPrefix([prefixes[n] for n in batch])]
+            rules = self._rules()
+            if prefixes is not None:
+                rules.append(ForcedPrefix([prefixes[n] for n in batch]))
             return search(
                 stepper,
                 *self._encode(chosen),
                 self._strategy(chosen, n_best),
-                lengths=lengths,
-                scoring=scoring,
-                constraints=[*rules, *forced],
+                lengths=self._lengths(),
+                scoring=self._scoring(),
+                constraints=rules,
                 n_best=n_best,
                 with_alignment=with_alignment,
             )
 
         return self._in_batches(sources, width * sum(map(len, sources)), search_batch, advance)
+
+    def grow_tree(self, source: Ids) -> BeamTree:
+        """Search for translations of one source, and keep every prefix that was in the beam, with its alignment."""
+        with self._precision():
+            src, length = self._encode([source])
+            steps = search_steps(
+                self._stepper(self.options.beam_size * len(source)),
+                src,
+                length,
+                self._strategy([source], self.options.beam_size),
+                lengths=self._lengths(),
+                scoring=self._scoring(),
+                constraints=self._rules(),
+                n_best=1,
+                with_alignment=True,
+            )
+        return grow_tree(steps)
+
+    def _lengths(self) -> Lengths:
+        options = self.options
+        return Lengths(
+            longest=options.max_length,
+            max_ratio=options.max_length_ratio,
+            shortest=options.min_length,
+            min_ratio=options.min_length_ratio,
+        )
+
+    def _scoring(self) -> Scoring:
+        options = self.options
+        if options.beam_size == 1 and options.sampling.temperature is None:
+            return Scoring()  # there is nothing to rank
+        return Scoring(options.length_penalty, options.length_norm, options.coverage_penalty)
+
+    def _rules(self) -> list[Constraint]:
+        size = self.options.no_repeat_ngram_size
+        return [] if size is None else [NoRepeat(size)]
 
     def score(
         self, sources: Sequence[Ids], targets: Sequence[Ids], *, with_alignment: bool = False
