@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from nmt.config import Config, Overrides
     from nmt.corpus.splitting import Example
     from nmt.decoding.translator import Translator
+    from nmt.evaluation.alignment import GoldLinks
+    from nmt.explorer.page import Page
     from nmt.model.storage import SavedModel
     from nmt.workflow.attention import AttentionReport
     from nmt.workflow.evaluation import ModelEvaluation
@@ -368,6 +370,7 @@ def measure_attention(
     forced: bool = False,
     gold: AnyPath | None = None,
     links_of: Literal["words", "tokens"] = "words",
+    sample: int | None = None,
     json_path: AnyPath | None = None,
     picture: AnyPath | None = None,
     device: str = "auto",
@@ -387,6 +390,7 @@ def measure_attention(
         gold: Word alignment of people in Pharaoh format, with `i?j` for links that are only possible, between each
             source and its first reference: measures the alignment error rate. It needs `forced`.
         links_of: What the numbers in `gold` count: words, separated by spaces, or tokens of the model.
+        sample: Maximum number of sentences, evenly spaced; None is all.
         json_path: Where to write every step of every sentence.
         picture: Where to draw the heat map of one sentence, or the distribution of sharpness over many.
         device: auto, cpu, cuda, cuda:N or mps.
@@ -396,53 +400,162 @@ def measure_attention(
         NmtError: The model, the text or the links cannot be used, or arguments conflict.
         OutOfMemory: Memory ran out.
     """
-    from nmt.corpus.splitting import Example
-    from nmt.evaluation.alignment import read_alignments
-    from nmt.files import write_json
-    from nmt.workflow.attention import draw_attention_statistics, measure_attention
-    from nmt.workflow.evaluate import read_files, read_sources
-    from nmt.workflow.outputs import check_files
-    from nmt.workflow.translate import open_translator
-
-    if sum((sentence is not None, src is not None, bool(split or data))) > 1:
-        raise ConfigError("give one of: a sentence, --src, or --split and --data")
     if target is not None and sentence is None:
         raise ConfigError("--target is for one sentence, given as the argument")
-    if ref is not None and src is None:
-        raise ConfigError("--ref belongs to --src: give both")
     if gold is not None and not forced:
         raise ConfigError("--gold aligns references: add --forced")
     if forced and (sentence is not None or (src is not None and ref is None)):
         raise ConfigError("--forced reads references: give a split, or --src with --ref; for a sentence --target")
-    if split not in (None, "test", "valid"):
-        raise ConfigError(f"--split {split}: must be test or valid")
-    if links_of not in ("words", "tokens"):
-        raise ConfigError(f"--links-of {links_of}: must be words or tokens")
-    inputs = [Path(each) for each in (src, ref, gold) if each is not None]
-    check_files({"--json": _as_path(json_path), "--picture": _as_path(picture)}, inputs)
-    links = None if gold is None else read_alignments(Path(gold))
-    if sentence is not None:
-        examples = [Example(sentence, () if target is None else (target,))]
-    elif src is not None:
-        examples = read_sources(Path(src)) if ref is None else read_files(Path(src), [Path(ref)])
+    _check_outputs({"--json": json_path, "--picture": picture}, (src, ref, gold))
+    from nmt.files import write_json
+    from nmt.workflow.attention import draw_attention_statistics, measure_attention
+    from nmt.workflow.translate import open_translator
+
+    text = _read_text(sentence, split, data, src, ref, gold, links_of, target=target)
     models, translator = open_translator([Path(each) for each in _as_list(model)], device, {}, allowed_classes)
-    if sentence is None and src is None:
-        examples = _split_of(models, _as_path(data), split or "test")
-    if links is not None and len(links) != len(examples):
-        raise DataError(f"{gold}: has {len(links):,} lines, but there are {len(examples):,} sentences")
-    found = measure_attention(
-        str(models[0].path),
-        translator,
-        examples,
-        forced=forced or target is not None,
-        gold=links,
-        unit=links_of,
-    )
+    examples, links = text.of(models, sample)
+    name, known = str(models[0].path), forced or target is not None
+    found = measure_attention(name, translator, examples, forced=known, gold=links, unit=links_of)
     if json_path is not None:
         write_json(Path(json_path), found.as_json())
     if picture is not None:
         draw_attention_statistics(found, Path(picture))
     return found
+
+
+@as_nmt_errors()
+def explore(
+    sentence: str | None = None,
+    *,
+    model: AnyPath | None = None,
+    against: AnyPath | Sequence[AnyPath] = (),
+    split: str | None = None,
+    data: AnyPath | None = None,
+    src: AnyPath | None = None,
+    ref: AnyPath | None = None,
+    gold: AnyPath | None = None,
+    links_of: Literal["words", "tokens"] = "words",
+    sample: int = 50,
+    output: AnyPath | None = None,
+    title: str = "Attention",
+    device: str = "auto",
+    allowed_classes: Collection[str] = (),
+) -> Page:
+    """Make a page in which the attention of models can be explored: one HTML file, which loads nothing.
+
+    In a notebook, the result is shown in a frame.
+
+    Args:
+        sentence: One sentence; None is a file or a split.
+        model: Run or model directory; None is the newest finished run under `runs`.
+        against: Further models on the same page.
+        split: Split of the data directory, test or valid; None is test.
+        data: Data directory; None is the one that the model was trained on.
+        src: Source sentences, one per line, instead of a split.
+        ref: A reference of each line of `src`.
+        gold: Word alignment of people in Pharaoh format, with `i?j` for links that are only possible, between each
+            source and its first reference.
+        links_of: What the numbers in `gold` count: words, separated by spaces, or tokens of the model.
+        sample: Maximum number of sentences, evenly spaced.
+        output: File to write.
+        title: Title of the page.
+        device: auto, cpu, cuda, cuda:N or mps.
+        allowed_classes: Dotted paths of classes that the models' configs may use; their code runs.
+
+    Raises:
+        NmtError: A model, the text or the links cannot be used, or arguments conflict.
+        OutOfMemory: Memory ran out.
+    """
+    _check_outputs({"--output": output}, (src, ref, gold))
+    from nmt.workflow.explore import explore
+    from nmt.workflow.translate import open_translator
+
+    text = _read_text(sentence, split, data, src, ref, gold, links_of)
+    opened = []
+    for path in [model, *_as_list(against)]:
+        models, translator = open_translator([] if path is None else [Path(path)], device, {}, allowed_classes)
+        opened.append((models[0], translator))
+    examples, links = text.of([opened[0][0]], sample)
+    page = explore(opened, examples, title=title, gold=links, token_links=links_of == "tokens")
+    if output is not None:
+        page.write(Path(output))
+    return page
+
+
+def _check_outputs(outputs: Mapping[str, AnyPath | None], inputs: Sequence[AnyPath | None]) -> None:
+    from nmt.workflow.outputs import check_files
+
+    check_files(
+        {name: _as_path(path) for name, path in outputs.items()}, [Path(each) for each in inputs if each is not None]
+    )
+
+
+@dataclass(frozen=True)
+class _Text:
+    """Sentences that attention is measured on.
+
+    Attributes:
+        examples: The sentences; None is a split of the data of the model.
+        split: Name of that split.
+        data: Data directory; None is that of the model.
+        gold: File with word alignments, and its links; None without them.
+    """
+
+    examples: list[Example] | None
+    split: str
+    data: Path | None
+    gold: tuple[AnyPath, list[GoldLinks]] | None
+
+    def of(self, models: Sequence[SavedModel], sample: int | None) -> tuple[list[Example], list[GoldLinks] | None]:
+        """At most `sample` sentences, evenly spaced, and their links."""
+        from nmt.workflow.explore import choose
+
+        examples = self.examples if self.examples is not None else _split_of(models, self.data, self.split)
+        if self.gold is not None and len(self.gold[1]) != len(examples):
+            path, links = self.gold
+            raise DataError(f"{path}: has {len(links):,} lines, but there are {len(examples):,} sentences")
+        chosen = choose(len(examples), sample)
+        return [examples[n] for n in chosen], None if self.gold is None else [self.gold[1][n] for n in chosen]
+
+
+def _read_text(
+    sentence: str | None,
+    split: str | None,
+    data: AnyPath | None,
+    src: AnyPath | None,
+    ref: AnyPath | None,
+    gold: AnyPath | None,
+    links_of: str,
+    *,
+    target: str | None = None,
+) -> _Text:
+    """Check which text is meant, and read it unless it is a split.
+
+    Raises:
+        ConfigError: Arguments conflict.
+        DataError: A file cannot be used.
+    """
+    from nmt.corpus.splitting import Example
+    from nmt.evaluation.alignment import read_alignments
+    from nmt.workflow.evaluate import read_files, read_sources
+
+    if sum((sentence is not None, src is not None, bool(split or data))) > 1:
+        raise ConfigError("give one of: a sentence, --src, or --split and --data")
+    if ref is not None and src is None:
+        raise ConfigError("--ref belongs to --src: give both")
+    if gold is not None and (sentence is not None or (src is not None and ref is None)):
+        raise ConfigError("--gold aligns references: give a split, or --src with --ref")
+    if split not in (None, "test", "valid"):
+        raise ConfigError(f"--split {split}: must be test or valid")
+    if links_of not in ("words", "tokens"):
+        raise ConfigError(f"--links-of {links_of}: must be words or tokens")
+    examples = None
+    if sentence is not None:
+        examples = [Example(sentence, () if target is None else (target,))]
+    elif src is not None:
+        examples = read_sources(Path(src)) if ref is None else read_files(Path(src), [Path(ref)])
+    links = None if gold is None else (gold, read_alignments(Path(gold)))
+    return _Text(examples, split or "test", _as_path(data), links)
 
 
 @as_nmt_errors()

@@ -574,14 +574,48 @@ def attention(
         Path | None,
         typer.Option(metavar="FILE.png", help="Draw the heat map of one sentence, or how sharp attention is on many."),
     ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.html", help="Write a page to explore instead of measuring."),
+    ] = None,
+    against: Annotated[list[Path] | None, typer.Option(help="Another model on the page. Can be repeated.")] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="Maximum number of sentences, evenly spaced. [default: all; 50 on a page]"),
+    ] = None,
     device: DeviceOption = "auto",
     allow_class: AllowOption = None,
 ) -> None:
-    """Measure where a model looks: entropy, largest weight, coverage, diagonality, alignment error rate.
+    """Show where a model looks: numbers, pictures, or a page to explore.
 
-    Example: nmt attention "She kissed him." --picture kiss.png
+    Example: nmt attention "She kissed him." --picture kiss.png; nmt attention --split test --output attention.html
     """
     import nmt.workflow.attention
+
+    if output is None and against:
+        raise ConfigError("--against is for a page: add --output FILE.html")
+    if output is not None:
+        given = {"--target": target, "--json": json_, "--picture": picture, "--forced": forced or None}
+        for name in (name for name, value in given.items() if value is not None):
+            raise ConfigError(f"{name} does not go with --output, which writes a page")
+        raise_on_interrupt()
+        nmt.explore(
+            sentence,
+            model=model,
+            against=against or (),
+            split=split,
+            data=data,
+            src=src,
+            ref=ref,
+            gold=gold,
+            links_of=links_of.value,
+            sample=sample or 50,
+            output=output,
+            device=device,
+            allowed_classes=allow_class or (),
+        )
+        log.info(f"page: {output}")
+        return
     from nmt.evaluation.attention_statistics import tabulate_lengths
 
     raise_on_interrupt()
@@ -596,6 +630,7 @@ def attention(
         forced=forced,
         gold=gold,
         links_of=links_of.value,
+        sample=sample,
         json_path=json_,
         picture=picture,
         device=device,

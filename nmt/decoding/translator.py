@@ -314,6 +314,14 @@ class Translator:
         limit = max(1, min(self.options.max_length, MAX_SOURCE_LENGTH) // 2)
         return split_tokens(tokens, limit, subwords=self.processor.src_tokenizer.kind == "subword")
 
+    def render(self, ids: list[int], src_tokens: list[str]) -> str:
+        """Target ids without EOS as text, where unknown words stay as they are."""
+        tokens = self.processor.target_tokens(ids, src_tokens, [], self.dictionary)
+        return self._as_text(tokens)
+
+    def _as_text(self, tokens: list[str]) -> str:
+        return " ".join(CONTROL.sub("", self.processor.tgt_tokenizer.detokenize(tokens)).split())
+
     def _render(self, hypothesis: Hypothesis, src_tokens: list[str], given: Sequence[str] = ()) -> Translation:
         """A hypothesis as text; `given` are its first tokens as the user gave them, which may be unknown words."""
         read = src_tokens[:MAX_SOURCE_LENGTH]
@@ -321,7 +329,7 @@ class Translator:
         tokens = self.processor.target_tokens(hypothesis.ids, read, attended, self.dictionary)
         tokens[: len(given)] = given
         return Translation(
-            " ".join(CONTROL.sub("", self.processor.tgt_tokenizer.detokenize(tokens)).split()),
+            self._as_text(tokens),
             tokens,
             read,
             hypothesis.log_prob,

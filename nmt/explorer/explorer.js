@@ -1,0 +1,344 @@
+"use strict";
+const data = JSON.parse(document.getElementById("data").textContent);
+const at = (id) => document.getElementById(id);
+const state = { s: 0, m: 0, y: "0", h: 0, t: 0, u: 0, d: 0, g: 0, k: "order" };
+const right = { guesses: 0, hits: 0, at: "" };
+
+// Elements
+
+function build(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== null) element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+const html = (tag, attributes = {}, ...children) => build(document.createElement(tag), attributes, children);
+const svg = (tag, attributes = {}, ...children) => build(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const number = (value, digits = 2) => (value === null || value === undefined ? "–" : value.toFixed(digits));
+const range = (length) => Array.from({ length }, (_, n) => n);
+const rightToLeft = (tokens) => /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/.test(tokens.join(""));
+
+// Data
+
+const decoded = new WeakMap();
+function bytes(owner) {
+  if (!decoded.has(owner)) decoded.set(owner, Uint8Array.from(atob(owner.w), (each) => each.charCodeAt(0)));
+  return decoded.get(owner);
+}
+/** The weights of a row, [heads][sources], from 0 to 1. */
+function row(owner, index, heads, sources) {
+  const all = bytes(owner), start = index * heads * sources;
+  return range(heads).map((h) => Array.from(all.subarray(start + h * sources, start + (h + 1) * sources), (value) => value / 255));
+}
+const mean = (rows) => rows[0].map((_, n) => rows.reduce((sum, each) => sum + each[n], 0) / rows.length);
+
+function path(tree, end) {
+  const found = [];
+  for (let node = end; node >= 0; node = tree.p[node]) found.unshift(node);
+  return found;
+}
+
+/** What is shown of a model: tokens, weights of the chosen head, and the details of each step that are known. */
+function read(item, system, y, head) {
+  const found = item.of[system], src = found.src, heads = found.heads;
+  const pick = (rows) => (head && head <= heads ? rows[head - 1] : mean(rows));
+  if (y === "r" && found.ref) {
+    const ref = found.ref;
+    return { found, src, tgt: ref.l, lp: ref.lp, w: ref.l.map((_, t) => pick(row(ref, t, heads, src.length))), steps: ref, text: ref.text };
+  }
+  const end = y[0] === "n" ? Number(y.slice(1)) : found.best[Number(y)] ?? found.best[0];
+  const nodes = path(found, end ?? found.p.length - 1);
+  const total = (node) => (node < 0 ? 0 : found.lp[node]);
+  return {
+    found, src, nodes, tgt: nodes.map((node) => found.l[node]),
+    lp: nodes.map((node) => total(node) - total(found.p[node])),
+    w: nodes.map((node) => pick(row(found, node, heads, src.length))),
+    steps: end === found.best[0] ? found.steps : null, text: found.text[end] ?? "",
+  };
+}
+
+/** Tokens grouped into words: [[first, ...], ...]. */
+function words(tokens, subwords) {
+  const groups = [];
+  tokens.forEach((token, n) => {
+    const starts = !subwords || !groups.length || token.startsWith("▁") || token === "⟨eos⟩";
+    if (starts) groups.push([n]); else groups[groups.length - 1].push(n);
+  });
+  return groups;
+}
+function inWords(view, subwords) {
+  const src = words(view.src, subwords[0]), tgt = words(view.tgt, subwords[1]);
+  const label = (tokens, group) => group.map((n) => tokens[n]).join("").replaceAll("▁", "");
+  const merge = (rows) => tgt.map((ts) => src.map((ss) => ts.reduce((sum, t) => sum + ss.reduce((part, s) => part + (rows[t][s] ?? 0), 0), 0) / ts.length));
+  return {
+    ...view, src: src.map((group) => label(view.src, group)), tgt: tgt.map((group) => label(view.tgt, group)),
+    w: merge(view.w), lp: tgt.map((group) => group.reduce((sum, t) => sum + view.lp[t], 0)),
+    steps: null, occ: null,
+  };
+}
+function current(system = state.m) {
+  const y = system === state.m || state.y === "r" ? state.y : "0", view = read(data.items[state.s], system, y, state.h);
+  return state.u ? inWords(view, data.systems[system].subwords) : { ...view, occ: view.steps ? view.steps.occ : null };
+}
+
+// Drawing
+
+const size = (() => {
+  const context = document.createElement("canvas").getContext("2d");
+  context.font = "14px system-ui, sans-serif";
+  return (text) => context.measureText(text).width;
+})();
+const show = (id, ...children) => at(id).replaceChildren(...children);
+
+function drawLines(view) {
+  const gap = 14, pad = 5, height = 190;
+  const place = (tokens) => {
+    let x = 8;
+    const boxes = tokens.map((token) => { const width = Math.max(10, size(token)) + 2 * pad, box = { x, width, centre: x + width / 2 }; x += width + gap; return box; });
+    return { boxes, width: x };
+  };
+  const both = [place(view.src), place(view.tgt)], width = Math.max(both[0].width, both[1].width);
+  both.forEach((each, n) => {
+    const shift = (width - each.width) / 2, mirrored = rightToLeft(n ? view.tgt : view.src);
+    each.boxes.forEach((box) => { box.x += shift; if (mirrored) box.x = width - box.x - box.width; box.centre = box.x + box.width / 2; });
+  });
+  const links = [];
+  view.w.forEach((weights, t) => weights.forEach((weight, s) => {
+    const chosen = t === state.t;
+    if (weight < 0.02 || (state.g && !revealed())) return;
+    const [x1, x2] = [both[0].boxes[s].centre, both[1].boxes[t].centre];
+    links.push(svg("path", { d: `M${x1} 34C${x1} 95 ${x2} 95 ${x2} 156`, fill: "none", stroke: colour("accent"), "stroke-width": (0.5 + 7 * weight).toFixed(1), "stroke-opacity": (chosen ? 0.15 + 0.85 * weight : 0.12 * weight).toFixed(3) }));
+  }));
+  const box = (token, at, y, options, ...more) => svg("g", options,
+    svg("rect", { x: at.x, y, width: at.width, height: 24, rx: 4, fill: colour("soft"), stroke: colour("line"), "stroke-opacity": 0.4 }), ...more,
+    svg("text", { x: at.centre, y: y + 17, "text-anchor": "middle", fill: colour("text") }, token));
+  const weights = view.w[state.t] || [];
+  const sources = view.src.map((token, s) => {
+    const at = both[0].boxes[s], hidden = state.g && !revealed();
+    const part = box(token, at, 10, { tabindex: state.g ? 0 : null, onclick: () => state.g && answer(s), onkeydown: (event) => state.g && press(event, () => answer(s)) },
+      svg("rect", { x: at.x, y: 10, width: at.width, height: 24, rx: 4, fill: colour("accent"), "fill-opacity": hidden ? 0 : (0.75 * (weights[s] || 0)).toFixed(3) }));
+    if (!hidden && weights[s] >= 0.01) part.append(svg("text", { x: at.centre, y: 7, "text-anchor": "middle", "font-size": 9, fill: colour("text") }, number(weights[s])));
+    return part;
+  });
+  const targets = view.tgt.map((token, t) => {
+    const at = both[1].boxes[t], chosen = t === state.t;
+    const part = box(token, at, 156, { tabindex: chosen ? 0 : -1, role: "button", "aria-pressed": chosen, "aria-label": `step ${t + 1}: ${token}`, "data-step": t, onmouseenter: () => !state.g && go({ t }), onclick: () => go({ t }), onfocus: () => t !== state.t && go({ t }) });
+    if (chosen) part.firstChild.setAttribute("stroke", colour("accent")), part.firstChild.setAttribute("stroke-width", 2), part.firstChild.setAttribute("stroke-opacity", 1);
+    return part;
+  });
+  show("lines", svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Source above, translation below; lines are attention weights" }, ...links, ...sources, ...targets));
+}
+
+/** A grid of values from -1 to 1: how opaque the accent is, or two other colours if some are negative or `signed`. */
+function drawGrid(view, values, signed, describe, gold = []) {
+  const cell = 22, left = Math.max(...view.tgt.map(size)) + 12, top = Math.max(...view.src.map(size)) * 0.72 + 18;
+  const mirrored = rightToLeft(view.src), columns = view.src.length, width = left + columns * cell + 46, height = top + view.tgt.length * cell + 6;
+  const x = (s) => left + (mirrored ? columns - 1 - s : s) * cell, y = (t) => top + t * cell;
+  const parts = view.src.map((token, s) => svg("text", { x: 0, y: 0, transform: `translate(${x(s) + 14} ${top - 6}) rotate(-45)`, fill: colour("text") }, token));
+  view.tgt.forEach((token, t) => {
+    parts.push(svg("text", { x: left - 6, y: y(t) + 16, "text-anchor": "end", fill: colour("text"), "font-weight": t === state.t ? 700 : 400 }, token));
+    values[t].forEach((value, s) => {
+      if (value === undefined) return;
+      const name = describe(value, t, s), fill = signed || value < 0 ? colour(value < 0 ? "less" : "more") : colour("accent");
+      parts.push(svg("rect", { x: x(s), y: y(t), width: cell - 1, height: cell - 1, fill: colour("soft") }));
+      parts.push(svg("rect", { x: x(s), y: y(t), width: cell - 1, height: cell - 1, fill, "fill-opacity": Math.min(1, Math.abs(value)).toFixed(3), "data-cell": `${t},${s}`, onclick: () => go({ t }), onmouseenter: () => { at("status").textContent = name; } }, svg("title", {}, name)));
+    });
+  });
+  for (const [s, t, sure] of gold) if (t < view.tgt.length && s < columns) parts.push(svg("rect", { x: x(s) + 1, y: y(t) + 1, width: cell - 3, height: cell - 3, fill: "none", stroke: colour("more"), "stroke-width": 2, "stroke-dasharray": sure ? null : "3 2" }));
+  parts.push(svg("rect", { x: left - 1, y: y(state.t) - 1, width: columns * cell + 1, height: cell + 1, fill: "none", stroke: colour("accent"), "stroke-width": 1.5 }));
+  return svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Rows: translation; columns: source; the table below has the numbers of the chosen step" }, ...parts);
+}
+
+function drawMaps(view) {
+  const item = data.items[state.s], hidden = state.g && !revealed(), blank = (rows) => rows.map((weights) => weights.map(() => 0));
+  const name = (m) => data.systems[m].name, next = (state.m + 1) % data.systems.length;
+  const other = state.d && !hidden ? current(next) : null;
+  const same = other && other.src.join(" ") === view.src.join(" ") && other.tgt.join(" ") === view.tgt.join(" ");
+  const values = hidden ? blank(view.w) : same ? view.w.map((weights, t) => weights.map((weight, s) => weight - other.w[t][s])) : view.w;
+  at("map-title").textContent = same ? `${name(state.m)} minus ${name(next)}` : other ? `${name(state.m)} (no difference: other tokens; the reference has the same)` : "Attention";
+  const gold = state.y === "r" ? goldLinks(item, view) : [];
+  show("map", drawGrid(view, values, Boolean(same), (value, t, s) => `${view.tgt[t]} ← ${view.src[s]}: ${number(value, 3)}`, gold));
+  const occlusion = hidden || other ? null : view.occ;
+  at("beside").hidden = !occlusion && !other;
+  at("beside-title").textContent = other ? name(next) : "Without each source token";
+  at("agreement").textContent = "";
+  if (other) show("beside-map", drawGrid(other, other.w, false, (value, t, s) => `${other.tgt[t]} ← ${other.src[s]}: ${number(value, 3)}`));
+  if (!occlusion) return;
+  const most = Math.max(1e-9, ...occlusion.flat().map(Math.abs));
+  const kept = { ...view, src: view.src.slice(0, -1) };
+  show("beside-map", drawGrid(kept, occlusion.map((drops) => drops.map((drop) => drop / most)), true, (value, t, s) => `log P(${view.tgt[t]}) falls by ${number(value * most)} without ${view.src[s]}`));
+  const agreement = view.steps.agree[state.t];
+  at("agreement").textContent = `How much the log-probability of each token falls without a source token (at most ${number(most)}).` + (agreement === null || agreement === undefined ? "" : ` Rank correlation with attention at this step: ${number(agreement)}.`);
+}
+
+/** Gold links; of words, if tokens are shown, between the first tokens of the words. */
+function goldLinks(item, view) {
+  if (!item.gold || (state.u && data.tokenLinks)) return [];
+  if (data.tokenLinks) return item.gold;
+  const subwords = data.systems[state.m].subwords;
+  if (state.u) return item.gold;
+  const src = words(view.src, subwords[0]), tgt = words(view.tgt, subwords[1]);
+  return item.gold.filter(([s, t]) => src[s] && tgt[t]).map(([s, t, sure]) => [src[s][0], tgt[t][0], sure]);
+}
+
+function drawStep(view) {
+  const t = state.t, weights = view.w[t] || [], steps = view.steps, system = data.systems[state.m], hidden = state.g && !revealed();
+  at("step-title").textContent = `Step ${t + 1} of ${view.tgt.length}: ${view.tgt[t]}`;
+  const entropy = -weights.reduce((sum, w) => sum + (w > 0 ? w * Math.log(w) : 0), 0);
+  at("mechanism").textContent = `${system.mechanism}. ${system.equation}. Probability ${number(Math.exp(view.lp[t]), 3)}` + (hidden ? "." : `, entropy ${number(entropy)}, largest weight ${number(Math.max(0, ...weights))}.`);
+  if (hidden) { show("step"); show("top"); return; }
+  const scores = steps && steps.e ? steps.e[t][state.h ? state.h - 1 : 0] : null;
+  const occlusion = view.occ ? view.occ[t] : null;
+  const head = ["source", "weight", ...(scores ? ["score"] : []), ...(occlusion ? ["without it"] : [])];
+  const rows = view.src.map((token, s) => html("tr", {}, html("th", { scope: "row" }, token), ...[number(weights[s], 3), ...(scores ? [number(scores[s])] : []), ...(occlusion ? [s < occlusion.length ? `−${number(occlusion[s])}`.replace("−-", "+") : "–"] : [])].map((text) => html("td", { class: "number" }, text))));
+  show("step", html("table", {}, html("thead", {}, html("tr", {}, ...head.map((title, n) => html("th", { scope: "col", class: n ? "number" : null }, title)))), html("tbody", {}, ...rows)));
+  const top = steps && steps.top ? steps.top[t] : null;
+  show("top", ...(top ? [html("table", {}, html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "next word"), html("th", { scope: "col", class: "number" }, "probability"), html("th", {}))), html("tbody", {}, ...top.map(([token, share]) => html("tr", {}, html("td", {}, token), html("td", { class: "number" }, number(share, 3)), html("td", {}, html("meter", { value: share, max: 1, "aria-hidden": "true" }))))))] : [html("p", { class: "small" }, state.u ? "Choose tokens as units to see the most probable next tokens and the scores." : "The most probable next words are stored for the best translation and the reference.")]));
+}
+
+function drawTree(view) {
+  const tree = view.found, on = new Set(view.nodes || []), depth = [], children = tree.p.map(() => []);
+  tree.p.forEach((parent, node) => { depth[node] = parent < 0 ? 0 : depth[parent] + 1; if (parent >= 0) children[parent].push(node); });
+  const y = []; let next = 0;
+  const settle = (node) => { children[node].forEach(settle); y[node] = children[node].length ? y[children[node][0]] : next++; };
+  tree.p.forEach((parent, node) => { if (parent < 0) settle(node); });
+  const widths = [];
+  tree.l.forEach((label, node) => { widths[depth[node]] = Math.max(widths[depth[node]] || 0, size(label) + (tree.sc[node] === null ? 26 : 70)); });
+  const x = [8]; widths.forEach((width, n) => { x[n + 1] = x[n] + width; });
+  const parts = [], labels = [];
+  tree.l.forEach((label, node) => {
+    const [left, top] = [x[depth[node]], 16 + 22 * y[node]], parent = tree.p[node], chosen = on.has(node), dropped = !children[node].length && tree.sc[node] === null;
+    if (parent >= 0) parts.push(svg("path", { d: `M${x[depth[parent]] + size(tree.l[parent]) + 8} ${16 + 22 * y[parent]}L${left - 4} ${top}`, stroke: chosen ? colour("accent") : colour("line"), "stroke-width": chosen ? 2.5 : 1, "stroke-opacity": chosen ? 1 : 0.5, fill: "none" }));
+    const text = tree.sc[node] === null ? label : `${label} (${number(tree.sc[node])})`;
+    labels.push(svg("text", { x: left, y: top + 5, tabindex: 0, role: "button", "aria-label": `${path(tree, node).map((each) => tree.l[each]).join(" ")}, log-probability ${number(tree.lp[node])}${dropped ? ", dropped" : ""}`, fill: colour("text"), "fill-opacity": dropped ? 0.55 : 1, "font-weight": chosen ? 700 : 400, onclick: () => go({ y: `n${node}`, t: depth[node], u: 0 }), onkeydown: (event) => press(event, () => go({ y: `n${node}`, t: depth[node], u: 0 })) }, text, svg("title", {}, `log-probability ${number(tree.lp[node])}${dropped ? "; dropped from the beam" : ""}`)));
+  });
+  const width = x[x.length - 1] + 8, height = 22 * next + 16;
+  show("tree", svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Prefixes in the beam; scores in parentheses where a translation ends" }, ...parts, ...labels));
+}
+
+// Guessing
+
+const key = () => `${state.s}/${state.m}/${state.y}/${state.t}`;
+const revealed = () => right.at === key();
+function answer(s) {
+  if (revealed()) return;
+  const weights = current().w[state.t];
+  const hit = weights[s] === Math.max(...weights);
+  right.guesses += 1; right.hits += hit ? 1 : 0; right.at = key();
+  draw();
+  at("status").textContent = `${hit ? "Right" : `It looked at ${current().src[weights.indexOf(Math.max(...weights))]}`}: ${right.hits} of ${right.guesses}.`;
+}
+
+// Controls
+
+function options(id, entries, chosen) {
+  show(id, ...entries.map(([value, label]) => html("option", { value }, label)));
+  at(id).value = chosen;
+}
+function order() {
+  const found = range(data.items.length), of = (n) => data.items[n].of[state.m].measures[state.k];
+  return state.k === "order" ? found : found.sort((a, b) => (of(a) ?? Infinity) - (of(b) ?? Infinity));
+}
+function drawList() {
+  show("list", ...order().map((n) => {
+    const value = state.k === "order" ? "" : number(data.items[n].of[state.m].measures[state.k]);
+    return html("li", {}, html("button", { "aria-current": n === state.s ? "true" : null, onclick: () => go({ s: n, t: 0, y: "0" }) }, html("span", { dir: "auto" }, data.items[n].source), html("span", {}, value)));
+  }));
+}
+function draw() {
+  const item = data.items[state.s], found = item.of[state.m], view = current();
+  state.t = Math.max(0, Math.min(state.t, view.tgt.length - 1));
+  const measures = new Set(data.items.flatMap((each) => Object.keys(each.of[state.m].measures)));
+  options("sort", [["order", "order"], ...[...measures].map((name) => [name, name])], state.k);
+  options("system", data.systems.map((each, n) => [n, each.name]), state.m);
+  const targets = found.best.map((node, n) => [String(n), `${n + 1}. ${found.text[node]} (${number(found.sc[node])})`]);
+  if (found.ref) targets.push(["r", `reference: ${found.ref.text}`]);
+  if (state.y[0] === "n") targets.push([state.y, "chosen in the search"]);
+  options("target", targets, state.y);
+  options("head", [[0, found.heads > 1 ? "mean" : "1"], ...(found.heads > 1 ? range(found.heads).map((h) => [h + 1, h + 1]) : [])], state.h);
+  options("unit", [[0, "tokens"], [1, "words"]], state.u);
+  at("difference").hidden = data.systems.length < 2;
+  at("difference").setAttribute("aria-pressed", state.d ? "true" : "false");
+  at("guess").setAttribute("aria-pressed", state.g ? "true" : "false");
+  at("source").textContent = item.source;
+  at("reference").textContent = item.reference ? `Reference: ${item.reference}` : "";
+  at("status").textContent = state.g && !revealed() ? `Where does the model look to write “${view.tgt[state.t]}”? Choose a source word.` : "";
+  const focused = Boolean(document.activeElement?.closest("#lines [data-step]"));
+  drawList(); drawLines(view); drawMaps(view); drawStep(view); drawTree(view);
+  if (focused) document.querySelector(`#lines [data-step="${state.t}"]`)?.focus();
+}
+function go(change) {
+  Object.assign(state, change);
+  const hash = Object.entries(state).filter(([name, value]) => String(value) !== String(initial[name])).map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
+  history.replaceState(null, "", `#${hash}`);
+  draw();
+}
+function press(event, act) {
+  if (event.key === "Enter" || event.key === " ") { event.preventDefault(); act(); }
+}
+const initial = { ...state };
+function follow() {
+  Object.assign(state, initial);
+  for (const [name, value] of new URLSearchParams(location.hash.slice(1))) if (name in state) state[name] = typeof initial[name] === "number" ? Number(value) || 0 : value;
+  state.s = Math.max(0, Math.min(state.s, data.items.length - 1));
+  state.m = Math.max(0, Math.min(state.m, data.systems.length - 1));
+  const found = data.items[state.s].of[state.m];
+  if (!/^(\d+|r|n\d+)$/.test(state.y) || (state.y[0] === "n" && Number(state.y.slice(1)) >= found.p.length)) state.y = "0";
+  draw();
+}
+
+at("sort").addEventListener("change", (event) => go({ k: event.target.value }));
+at("system").addEventListener("change", (event) => go({ m: Number(event.target.value), y: "0", h: 0 }));
+at("target").addEventListener("change", (event) => go({ y: event.target.value, t: 0 }));
+at("head").addEventListener("change", (event) => go({ h: Number(event.target.value) }));
+at("unit").addEventListener("change", (event) => go({ u: Number(event.target.value), t: 0 }));
+at("difference").addEventListener("click", () => go({ d: state.d ? 0 : 1 }));
+at("guess").addEventListener("click", () => go({ g: state.g ? 0 : 1 }));
+document.addEventListener("keydown", (event) => {
+  if (event.altKey || event.ctrlKey || event.metaKey || /^(SELECT|INPUT|TEXTAREA)$/.test(event.target.tagName)) return;
+  const places = order(), place = places.indexOf(state.s), last = current().tgt.length - 1;
+  const moves = { ArrowLeft: { t: Math.max(0, state.t - 1) }, ArrowRight: { t: Math.min(last, state.t + 1) }, ArrowUp: { s: places[Math.max(0, place - 1)], t: 0, y: "0" }, ArrowDown: { s: places[Math.min(places.length - 1, place + 1)], t: 0, y: "0" } };
+  if (moves[event.key]) { event.preventDefault(); go(moves[event.key]); }
+});
+addEventListener("hashchange", follow);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+
+// Saving
+
+function save(name, type, content) {
+  const link = html("a", { href: URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type })), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+function picture() {
+  const copy = document.querySelector("#map svg").cloneNode(true);
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  copy.setAttribute("font-family", "sans-serif"); copy.setAttribute("font-size", "14");
+  copy.prepend(svg("rect", { width: "100%", height: "100%", fill: colour("back") }));
+  return new XMLSerializer().serializeToString(copy);
+}
+at("save-svg").addEventListener("click", () => save("attention.svg", "image/svg+xml", picture()));
+at("save-png").addEventListener("click", () => {
+  const image = new Image(), shown = document.querySelector("#map svg");
+  image.onload = () => {
+    const canvas = html("canvas", { width: 2 * shown.getAttribute("width"), height: 2 * shown.getAttribute("height") });
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    canvas.toBlob((blob) => save("attention.png", "image/png", blob));
+  };
+  image.src = `data:image/svg+xml,${encodeURIComponent(picture())}`;
+});
+at("save-json").addEventListener("click", () => {
+  const view = current();
+  save("attention.json", "application/json", JSON.stringify({ model: data.systems[state.m].name, source: data.items[state.s].source, translation: view.text, src: view.src, tgt: view.tgt, weights: view.w, log_probs: view.lp }, null, 1));
+});
+at("save-links").addEventListener("click", () => {
+  const lines = data.items.map((item) => {
+    const view = inWords(read(item, state.m, "0", state.h), data.systems[state.m].subwords), end = view.src.length - 1;
+    return view.tgt.map((token, t) => { const weights = view.w[t].slice(0, end), most = Math.max(...weights); return token === "⟨eos⟩" || !(most > 0) ? null : `${weights.indexOf(most)}-${t}`; }).filter(Boolean).join(" ");
+  });
+  save("alignments.txt", "text/plain", `${lines.join("\n")}\n`);
+});
+follow();

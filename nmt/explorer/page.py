@@ -1,0 +1,183 @@
+"""The page: records as compact JSON inside one HTML file, which may load nothing and run only its own script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from nmt.corpus.splitting import Example
+from nmt.evaluation.alignment import GoldLinks
+from nmt.explorer.record import Forced, Record
+from nmt.files import write_text
+
+FOLDER = Path(__file__).parent
+DIGITS = 3
+"""Decimals of probabilities and their logarithms."""
+
+
+@dataclass(frozen=True)
+class System:
+    """A model on the page.
+
+    Attributes:
+        name: Its name.
+        mechanism: Its attention, in a few words.
+        equation: The equation of its score.
+        subwords: Whether tokens are subwords, on either side.
+        records: A record of each sentence.
+    """
+
+    name: str
+    mechanism: str
+    equation: str
+    subwords: tuple[bool, bool]
+    records: Sequence[Record]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page as HTML; in a notebook, shown in a frame.
+
+    Attributes:
+        html: The whole file.
+    """
+
+    html: str
+
+    def write(self, path: Path) -> None:
+        """Write the file."""
+        write_text(path, self.html)
+
+    def _repr_html_(self) -> str:
+        return (
+            '<iframe sandbox="allow-scripts allow-downloads" style="width: 100%; height: 48rem; border: 0" '
+            f'srcdoc="{html.escape(self.html)}"></iframe>'
+        )
+
+
+def make_page(
+    title: str,
+    examples: Sequence[Example],
+    systems: Sequence[System],
+    gold: Sequence[GoldLinks] | None = None,
+    *,
+    token_links: bool = False,
+) -> Page:
+    """Make the page.
+
+    Args:
+        title: Its title.
+        examples: The sentences, at least one.
+        systems: Models with records of them, at least one.
+        gold: Links of people between each sentence and its first reference.
+        token_links: Whether they count tokens of the models instead of words.
+    """
+    data = {
+        "systems": [
+            {key: getattr(system, key) for key in ("name", "mechanism", "equation", "subwords")} for system in systems
+        ],
+        "tokenLinks": token_links,
+        "items": [
+            {
+                "source": example.src,
+                "reference": example.references[0] if example.references else None,
+                "gold": None if gold is None else _as_triples(gold[number]),
+                "of": [_encode(system.records[number]) for system in systems],
+            }
+            for number, example in enumerate(examples)
+        ],
+    }
+    style, script = ((FOLDER / name).read_text(encoding="utf-8") for name in ("explorer.css", "explorer.js"))
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    from markupsafe import Markup
+
+    return Page(
+        _template().render(
+            title=title, policy=policy, style=Markup(style), script=Markup(script), data=Markup(as_script_data(data))
+        )
+    )
+
+
+@cache
+def _template() -> Any:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
+    return environment.get_template("page.html")
+
+
+def _hash(content: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+
+def as_script_data(value: Any) -> str:
+    """JSON for a script element: nothing in it can end the element or begin another."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    escapes = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+    return "".join(escapes.get(character, character) for character in text)
+
+
+def _as_triples(links: GoldLinks) -> list[tuple[int, int, int]]:
+    return [(i, j, int((i, j) in links.sure)) for i, j in sorted(links.possible)]
+
+
+def _encode(record: Record) -> dict[str, Any]:
+    nodes = record.tree.nodes
+    return {
+        "src": record.src_tokens,
+        "heads": record.best.alignment.size(1),
+        "p": [node.parent for node in nodes],
+        "l": record.labels,
+        "lp": [_round(node.log_prob) for node in nodes],
+        "sc": [None if node.score is None else _round(node.score) for node in nodes],
+        "w": _as_bytes([node.alignment for node in nodes]),
+        "best": record.tree.best,
+        "text": record.texts,
+        "steps": _steps(record.best),
+        "ref": record.reference
+        and {
+            "text": record.reference.text,
+            "l": record.reference.tokens,
+            "lp": [_round(value) for value in record.reference.log_probs],
+            "w": _as_bytes(record.reference.alignment),
+            **_steps(record.reference),
+        },
+        "measures": {name: _round(value) for name, value in record.measures.items()},
+    }
+
+
+def _steps(forced: Forced) -> dict[str, Any]:
+    """Details of each step."""
+    return {
+        "top": [[(token, _round(share)) for token, share in step] for step in forced.top],
+        "e": None if forced.scores is None else _rounded(forced.scores),
+        "occ": None if forced.occlusion is None else _rounded(forced.occlusion),
+        "agree": [None if value is None else _round(value) for value in forced.agreement],
+    }
+
+
+def _round(value: float) -> float:
+    return round(max(-1e9, min(1e9, value)), DIGITS)  # JSON has no infinity
+
+
+def _rounded(values: Tensor) -> Any:
+    """Nested lists with two decimals."""
+    return (values.clamp(-1e6, 1e6).double() * 100).round().div(100).tolist()
+
+
+def _as_bytes(weights: Sequence[Tensor] | Tensor) -> str:
+    """Weights in steps of 1/255 as base64, one byte each."""
+    flat = b"".join((each * 255).round().byte().flatten().numpy().tobytes() for each in weights)
+    return base64.b64encode(flat).decode()

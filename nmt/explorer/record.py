@@ -1,0 +1,237 @@
+"""Everything that the explorer shows of a sentence and a model."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from nmt.batching import pad
+from nmt.config import Config
+from nmt.corpus.splitting import Example
+from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translator
+from nmt.decoding.tree import BeamTree
+from nmt.evaluation.attention_statistics import coverage, diagonality, step_statistics
+from nmt.evaluation.diagnostics import repeats
+from nmt.evaluation.metrics import ScoringRules, sentence_scores
+from nmt.model.attention.catalog import list_mechanisms
+from nmt.model.seq2seq import Seq2Seq
+from nmt.text.vocabulary import EOS_ID
+
+EOS_LABEL = "⟨eos⟩"
+TOP_WORDS = 10
+LONGEST_OCCLUDED = 60
+"""Source tokens up to which each one is left out in turn."""
+
+
+@dataclass(frozen=True)
+class Forced:
+    """A model that reads a given target.
+
+    Attributes:
+        text: The target.
+        tokens: Its tokens, with EOS last if the target has it.
+        log_probs: Natural logarithm of the probability of each token.
+        alignment: Attention, [T, heads, S].
+        scores: What the attention's normaliser turned into weights, before its masks, [T, heads, S]; None without
+            attention, or if the mechanism has another number of scores.
+        top: For each step the most probable tokens with their probabilities.
+        occlusion: By how much the log-probability of each token falls without a source token, [T, S - 1]; None if the
+            source is too long.
+        agreement: For each step Spearman's rank correlation of the weights with `occlusion`; None if undefined.
+    """
+
+    text: str
+    tokens: list[str]
+    log_probs: list[float]
+    alignment: Tensor
+    scores: Tensor | None
+    top: list[list[tuple[str, float]]]
+    occlusion: Tensor | None
+    agreement: list[float | None]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A sentence and a model.
+
+    Attributes:
+        src_tokens: Source tokens, with EOS last.
+        tree: The search.
+        labels: Token of each node of the tree.
+        texts: By node, the translation that ends there.
+        best: The translation.
+        reference: The reference, read by the model; None without one.
+        measures: What sentences are sorted by.
+    """
+
+    src_tokens: list[str]
+    tree: BeamTree
+    labels: list[str]
+    texts: dict[int, str]
+    best: Forced
+    reference: Forced | None
+    measures: dict[str, float]
+
+
+def record(translator: Translator, example: Example, rules: ScoringRules) -> Record:
+    """Search for translations of a sentence, and look at the best one and at the reference step by step.
+
+    Args:
+        translator: A single model; it does not split its input.
+        example: The source, perhaps with references.
+        rules: How text is scored.
+    """
+    (tokens,) = translator.tokenize([example.src])
+    tokens = tokens[:MAX_SOURCE_LENGTH]
+    processor, model = translator.processor, translator.model
+    ids = processor.src_vocabulary.encode(tokens)
+    tree = translator.searcher.grow_tree(ids)
+    vocabulary = processor.tgt_vocabulary
+    labels = [_label(vocabulary.tokens, node.id) for node in tree.nodes]
+    paths = {end: [tree.nodes[node].id for node in tree.path(end)] for end in tree.best}
+    texts = {end: translator.render(_without_eos(path), tokens) for end, path in paths.items()}
+    target = paths[tree.best[0]] if tree.best else [EOS_ID]
+    best = force(model, ids, target, vocabulary.tokens, texts[tree.best[0]] if tree.best else "")
+    reference = None
+    if example.references:
+        (given,) = processor.tokenize_target([example.references[0]])
+        forced = [*vocabulary.encode(given), EOS_ID]
+        reference = force(model, ids, forced, vocabulary.tokens, example.references[0])
+    return Record([*tokens, EOS_LABEL], tree, labels, texts, best, reference, _measure(example, best, rules))
+
+
+def _label(tokens: Sequence[str], number: int) -> str:
+    return EOS_LABEL if number == EOS_ID else tokens[number]
+
+
+def _without_eos(ids: list[int]) -> list[int]:
+    return ids[:-1] if ids and ids[-1] == EOS_ID else ids
+
+
+@torch.inference_mode()
+def force(model: Seq2Seq, src: list[int], tgt: list[int], words: Sequence[str], text: str) -> Forced:
+    """Let a model read a target, with the whole source and without each of its tokens.
+
+    Args:
+        model: In evaluation mode.
+        src: Source ids without EOS.
+        tgt: Target ids, with EOS if it was reached.
+        words: Target tokens by id.
+        text: The target as text.
+    """
+    occluded = len(src) <= LONGEST_OCCLUDED
+    sources = [src, *([src[:n] + src[n + 1 :] for n in range(len(src))] if occluded else [])]
+    lengths = torch.tensor([len(each) + 1 for each in sources])
+    tgt_in = pad([tgt[:-1]], prefix=True).expand(len(sources), -1)
+    with _recording(model.decoder.cell.attention) as calls:
+        encoded = model.encode(pad(sources, suffix=True).to(model.device), lengths)
+        output = model.decoder(tgt_in.to(model.device), encoded)
+    log_probs = model.decoder.logits(output.readouts).float().log_softmax(dim=-1).cpu()  # [1 + S, T, V]
+    chosen = log_probs.gather(2, torch.tensor(tgt).expand(len(sources), -1).unsqueeze(2)).squeeze(2)  # [1 + S, T]
+    best, places = log_probs[0].exp().topk(min(TOP_WORDS, log_probs.size(2)))
+    alignment = output.alignments[0, :, :, : len(src) + 1].float().cpu()
+    occlusion = (chosen[0] - chosen[1:]).T if occluded else None
+    return Forced(
+        text,
+        [_label(words, number) for number in tgt],
+        chosen[0].tolist(),
+        alignment,
+        _scores(calls, len(sources), alignment),
+        [
+            [(_label(words, number), share) for number, share in zip(row.tolist(), shares.tolist(), strict=True)]
+            for row, shares in zip(places, best, strict=True)
+        ],
+        occlusion,
+        [] if occlusion is None else _agreement(alignment.mean(dim=1)[:, :-1], occlusion),
+    )
+
+
+@contextlib.contextmanager
+def _recording(attention: nn.Module) -> Iterator[list[Tensor]]:
+    """Keep what the score of an attention mechanism returns in the block."""
+    calls: list[Tensor] = []
+    score = getattr(attention, "score", None)
+    handle = None
+    if isinstance(score, nn.Module):
+        handle = score.register_forward_hook(lambda module, inputs, output: calls.append(output.detach().cpu()))
+    try:
+        yield calls
+    finally:
+        if handle is not None:
+            handle.remove()
+
+
+def _scores(calls: Sequence[Tensor], sources: int, alignment: Tensor) -> Tensor | None:
+    """The scores of the first of several sources, [T, heads, S], of calls for one step or several, [rows, N, S]."""
+    steps, heads, positions = alignment.shape
+    if not calls or not alignment.any():
+        return None
+    found = torch.cat(list(calls), dim=1).float()  # [sources * heads, T, S]
+    if found.size(0) != sources * heads or found.size(1) != steps or found.size(2) < positions:
+        return None
+    return found.view(sources, heads, steps, -1)[0, :, :, :positions].transpose(0, 1)
+
+
+def _agreement(weights: Tensor, occlusion: Tensor) -> list[float | None]:
+    """Spearman's rank correlation of each step; None with fewer than three positions or without differences."""
+    return [
+        rank_correlation(one, other)
+        for one, other in zip(weights.double().numpy(), occlusion.double().numpy(), strict=True)
+    ]
+
+
+def rank_correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float | None:
+    """Spearman's rank correlation, where equal values share their mean rank; None if it is not defined."""
+    if len(one) < 3:
+        return None
+    ranks = [_ranks(values) - (len(values) - 1) / 2 for values in (one, other)]
+    norm = float(np.linalg.norm(ranks[0]) * np.linalg.norm(ranks[1]))
+    return float(ranks[0] @ ranks[1]) / norm if norm else None
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts) - 1
+    ranks: NDArray[np.float64] = (last - (counts - 1) / 2)[places]
+    return ranks
+
+
+def _measure(example: Example, best: Forced, rules: ScoringRules) -> dict[str, float]:
+    """What sentences are sorted by: coverage, entropy, repetition, length ratio and, with a reference, BLEU."""
+    measures = {
+        "length": float(len(example.src.split())),
+        "length ratio": len(best.text.split()) / max(1, len(example.src.split())),
+        "repetition": float(repeats(best.text)),
+        "log-probability": sum(best.log_probs) / max(1, len(best.log_probs)),
+    }
+    if best.alignment.any():
+        measures["entropy"] = float(step_statistics(best.alignment).entropy.mean())
+        measures["coverage"] = float(coverage(best.alignment).mean())
+        measures["diagonality"] = float(diagonality(best.alignment).mean())
+    known = [value for value in best.agreement if value is not None]
+    if known:
+        measures["agreement"] = sum(known) / len(known)
+    if example.references:
+        measures["BLEU"] = sentence_scores([best.text], [example.references], rules)[0]
+    return measures
+
+
+def describe_mechanism(config: Config) -> tuple[str, str]:
+    """The attention of a model, in a few words, and the equation of its score with its source."""
+    section = config.model.attention
+    score = next((each for each in list_mechanisms() if each.key == "score" and section.score in each.names), None)
+    order = config.model.decoder.order.capitalize()
+    parts = [section.score, f"{order}'s order"]
+    parts += [f"{section.heads} heads"] if section.heads > 1 else []
+    parts += [section.window.name.replace("_", "-")] if section.window.name != "global" else []
+    parts += [section.normalizer.name] if section.normalizer.name != "softmax" else []
+    parts += [section.past.name] if section.past.name != "none" else []
+    parts += ["input feeding"] if config.model.decoder.input_feeding else []
+    equation = "" if score is None else f"{score.summary} ({score.paper})" if score.paper else score.summary
+    return ", ".join(parts), equation

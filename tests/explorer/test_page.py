@@ -1,0 +1,246 @@
+"""The explorer's page in a browser: what it shows, how it is used, and that text cannot run in it."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import Page as Browser
+from browser import browsing, needs_chromium
+from conftest import Cli, Project
+from explorer.test_record import RULES, make_translator
+
+import nmt
+from nmt.corpus.splitting import Example
+from nmt.evaluation.alignment import GoldLinks
+from nmt.explorer.page import Page, System, as_script_data, make_page
+from nmt.explorer.record import record
+
+ATTACKS = [
+    "<script>window.hit=1</script>",
+    "</script><script>window.hit=1</script>",
+    "<img src=x onerror=window.hit=1>",
+    "{{ 7 * 7 }} {% raw %}",
+    "'\"`;window.hit=1//",
+    "\x00\x07\u2028\u2029\ud83d\ude00",
+]
+
+
+def page_of(sources: list[str], references: list[str] | None = None, number: int = 1) -> Page:
+    """A page of sentences, with a reference each, and models that differ in their heads."""
+    examples = [Example(src, (references[n],) if references else ()) for n, src in enumerate(sources)]
+    systems = []
+    for heads in range(1, number + 1):
+        translator = make_translator(score="dot", heads=heads)
+        records = [record(translator, example, RULES) for example in examples]
+        systems.append(System(f"model {heads}", "dot", "q^T k", (False, False), records))
+    gold = [GoldLinks({(0, 0)}, {(0, 0), (1, 1)})] * len(sources) if references else None
+    return make_page("A page", examples, systems, gold)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browsing() as page:
+        yield page
+
+
+def opened(browser: Browser, page: Page, path: Path, width: int = 1200, place: str = "") -> Browser:
+    page.write(path)
+    browser.problems.clear()
+    browser.open("about:blank", width)
+    browser.open(f"{path.as_uri()}{place}", width)
+    return browser
+
+
+def texts(browser: Browser, selector: str) -> list[str]:
+    found: list[str] = browser.evaluate(
+        f"[...document.querySelectorAll({json.dumps(selector)})].map((e) => e.textContent)"
+    )
+    return found
+
+
+def test_data_in_a_script_cannot_end_it() -> None:
+    text = as_script_data({"a": "</script><!-- <script>&\u2028\u2029"})
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text) == {"a": "</script><!-- <script>&\u2028\u2029"}
+
+
+def test_the_page_is_one_small_file_that_loads_nothing() -> None:
+    html = page_of(["a b c"]).html
+    assert re.search(r'http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;; script-src', html)
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", html)
+    assert len((Path(nmt.__file__).parent / "explorer/explorer.js").read_bytes()) <= 30_000
+
+
+def test_in_a_notebook_the_page_is_in_a_frame() -> None:
+    frame = page_of(["a b"])._repr_html_()
+    assert frame.startswith("<iframe sandbox=")
+    assert "<script" not in frame
+
+
+@needs_chromium
+def test_labels_keyboard_and_mouse(browser: Browser, tmp_path: Path) -> None:
+    page = opened(browser, page_of(["a b c", "d e f g"], ["c b", "g f"], 2), tmp_path / "page.html")
+    found = record(make_translator(score="dot"), Example("a b c", ()), RULES)
+    assert texts(page, "#lines [data-step] text") == found.best.tokens
+    assert texts(page, "#step tbody th") == found.src_tokens
+    shown = [float(text) for text in texts(page, "#step tbody td:nth-child(2)")]
+    assert shown == pytest.approx(found.best.alignment[0, 0].tolist(), abs=3e-3)
+    page.press("ArrowRight", 39)
+    assert page.evaluate("location.hash") == "#t=1"
+    shown = [float(text) for text in texts(page, "#step tbody td:nth-child(2)")]
+    assert shown == pytest.approx(found.best.alignment[1, 0].tolist(), abs=3e-3)
+    page.press("ArrowDown", 40)
+    assert texts(page, "#source") == ["d e f g"]
+    assert page.evaluate("location.hash") == "#s=1"
+    page.evaluate("document.querySelectorAll('#tree text[role=button]')[0].dispatchEvent(new MouseEvent('click'))")
+    assert page.evaluate("location.hash").startswith("#s=1&y=n0")
+    page.evaluate("document.querySelector('#difference').click()")
+    assert "d=1" in page.evaluate("location.hash")
+    page.evaluate("const e = document.querySelector('#target'); e.value = 'r'; e.dispatchEvent(new Event('change'))")
+    assert texts(page, "#map-title") == ["model 1 minus model 2"]
+    assert texts(page, "#lines [data-step] text") == ["g", "f", "⟨eos⟩"]
+    assert page.evaluate("document.querySelectorAll('#map rect[stroke-dasharray]').length") == 1
+    assert page.problems == []
+
+
+@needs_chromium
+def test_permalinks_open_what_they_name(browser: Browser, tmp_path: Path) -> None:
+    page = opened(browser, page_of(["a b c", "d e f g"], number=2), tmp_path / "page.html", place="#s=1&m=1&t=2&h=2")
+    found = record(make_translator(score="dot", heads=2), Example("d e f g", ()), RULES)
+    shown = [float(text) for text in texts(page, "#step tbody td:nth-child(2)")]
+    assert shown == pytest.approx(found.best.alignment[2, 1].tolist(), abs=3e-3)
+    for wrong in ("#s=99", "#y=n9999", "#t=-5", "#h=7", "#nonsense", "#s=x&y=%00"):
+        opened(browser, page_of(["a b"]), tmp_path / "other.html", place=wrong)
+        assert texts(page, "#source") == ["a b"]
+        assert page.problems == []
+
+
+@needs_chromium
+def test_guessing_hides_the_weights_until_the_answer(browser: Browser, tmp_path: Path) -> None:
+    page = opened(browser, page_of(["a b c"]), tmp_path / "page.html")
+    page.evaluate("document.querySelector('#guess').click()")
+    assert texts(page, "#step tbody td") == []
+    assert (
+        page.evaluate(
+            "Math.max(...[...document.querySelectorAll('#map [data-cell]')].map((e) => e.getAttribute('fill-opacity')))"
+        )
+        == 0
+    )
+    page.evaluate(
+        "document.querySelector('#lines g[tabindex=\"0\"]:not([data-step])').dispatchEvent(new MouseEvent('click'))"
+    )
+    assert re.search(r"(Right|It looked at \S+): [01] of 1\.", texts(page, "#status")[0])
+    assert texts(page, "#step tbody td")
+
+
+@needs_chromium
+def test_words_sum_over_the_source_and_average_over_the_target(browser: Browser, tmp_path: Path) -> None:
+    translator = make_translator(score="dot")
+    example = Example("a b c", ())
+    found = record(translator, example, RULES)
+    pieces = ["▁a", "b", "▁c", "⟨eos⟩"]
+    changed = type(found)(
+        pieces, *[getattr(found, name) for name in ("tree", "labels", "texts", "best", "reference", "measures")]
+    )
+    page = make_page("Words", [example], [System("m", "dot", "", (True, False), [changed])])
+    opened(browser, page, tmp_path / "page.html", place="#u=1")
+    assert texts(browser, "#step tbody th") == ["ab", "c", "⟨eos⟩"]
+    first = found.best.alignment[0, 0]
+    shown = [float(text) for text in texts(browser, "#step tbody td:nth-child(2)")]
+    assert shown == pytest.approx([float(first[0] + first[1]), float(first[2]), float(first[3])], abs=5e-3)
+
+
+@needs_chromium
+@pytest.mark.parametrize(
+    "source", ["a b c", " ".join("abcdefg"[n % 7] for n in range(60)), "ä ö ü ß", "😀 👩‍👩‍👧 𝄞", "שלום עולם a"]
+)
+@pytest.mark.parametrize("width", [320, 1200])
+def test_labels_of_any_text_in_any_width(browser: Browser, tmp_path: Path, source: str, width: int) -> None:
+    page = opened(browser, page_of([source]), tmp_path / "page.html", width)
+    assert texts(page, "#step tbody th") == [*source.split(), "⟨eos⟩"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if "ש" in source:
+        places = page.evaluate(
+            "[...document.querySelectorAll('#lines g:not([data-step]) text')].map((e) => Number(e.getAttribute('x')))"
+        )
+        assert places == sorted(places, reverse=True)
+    assert page.problems == []
+
+
+@needs_chromium
+@pytest.mark.parametrize("attack", ATTACKS, ids=range(len(ATTACKS)))
+def test_text_cannot_run(browser: Browser, tmp_path: Path, attack: str) -> None:
+    text = attack.encode("utf-16", "surrogatepass").decode("utf-16")
+    examples = [Example(text, (text,))]
+    translator = make_translator(score="dot")
+    found = record(translator, examples[0], RULES)
+    hostile = type(found)(
+        [text] * len(found.src_tokens),
+        found.tree,
+        [text] * len(found.labels),
+        dict.fromkeys(found.texts, text),
+        found.best,
+        found.reference,
+        found.measures,
+    )
+    page = make_page(text, examples, [System(text, text, text, (False, False), [hostile])])
+    opened(browser, page, tmp_path / "page.html")
+    assert browser.evaluate("window.hit") is None
+    assert texts(browser, "h1") == [text.replace("\x00", "")]
+    assert texts(browser, "#source") == [text]
+    assert browser.problems == []
+
+
+@needs_chromium
+def test_what_is_saved(browser: Browser, tmp_path: Path) -> None:
+    page = opened(browser, page_of(["a b c"]), tmp_path / "page.html")
+    page.evaluate(
+        "window.saved = []; HTMLAnchorElement.prototype.click = () => {}; URL.createObjectURL = (blob) => "
+        "{ blob.text().then((text) => saved.push([blob.type, text])); return '#'; };"
+    )
+    for name in ("svg", "json", "links", "png"):
+        page.evaluate(f"document.querySelector('#save-{name}').click()")
+    page.wait_for("saved.length === 4")
+    saved = dict(page.evaluate("saved"))
+    assert saved["image/svg+xml"].startswith("<svg")
+    facts = json.loads(saved["application/json"])
+    assert facts["src"] == ["a", "b", "c", "⟨eos⟩"]
+    assert len(facts["weights"]) == len(facts["tgt"])
+    assert re.fullmatch(r"(\d+-\d+ ?)*\n", saved["text/plain"])
+    assert page.problems == []
+
+
+def test_the_command_writes_a_page(here: Project, cli: Cli) -> None:
+    assert cli("attention", "--split", "test", "--sample", "4", "--output", "page.html").code == 0
+    html = Path("page.html").read_text(encoding="utf-8")
+    found = re.search(r'id="data">(.*?)</script>', html, re.DOTALL)
+    assert found is not None
+    data = json.loads(found[1])
+    assert len(data["items"]) == 4
+    assert data["systems"][0]["name"] == "reversal"
+    assert all(item["reference"] for item in data["items"])
+    page = nmt.explore("a b c", model=here.run, against=here.run)
+    assert page.html.count('id="data"') == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a b", "--against", "runs/reversal"], "--against is for a page"),
+        (["a b", "--output", "p.html", "--json", "x.json"], "--json does not go with --output"),
+        (["a b", "--output", "p.html", "--target", "A"], "--target does not go with --output"),
+        (["", "--output", "p.html"], "sentence 1: has no words"),
+        (["a " * 300, "--output", "p.html"], "sentence 1: has 300 tokens"),
+        (["a b", "--output", "runs/reversal/best/p.html"], "is inside the model directory"),
+        (["a b", "--output", "nowhere/p.html"], "nowhere/p.html"),
+        (["a b", "--output", "p.html", "--against", "nowhere"], "nowhere"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: list[str], message: str, here: Project, cli: Cli) -> None:
+    outcome = cli("attention", *arguments)
+    assert outcome.code == 1
+    assert message in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+    assert not Path("p.html").exists()
