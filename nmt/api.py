@@ -403,23 +403,26 @@ def measure_attention(
     if target is not None and sentence is None:
         raise ConfigError("--target is for one sentence, given as the argument")
     if gold is not None and not forced:
-        raise ConfigError("--gold aligns references: add --forced")
+        raise ConfigError("--gold aligns references: give a split, or --src with --ref, and --forced")
     if forced and (sentence is not None or (src is not None and ref is None)):
         raise ConfigError("--forced reads references: give a split, or --src with --ref; for a sentence --target")
-    _check_outputs({"--json": json_path, "--picture": picture}, (src, ref, gold))
     from nmt.files import write_json
+    from nmt.visualize.picture import check_picture
     from nmt.workflow.attention import draw_attention_statistics, measure_attention
     from nmt.workflow.translate import open_translator
 
+    _check_outputs({"--json": json_path, "--picture": picture}, (src, ref, gold))
+    if picture is not None:
+        check_picture(Path(picture))
     text = _read_text(sentence, split, data, src, ref, gold, links_of, target=target)
     models, translator = open_translator([Path(each) for each in _as_list(model)], device, {}, allowed_classes)
     examples, links = text.of(models, sample)
     name, known = str(models[0].path), forced or target is not None
     found = measure_attention(name, translator, examples, forced=known, gold=links, unit=links_of)
-    if json_path is not None:
-        write_json(Path(json_path), found.as_json())
     if picture is not None:
         draw_attention_statistics(found, Path(picture))
+    if json_path is not None:
+        write_json(Path(json_path), found.as_json())
     return found
 
 
@@ -596,7 +599,8 @@ def compare(
         jobs: Cells that run at once, with the processor's cores divided among them; None is 1, with a launcher all.
         launcher: Command of a shell that runs `{command}`, the command of a cell, or hands it to a cluster that shares
             the folder: `sbatch --wrap "{command}"`. `{name}` is the name of the cell's folder.
-        output: Folder for everything; None is runs/comparisons/NAME.
+        output: Folder for everything; None is runs/comparisons and the name of the file, or of the config and what
+            varies.
 
     Raises:
         RunInterrupted: A signal asked for the end; the same call continues.
@@ -606,6 +610,8 @@ def compare(
 
     if split not in ("test", "valid"):
         raise ConfigError(f"--split {split}: must be test or valid")
+    if jobs is not None and jobs < 1:
+        raise ConfigError(f"--jobs {jobs}: must be at least 1")
     given = {
         "config": [str(each) for each in _as_list(config)],
         "settings": _as_mapping(overrides),
@@ -619,6 +625,8 @@ def compare(
     from nmt.comparison.compare import compare
 
     name = Path(wanted.config[0] if comparison is None else comparison).stem
+    if comparison is None and wanted.vary:
+        name = "-".join([name, *wanted.vary])
     directory = Path("runs", "comparisons", name) if output is None else Path(output)
     return compare(
         wanted,

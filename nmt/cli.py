@@ -528,6 +528,7 @@ def evaluate(
     lines += [f"reading its own words: {found.free_running}"] if found.free_running else []
     several = len(found.attention) > 1
     lines += [f"attention{f' of head {n}' if several else ''}: {each}" for n, each in enumerate(found.attention, 1)]
+    lines += ["attention: none, as model.attention.score is none"] if attention and not found.attention else []
     lines += [str(found.short_inputs)] if found.short_inputs else []
     _show("".join(f"{line}\n" for line in lines))
     if found.attention:
@@ -711,6 +712,8 @@ def compare(
 
     raise_on_interrupt()
     if cell is not None:
+        if any((comparison, config, vary, set_, seeds, budget_minutes, source, data, jobs, launcher, output)):
+            raise ConfigError("--cell runs a cell as it was made: leave the other options out")
         nmt.comparison.cell.run_cell(cell)
         return
     found = nmt.compare(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import logging
@@ -12,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import nmt
-from nmt.comparison.plan import CELL, CONFIG, FORMAT_VERSION
+from nmt.comparison.plan import CELL, CONFIG, FORMAT_VERSION, read_cell, read_facts
 from nmt.config import Config, read_config
 from nmt.corpus.splitting import Example
 from nmt.decoding.translator import Translator
-from nmt.errors import DataError, NmtError
+from nmt.errors import DataError, NmtError, RunInterrupted, as_nmt_errors
 from nmt.evaluation.attention_statistics import LengthAttention, mean_sharpness
 from nmt.evaluation.breakdown import LengthScore, bleu_by_length
 from nmt.evaluation.long_inputs import LENGTHS, MOST, measure_long_inputs
 from nmt.evaluation.metrics import ScoringRules
-from nmt.files import read_json, write_json
+from nmt.files import read_json, write_json, write_text
 from nmt.limits import MIB
 from nmt.progress import progress_bar
 from nmt.replacement import locked
@@ -41,6 +42,12 @@ TRAINING = "training.json"
 RESULT = "result.json"
 FAILURE = "failure.txt"
 HYPOTHESES, REFERENCES = "hypotheses.txt", "references.txt"
+ATTEMPTS = 5
+RESULT_KEYS = (
+    *("name", "seed", "split", "sentences", "beam_size", "scores", "diagnosis", "teacher_forced", "attention"),
+    *("parameters", "updates", "epochs", "tokens", "training_seconds", "total_seconds", "tokens_per_second"),
+    *("peak_mib", "precision", "curve", "sentences_per_second", "lengths", "finished"),
+)
 TIMED = 1000
 """Sentences of which the speed of translation is measured."""
 
@@ -60,33 +67,48 @@ def run_cell(folder: Path) -> dict[str, Any]:
     """
     if not (folder / CELL).is_file():
         raise DataError(f"{folder}: is not the folder of a cell (no {CELL}); nmt compare creates them")
-    with locked(folder):
+    with _locked(folder):
         (folder / FAILURE).unlink(missing_ok=True)
         if (folder / RESULT).exists():
             return read_result(folder)
         try:
-            result = _run(folder)
-        except NmtError as error:
-            (folder / FAILURE).write_text(f"{error}\n", encoding="utf-8")
+            with as_nmt_errors():
+                result = _run(folder)
+        except RunInterrupted as stop:
+            raise RunInterrupted(f"{folder}: stopped; nmt compare continues it") from stop
+        except Exception as error:
+            write_text(folder / FAILURE, f"{error if isinstance(error, NmtError) else repr(error)}\n")
             raise
         write_json(folder / RESULT, result)
         return result
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a cell; tried several times, as `nmt compare` tries the lock itself to see whether a cell is at work."""
+    with contextlib.ExitStack() as held:
+        for attempt in range(ATTEMPTS):
+            try:
+                held.enter_context(locked(folder))
+                break
+            except DataError:
+                if attempt == ATTEMPTS - 1:
+                    raise
+                time.sleep(0.2)
+        yield
 
 
 def read_result(folder: Path) -> dict[str, Any]:
     """The result of a cell.
 
     Raises:
-        DataError: It is missing or damaged, or of another version.
+        DataError: It is missing, damaged or of another version.
     """
-    result: dict[str, Any] = read_json(folder / RESULT)
-    if result.get("format_version") != FORMAT_VERSION:
-        raise DataError(f"{folder / RESULT}: is of another version; delete it to evaluate the cell again")
-    return result
+    return read_facts(folder / RESULT, RESULT_KEYS)
 
 
 def _run(folder: Path) -> dict[str, Any]:
-    facts = read_json(folder / CELL)
+    facts = read_cell(folder)
     data, config = (folder / facts["data"]).resolve(), read_config(folder / CONFIG)
     if not (folder / TRAINING).exists():
         config = _within_budget(config, data, facts["budget_minutes"], folder)

@@ -10,17 +10,20 @@ from pathlib import Path
 
 from nmt.comparison.cell import RESULT, read_result
 from nmt.comparison.pictures import draw_pictures
-from nmt.comparison.plan import CELLS, DATA, Cell, check_cell, describe_cell, make_cells, write_cell
+from nmt.comparison.plan import CELLS, DATA, Cell, check_cell, check_cell_data, describe_cell, make_cells, write_cell
 from nmt.comparison.results import Row, make_rows
 from nmt.comparison.runner import check_launcher, run_cells
 from nmt.comparison.tables import as_csv, make_sections
-from nmt.config import Comparison
+from nmt.config import ComparisonSection
 from nmt.dataset import MARKER as DATA_MARKER
+from nmt.dataset import open_data, read_checksum
 from nmt.errors import ConfigError, DataError
-from nmt.files import check_file, write_json, write_text
-from nmt.replacement import locked
+from nmt.files import check_file, real_path, write_json, write_text
+from nmt.replacement import check_output, locked
+from nmt.workflow.outputs import check_not_inside
 from nmt.workflow.preprocess import preprocess
 from nmt.workflow.report import Section, format_markdown
+from nmt.workflow.setup import with_text_of
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +52,7 @@ class ComparisonResult:
 
 
 def compare(
-    comparison: Comparison,
+    comparison: ComparisonSection,
     output: Path,
     *,
     data: Path | None = None,
@@ -72,67 +75,87 @@ def compare(
         RunInterrupted: A signal asked for the end; the same call continues.
         NmtError: A config, the data or the folder cannot be used.
     """
-    folders = {output / CELLS / cell.key: cell for cell in make_cells(comparison)}
+    cells = {output / CELLS / cell.key: cell for cell in make_cells(comparison)}
     if launcher is not None:
         check_launcher(launcher)
     _check_folder(output)
-    directories = _find_data(list(folders.values()), output, data)
-    facts = {
-        folder: describe_cell(cell, os.path.relpath(directories[cell.data_name], folder), split)
-        for folder, cell in folders.items()
-    }
+    directories = _find_data(list(cells.values()), output, data)
     with locked(output):
-        new = [folder for folder, cell in folders.items() if not check_cell(folder, cell, facts[folder])]
-        output.mkdir(parents=True, exist_ok=True)
+        new = [folder for folder, cell in cells.items() if not check_cell(folder, cell, split)]
+        checksums = {path: _prepare_data(cell, path, split) for cell, path in directories}
+        by_name = {cell.data_name: path for cell, path in directories}
+        for folder, cell in cells.items():
+            path = by_name[cell.data_name]
+            if folder in new:
+                relative = os.path.relpath(real_path(path), real_path(folder))
+                write_cell(folder, cell, describe_cell(cell, relative, split), checksums[path])
+            else:
+                check_cell_data(folder, checksums[path])
         write_json(output / MARKER, comparison.model_dump(mode="json"))
-        for cell in folders.values():
-            if not (directories[cell.data_name] / DATA_MARKER).is_file():
-                preprocess(cell.config, directories[cell.data_name])
-        for folder in new:
-            write_cell(folder, folders[folder], facts[folder])
-        failed = run_cells(folders, jobs=jobs, launcher=launcher)
-        finished = {folder: read_result(folder) for folder in folders if (folder / RESULT).exists()}
-        rows = make_rows(finished)
-        if rows:
-            _write_tables(rows, output)
-    by_name = {f"{folders[folder].name}, seed {folders[folder].seed}": reason for folder, reason in failed.items()}
-    return ComparisonResult(output, rows, by_name)
+        try:
+            failed = run_cells(cells, jobs=jobs, launcher=launcher)
+        finally:
+            rows = _write_tables(cells, output)
+    others = sum(path.is_dir() for path in (output / CELLS).iterdir()) - len(cells)
+    if others > 0:
+        log.info(f"{output / CELLS}: has {others} more cells, which this comparison does not ask for")
+    return ComparisonResult(
+        output, rows, {f"{cells[folder].name}, seed {cells[folder].seed}": reason for folder, reason in failed.items()}
+    )
 
 
 def _check_folder(output: Path) -> None:
-    """Refuse a folder with anything but a comparison.
+    """Refuse a folder with anything but a comparison, or inside another directory of nmt.
 
     Raises:
-        DataError: It has something else.
+        DataError: It has something else, or is inside one.
     """
-    if output.exists() and not output.is_dir():
-        raise DataError(f"{output}: is a file; give a folder with --output")
-    if output.is_dir() and not (output / MARKER).is_file() and any(output.glob("[!.]*")):
-        raise DataError(f"{output}: contains other files (no {MARKER}); choose another --output")
+    check_output(output, MARKER, overwrite=True)
+    check_not_inside(output)
     for name in (CELLS, DATA, MARKER, TABLE_MARKDOWN, TABLE_CSV, TABLE_JSON):
         check_file(output / name, output)
 
 
-def _find_data(cells: Sequence[Cell], output: Path, data: Path | None) -> dict[str, Path]:
-    """The data directory of each distinct combination of `data` and `text` settings, which need not exist yet.
+def _find_data(cells: Sequence[Cell], output: Path, data: Path | None) -> list[tuple[Cell, Path]]:
+    """A cell with each distinct combination of `data` and `text` settings, and its data directory.
 
     Raises:
         ConfigError: There are several, but one directory was given.
         DataError: What was given is not a data directory.
     """
-    names = dict.fromkeys(cell.data_name for cell in cells)
+    first = {cell.data_name: cell for cell in reversed(cells)}
     if data is None:
-        return {name: output / DATA / name for name in names}
-    if len(names) > 1:
+        return [(cell, output / DATA / name) for name, cell in first.items()]
+    if len(first) > 1:
         raise ConfigError(f"--data {data}: the cells differ in data or text settings; leave --data out")
     if not (data / DATA_MARKER).is_file():
         raise DataError(f"{data}: is not a data directory (no {DATA_MARKER}); create it with nmt preprocess")
-    return dict.fromkeys(names, data)
+    return [(cell, data) for cell in first.values()]
 
 
-def _write_tables(rows: Sequence[Row], output: Path) -> None:
-    draw_pictures(rows, output)
-    write_json(output / TABLE_JSON, [row.as_json() for row in rows])
-    write_text(output / TABLE_CSV, as_csv(rows))
-    write_text(output / TABLE_MARKDOWN, format_markdown("Comparison", make_sections(rows), output))
-    log.info(f"tables: {output / TABLE_MARKDOWN}, {TABLE_CSV}, {TABLE_JSON}")
+def _prepare_data(cell: Cell, directory: Path, split: str) -> str:
+    """Preprocess if necessary, check the data of a cell, and return its checksum.
+
+    Raises:
+        ConfigError: It was preprocessed with other settings.
+        DataError: It cannot be made, is damaged, or lacks the split.
+    """
+    if not (directory / DATA_MARKER).is_file():
+        preprocess(cell.config, directory)
+    with_text_of(cell.config, open_data(directory))
+    if not (directory / f"{split}.jsonl").is_file():
+        raise DataError(f"{directory}: has no {split} split; choose another --split, or set data.split.{split}_size")
+    return str(read_checksum(directory))
+
+
+def _write_tables(cells: Mapping[Path, Cell], output: Path) -> list[Row]:
+    """Write tables and pictures of what is finished; nothing if nothing is."""
+    finished = {folder: read_result(folder) for folder in cells if (folder / RESULT).exists()}
+    rows = make_rows(finished, {folder: cells[folder].name for folder in finished})
+    if rows:
+        draw_pictures(rows, output)
+        write_json(output / TABLE_JSON, [row.as_json() for row in rows])
+        write_text(output / TABLE_CSV, as_csv(rows))
+        write_text(output / TABLE_MARKDOWN, format_markdown("Comparison", make_sections(rows), output))
+        log.info(f"tables: {output / TABLE_MARKDOWN}, {TABLE_CSV}, {TABLE_JSON}")
+    return rows

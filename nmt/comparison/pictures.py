@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.comparison.results import Row
-from nmt.comparison.tables import lengths_of
+from nmt.comparison.tables import CURVES, LENGTHS, SCORES, bins_of, lengths_of
 from nmt.visualize.comparison import draw_by_length, draw_scores, draw_training
-
-SCORES, CURVES, LENGTHS = "bleu.png", "curves.png", "lengths.png"
 
 
 def draw_pictures(rows: Sequence[Row], directory: Path) -> None:
-    """Draw scores, learning curves, and BLEU and entropy by length; without matplotlib, nothing.
+    """Draw scores, the learning curve of the first seed, and BLEU and entropy by length.
 
     In pictures by length are the configs that share the test set of the first one.
     """
-    if importlib.util.find_spec("matplotlib") is None:
-        return
     scores = {
         row.name: [
             (result["scores"]["bleu"]["value"], result["scores"]["bleu"]["confidence"] or 0.0) for result in row.results
@@ -32,11 +27,7 @@ def draw_pictures(rows: Sequence[Row], directory: Path) -> None:
         for row in rows
     }
     draw_training(curves, directory / CURVES)
-    bins = _bins(rows[0])
-    same = [row for row in rows if _bins(row) == bins]
+    bins = bins_of(rows[0])
+    same = [row for row in rows if bins_of(row) == bins]
     bleu, entropy = ({row.name: lengths_of(row, key) for row in same} for key in ("bleu", "entropy"))
     draw_by_length(bins, bleu, entropy, directory / LENGTHS)
-
-
-def _bins(row: Row) -> list[tuple[str, int, bool]]:
-    return [(each["name"], each["sentences"], each["joined"]) for each in row.results[0]["lengths"]]

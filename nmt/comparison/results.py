@@ -8,10 +8,12 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from nmt.comparison.cell import HYPOTHESES, REFERENCES
+from nmt.comparison.cell import HYPOTHESES, REFERENCES, RESULT
 from nmt.comparison.plan import CONFIG
 from nmt.config import read_config
+from nmt.errors import DataError
 from nmt.evaluation.metrics import ScoringRules, compare_systems
+from nmt.workflow.evaluate import MAX_TESTED
 
 Result = Mapping[str, Any]
 """Content of a cell's `result.json`."""
@@ -59,25 +61,25 @@ def dig(value: Any, path: Sequence[str]) -> Any:
     return value
 
 
-def make_rows(finished: Mapping[Path, Result]) -> list[Row]:
+def make_rows(finished: Mapping[Path, Result], names: Mapping[Path, str]) -> list[Row]:
     """Group finished cells by name, and test the significance of differences from the first one.
 
     Args:
         finished: Results by the folder of the cell, in order.
+        names: Name of the config of each.
     """
-    significant = _test(finished)
-    names = dict.fromkeys(result["name"] for result in finished.values())
+    significant = _test(finished, names)
     rows = []
-    for name in names:
-        cells = {folder: result for folder, result in finished.items() if result["name"] == name}
-        rows.append(Row(name, list(cells.values()), [significant.get(folder) for folder in cells]))
+    for name in dict.fromkeys(names[folder] for folder in finished):
+        folders = [folder for folder in finished if names[folder] == name]
+        rows.append(Row(name, [finished[each] for each in folders], [significant.get(each) for each in folders]))
     return rows
 
 
-def _test(finished: Mapping[Path, Result]) -> dict[Path, float | None]:
-    """p-values in BLEU by paired bootstrap resampling, seed by seed."""
+def _test(finished: Mapping[Path, Result], names: Mapping[Path, str]) -> dict[Path, float | None]:
+    """p-values in BLEU by paired bootstrap resampling, seed by seed, of test sets that are not too large for it."""
     found: dict[Path, float | None] = {}
-    for baseline, others in _comparable(finished):
+    for baseline, others in _comparable(finished, names):
         config = read_config(baseline / CONFIG)
         rules = ScoringRules.for_text(config.text, config.data.languages[1])
         systems = [(str(folder), _lines(folder / HYPOTHESES)) for folder in (baseline, *others)]
@@ -87,11 +89,11 @@ def _test(finished: Mapping[Path, Result]) -> dict[Path, float | None]:
     return found
 
 
-def _comparable(finished: Mapping[Path, Result]) -> Iterator[tuple[Path, list[Path]]]:
+def _comparable(finished: Mapping[Path, Result], names: Mapping[Path, str]) -> Iterator[tuple[Path, list[Path]]]:
     """For each seed, the cell of the first config and the others on the same test set, scored in the same way."""
-    first = next(iter(finished.values()))["name"] if finished else None
+    first = next((names[folder] for folder in finished), None)
     for baseline, result in finished.items():
-        if result["name"] != first:
+        if names[baseline] != first or result["sentences"] > MAX_TESTED:
             continue
         signature, references = dig(result, ("scores", "bleu", "signature")), _lines(baseline / REFERENCES)
         others = [
@@ -102,6 +104,9 @@ def _comparable(finished: Mapping[Path, Result]) -> Iterator[tuple[Path, list[Pa
             and dig(other, ("scores", "bleu", "signature")) == signature
             and _lines(folder / REFERENCES) == references
         ]
+        for folder in (baseline, *others):
+            if len(_lines(folder / HYPOTHESES)) != len(references):
+                raise DataError(f"{folder / HYPOTHESES}: is damaged; delete {folder / RESULT} to evaluate it again")
         if others:
             yield baseline, others
 

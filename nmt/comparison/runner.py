@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -45,14 +46,18 @@ class Job:
     Attributes:
         cell: The cell.
         folder: Its folder.
-        process: The process; None before it is started, and if another command runs the cell.
-        state: What it is doing, in a word.
+        process: The process; None before it is started, and if an earlier command started it.
+        state: What the cell is doing, in a word.
+        at_work: Whether a process is known to work on it: ours, or one that holds the lock of its folder.
+        seen: Whether such a lock was seen.
     """
 
     cell: Cell
     folder: Path
     process: subprocess.Popen[bytes] | None = None
     state: str = "waiting"
+    at_work: bool = False
+    seen: bool = False
 
     @property
     def name(self) -> str:
@@ -87,45 +92,47 @@ def run_cells(cells: Mapping[Path, Cell], *, jobs: int, launcher: str | None) ->
         By folder, why a cell failed.
 
     Raises:
-        RunInterrupted: A signal asked for the end. Cells on this machine have written checkpoints.
+        RunInterrupted: A signal asked for the end. The processes that this command started have written checkpoints;
+            what a launcher has handed over goes on.
     """
-    waiting = [Job(cell, folder) for folder, cell in cells.items()]
+    all_jobs = [Job(cell, folder) for folder, cell in cells.items()]
     stop: list[int] = []
-    with (
-        handled_signals(ENDING, lambda number, frame: stop.append(number)),
-        live_table() as show,
-        _ending(waiting),
-    ):
-        while not all(job.ended for job in waiting):
-            for job in waiting:
-                _look_after(job, waiting, jobs, launcher)
-            show(_describe(waiting))
-            if stop:
-                raise RunInterrupted("stopped; run the same command again to continue")
-            time.sleep(SECONDS)
-        show(_describe(waiting))
-    return {job.folder: _last_words(job) for job in waiting if job.state == "failed"}
+    with handled_signals(ENDING, lambda number, frame: stop.append(number)), live_table() as show:
+        try:
+            while not all(job.ended for job in all_jobs):
+                for job in all_jobs:
+                    _look(job, launcher)
+                for job in all_jobs:
+                    if job.state == "waiting" and sum(other.at_work for other in all_jobs) < jobs:
+                        _start(job, jobs, launcher)
+                show(_describe(all_jobs))
+                if stop:
+                    raise RunInterrupted("stopped; run the same command again to continue")
+                time.sleep(SECONDS)
+            show(_describe(all_jobs))
+        finally:
+            _end(all_jobs, stop)
+    return {job.folder: _reason(job) for job in all_jobs if job.state == "failed"}
 
 
-def _look_after(job: Job, all_jobs: Sequence[Job], jobs: int, launcher: str | None) -> None:
-    """Update the state of a cell, and start it if it is its turn."""
+def _look(job: Job, launcher: str | None) -> None:
+    """Update the state of a cell."""
     if job.ended:
         return
     before = job.state
     code = None if job.process is None else job.process.poll()
     if (job.folder / RESULT).exists():
-        job.state = "finished"
+        job.state, job.at_work = "finished", False
+    elif job.process is not None and code is None:
+        job.state = _stage(job.folder)
+    elif code or (job.process is not None and launcher is None) or (job.folder / FAILURE).exists():
+        job.state, job.at_work = ("failed", False) if job.process is not None else ("waiting", False)
+    elif is_locked(job.folder):  # by a process that was handed over, or that an earlier command started
+        job.state, job.at_work, job.seen = _stage(job.folder), True, True
     elif job.process is None:
-        if is_locked(job.folder):  # by a process that was started before
-            job.state = _stage(job.folder)
-        elif sum(other.process is not None and other.process.poll() is None for other in all_jobs) < jobs:
-            job.process, job.state = _start(job, jobs, launcher), "starting"
-    elif code is None:
-        job.state = _stage(job.folder)
-    elif code or launcher is None or (job.folder / FAILURE).exists():
-        job.state = "failed"
-    else:  # the launcher has handed it over
-        job.state = _stage(job.folder)
+        job.state, job.at_work = "waiting", False
+    else:  # what held the lock has left no result
+        job.state, job.at_work = "failed" if job.seen else "launched", False
     if job.state != before:
         log.info(f"{job.name}: {job.state}{_summary(job)}")
 
@@ -141,18 +148,18 @@ def _summary(job: Job) -> str:
     """The score of a finished cell, and the reason of a failure, for a message."""
     if job.state == "finished":
         return f", BLEU {read_result(job.folder)['scores']['bleu']['value']:.2f}"
-    return f" ({_last_words(job)})" if job.state == "failed" else ""
+    return f" ({_reason(job)})" if job.state == "failed" else ""
 
 
-def _last_words(job: Job) -> str:
+def _reason(job: Job) -> str:
     """Why a cell failed: its error, or the last line of its log."""
-    for name in (FAILURE, LOG):
-        with contextlib.suppress(OSError):
-            lines = (job.folder / name).read_bytes()[-TAIL:].decode("utf-8", "replace").strip().splitlines()
-            if lines:
-                return shorten(lines[-1].removeprefix("nmt: error: "))
-    code = job.process.returncode if job.process else None
-    return f"exit code {code}; see {job.folder / LOG}"
+    with contextlib.suppress(OSError):
+        return "; ".join((job.folder / FAILURE).read_text(encoding="utf-8").splitlines())
+    with contextlib.suppress(OSError):
+        lines = (job.folder / LOG).read_bytes()[-TAIL:].decode("utf-8", "replace").strip().splitlines()
+        if lines:
+            return f"{shorten(lines[-1].removeprefix('nmt: error: '))}; see {job.folder / LOG}"
+    return f"its process ended without a result; see {job.folder / LOG}"
 
 
 def command_of(folder: Path) -> list[str]:
@@ -160,7 +167,7 @@ def command_of(folder: Path) -> list[str]:
     return [sys.executable, "-m", "nmt", "compare", "--cell", str(folder.resolve())]
 
 
-def _start(job: Job, jobs: int, launcher: str | None) -> subprocess.Popen[bytes]:
+def _start(job: Job, jobs: int, launcher: str | None) -> None:
     """Start the process of a cell, in a session of its own, so that Ctrl-C reaches it through this process alone."""
     (job.folder / FAILURE).unlink(missing_ok=True)
     environment = dict(os.environ)
@@ -170,7 +177,7 @@ def _start(job: Job, jobs: int, launcher: str | None) -> subprocess.Popen[bytes]
     elif jobs > 1 and "OMP_NUM_THREADS" not in environment:
         environment["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // jobs))
     with (job.folder / LOG).open("ab") as file:
-        return subprocess.Popen(
+        job.process = subprocess.Popen(
             command,
             shell=launcher is not None,
             stdin=subprocess.DEVNULL,
@@ -179,22 +186,33 @@ def _start(job: Job, jobs: int, launcher: str | None) -> subprocess.Popen[bytes]
             env=environment,
             start_new_session=True,
         )
+    job.state, job.at_work = "starting", True
+    log.info(f"{job.name}: starting")
 
 
-@contextlib.contextmanager
-def _ending(jobs: Sequence[Job]) -> Iterator[None]:
-    """At the end ask the processes that still run to stop, and wait for their checkpoints."""
-    try:
-        yield
-    finally:
-        running = [(job.process, job.ended) for job in jobs if job.process is not None]
-        at_work = [process for process, ended in running if not ended and process.poll() is None]
-        if at_work:
-            log.info(f"waiting for {len(at_work)} cells to write their checkpoints")
-        for process in at_work:
-            process.terminate()
-        for process, _ in running:
-            process.wait()
+def _end(jobs: Sequence[Job], stop: Sequence[int]) -> None:
+    """Ask the processes that still run to stop, and wait for their checkpoints; a second signal ends them at once."""
+    processes = [(job.process, job.ended) for job in jobs if job.process is not None]
+    at_work = [process for process, ended in processes if not ended and process.poll() is None]
+    if at_work:
+        log.info(f"waiting for {len(at_work)} {'cells' if len(at_work) > 1 else 'cell'} to write checkpoints")
+    _signal(at_work, signal.SIGTERM)
+    signals = len(stop)
+    for process, _ in processes:
+        while process.poll() is None:
+            if len(stop) > signals:
+                _signal(at_work, getattr(signal, "SIGKILL", signal.SIGTERM))
+            time.sleep(SECONDS / 10)
+
+
+def _signal(processes: Sequence[subprocess.Popen[bytes]], number: int) -> None:
+    """Send a signal to processes and to those that they have started, such as a launcher's."""
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            if hasattr(os, "killpg"):
+                os.killpg(process.pid, number)
+            else:
+                process.send_signal(number)
 
 
 def _describe(jobs: Sequence[Job]) -> Table:
@@ -204,11 +222,11 @@ def _describe(jobs: Sequence[Job]) -> Table:
 
 
 def _progress(job: Job) -> list[str]:
-    """Updates, minutes of training, and BLEU: of the test set if it is known, else the last one in validation."""
+    """Updates, minutes with validation, and BLEU: of the test set if it is known, else the last one in validation."""
     with contextlib.suppress(DataError, OSError, KeyError, TypeError, ValueError):
         if job.state == "finished":
             result = read_result(job.folder)
-            minutes = f"{result['training_seconds'] / 60:.1f}"
+            minutes = f"{result['total_seconds'] / 60:.1f}"
             return [f"{result['updates']:,}", minutes, f"{result['scores']['bleu']['value']:.2f}"]
         state = read_json(job.folder / RUN / "run.json")
         entries = list(_last_entries(job.folder / RUN / METRICS))
@@ -216,7 +234,7 @@ def _progress(job: Job) -> list[str]:
         last: dict[str, Any] = entries[-1] if entries else {}
         return [
             f"{last.get('update', state['updates']):,} of {state['total_updates']:,}",
-            f"{last.get('seconds', state['training_seconds']) / 60:.1f}",
+            f"{last.get('seconds', state['total_seconds']) / 60:.1f}",
             f"valid {scores[-1]:.2f}" if scores else "",
         ]
     with contextlib.suppress(DataError, OSError, KeyError):

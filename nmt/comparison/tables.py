@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from nmt.comparison.results import Row, dig
 from nmt.evaluation.breakdown import FEWEST
 from nmt.table import Table
 from nmt.workflow.report import Section
 
+SCORES, CURVES, LENGTHS = "bleu.png", "curves.png", "lengths.png"
 MISSING = "-"
 COLUMNS = {
     "bleu": ("scores", "bleu", "value"),
@@ -46,45 +46,47 @@ ATTENTION = {
 def make_sections(rows: Sequence[Row]) -> list[Section]:
     """The tables of `table.md`: scores, cost, attention, and by source length."""
     return [
-        Section("Scores", [_note(rows), score_table(rows)], "bleu.png"),
-        Section("Cost", [COST, _cost_table(rows)], "curves.png"),
+        Section("Scores", [_note(rows), score_table(rows)], SCORES),
+        Section("Cost", [COST, _cost_table(rows)], CURVES),
         Section("Attention", [ATTENDING, _attention_table(rows)]),
-        Section("By source length", list(_length_tables(rows)), "lengths.png"),
+        Section("By source length", list(_length_tables(rows)), LENGTHS),
     ]
 
 
 COST = (
     "Training time is without validation. Speed of training is in target tokens, that of translation in sentences of "
-    "the test set with the beam of the config; peak memory is that of the training process."
+    "the test set with the beam of the config. Peak memory is that of the training process: what it allocated on a "
+    "GPU, or else resident memory. The learning curves are those of the first seed, and their time includes validation."
 )
 ATTENDING = (
-    "Mean and deviation over the steps of all translations, in the mean over heads and seeds; entropy in nats. "
+    "Mean and standard deviation over the steps of all translations, averaged over heads and seeds; entropy in nats. "
     "Coverage and diagonality are over sentences."
 )
 
 
 def _note(rows: Sequence[Row]) -> str:
     first = rows[0].results[0]
-    signature = dig(first, ("scores", "bleu", "signature"))
-    text = (
-        f"{first['sentences']:,} sentences of {first['split']}, beam {first['beam_size']}. BLEU is {signature}. ± is "
-        "half of the 95% interval of a bootstrap over sentences; p is the probability of the difference from "
-        f"{rows[0].name} by chance, by a paired bootstrap, for each seed. Neither says anything about other seeds:"
+    signatures = sorted({str(dig(result, ("scores", "bleu", "signature"))) for row in rows for result in row.results})
+    return (
+        f"{first['sentences']:,} sentences of {first['split']}, beam {first['beam_size']}. BLEU is "
+        f"{' or '.join(signatures)}. ± is half of the 95% interval of a bootstrap over sentences. p, for each seed, is "
+        f"the probability of a difference from {rows[0].name} this large if both were equally good, by a paired "
+        f"bootstrap; it is {MISSING} where test set or scoring differ, or {rows[0].name} has no result for the seed. "
+        "Neither says what another seed would change: that is in the standard deviation over seeds. Perplexities are "
+        "per token, so they can be compared only between equal vocabularies."
     )
-    several = any(len(row.results) > 1 for row in rows)
-    return text + (" that is the deviation over seeds." if several else " there is one of each config here.")
 
 
 def score_table(rows: Sequence[Row]) -> Table:
     """BLEU and chrF with intervals, significance, the spread over seeds, and perplexity."""
-    header = ["config", "seeds", "BLEU", "p", "over seeds", "chrF", "perplexity", "length ratio"]
+    header = ["config", "seeds", "BLEU", "p", "std over seeds", "chrF", "perplexity", "length ratio"]
     cells = [
         [
             row.name,
             str(len(row.results)),
             _with_interval(row, "bleu"),
             ", ".join(MISSING if p is None else f"{p:.3f}" for p in row.p_values),
-            MISSING if (spread := row.deviation("scores", "bleu", "value")) is None else f"± {spread:.2f}",
+            MISSING if (spread := row.deviation("scores", "bleu", "value")) is None else f"{spread:.2f}",
             _with_interval(row, "chrf"),
             _number(row.mean("teacher_forced", "perplexity"), ".2f"),
             _number(row.mean("diagnosis", "length_ratio"), ".3f"),
@@ -136,19 +138,23 @@ def _attention(row: Row, name: str) -> str:
 def _length_tables(rows: Sequence[Row]) -> Iterator[str | Table]:
     """BLEU and entropy by length; configs with other test sets, and so with other lengths, have tables of their own."""
     yield (
-        "Words of the source, separated by spaces, in bins of about equal numbers of sentences (n). Lengths that the "
-        "test set does not have are made of test pairs joined end to end: joined. A bin of fewer than "
+        "Words of the source, separated by spaces, in bins of about equal numbers of sentences (n). Columns marked "
+        "joined are test pairs joined end to end. A bin of fewer than "
         f"{FEWEST} sentences is {MISSING}."
     )
-    groups: dict[tuple[Any, ...], list[Row]] = {}
+    groups: dict[tuple[tuple[str, int, bool], ...], list[Row]] = {}
     for row in rows:
-        bins = tuple((each["name"], each["sentences"], each["joined"]) for each in row.results[0]["lengths"])
-        groups.setdefault(bins, []).append(row)
+        groups.setdefault(bins_of(row), []).append(row)
     for bins, members in groups.items():
         header = ["config", *(f"{'joined ' if joined else ''}{name} (n={n:,})" for name, n, joined in bins)]
         for key, caption in (("bleu", "BLEU"), ("entropy", "entropy of attention, nats")):
             cells = [[row.name, *(_number(value, ".2f") for value in lengths_of(row, key))] for row in members]
             yield Table(header, cells, "l" + "r" * len(bins), caption)
+
+
+def bins_of(row: Row) -> tuple[tuple[str, int, bool], ...]:
+    """Words of the sources, number of sentences, and whether these are joined, of each bin."""
+    return tuple((each["name"], each["sentences"], each["joined"]) for each in row.results[0]["lengths"])
 
 
 def lengths_of(row: Row, key: str) -> list[float | None]:

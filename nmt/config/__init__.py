@@ -5,7 +5,7 @@ The only package that uses YAML and pydantic. `sections` has every key, `reading
 """
 
 from nmt.config.checks import Check, Conflict, Option, Place, check_options, names_class, places, suggest
-from nmt.config.comparison import Comparison, Variant, parse_varied, read_comparison
+from nmt.config.comparison import ComparisonSection, VariantSection, parse_varied, read_comparison
 from nmt.config.reading import (
     Overrides,
     as_settings,
@@ -63,7 +63,7 @@ __all__ = [
     "Check",
     "CheckpointSection",
     "CleaningSection",
-    "Comparison",
+    "ComparisonSection",
     "Config",
     "Conflict",
     "Count",
@@ -93,7 +93,7 @@ __all__ = [
     "TextSection",
     "TrainSection",
     "ValidationSection",
-    "Variant",
+    "VariantSection",
     "VocabularySection",
     "as_settings",
     "as_values",

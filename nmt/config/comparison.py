@@ -19,7 +19,7 @@ FOLDER = "configs/comparisons"
 Values = Annotated[tuple[Any, ...], Field(min_length=1)]
 
 
-class Variant(Section):
+class VariantSection(Section):
     """A config that is compared with others: the common one with settings of its own."""
 
     name: Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^|`\r\n\t\x00]*\w[^|`\r\n\t\x00]*$")] = key(
@@ -28,12 +28,12 @@ class Variant(Section):
     settings: dict[str, Any] = key({}, "values by section.key")
 
 
-class Comparison(Section):
+class ComparisonSection(Section):
     """Configs to train and evaluate in the same way: every config with every variant and all values that vary."""
 
     config: Annotated[Files, Field(min_length=1)] = key(..., "paths or names of configs")
     settings: dict[str, Any] = key({}, "values by section.key for all of them")
-    variants: tuple[Variant, ...] = key((), "configs made of each one above; none is that config itself")
+    variants: tuple[VariantSection, ...] = key((), "configs made of each one above; none is that config itself")
     vary: dict[str, Values] = key({}, "by section.key, the values to compare, in all combinations")
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = key((1,), "seeds that each is trained with")
     source: tuple[PathText, ...] = key((), "corpus instead of the configs' own")
@@ -57,7 +57,7 @@ def find_comparison(name: str) -> Path:
     raise ConfigError(f"{name}: no such comparison file; shipped ones: {', '.join(known)}{suggest(name, known)}")
 
 
-def read_comparison(name: str | None, given: Mapping[str, Any]) -> Comparison:
+def read_comparison(name: str | None, given: Mapping[str, Any]) -> ComparisonSection:
     """Read a comparison file and replace some of its values.
 
     Args:
@@ -69,18 +69,17 @@ def read_comparison(name: str | None, given: Mapping[str, Any]) -> Comparison:
     """
     path = None if name is None else find_comparison(name)
     values = {} if path is None else load_yaml_file(path)
-    for field, value in given.items():
-        if value is None or (isinstance(value, list | tuple | dict) and not value):
-            continue
+    used = {key: value for key, value in given.items() if value is not None and value not in ((), [], {})}
+    for field, value in used.items():
         below = values.get(field)
         values[field] = {**below, **value} if isinstance(below, dict) and isinstance(value, Mapping) else value
     try:
-        return Comparison.model_validate(values)
+        return ComparisonSection.model_validate(values)
     except ValidationError as error:
-        where = f"{path}: " if path else ""
         problems = [(tuple(map(str, item["loc"])), item) for item in error.errors()]
         lines = [
-            f"{where}{dotted(place)}: {describe(item, place, Comparison)}"
+            (f"{path}: " if path and place[0] not in used else "")
+            + f"{dotted(place)}: {describe(item, place, ComparisonSection)}"
             for place, item in problems
             if item["type"] != "too_short" or not item["input"]  # or else its items are wrong, which is shown
         ]

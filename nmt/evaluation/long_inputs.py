@@ -8,7 +8,7 @@ from nmt.corpus.splitting import Example
 from nmt.decoding.translator import Translator
 from nmt.evaluation.attention_statistics import LengthAttention, summarize
 from nmt.evaluation.breakdown import LengthScore, score_length
-from nmt.evaluation.metrics import ScoringRules
+from nmt.evaluation.metrics import UNSPACED, ScoringRules
 
 LENGTHS = ((20, 30), (30, 50), (50, 100))
 """Fewest and most words of the sources, separated by spaces."""
@@ -63,13 +63,18 @@ def measure_long_inputs(
 ) -> tuple[list[LengthScore], list[LengthAttention]]:
     """BLEU and attention of joined test pairs of 20 to 30, 30 to 50 and 50 to 100 source words.
 
+    Languages without spaces between words have none.
+
     Args:
         translator: Translator that does not split its input.
         examples: Sources with references.
         rules: How text is scored.
         advance: Called with the number of finished inputs, for a progress bar.
     """
-    scores, attention = [], []
+    scores: list[LengthScore] = []
+    attention: list[LengthAttention] = []
+    if rules.tokenize in UNSPACED.values():
+        return scores, attention
     for low, high in LENGTHS:
         joined = join_examples(examples, low, high)
         sources = [example.src for example in joined]

@@ -92,17 +92,17 @@ def record(translator: Translator, example: Example, rules: ScoringRules) -> Rec
     processor, model = translator.processor, translator.model
     ids = processor.src_vocabulary.encode(tokens)
     tree = translator.searcher.grow_tree(ids)
-    vocabulary = processor.tgt_vocabulary
-    labels = [_label(vocabulary.tokens, node.id) for node in tree.nodes]
+    words = processor.tgt_vocabulary.tokens
+    labels = [_label(words, node.id) for node in tree.nodes]
     paths = {end: [tree.nodes[node].id for node in tree.path(end)] for end in tree.best}
     texts = {end: translator.render(_without_eos(path), tokens) for end, path in paths.items()}
     target = paths[tree.best[0]] if tree.best else [EOS_ID]
-    best = force(model, ids, target, vocabulary.tokens, texts[tree.best[0]] if tree.best else "")
+    best = force(model, ids, target, words, texts[tree.best[0]] if tree.best else "")
     reference = None
     if example.references:
         (given,) = processor.tokenize_target([example.references[0]])
-        forced = [*vocabulary.encode(given), EOS_ID]
-        reference = force(model, ids, forced, vocabulary.tokens, example.references[0])
+        forced = [*processor.tgt_vocabulary.encode(given), EOS_ID]
+        reference = force(model, ids, forced, words, example.references[0])
     return Record([*tokens, EOS_LABEL], tree, labels, texts, best, reference, _measure(example, best, rules))
 
 

@@ -79,7 +79,7 @@ def draw_training(curves: Mapping[str, Sequence[tuple[float, float]]], path: Pat
     """Draw BLEU in validation over the time of training.
 
     Args:
-        curves: By config, minutes of training and BLEU.
+        curves: By config, minutes of training and validation, and BLEU.
         path: Picture to write.
     """
     from matplotlib.figure import Figure
@@ -89,7 +89,7 @@ def draw_training(curves: Mapping[str, Sequence[tuple[float, float]]], path: Pat
     for (name, points), style in zip(curves.items(), _styles(), strict=False):
         if points:
             axes.plot(*zip(*points, strict=True), label=name, **style)
-    axes.set(xlabel="minutes of training", ylabel="validation BLEU, greedy search")
+    axes.set(xlabel="minutes of training and validation", ylabel="validation BLEU, greedy search")
     axes.grid(alpha=0.3)
     _add_legend(axes)
     save_figure(figure, path)

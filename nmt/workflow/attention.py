@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,7 +27,7 @@ from nmt.files import naming
 from nmt.progress import progress_bar
 from nmt.table import Table
 from nmt.visualize.heatmap import EOS_LABEL
-from nmt.workflow.translate import within_memory
+from nmt.workflow.translate import draw_alignment, warn_of_cut, within_memory
 
 Unit = Literal["words", "tokens"]
 
@@ -146,6 +146,8 @@ def measure_attention(
         within_memory(translator.options, len(sources)),
     ):
         found = _align(translator, examples, forced, bar.update)
+    for number, translation in enumerate(found, 1):
+        warn_of_cut(number, translation)
     alignments = [each.alignment for each in found]
     heads = summarize(alignments)
     if not heads:
@@ -186,31 +188,27 @@ def _check_links(number: int, links: GoldLinks, example: Example, found: Transla
     for i, j in sorted(links.possible):
         if i >= sizes[0] or j >= sizes[1]:
             raise DataError(
-                f"gold links, line {number}: {i}-{j}, but the sentences have {sizes[0]} and {sizes[1]} {unit}; "
+                f"--gold, line {number}: {i}-{j}, but the sentences have {sizes[0]} and {sizes[1]} {unit}; "
                 "use links of the same text, and --links-of words or tokens"
             )
 
 
 def _links(translator: Translator, example: Example, found: Translation, unit: Unit) -> Links:
     """The source word, or token, attended most by each one of the target; EOS does not count."""
-    if unit == "words":
-        return set(align_words(example.src, found, translator.processor))
+    if unit == "words":  # of the reference as it was given, not as its tokens are joined
+        return set(align_words(example.src, replace(found, text=example.references[0]), translator.processor))
     assert found.alignment is not None
     return strongest_links(found.alignment[: len(found.tokens), :, : len(found.src_tokens)].mean(dim=1))
 
 
 def draw_attention_statistics(report: AttentionReport, picture: Path) -> None:
     """Draw the heat map of one sentence, or the distribution of entropy and largest weight over many steps."""
-    from nmt.visualize.heatmap import draw_heatmap
     from nmt.visualize.sharpness import draw_sharpness
 
     if len(report.sentences) == 1:
         (found,) = report.sentences
         assert found.alignment is not None
-        weights = found.alignment.double().mean(dim=1).numpy()
-        rows = [*found.tokens, EOS_LABEL][: len(weights)]
-        with naming(picture, picture.parent):
-            draw_heatmap(weights, [*found.src_tokens, EOS_LABEL], rows, picture)
+        draw_alignment(found.alignment, found.src_tokens, found.tokens, picture)
         return
     steps = [step for found in report.sentences for step in _steps(found)]
     entropy, maximum = (

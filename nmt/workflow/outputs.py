@@ -76,10 +76,8 @@ def check_directory(directory: Path, kind: Kind, *, overwrite: bool, needed: Map
     Raises:
         DataError: The folder contains something else, or is inside another directory of nmt.
     """
+    check_not_inside(directory)
     real = real_path(directory)
-    if found := _enclosing(real):
-        outer, folder = found
-        raise DataError(f"{directory}: is inside the {outer.name} {folder}; choose another --output")
     for name, path in needed.items():
         if path is not None and real_path(path).is_relative_to(real):
             raise DataError(f"{name}: {path} would be lost when {directory} is replaced; choose another --output")
@@ -89,6 +87,17 @@ def check_directory(directory: Path, kind: Kind, *, overwrite: bool, needed: Map
             f"{directory}: contains {foreign.relative_to(directory)}, which nmt did not write; move it away, or choose "
             "another --output"
         )
+
+
+def check_not_inside(directory: Path) -> None:
+    """Reject an output folder inside another directory of nmt.
+
+    Raises:
+        DataError: It is inside one.
+    """
+    if found := _enclosing(real_path(directory)):
+        outer, folder = found
+        raise DataError(f"{directory}: is inside the {outer.name} {folder}; choose another --output")
 
 
 def check_files(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:

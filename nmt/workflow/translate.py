@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from nmt.config import DecodeSection, Overrides, with_search_options
 from nmt.corpus.lines import MAX_LINE, OVERLONG
@@ -22,6 +22,9 @@ from nmt.text.dictionary import read_dictionary
 from nmt.text.sentences import SentenceSplitter
 from nmt.training.device import resolve_device, use_fast_products
 from nmt.workflow.runs import find_model
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 log = logging.getLogger(__name__)
 
@@ -263,16 +266,31 @@ def draw_attention(translator: Translator, sentence: str, picture: Path) -> Alig
         ConfigError: The model has no attention.
         DataError: The sentence has no words.
     """
-    from nmt.visualize.heatmap import EOS_LABEL, draw_heatmap
-
     with within_memory(translator.options, 1):
         (found,) = align(translator, [sentence])
-    weights = found.weights.double().mean(dim=1)
+    draw_alignment(found.weights, found.src_tokens, found.tgt_tokens, picture)
+    return found
+
+
+def draw_alignment(weights: Tensor, src_tokens: Sequence[str], tgt_tokens: Sequence[str], picture: Path) -> None:
+    """Draw attention, averaged over heads.
+
+    Args:
+        weights: [target tokens, heads, source tokens], with EOS last on both sides if it was reached.
+        src_tokens: Source tokens without EOS.
+        tgt_tokens: Target tokens without EOS.
+        picture: File to write.
+
+    Raises:
+        ConfigError: The model has no attention.
+        DataError: The sentence has no words.
+    """
+    from nmt.visualize.heatmap import EOS_LABEL, draw_heatmap
+
     if not len(weights):
         raise DataError("the sentence has no words, so there is no attention to draw; give a sentence")
     if not bool(weights.any()):
         raise ConfigError("this model has no attention to draw (model.attention.score: none); use another model")
-    rows = [*found.tgt_tokens, EOS_LABEL][: len(weights)]
+    rows = [*tgt_tokens, EOS_LABEL][: len(weights)]
     with naming(picture, picture.parent):
-        draw_heatmap(weights.numpy(), [*found.src_tokens, EOS_LABEL], rows, picture)
-    return found
+        draw_heatmap(weights.double().mean(dim=1).numpy(), [*src_tokens, EOS_LABEL], rows, picture)

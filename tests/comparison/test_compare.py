@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 import sacrebleu
-from conftest import Cli, Project
+from conftest import Cli, Project, signal_at
 
 import nmt
 from nmt.comparison.cell import run_cell
 from nmt.comparison.plan import describe_cell, make_cells, write_cell
-from nmt.config import Comparison
-from nmt.errors import ConfigError, DataError, NmtError
+from nmt.config import ComparisonSection
+from nmt.errors import ConfigError, DataError, NmtError, RunInterrupted
 
 SMALL = ["--set", "train.max_updates=12", "--set", "train.validation.every=6"]
 MEASURED = ("training_seconds", "total_seconds", "tokens_per_second", "peak_mib", "sentences_per_second", "seconds")
@@ -177,10 +177,34 @@ def test_a_launcher_gets_the_command_of_a_cell(random_project: Project, tmp_path
     assert [row["name"] for row in read_table(tmp_path / "out")] == ["random"]
 
 
+@pytest.mark.soak
+def test_a_cell_that_was_handed_over_and_dies_has_failed(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+    launcher = "(sh -c '{command}' & sleep 6; kill -9 $!; pkill -9 -f out/cells/random-1) >/dev/null 2>&1 &"
+    outcome = cli(
+        *("compare", "--config", random_project.config, "--data", random_project.data, "--output", tmp_path / "out"),
+        *("--set", "train.epochs=5000", "--launcher", launcher),
+    )
+    assert outcome.code == 1
+    assert "its process ended without a result" in outcome.err or "log.txt" in outcome.err
+
+
+def test_stopping_reaches_what_a_launcher_runs(random_project: Project, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "nmt", "compare", "--config", str(random_project.config)]
+    command += ["--data", str(random_project.data), "--output", str(tmp_path / "out"), "--set", "train.epochs=5000"]
+    command += ["--launcher", "true && nice {command}; true"]
+    metrics = tmp_path / "out/cells/random-1/run/metrics.jsonl"
+    with started(command) as process:
+        wait_for(lambda: process.poll() is not None or (metrics.exists() and metrics.stat().st_size))
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=120)
+        assert process.returncode == 75
+    assert json.loads((metrics.parent / "run.json").read_text(encoding="utf-8"))["state"] == "stopped"
+
+
 def test_a_budget_decides_the_number_of_updates_once(random_project: Project, tmp_path: Path) -> None:
     wanted = {"config": str(random_project.config), "settings": {"train.validation.every": None}}
-    (cell,) = make_cells(Comparison.model_validate({**wanted, "budget_minutes": 0.02}))
-    write_cell(tmp_path / "cell", cell, describe_cell(cell, str(random_project.data), "test"))
+    (cell,) = make_cells(ComparisonSection.model_validate({**wanted, "budget_minutes": 0.02}))
+    write_cell(tmp_path / "cell", cell, describe_cell(cell, str(random_project.data), "test"), "")
     first = run_cell(tmp_path / "cell")
     budget = json.loads((tmp_path / "cell/budget.json").read_text(encoding="utf-8"))
     assert first["updates"] == budget["updates"] == round(60 * 0.02 / budget["seconds"])
@@ -204,6 +228,8 @@ def test_a_budget_decides_the_number_of_updates_once(random_project: Project, tm
         (["--config", "sample", "--data", "."], ".: is not a data directory"),
         (["--config", "sample", "--vary", "text.lowercase=true,false", "--data", "."], "--data .: the cells differ"),
         (["--cell", "."], ".: is not the folder of a cell"),
+        (["--cell", ".", "--jobs", "2"], "leave the other options out"),
+        (["--config", "sample", "--source", "nowhere.tsv"], "nowhere.tsv"),
     ],
 )
 def test_wrong_arguments_get_one_line(
@@ -227,15 +253,72 @@ def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
         nmt.compare(config="sample", output=tmp_path / "mine.txt")
 
 
-def test_a_damaged_cell_is_one_line(compared: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "result.json"),
+        ("[]", "damaged"),
+        ('{"format_version": 1}', "damaged"),
+        ('{"format_version": 99}', "another"),
+    ],
+)
+def test_a_damaged_result_is_one_line(compared: Path, tmp_path: Path, text: str, message: str) -> None:
     cell = tmp_path / "cell"
     shutil.copytree(compared / "cells/attention.score-general-1", cell)
-    (cell / "result.json").write_text("{", encoding="utf-8")
+    (cell / "result.json").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        run_cell(cell)
+
+
+def test_an_interrupted_cell_has_not_failed(
+    random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (cell,) = make_cells(ComparisonSection.model_validate({"config": str(random_project.config)}))
+    write_cell(tmp_path / "cell", cell, describe_cell(cell, str(random_project.data), "test"), "")
+    signal_at(monkeypatch, 3)
+    with pytest.raises(RunInterrupted, match="nmt compare continues it"):
+        run_cell(tmp_path / "cell")
+    assert not (tmp_path / "cell/failure.txt").exists()
+
+
+def test_a_cell_that_fails_otherwise_says_so_too(
+    random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (cell,) = make_cells(ComparisonSection.model_validate({"config": str(random_project.config)}))
+    write_cell(tmp_path / "cell", cell, describe_cell(cell, str(random_project.data), "test"), "")
+    (tmp_path / "cell/run").write_text("in the way", encoding="utf-8")
     with pytest.raises(NmtError):
-        run_cell(cell)
-    (cell / "result.json").write_text('{"format_version": 99}', encoding="utf-8")
-    with pytest.raises(DataError, match="another version"):
-        run_cell(cell)
+        run_cell(tmp_path / "cell")
+    assert "run" in (tmp_path / "cell/failure.txt").read_text(encoding="utf-8")
+
+
+def test_data_that_does_not_fit_is_refused_before_training(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+    given = ["compare", "--config", random_project.config, "--output", tmp_path / "out"]
+    outcome = cli(*given, "--data", random_project.data, "--set", "text.lowercase=true")
+    assert outcome.code == 1
+    assert "was preprocessed with other settings" in outcome.err.splitlines()[-1]
+    outcome = cli(*given, "--set", "data.split.test_size=0")
+    assert outcome.code == 1
+    assert "has no test split; choose another --split" in outcome.err.splitlines()[-1]
+    assert not (tmp_path / "out/cells").exists()
+
+
+def test_a_folder_inside_a_data_directory_is_refused(here: Project, cli: Cli) -> None:
+    outcome = cli("compare", "--config", here.config, "--data", here.data, "--output", here.data / "inner")
+    assert outcome.code == 1
+    assert "is inside the data directory" in outcome.err
+    assert not (here.data / "inner").exists()
+
+
+def test_data_is_found_through_links(random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("deep/a/b").mkdir(parents=True)
+    Path("link").symlink_to("deep/a/b")
+    shutil.copytree(random_project.data, "mydata")
+    found = nmt.compare(
+        config=random_project.config, data="mydata", output="link/out", overrides={"train.max_updates": 2}
+    )
+    assert not found.failed
 
 
 def test_a_template_without_command_is_refused_before_any_work(tmp_path: Path) -> None:

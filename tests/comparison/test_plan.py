@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from nmt.comparison.plan import check_cell, describe_cell, make_cells, write_cell
-from nmt.config import Comparison, parse_varied, read_comparison
+from nmt.comparison.plan import check_cell, check_cell_data, describe_cell, make_cells, read_cell, write_cell
+from nmt.config import ComparisonSection, parse_varied, read_comparison
 from nmt.errors import ConfigError, DataError
 from nmt.files import shipped
 
 SHIPPED = sorted(path.stem for path in shipped("configs/comparisons").glob("*.yaml"))
 
 
-def compare(**values: Any) -> Comparison:
-    return Comparison.model_validate({"config": "sample", **values})
+def compare(**values: Any) -> ComparisonSection:
+    return ComparisonSection.model_validate({"config": "sample", **values})
 
 
 def test_all_combinations_are_trained_with_every_seed() -> None:
@@ -64,11 +64,15 @@ def test_a_budget_uses_its_time_up() -> None:
     ("values", "message"),
     [
         ({"vary": {"model.atention.score": ["dot"]}}, "cell atention.score=dot: .*did you mean attention"),
-        ({"vary": {"model.dropout": [0.1, 0.1]}}, "'dropout=0.1' and 'dropout=0.1', seed 1: have the same name"),
-        ({"variants": [{"name": "a?"}, {"name": "a!"}]}, "'a.' and 'a!', seed 1: have the same name"),
-        ({"seeds": [1, 1]}, "have the same name"),
+        (
+            {"vary": {"model.dropout": [0.1, 0.1]}},
+            "'dropout=0.1' and 'dropout=0.1': would share the folder",
+        ),
+        ({"variants": [{"name": "a?"}, {"name": "a!"}]}, "'a.' and 'a!': would share the folder a-1"),
+        ({"seeds": [1, 1]}, "seeds: 1 is given twice"),
         ({"vary": {"train.seed": [1, 2]}}, "train.seed: .*--seeds"),
         ({"settings": {"train.seed": 3}}, "train.seed: .*--seeds"),
+        ({"budget_minutes": 1, "vary": {"train.epochs": [1, 2]}}, "train.epochs: has no effect with budget_minutes"),
         ({"budget_minutes": 1, "settings": {"train.max_updates": 3}}, "cell sample: budget_minutes and train.max_upd"),
         ({"config": ["nothing"]}, "cell nothing: nothing: no such config file"),
     ],
@@ -80,15 +84,51 @@ def test_wrong_comparisons_are_refused(values: dict[str, Any], message: str) -> 
 
 def test_the_cell_that_is_there_must_be_the_same(tmp_path: Path) -> None:
     (cell,) = make_cells(compare())
-    facts = describe_cell(cell, "data", "test")
-    assert not check_cell(tmp_path / "cell", cell, facts)
-    write_cell(tmp_path / "cell", cell, facts)
-    assert check_cell(tmp_path / "cell", cell, facts)
+    assert not check_cell(tmp_path / "cell", cell, "test")
+    write_cell(tmp_path / "cell", cell, describe_cell(cell, "data", "test"), "abc")
+    assert check_cell(tmp_path / "cell", cell, "test")
+    check_cell_data(tmp_path / "cell", "abc")
+    with pytest.raises(DataError, match="made with another data directory"):
+        check_cell_data(tmp_path / "cell", "abd")
     (other,) = make_cells(compare(settings={"model.dropout": 0.45}))
     with pytest.raises(DataError, match=r"other settings: model.dropout \(.* there, 0.45 here\); choose another"):
-        check_cell(tmp_path / "cell", other, facts)
+        check_cell(tmp_path / "cell", other, "test")
     with pytest.raises(DataError, match=r"split \('test' there, 'valid' here\)"):
-        check_cell(tmp_path / "cell", cell, describe_cell(cell, "data", "valid"))
+        check_cell(tmp_path / "cell", cell, "valid")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("{", "cell.json"), ("[]", "is damaged"), ("{}", "is damaged"), ('{"format_version": 9}', "of another version")],
+)
+def test_a_damaged_description_is_one_line(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "cell.json").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        read_cell(tmp_path)
+
+
+def test_keys_with_the_same_end_are_both_set() -> None:
+    cells = make_cells(compare(vary={"text.max_length": [50, 60], "decode.max_length": [50, 60]}))
+    found = [(cell.config.text.max_length, cell.config.decode.max_length) for cell in cells]
+    assert found == [(50, 50), (50, 60), (60, 50), (60, 60)]
+    assert cells[1].name == "text.max_length=50, decode.max_length=60"
+
+
+def test_names_that_folders_cannot_have_are_told_apart() -> None:
+    cells = make_cells(compare(variants=[{"name": name} for name in ("加性", "点积", "x" * 79 + "1", "x" * 79 + "2")]))
+    assert len({cell.key for cell in cells}) == 4
+    assert all(cell.key.isascii() for cell in cells)
+    long = [{"name": f"{'long ' * 12}{n}", "settings": {"model.dropout": n / 10}} for n in (1, 2)]
+    cells = make_cells(compare(variants=long, vary={"train.optimizer.learning_rate": [0.001, 0.002]}))
+    assert len({cell.key for cell in cells}) == 4
+
+
+def test_configs_that_differ_in_the_model_share_data(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.yaml", tmp_path / "b.yaml"]
+    for path, dropout in zip(paths, (0.1, 0.2), strict=True):
+        text = f"extends: sample\nmodel: {{dropout: {dropout}}}\ndata: {{directory: {path.stem}, workers: 1}}\n"
+        path.write_text(text, encoding="utf-8")
+    assert len({cell.data_name for cell in make_cells(compare(config=[str(path) for path in paths]))}) == 1
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -157,6 +197,13 @@ def test_wrong_files_are_refused(text: str, message: str, tmp_path: Path, monkey
     Path("mine.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=message):
         read_comparison("mine.yaml", {})
+
+
+def test_what_was_given_is_not_blamed_on_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("config: sample\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"^budget_minutes: should be greater than 0"):
+        read_comparison(str(path), {"budget_minutes": -1})
 
 
 def test_unknown_files_are_refused() -> None:

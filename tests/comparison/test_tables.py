@@ -13,6 +13,7 @@ from nmt.comparison.plan import CONFIG
 from nmt.comparison.results import Row, make_rows
 from nmt.comparison.tables import as_csv, lengths_of, make_sections, score_table
 from nmt.config import Config, dump_config
+from nmt.errors import DataError
 from nmt.evaluation.breakdown import FEWEST
 from nmt.table import Table
 
@@ -65,9 +66,9 @@ def tables() -> list[Table]:
 def test_scores_are_means_with_the_spread_over_seeds_beside_the_interval() -> None:
     rows = {row[0]: dict(zip(score_table(ROWS).header, row, strict=True)) for row in score_table(ROWS).rows}
     assert rows["a"]["BLEU"] == "21.50 ± 1.50"
-    assert rows["a"]["over seeds"] == "± 2.12"  # sqrt((1.5^2 + 1.5^2) / 1)
+    assert rows["a"]["std over seeds"] == "2.12"  # sqrt((1.5^2 + 1.5^2) / 1)
     assert rows["a"]["p"] == "-, -"
-    assert (rows["b"]["p"], rows["b"]["over seeds"], rows["b"]["seeds"]) == ("0.012", "-", "1")
+    assert (rows["b"]["p"], rows["b"]["std over seeds"], rows["b"]["seeds"]) == ("0.012", "-", "1")
     assert rows["b"]["chrF"] == "45.00 ± 1.50"
 
 
@@ -129,7 +130,7 @@ def test_significance_is_that_of_sacrebleu_seed_by_seed(tmp_path: Path) -> None:
     metric = {"BLEU": sacrebleu.BLEU(force=True)}
     test = PairedTest(list(SYSTEMS.items()), metric, [REFERENCES], test_type="bs", n_samples=1000)
     expected = test()[1]["BLEU"][1].p_value
-    rows = make_rows(cells)
+    rows = make_rows(cells, {folder: result["name"] for folder, result in cells.items()})
     assert [row.name for row in rows] == ["first", "second"]
     assert rows[0].p_values == [None, None]
     assert rows[1].p_values == [pytest.approx(expected, abs=1e-12)] * 2
@@ -143,4 +144,22 @@ def test_other_references_and_signatures_are_not_compared(tmp_path: Path) -> Non
         write_cell(tmp_path / "c", SYSTEMS["second"], REFERENCES): make_result("c", scores=lower),
         write_cell(tmp_path / "d", SYSTEMS["second"], REFERENCES): make_result("d", seed=2),
     }
-    assert [row.p_values for row in make_rows(cells)] == [[None]] * 4
+    names = {folder: result["name"] for folder, result in cells.items()}
+    assert [row.p_values for row in make_rows(cells, names)] == [[None]] * 4
+
+
+def test_translations_that_were_cut_are_noticed(tmp_path: Path) -> None:
+    cells = {
+        write_cell(tmp_path / "a", SYSTEMS["first"], REFERENCES): make_result("a"),
+        write_cell(tmp_path / "b", SYSTEMS["second"][1:], REFERENCES): make_result("b"),
+    }
+    with pytest.raises(DataError, match=r"b/hypotheses.txt: is damaged"):
+        make_rows(cells, dict(zip(cells, "ab", strict=True)))
+
+
+def test_large_test_sets_have_no_p_values(tmp_path: Path) -> None:
+    cells = {
+        write_cell(tmp_path / name, lines, REFERENCES): make_result(name, sentences=10_001)
+        for name, lines in SYSTEMS.items()
+    }
+    assert [row.p_values for row in make_rows(cells, dict(zip(cells, "ab", strict=True)))] == [[None], [None]]

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.corpus.splitting import Example
-from nmt.evaluation.long_inputs import MOST, join_examples
+from nmt.evaluation.long_inputs import MOST, join_examples, measure_long_inputs
+from nmt.evaluation.metrics import ScoringRules
 
 
 def test_pairs_are_joined_in_order() -> None:
@@ -35,6 +36,11 @@ def test_lengths_are_in_the_range_and_no_pair_is_used_twice(lengths: list[int], 
         dict.fromkeys(f"r{w[1:]}" for w in each.src.split()) == dict.fromkeys(each.references[0].split())
         for each in joined
     )
+
+
+def test_languages_without_spaces_have_none() -> None:
+    rules = ScoringRules(tokenize="zh")
+    assert measure_long_inputs(None, [Example("字" * 17, ("a",))] * 99, rules, print) == ([], [])  # type: ignore[arg-type]
 
 
 def test_there_are_not_too_many() -> None:

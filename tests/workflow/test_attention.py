@@ -8,7 +8,16 @@ import pytest
 from conftest import Cli, Project
 
 import nmt
+from nmt.config import DecoderSection, DecodeSection, EncoderSection, ModelSection
+from nmt.corpus.splitting import Example
 from nmt.dataset import read_examples
+from nmt.decoding.translator import Translator
+from nmt.evaluation.alignment import GoldLinks
+from nmt.model.seq2seq import build_model
+from nmt.text.processor import TextProcessor
+from nmt.text.tokenizers import WordTokenizer
+from nmt.text.vocabulary import Vocabulary
+from nmt.workflow.attention import measure_attention
 
 
 def test_a_sentence_step_by_step(here: Project, cli: Cli) -> None:
@@ -79,13 +88,33 @@ def test_alignment_error_rate_against_gold_links(unit: str, here: Project, cli: 
 
 
 def test_possible_links_lower_the_error_rate(here: Project) -> None:
-    write_gold(here, "?")
-    found = nmt.measure_attention(model=here.run, split="test", forced=True, gold="gold.txt")
-    write_gold(here)
-    sure = nmt.measure_attention(model=here.run, split="test", forced=True, gold="gold.txt")
-    assert found.error_rate is not None
-    assert sure.error_rate == pytest.approx(found.error_rate)  # each word has one link, so |A| = |S|
-    assert 0 <= found.error_rate <= 1
+    """The model has learnt the mirrored links; those to the same place are sure, but wrong."""
+    examples = read_examples(here.data / "test.jsonl")
+    rates = []
+    for possible in (False, True):
+        lines = []
+        for size in (len(example.src.split()) for example in examples):
+            mirrored = [f"{size - 1 - j}?{j}" for j in range(size)] if possible else []
+            lines.append(" ".join([*(f"{j}-{j}" for j in range(size)), *mirrored]))
+        Path("gold.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        rates.append(nmt.measure_attention(model=here.run, split="test", forced=True, gold="gold.txt").error_rate)
+    assert rates[0] is not None
+    assert rates[1] is not None
+    assert 0.3 < rates[1] < rates[0] - 0.3
+
+
+def test_gold_words_are_those_of_the_file_not_of_joined_tokens() -> None:
+    """A tokenised reference has more words than its tokens have when they are joined to text."""
+    tokenizer, vocabulary = WordTokenizer("de"), Vocabulary(["er", "ist", ",", "hier", ".", "mein", "Freund"])
+    sizes = EncoderSection(hidden_size=4), DecoderSection(hidden_size=8)
+    config = ModelSection(embedding_size=4, encoder=sizes[0], decoder=sizes[1])
+    model = build_model(config, len(vocabulary), len(vocabulary)).eval()
+    translator = Translator(model, TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary), DecodeSection())
+    example = Example("er ist , hier .", ("er ist , mein Freund , hier .",))
+    gold = [GoldLinks({(4, 7)}, {(4, 7)})]
+    by_words = measure_attention("m", translator, [example], forced=True, gold=gold, unit="words")
+    by_tokens = measure_attention("m", translator, [example], forced=True, gold=gold, unit="tokens")
+    assert by_words.error_rate == by_tokens.error_rate
 
 
 def test_files_instead_of_a_split(here: Project, cli: Cli) -> None:
@@ -103,7 +132,7 @@ def test_files_instead_of_a_split(here: Project, cli: Cli) -> None:
         (["a b", "--split", "test"], "give one of: a sentence, --src, or --split"),
         (["--target", "A"], "--target is for one sentence"),
         (["--ref", "in.txt"], "--ref belongs to --src"),
-        (["--gold", "gold.txt"], "add --forced"),
+        (["--gold", "gold.txt"], "and --forced"),
         (["a", "--forced"], "--forced reads references"),
         (["--src", "in.txt", "--forced"], "--forced reads references"),
         (["--split", "train"], "--split train: must be test or valid"),
@@ -119,7 +148,8 @@ def test_files_instead_of_a_split(here: Project, cli: Cli) -> None:
         (["--src", "in.txt", "--ref", "in.txt", "--forced", "--gold", "in.txt"], "'a' is not a link"),
         (["--src", "nowhere.txt"], "nowhere.txt"),
         (["a b", "--json", "data/prepared/reversal/x.json"], "is inside the data directory"),
-        (["a b", "--picture", "a.xyz"], "not a picture format"),
+        (["a b", "--picture", "a.xyz", "--json", "x.json"], "not a picture format"),
+        (["a b", "--picture", "nowhere/a.png", "--json", "x.json"], "the folder nowhere does not exist"),
     ],
 )
 def test_bad_input_is_one_line(arguments: list[str], message: str, here: Project, cli: Cli) -> None:
@@ -131,6 +161,7 @@ def test_bad_input_is_one_line(arguments: list[str], message: str, here: Project
     assert outcome.code == 1
     assert message in outcome.err
     assert len(outcome.err.splitlines()) == 1
+    assert not Path("x.json").exists()
 
 
 def test_a_model_without_attention_says_so(random_project: Project, tmp_path: Path, cli: Cli) -> None:
