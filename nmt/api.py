@@ -316,12 +316,7 @@ def evaluate(
         OutOfMemory: Memory ran out.
     """
     references = _as_list(ref)
-    if (src is not None) != bool(references):
-        raise ConfigError("--src and --ref belong together: give both or neither")
-    if src is not None and (split or data):
-        raise ConfigError("give --src and --ref, or --split and --data, not both")
-    if split not in (None, "test", "valid"):
-        raise ConfigError(f"--split {split}: must be test or valid")
+    _check_test_set(split, data, src, references)
     from nmt.evaluation.metrics import PAIRED_TESTS
     from nmt.workflow.evaluate import Extras, evaluate_model, open_systems, read_files, read_model_pairs
     from nmt.workflow.evaluation import OutputFiles
@@ -483,6 +478,83 @@ def explore(
     if output is not None:
         page.write(Path(output))
     return page
+
+
+@as_nmt_errors()
+def report(
+    model: AnyPath | None = None,
+    *,
+    against: AnyPath | Sequence[AnyPath] = (),
+    split: str | None = None,
+    data: AnyPath | None = None,
+    src: AnyPath | None = None,
+    ref: AnyPath | Sequence[AnyPath] = (),
+    output: AnyPath,
+    title: str | None = None,
+    device: str = "auto",
+    allowed_classes: Collection[str] = (),
+) -> Path:
+    """Write a report on a model, or on how it differs from others: one HTML file without scripts, which loads nothing.
+
+    It has scores with intervals, learning curves, breakdowns, the best, worst and most changed sentences, attention,
+    configs and the data report.
+
+    Args:
+        model: Run or model directory; None is the newest finished run under `runs`.
+        against: Models to compare it with.
+        split: Split of the data directory, test or valid; None is test.
+        data: Data directory; None is the one that the model was trained on.
+        src: Source sentences, one per line, instead of a split.
+        ref: References of `src`, one per line, in one file or several.
+        output: File to write.
+        title: Title; None is the name of the model.
+        device: auto, cpu, cuda, cuda:N or mps.
+        allowed_classes: Dotted paths of classes that the models' configs may use; their code runs.
+
+    Raises:
+        NmtError: A model or the test set cannot be used, or arguments conflict.
+        OutOfMemory: Memory ran out.
+    """
+    from nmt.files import write_text
+    from nmt.workflow.evaluate import MAX_TESTED, Extras, read_files, read_model_pairs
+    from nmt.workflow.explore import name_of
+    from nmt.workflow.model_report import make_report
+    from nmt.workflow.translate import open_translator
+
+    references = _as_list(ref)
+    _check_test_set(split, data, src, references)
+    _check_outputs({"--output": output}, (src, *references))
+    examples = None if src is None else read_files(Path(src), [Path(each) for each in references])
+    opened = []
+    for path in [model, *_as_list(against)]:
+        models, translator = open_translator([] if path is None else [Path(path)], device, {}, allowed_classes)
+        opened.append((models[0], translator))
+    first = opened[0]
+    if examples is None:
+        examples = _split_of([first[0]], _as_path(data), split or "test")
+    if len(opened) > 1 and len(examples) > MAX_TESTED:
+        raise DataError(f"--against: the test set has {len(examples):,} sentences; compare on at most {MAX_TESTED:,}")
+    extras = Extras(data=_as_path(data), training_pairs=read_model_pairs(*first, _as_path(data)))
+    what = split or "test" if src is None else str(src)
+    heading = title or f"Report on {name_of(first[0].path)}"
+    write_text(Path(output), make_report(opened, examples, what=what, title=heading, extras=extras))
+    return Path(output)
+
+
+def _check_test_set(
+    split: str | None, data: AnyPath | None, src: AnyPath | None, references: Sequence[AnyPath]
+) -> None:
+    """Check that one test set is given.
+
+    Raises:
+        ConfigError: Arguments conflict.
+    """
+    if (src is not None) != bool(references):
+        raise ConfigError("--src and --ref belong together: give both or neither")
+    if src is not None and (split or data):
+        raise ConfigError("give --src and --ref, or --split and --data, not both")
+    if split not in (None, "test", "valid"):
+        raise ConfigError(f"--split {split}: must be test or valid")
 
 
 def _check_outputs(outputs: Mapping[str, AnyPath | None], inputs: Sequence[AnyPath | None]) -> None:

@@ -648,6 +648,44 @@ def attention(
 
 
 @app.command()
+def report(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.html", help="File to write.")],
+    model: SingleModelOption = None,
+    against: Annotated[list[Path] | None, typer.Option(help="Model to compare with. Can be repeated.")] = None,
+    split: Annotated[str | None, typer.Option(help="Split to score: test or valid. [default: test]")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", "-d", help="Data directory. [default: the one the model was trained on]"),
+    ] = None,
+    src: Annotated[Path | None, typer.Option(help="Source sentences to score instead of a split.")] = None,
+    ref: Annotated[list[Path] | None, typer.Option(help="References for --src. Can be repeated.")] = None,
+    title: Annotated[str | None, typer.Option(help="Title. [default: the name of the model]")] = None,
+    device: DeviceOption = "auto",
+    allow_class: AllowOption = None,
+) -> None:
+    """Write a report on a model as one HTML file: scores, curves, sentences, attention, config, data.
+
+    Example: nmt report --model runs/luong --against runs/bahdanau --output report.html
+    """
+    import nmt.workflow.model_report
+
+    raise_on_interrupt()
+    written = nmt.report(
+        model,
+        against=against or (),
+        split=split,
+        data=data,
+        src=src,
+        ref=ref or (),
+        output=output,
+        title=title,
+        device=device,
+        allowed_classes=allow_class or (),
+    )
+    log.info(f"report: {written}")
+
+
+@app.command()
 def compare(
     comparison: Annotated[
         str | None,

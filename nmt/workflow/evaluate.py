@@ -151,6 +151,7 @@ class Extras:
     """What an evaluation measures besides scores and faults.
 
     Attributes:
+        name: Name of the model in comparisons; its directory if empty.
         against: Other systems by name to compare with: a translator, or translations of the same sources.
         test: How significance is tested.
         breakdown: Break the scores down.
@@ -159,6 +160,7 @@ class Extras:
         training_pairs: What short inputs are made from; without any, they are left out.
     """
 
+    name: str = ""
     against: Mapping[str, Translator | Sequence[str]] = field(default_factory=dict)
     test: PairedTestName = "bootstrap"
     breakdown: bool = False
@@ -211,7 +213,7 @@ def _measure(
     ):
         found = evaluate(translator, examples, rules, bar.update, METRICS, resamples, extras.attention)
     references = [example.references for example in examples]
-    systems = [(name_of(models), found.hypotheses), *_translations(extras.against, examples)]
+    systems = [(extras.name or name_of(models), found.hypotheses), *_translations(extras.against, examples)]
     comparisons, breakdown = {}, None
     if extras.against:
         comparisons = compare_systems(systems, references, rules, metrics=METRICS, test=extras.test)

@@ -1,0 +1,1 @@
+"""A report on models: one standalone HTML file."""
