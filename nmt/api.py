@@ -481,6 +481,39 @@ def explore(
 
 
 @as_nmt_errors()
+def explain(
+    sentence: str,
+    *,
+    model: AnyPath | None = None,
+    step: int = 1,
+    target: str | None = None,
+    device: str = "auto",
+    allowed_classes: Collection[str] = (),
+) -> str:
+    """Explain one decoding step with its numbers: query, scores, weights, context, next words.
+
+    Args:
+        sentence: The source.
+        model: Run or model directory; None is the newest finished run under `runs`.
+        step: Which word of the translation, counted from 1; its end counts as one.
+        target: What the model is made to say; None translates.
+        device: auto, cpu, cuda, cuda:N or mps.
+        allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
+
+    Returns:
+        Lines of text.
+
+    Raises:
+        NmtError: The model cannot be used, the sentence has no words, or there is no such step.
+    """
+    from nmt.workflow.explain import explain
+    from nmt.workflow.translate import open_translator
+
+    models, translator = open_translator([Path(each) for each in _as_list(model)], device, {}, allowed_classes)
+    return explain(models[0], translator, sentence, step, target)
+
+
+@as_nmt_errors()
 def report(
     model: AnyPath | None = None,
     *,

@@ -648,6 +648,27 @@ def attention(
 
 
 @app.command()
+def explain(
+    sentence: Annotated[str, typer.Argument(help="Sentence to translate.")],
+    model: SingleModelOption = None,
+    step: Annotated[int, typer.Option(min=1, help="Which word of the translation; its end counts as one.")] = 1,
+    target: Annotated[str | None, typer.Option(metavar="TEXT", help="What the model is made to say instead.")] = None,
+    device: DeviceOption = "auto",
+    allow_class: AllowOption = None,
+) -> None:
+    """Explain one decoding step with its numbers: query, scores, weights, context, next words.
+
+    Example: nmt explain "She kissed him." --step 3
+    """
+    import nmt.workflow.explain
+
+    raise_on_interrupt()
+    _show(
+        nmt.explain(sentence, model=model, step=step, target=target, device=device, allowed_classes=allow_class or ())
+    )
+
+
+@app.command()
 def report(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.html", help="File to write.")],
     model: SingleModelOption = None,

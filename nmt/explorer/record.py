@@ -38,6 +38,8 @@ class Forced:
         tokens: Its tokens, with EOS last if the target has it.
         log_probs: Natural logarithm of the probability of each token.
         alignment: Attention, [T, heads, S].
+        queries: What is compared with the source at each step, [T, heads, Q]; None as for `scores`.
+        contexts: Encoder states summed by weight, [T, D]; None with several heads, which project them first.
         scores: What the attention's normaliser turned into weights, before its masks, [T, heads, S]; None without
             attention, or if the mechanism has another number of scores.
         top: For each step the most probable tokens with their probabilities.
@@ -50,6 +52,8 @@ class Forced:
     tokens: list[str]
     log_probs: list[float]
     alignment: Tensor
+    queries: Tensor | None
+    contexts: Tensor | None
     scores: Tensor | None
     top: list[list[tuple[str, float]]]
     occlusion: Tensor | None
@@ -137,12 +141,15 @@ def force(model: Seq2Seq, src: list[int], tgt: list[int], words: Sequence[str], 
     best, places = log_probs[0].exp().topk(min(TOP_WORDS, log_probs.size(2)))
     alignment = output.alignments[0, :, :, : len(src) + 1].float().cpu()
     occlusion = (chosen[0] - chosen[1:]).T if occluded else None
+    scores = _of_first([output for _, output in calls], len(sources), alignment)
     return Forced(
         text,
         [_label(words, number) for number in tgt],
         chosen[0].tolist(),
         alignment,
-        _scores(calls, len(sources), alignment),
+        _of_first([query for query, _ in calls], len(sources), alignment),
+        alignment[:, 0] @ encoded.states[0, : len(src) + 1].float().cpu() if alignment.size(1) == 1 else None,
+        None if scores is None else scores[..., : len(src) + 1],
         [
             [(_label(words, number), share) for number, share in zip(row.tolist(), shares.tolist(), strict=True)]
             for row, shares in zip(places, best, strict=True)
@@ -153,13 +160,15 @@ def force(model: Seq2Seq, src: list[int], tgt: list[int], words: Sequence[str], 
 
 
 @contextlib.contextmanager
-def _recording(attention: nn.Module) -> Iterator[list[Tensor]]:
-    """Keep what the score of an attention mechanism returns in the block."""
-    calls: list[Tensor] = []
+def _recording(attention: nn.Module) -> Iterator[list[tuple[Tensor, Tensor]]]:
+    """Keep the queries of an attention mechanism and the scores that it computes in the block."""
+    calls: list[tuple[Tensor, Tensor]] = []
     score = getattr(attention, "score", None)
     handle = None
     if isinstance(score, nn.Module):
-        handle = score.register_forward_hook(lambda module, inputs, output: calls.append(output.detach().cpu()))
+        handle = score.register_forward_hook(
+            lambda module, inputs, output: calls.append((inputs[0].detach().cpu(), output.detach().cpu()))
+        )
     try:
         yield calls
     finally:
@@ -167,15 +176,21 @@ def _recording(attention: nn.Module) -> Iterator[list[Tensor]]:
             handle.remove()
 
 
-def _scores(calls: Sequence[Tensor], sources: int, alignment: Tensor) -> Tensor | None:
-    """The scores of the first of several sources, [T, heads, S], of calls for one step or several, [rows, N, S]."""
-    steps, heads, positions = alignment.shape
+def _of_first(calls: Sequence[Tensor], sources: int, alignment: Tensor) -> Tensor | None:
+    """What a mechanism computed for the first of several sources, [T, heads, ...].
+
+    Args:
+        calls: One for each step, or one for all, [sources * heads, N, ...].
+        sources: Number of sources.
+        alignment: Attention of the first source, [T, heads, S].
+    """
+    steps, heads, _ = alignment.shape
     if not calls or not alignment.any():
         return None
-    found = torch.cat(list(calls), dim=1).float()  # [sources * heads, T, S]
-    if found.size(0) != sources * heads or found.size(1) != steps or found.size(2) < positions:
+    found = torch.cat(list(calls), dim=1).float()  # [sources * heads, T, ...]
+    if found.size(0) != sources * heads or found.size(1) != steps:
         return None
-    return found.view(sources, heads, steps, -1)[0, :, :, :positions].transpose(0, 1)
+    return found.view(sources, heads, steps, -1)[0].transpose(0, 1)
 
 
 def _agreement(weights: Tensor, occlusion: Tensor) -> list[float | None]:

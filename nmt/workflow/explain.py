@@ -1,0 +1,102 @@
+"""One decoding step with its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translator
+from nmt.errors import ConfigError, DataError
+from nmt.explorer.record import EOS_LABEL, Forced, describe_mechanism, force
+from nmt.model.storage import SavedModel
+from nmt.text.vocabulary import EOS_ID
+from nmt.workflow.translate import within_memory
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+BAR = 24
+"""Width of a bar for a share of 1, in columns."""
+NUMBERS = 8
+"""Shown numbers of a vector."""
+
+
+def explain(saved: SavedModel, translator: Translator, sentence: str, step: int, target: str | None = None) -> str:
+    """Explain one decoding step: query, scores, weights, context, next words.
+
+    Args:
+        saved: The model.
+        translator: Its translator.
+        sentence: Raw source.
+        step: Which word of the translation, counted from 1; its end counts as one.
+        target: What the model is made to say; None translates.
+
+    Raises:
+        DataError: The sentence has no words.
+        ConfigError: There is no such step.
+    """
+    processor = translator.processor
+    (tokens,) = translator.tokenize([sentence])
+    tokens = tokens[:MAX_SOURCE_LENGTH]
+    if not tokens:
+        raise DataError("the sentence has no words; give a sentence")
+    ids = processor.src_vocabulary.encode(tokens)
+    with within_memory(translator.options, 1):
+        if target is None:
+            tree = translator.searcher.grow_tree(ids)
+            chosen = [tree.nodes[node].id for node in tree.path(tree.best[0])]
+            text = translator.render(chosen[:-1] if chosen[-1] == EOS_ID else chosen, tokens)
+        else:
+            (given,) = processor.tokenize_target([target])
+            chosen, text = [*processor.tgt_vocabulary.encode(given), EOS_ID], target
+        found = force(translator.model, ids, chosen, processor.tgt_vocabulary.tokens, text)
+    if not 1 <= step <= len(found.tokens):
+        raise ConfigError(f"--step {step}: the translation has {len(found.tokens)} steps: {' '.join(found.tokens)}")
+    lines = [f"{sentence} -> {text}", ". ".join(filter(None, describe_mechanism(saved.config))), ""]
+    return "\n".join([*lines, *_lines(saved, found, [*tokens, EOS_LABEL], step - 1)]) + "\n"
+
+
+def _lines(saved: SavedModel, found: Forced, sources: Sequence[str], step: int) -> Iterator[str]:
+    before = " ".join(found.tokens[:step]) or "nothing"
+    yield f"Step {step + 1} of {len(found.tokens)}: {found.tokens[step]}, after {before}"
+    weights, several = found.alignment[step], found.alignment.size(1) > 1
+    if found.queries is not None:
+        when = "before" if saved.config.model.decoder.order == "bahdanau" else "after"
+        yield f"  1. Query: the decoder's state {when} reading {found.tokens[step - 1] if step else 'the beginning'}"
+        for head, query in enumerate(found.queries[step], 1):
+            yield f"     {f'head {head}: ' if several else ''}{_vector(query)}"
+    if weights.any():
+        yield "  2. Scores of all source positions, and weights: the normalised scores"
+        for head in range(weights.size(0)):
+            scores = None if found.scores is None else found.scores[step, head]
+            yield from _bars(sources, weights[head], scores, f"     head {head + 1}" if several else "")
+        if found.contexts is not None:
+            yield "  3. Context: the sum of the encoder states, each times its weight"
+            yield f"     {_vector(found.contexts[step])}"
+    else:
+        yield "  2. No attention: every step sees the same summary of the source"
+    yield "  4. The most probable next words"
+    width = max(len(word) for word, _ in found.top[step])
+    for word, share in found.top[step]:
+        mark = "  <- chosen" if word == found.tokens[step] else ""
+        yield f"     {word:<{width}}  {share:.3f}  {_bar(share):<{BAR}}{mark}".rstrip()
+
+
+def _bars(sources: Sequence[str], weights: Tensor, scores: Tensor | None, title: str) -> Iterator[str]:
+    if title:
+        yield title
+    width = max(map(len, sources))
+    for place, (source, weight) in enumerate(zip(sources, weights.tolist(), strict=True)):
+        score = "" if scores is None else f"  {scores[place]:8.2f}"
+        yield f"     {source:<{width}}{score}  {weight:.3f}  {_bar(weight)}".rstrip()
+
+
+def _bar(share: float) -> str:
+    return "█" * round(BAR * share)
+
+
+def _vector(values: Tensor) -> str:
+    """The first numbers of a vector, how many there are, and its Euclidean norm."""
+    shown = " ".join(f"{value:.2f}" for value in values[:NUMBERS].tolist())
+    more = " ..." if len(values) > NUMBERS else ""
+    return f"{shown}{more} ({len(values):,} numbers, norm {values.norm():.2f})"
