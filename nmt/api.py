@@ -434,6 +434,7 @@ def explore(
     gold: AnyPath | None = None,
     links_of: Literal["words", "tokens"] = "words",
     sample: int = 50,
+    training: bool = False,
     output: AnyPath | None = None,
     title: str = "Attention",
     device: str = "auto",
@@ -455,6 +456,7 @@ def explore(
             source and its first reference.
         links_of: What the numbers in `gold` count: words, separated by spaces, or tokens of the model.
         sample: Maximum number of sentences, evenly spaced.
+        training: Show the sentences that the model's run has watched (`train.watch`), with a slider over validations.
         output: File to write.
         title: Title of the page.
         device: auto, cpu, cuda, cuda:N or mps.
@@ -465,16 +467,21 @@ def explore(
         OutOfMemory: Memory ran out.
     """
     _check_outputs({"--output": output}, (src, ref, gold))
-    from nmt.workflow.explore import explore
+    from nmt.workflow.explore import explore, watched_examples
     from nmt.workflow.translate import open_translator
 
+    if training and not (sentence is src is split is data is gold is None and not against):
+        raise ConfigError("--training shows the sentences that one run has watched: leave other text and models out")
     text = _read_text(sentence, split, data, src, ref, gold, links_of)
     opened = []
     for path in [model, *_as_list(against)]:
         models, translator = open_translator([] if path is None else [Path(path)], device, {}, allowed_classes)
         opened.append((models[0], translator))
-    examples, links = text.of([opened[0][0]], sample)
-    page = explore(opened, examples, title=title, gold=links, token_links=links_of == "tokens")
+    if training:
+        page = explore(opened, watched_examples(opened[0][0]), title=title, emergence=True)
+    else:
+        examples, links = text.of([opened[0][0]], sample)
+        page = explore(opened, examples, title=title, gold=links, token_links=links_of == "tokens")
     if output is not None:
         page.write(Path(output))
     return page
@@ -616,13 +623,13 @@ class _Text:
 
     def of(self, models: Sequence[SavedModel], sample: int | None) -> tuple[list[Example], list[GoldLinks] | None]:
         """At most `sample` sentences, evenly spaced, and their links."""
-        from nmt.workflow.explore import choose
+        from nmt.evaluation.evaluate import evenly_spaced
 
         examples = self.examples if self.examples is not None else _split_of(models, self.data, self.split)
         if self.gold is not None and len(self.gold[1]) != len(examples):
             path, links = self.gold
             raise DataError(f"{path}: has {len(links):,} lines, but there are {len(examples):,} sentences")
-        chosen = choose(len(examples), sample)
+        chosen = evenly_spaced(len(examples), len(examples) if sample is None else sample)
         return [examples[n] for n in chosen], None if self.gold is None else [self.gold[1][n] for n in chosen]
 
 

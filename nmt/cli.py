@@ -584,6 +584,10 @@ def attention(
         int | None,
         typer.Option(min=1, help="Maximum number of sentences, evenly spaced. [default: all; 50 on a page]"),
     ] = None,
+    training: Annotated[
+        bool,
+        typer.Option("--training", help="A page with the sentences of train.watch, at each validation of the run."),
+    ] = False,
     device: DeviceOption = "auto",
     allow_class: AllowOption = None,
 ) -> None:
@@ -593,8 +597,8 @@ def attention(
     """
     import nmt.workflow.attention
 
-    if output is None and against:
-        raise ConfigError("--against is for a page: add --output FILE.html")
+    if output is None and (against or training):
+        raise ConfigError(f"{'--against' if against else '--training'} is for a page: add --output FILE.html")
     if output is not None:
         given = {"--target": target, "--json": json_, "--picture": picture, "--forced": forced or None}
         for name in (name for name, value in given.items() if value is not None):
@@ -611,6 +615,7 @@ def attention(
             gold=gold,
             links_of=links_of.value,
             sample=sample or 50,
+            training=training,
             output=output,
             device=device,
             allowed_classes=allow_class or (),

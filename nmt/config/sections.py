@@ -461,6 +461,11 @@ class TrainSection(Section):
     noise: NoiseSection = NoiseSection()
     validation: ValidationSection = ValidationSection()
     checkpoint: CheckpointSection = CheckpointSection()
+    watch: Annotated[NonNegative, AtMost(100, "their attention is stored at each validation")] = key(
+        0,
+        "validation sentences whose attention is stored at each validation; see `nmt attention --training`",
+        unit="sentences",
+    )
     max_skipped: NonNegative = key(
         20, "maximum consecutive updates to skip because loss or gradient is not finite", unit="updates"
     )

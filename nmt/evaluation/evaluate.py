@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from nmt.corpus.splitting import Example
 from nmt.dataset import EncodedPairs, Sequences
 from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translator
 from nmt.errors import CheckpointError
+from nmt.evaluation.alignment import Alignment, align
 from nmt.evaluation.attention_statistics import HeadStatistics, LengthAttention, attention_by_length, summarize
 from nmt.evaluation.breakdown import bin_by_length
 from nmt.evaluation.loss import evaluating, mean_loss, perplexity
@@ -70,6 +73,13 @@ def evaluate(
     )
 
 
+def evenly_spaced(number: int, most: int) -> list[int]:
+    """At most so many of the first `number` whole numbers, evenly spaced."""
+    if number <= most:
+        return list(range(number))
+    return [int(place) for place in np.linspace(0, number - 1, most).round()]
+
+
 def encode_examples(processor: TextProcessor, examples: Sequence[Example]) -> EncodedPairs:
     """Encode each source with each of its references; of a source, at most `MAX_SOURCE_LENGTH` tokens are kept."""
     sources = [tokens[:MAX_SOURCE_LENGTH] for tokens in processor.tokenize_source([each.src for each in examples])]
@@ -89,6 +99,7 @@ class Validator:
         examples: The same as raw text; without any, BLEU and chrF are skipped.
         rules: Case and tokenisation.
         translator: Greedy translator of the model in training; None skips BLEU and chrF.
+        watch: Number of sentences, evenly spaced, whose attention is kept.
     """
 
     def __init__(
@@ -97,6 +108,7 @@ class Validator:
         examples: Sequence[Example],
         rules: ScoringRules,
         translator: Translator | None,
+        watch: int = 0,
     ) -> None:
         self.pairs = pairs
         self.examples = examples
@@ -104,6 +116,9 @@ class Validator:
         self.translator = translator
         self.sample: tuple[str, str, str] | None = None
         """Source, translation and first reference of one sentence of the last validation."""
+        self.watched = [examples[place] for place in evenly_spaced(len(examples), watch)] if watch else []
+        self.attention: list[Alignment] = []
+        """Attention of the last validation on the watched sentences, while the model read their first references."""
 
     def validate(self, model: Seq2Seq) -> dict[str, float]:
         """Loss in nats per token, perplexity, BLEU and chrF; the mode of the model is restored."""
@@ -122,4 +137,6 @@ class Validator:
             middle = len(self.examples) // 2
             example = self.examples[middle]
             self.sample = (example.src, found.hypotheses[middle], example.references[0])
+            targets = [each.references[0] for each in self.watched]
+            self.attention = list(align(self.translator, [each.src for each in self.watched], targets))
         return result

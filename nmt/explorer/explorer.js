@@ -1,7 +1,7 @@
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 const at = (id) => document.getElementById(id);
-const state = { s: 0, m: 0, y: "0", h: 0, t: 0, u: 0, d: 0, g: 0, k: "order" };
+const state = { s: 0, m: 0, y: "0", h: 0, t: 0, u: 0, v: 0, d: 0, g: 0, k: "order" };
 const right = { guesses: 0, hits: 0, at: "" };
 
 // Elements
@@ -46,8 +46,8 @@ function read(item, system, y, head) {
   const found = item.of[system], src = found.src, heads = found.heads;
   const pick = (rows) => (head && head <= heads ? rows[head - 1] : mean(rows));
   if (y === "r" && found.ref) {
-    const ref = found.ref;
-    return { found, src, tgt: ref.l, lp: ref.lp, w: ref.l.map((_, t) => pick(row(ref, t, heads, src.length))), steps: ref, text: ref.text };
+    const ref = found.ref, frame = found.frames?.[state.v - 1];
+    return { found, src, tgt: ref.l, lp: ref.lp, w: ref.l.map((_, t) => pick(row(frame ?? ref, t, heads, src.length))), steps: frame ? null : ref, text: ref.text };
   }
   const end = y[0] === "n" ? Number(y.slice(1)) : found.best[Number(y)] ?? found.best[0];
   const nodes = path(found, end ?? found.p.length - 1);
@@ -152,6 +152,22 @@ function drawGrid(view, values, signed, describe, gold = []) {
   return svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Rows: translation; columns: source; the table below has the numbers of the chosen step" }, ...parts);
 }
 
+/** Mean entropy over the validations of a run; the chosen one is marked. */
+function drawCurve(view) {
+  const frames = state.y === "r" ? view.found.frames ?? [] : [];
+  at("when-part").hidden = !frames.length;
+  if (!frames.length) { show("curve"); return; }
+  at("when").max = frames.length;
+  at("when").value = state.v || frames.length;
+  const width = 420, height = 90, most = Math.max(0.1, ...frames.map((each) => each.entropy)), last = frames[frames.length - 1].update;
+  const x = (each) => 40 + (each.update / last) * (width - 60), y = (each) => 12 + (1 - each.entropy / most) * (height - 40);
+  const chosen = frames[(state.v || frames.length) - 1];
+  show("curve", svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Entropy of attention over ${frames.length} validations` },
+    svg("polyline", { points: frames.map((each) => `${x(each)},${y(each)}`).join(" "), fill: "none", stroke: colour("accent"), "stroke-width": 2 }),
+    ...frames.map((each, n) => svg("circle", { cx: x(each), cy: y(each), r: each === chosen ? 6 : 4, fill: each === chosen ? colour("more") : colour("accent"), onclick: () => go({ v: n + 1 }) }, svg("title", {}, `update ${each.update}: ${number(each.entropy)} nats`))),
+    svg("text", { x: 40, y: height - 4, fill: colour("text"), "font-size": 12 }, `update ${chosen.update}: entropy ${number(chosen.entropy)} nats`)));
+}
+
 function drawMaps(view) {
   const item = data.items[state.s], hidden = state.g && !revealed(), blank = (rows) => rows.map((weights) => weights.map(() => 0));
   const name = (m) => data.systems[m].name, next = (state.m + 1) % data.systems.length;
@@ -245,7 +261,7 @@ function order() {
 function drawList() {
   show("list", ...order().map((n) => {
     const value = state.k === "order" ? "" : number(data.items[n].of[state.m].measures[state.k]);
-    return html("li", {}, html("button", { "aria-current": n === state.s ? "true" : null, onclick: () => go({ s: n, t: 0, y: "0" }) }, html("span", { dir: "auto" }, data.items[n].source), html("span", {}, value)));
+    return html("li", {}, html("button", { "aria-current": n === state.s ? "true" : null, onclick: () => go({ s: n, t: 0, y: initial.y }) }, html("span", { dir: "auto" }, data.items[n].source), html("span", {}, value)));
   }));
 }
 function draw() {
@@ -267,7 +283,7 @@ function draw() {
   at("reference").textContent = item.reference ? `Reference: ${item.reference}` : "";
   at("status").textContent = state.g && !revealed() ? `Where does the model look to write “${view.tgt[state.t]}”? Choose a source word.` : "";
   const focused = Boolean(document.activeElement?.closest("#lines [data-step]"));
-  drawList(); drawLines(view); drawMaps(view); drawStep(view); drawTree(view);
+  drawList(); drawCurve(view); drawLines(view); drawMaps(view); drawStep(view); drawTree(view);
   if (focused) document.querySelector(`#lines [data-step="${state.t}"]`)?.focus();
 }
 function go(change) {
@@ -279,6 +295,7 @@ function go(change) {
 function press(event, act) {
   if (event.key === "Enter" || event.key === " ") { event.preventDefault(); act(); }
 }
+if (data.items[0]?.of[0].frames) state.y = "r";
 const initial = { ...state };
 function follow() {
   Object.assign(state, initial);
@@ -291,16 +308,17 @@ function follow() {
 }
 
 at("sort").addEventListener("change", (event) => go({ k: event.target.value }));
-at("system").addEventListener("change", (event) => go({ m: Number(event.target.value), y: "0", h: 0 }));
+at("system").addEventListener("change", (event) => go({ m: Number(event.target.value), y: initial.y, h: 0 }));
 at("target").addEventListener("change", (event) => go({ y: event.target.value, t: 0 }));
 at("head").addEventListener("change", (event) => go({ h: Number(event.target.value) }));
+at("when").addEventListener("input", (event) => go({ v: Number(event.target.value) }));
 at("unit").addEventListener("change", (event) => go({ u: Number(event.target.value), t: 0 }));
 at("difference").addEventListener("click", () => go({ d: state.d ? 0 : 1 }));
 at("guess").addEventListener("click", () => go({ g: state.g ? 0 : 1 }));
 document.addEventListener("keydown", (event) => {
   if (event.altKey || event.ctrlKey || event.metaKey || /^(SELECT|INPUT|TEXTAREA)$/.test(event.target.tagName)) return;
   const places = order(), place = places.indexOf(state.s), last = current().tgt.length - 1;
-  const moves = { ArrowLeft: { t: Math.max(0, state.t - 1) }, ArrowRight: { t: Math.min(last, state.t + 1) }, ArrowUp: { s: places[Math.max(0, place - 1)], t: 0, y: "0" }, ArrowDown: { s: places[Math.min(places.length - 1, place + 1)], t: 0, y: "0" } };
+  const moves = { ArrowLeft: { t: Math.max(0, state.t - 1) }, ArrowRight: { t: Math.min(last, state.t + 1) }, ArrowUp: { s: places[Math.max(0, place - 1)], t: 0, y: initial.y }, ArrowDown: { s: places[Math.min(places.length - 1, place + 1)], t: 0, y: initial.y } };
   if (moves[event.key]) { event.preventDefault(); go(moves[event.key]); }
 });
 addEventListener("hashchange", follow);

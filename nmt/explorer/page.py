@@ -16,12 +16,28 @@ from torch import Tensor
 
 from nmt.corpus.splitting import Example
 from nmt.evaluation.alignment import GoldLinks
+from nmt.explorer.encoding import as_bytes
 from nmt.explorer.record import Forced, Record
 from nmt.files import write_text
 
 FOLDER = Path(__file__).parent
 DIGITS = 3
 """Decimals of probabilities and their logarithms."""
+
+
+@dataclass(frozen=True)
+class Emergence:
+    """The attention of a sentence at each validation of a run.
+
+    Attributes:
+        updates: Updates of the validations.
+        weights: The weights of each as base64; see `as_bytes`.
+        entropy: Mean entropy of each, in nats.
+    """
+
+    updates: Sequence[int]
+    weights: Sequence[str]
+    entropy: Sequence[float]
 
 
 @dataclass(frozen=True)
@@ -34,6 +50,7 @@ class System:
         equation: The equation of its score.
         subwords: Whether tokens are subwords, on either side.
         records: A record of each sentence.
+        emergence: The attention of each sentence in training, while the model read the reference; empty if unknown.
     """
 
     name: str
@@ -41,6 +58,7 @@ class System:
     equation: str
     subwords: tuple[bool, bool]
     records: Sequence[Record]
+    emergence: Sequence[Emergence] = ()
 
 
 @dataclass(frozen=True)
@@ -91,7 +109,10 @@ def make_page(
                 "source": example.src,
                 "reference": example.references[0] if example.references else None,
                 "gold": None if gold is None else _as_triples(gold[number]),
-                "of": [_encode(system.records[number]) for system in systems],
+                "of": [
+                    _encode(system.records[number]) | _encode_emergence(system.emergence[number : number + 1])
+                    for system in systems
+                ],
             }
             for number, example in enumerate(examples)
         ],
@@ -142,7 +163,7 @@ def _encode(record: Record) -> dict[str, Any]:
         "l": record.labels,
         "lp": [_round(node.log_prob) for node in nodes],
         "sc": [None if node.score is None else _round(node.score) for node in nodes],
-        "w": _as_bytes([node.alignment for node in nodes]),
+        "w": as_bytes([node.alignment for node in nodes]),
         "best": record.tree.best,
         "text": record.texts,
         "steps": _steps(record.best),
@@ -151,11 +172,22 @@ def _encode(record: Record) -> dict[str, Any]:
             "text": record.reference.text,
             "l": record.reference.tokens,
             "lp": [_round(value) for value in record.reference.log_probs],
-            "w": _as_bytes(record.reference.alignment),
+            "w": as_bytes(record.reference.alignment),
             **_steps(record.reference),
         },
         "measures": {name: _round(value) for name, value in record.measures.items()},
     }
+
+
+def _encode_emergence(found: Sequence[Emergence]) -> dict[str, Any]:
+    if not found:
+        return {}
+    (each,) = found
+    frames = [
+        {"update": update, "w": weights, "entropy": entropy}
+        for update, weights, entropy in zip(each.updates, each.weights, each.entropy, strict=True)
+    ]
+    return {"frames": frames}
 
 
 def _steps(forced: Forced) -> dict[str, Any]:
@@ -175,9 +207,3 @@ def _round(value: float) -> float:
 def _rounded(values: Tensor) -> Any:
     """Nested lists with two decimals."""
     return (values.clamp(-1e6, 1e6).double() * 100).round().div(100).tolist()
-
-
-def _as_bytes(weights: Sequence[Tensor] | Tensor) -> str:
-    """Weights in steps of 1/255 as base64, one byte each."""
-    flat = b"".join((each * 255).round().byte().flatten().numpy().tobytes() for each in weights)
-    return base64.b64encode(flat).decode()

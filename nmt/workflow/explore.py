@@ -5,28 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from nmt.corpus.splitting import Example
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.evaluation.alignment import GoldLinks
 from nmt.evaluation.metrics import ScoringRules
-from nmt.explorer.page import Page, System, make_page
+from nmt.explorer.page import Emergence, Page, System, make_page
 from nmt.explorer.record import describe_mechanism, record
 from nmt.model.storage import SavedModel
 from nmt.progress import progress_bar
 from nmt.workflow.translate import within_memory
+from nmt.workflow.watch import read_attention
 
 LONGEST = 200
 """Source tokens of a sentence that can be shown."""
-
-
-def choose(number: int, most: int | None) -> list[int]:
-    """At most so many of the first `number` whole numbers, evenly spaced; None is all."""
-    if most is None or number <= most:
-        return list(range(number))
-    return [int(place) for place in np.linspace(0, number - 1, most).round()]
 
 
 def explore(
@@ -34,6 +26,7 @@ def explore(
     examples: Sequence[Example],
     *,
     title: str,
+    emergence: bool = False,
     gold: Sequence[GoldLinks] | None = None,
     token_links: bool = False,
 ) -> Page:
@@ -43,6 +36,7 @@ def explore(
         models: The models, with translators that do not split their input.
         examples: Sources, perhaps with references.
         title: Title of the page.
+        emergence: Whether the sentences are those that the models' runs have watched.
         gold: Links of people between each source and its first reference.
         token_links: Whether they count tokens instead of words.
 
@@ -66,8 +60,37 @@ def explore(
                     bar.update()
             processor = translator.processor
             subwords = (processor.src_tokenizer.kind == "subword", processor.tgt_tokenizer.kind == "subword")
-            systems.append(System(name_of(saved.path), *describe_mechanism(saved.config), subwords, records))
+            frames = read_emergence(saved) if emergence else ()
+            systems.append(System(name_of(saved.path), *describe_mechanism(saved.config), subwords, records, frames))
     return make_page(title, examples, systems, gold, token_links=token_links)
+
+
+def read_emergence(saved: SavedModel) -> list[Emergence]:
+    """The attention of the sentences that the run of a model has watched, at each validation.
+
+    Raises:
+        DataError: The model's run has watched none.
+    """
+    facts = read_attention(saved.path.parent)
+    validations = facts["validations"]
+    return [
+        Emergence(
+            [each["update"] for each in validations],
+            [each["weights"][number] for each in validations],
+            [each["entropy"][number] for each in validations],
+        )
+        for number in range(len(facts["sentences"]))
+    ]
+
+
+def watched_examples(saved: SavedModel) -> list[Example]:
+    """The sentences that the run of a model has watched.
+
+    Raises:
+        DataError: There are none.
+    """
+    sentences = read_attention(saved.path.parent)["sentences"]
+    return [Example(sentence["source"], (sentence["reference"],)) for sentence in sentences]
 
 
 def name_of(path: Path) -> str:

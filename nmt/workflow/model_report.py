@@ -14,6 +14,7 @@ from nmt.decoding.translator import Translator
 from nmt.errors import CheckpointError, DataError
 from nmt.evaluation.attention_statistics import tabulate_lengths
 from nmt.evaluation.breakdown import SentenceGap
+from nmt.evaluation.evaluate import evenly_spaced
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
 from nmt.explorer.record import describe_mechanism
 from nmt.files import read_json
@@ -22,7 +23,7 @@ from nmt.reporting.blocks import Block, Chapter, Picture, Sentence, Text, mark_w
 from nmt.table import Table
 from nmt.workflow.evaluate import Extras, evaluate_model
 from nmt.workflow.evaluation import ModelEvaluation
-from nmt.workflow.explore import choose, name_of
+from nmt.workflow.explore import name_of
 from nmt.workflow.report import read_report
 from nmt.workflow.runs import MARKER as RUN_MARKER
 from nmt.workflow.runs import find_data
@@ -203,7 +204,7 @@ def _attention(found: ModelEvaluation, translator: Translator, examples: Sequenc
     for number, head in enumerate(found.attention, 1):
         yield f"Head {number}: {head}." if several else f"{str(head)[0].upper()}{str(head)[1:]}."
     yield tabulate_lengths(found.attention_by_length)
-    chosen = [examples[number].src for number in choose(len(examples), MAPS)]
+    chosen = [examples[number].src for number in evenly_spaced(len(examples), MAPS)]
     for source, translation in zip(chosen, translator.translate(chosen, with_alignment=True), strict=True):
         if translation.alignment is None or not translation.alignment.any():
             continue

@@ -58,7 +58,7 @@ RUN = Kind(
     "run.json",
     "config.yaml",
     re.compile(
-        rf"run\.json|config\.yaml|environment\.json|metrics\.jsonl|learning_curve\.png|{_TEXT}|best(/({_MODEL}))?"
+        rf"run\.json|config\.yaml|environment\.json|attention\.json|metrics\.jsonl|learning_curve\.png|{_TEXT}|best(/({_MODEL}))?"
         rf"|models(/update-\d+(/({_MODEL}))?)?|checkpoints(/({_CHECKPOINT}))?"
     ),
 )

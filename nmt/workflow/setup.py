@@ -126,7 +126,9 @@ def make_validator(config: Config, data: DataDirectory, model: Seq2Seq) -> tuple
     if sum(len(example.references) for example in examples) != len(data.valid):
         raise DataError(f"{data.path / 'valid.jsonl'}: does not match the encoded valid split; preprocess again")
     greedy = config.decode.model_copy(update={"beam_size": 1, "sampling": SamplingSection()})
-    return config, Validator(data.valid, examples, rules, Translator(model, data.load_processor(), greedy))
+    return config, Validator(
+        data.valid, examples, rules, Translator(model, data.load_processor(), greedy), config.train.watch
+    )
 
 
 def _missing_libraries(config: Config) -> list[str]:

@@ -64,6 +64,7 @@ from nmt.workflow.setup import (
     with_precision,
     with_text_of,
 )
+from nmt.workflow.watch import WATCHED, add_attention
 
 log = logging.getLogger(__name__)
 
@@ -153,7 +154,7 @@ def _check_run(config: Config, output: Path, data: Path, overwrite: bool, resume
     parent = config.train.init_from
     needed = {"--data": data, "train.init_from": None if parent is None else Path(parent)}
     if resume or (was_restarted() and read_launch(output) == launch_id()):
-        for name in (MARKER, "config.yaml", "environment.json", METRICS, BEST, MODELS, CHECKPOINTS, TEXT):
+        for name in (MARKER, "config.yaml", "environment.json", METRICS, WATCHED, BEST, MODELS, CHECKPOINTS, TEXT):
             check_file(output / name, output)
         if state is None and not resumable:
             check_directory(output, RUN, overwrite=False, needed=needed)
@@ -386,6 +387,7 @@ class _Run:
                         if self._writes:
                             self._keep(event)
                             self._draw()
+                            self._watch(event.update)
                     case Updated():
                         self.state.average.update(event.update)
                         bar.update()
@@ -442,6 +444,10 @@ class _Run:
             source, translation, reference = self.validator.sample
             for line in (source, f"-> {translation}", f"== {reference}"):
                 log.info(f"    {line}")
+
+    def _watch(self, update: int) -> None:
+        if self.validator and self.validator.attention:
+            add_attention(self.output, update, self.validator.watched, self.validator.attention)
 
     def _keep(self, event: Validated) -> None:
         """Save the model if it is the best so far, or among the best ones to keep."""

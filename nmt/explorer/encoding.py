@@ -1,0 +1,14 @@
+"""Weights as text."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+
+from torch import Tensor
+
+
+def as_bytes(weights: Sequence[Tensor] | Tensor) -> str:
+    """Weights in steps of 1/255 as base64, one byte each."""
+    flat = b"".join((each * 255).round().byte().flatten().numpy().tobytes() for each in weights)
+    return base64.b64encode(flat).decode()
