@@ -2,6 +2,7 @@
 
 python scripts/experiment.py run scripts/experiments/multi30k.toml --threads 2
 python scripts/experiment.py opennmt scripts/experiments/tatoeba.toml --python PYTHON --minutes 60
+python scripts/experiment.py test scripts/experiments/multi30k.toml --cell start
 python scripts/experiment.py tables --write
 
 An experiment is a TOML file: a config, the corpus, seeds, and cells, each with settings of its own. `run` trains what

@@ -24,7 +24,7 @@ from benchmarks.opennmt import (
 from benchmarks.train import LAUNCHER
 from benchmarks.workload import read_lines, write_lines
 
-from experiments.ledger import path_of, rounded, write_result
+from experiments.ledger import path_of, read_result, rounded, write_result
 from experiments.plan import Cell, read_experiment
 from experiments.runs import BEAM_SIZE, CORPORA, new_result, prepare_data, product_rate
 from nmt.dataset import DataDirectory, open_data, read_examples
@@ -52,7 +52,7 @@ def add_command(commands: Commands) -> None:
     parser.add_argument("--threads", type=positive, default=2, help="CPU threads")
     parser.add_argument("--corpora", type=Path, help=f"folder of the corpora [default: the variable {CORPORA}]")
     parser.add_argument("--output", type=Path, default=Path("runs/experiments"), help="folder for data and runs")
-    parser.add_argument("--no-test", dest="test", action="store_false", help="score the validation split alone")
+    parser.add_argument("--test", action="store_true", help="add the score of the test split to a finished result")
     parser.set_defaults(run=train_opennmt)
 
 
@@ -80,14 +80,20 @@ def train_opennmt(arguments: argparse.Namespace) -> None:
     """Train for about the given time, translate and score, and add the result to the ledger."""
     experiment = read_experiment(arguments.experiment)
     name = f"OpenNMT-py {arguments.kind}, {arguments.minutes:g} min"
-    cell = Cell(experiment.name, name, arguments.seed, experiment.cells[0].data_overrides, arguments.test)
-    if path_of(experiment.name, cell.key).exists():
+    cell = Cell(experiment.name, name, arguments.seed, experiment.cells[0].data_overrides)
+    known = path_of(experiment.name, cell.key).exists()
+    if known and not arguments.test:
         return
     folder = (arguments.output / experiment.name / cell.key).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     data = open_data(prepare_data(experiment, cell, arguments.output / experiment.name, arguments))
     write_texts(data, folder)
     peer = Peer(arguments.python, folder, environment(arguments.threads) | TRANSLATE_VARIABLES)
+    if known:
+        result = read_result(experiment.name, cell.key)
+        result = replace(result, scores=result.scores | {"test": translate(peer, data, "test", result.updates)})
+        print(f"{write_result(result, cell.key)}: test BLEU {result.bleu('test'):.2f}")
+        return
 
     before = product_rate(arguments.threads)["float32"]
     probe = config_of(arguments.kind, folder, PROBE, len(data.train), arguments.seed)
@@ -99,8 +105,7 @@ def train_opennmt(arguments: argparse.Namespace) -> None:
     minutes = (time.perf_counter() - begin) / 60
     after = product_rate(arguments.threads)["float32"]
 
-    splits = ("valid", "test") if arguments.test else ("valid",)
-    scores = {split: translate(peer, data, split, updates) for split in splits}
+    scores = {"valid": translate(peer, data, "valid", updates)}
     pairs, tokens = len(data.train), int(data.train.tgt.lengths.sum()) + len(data.train)
     result = replace(
         new_result(experiment, cell, arguments.threads),

@@ -20,7 +20,6 @@ class Cell:
         name: Name of the cell.
         seed: Seed of training.
         overrides: `section.key=value` settings of the cell.
-        test: Whether the test split is scored too: only for what was chosen on the validation split.
         models: Keys of other cells that translate together instead of a training.
         teachers: Keys of other cells, whose joint translations of the training sources are added to the training pairs
             (sequence-level distillation, Kim & Rush, 2016).
@@ -30,7 +29,6 @@ class Cell:
     name: str
     seed: int
     overrides: tuple[str, ...]
-    test: bool
     models: tuple[str, ...] = ()
     teachers: tuple[str, ...] = ()
 
@@ -78,7 +76,6 @@ def read_experiment(path: Path) -> Experiment:
                 cell["name"],
                 seed,
                 (*common, *cell.get("settings", [])),
-                cell.get("test", False),
                 tuple(cell.get("models", [])),
                 tuple(cell.get("teachers", [])),
             )

@@ -31,25 +31,49 @@ ROWS, INNER, COLUMNS = 1024, 512, 4096  # of the product whose rate is measured
 
 
 def add_command(commands: Commands) -> None:
-    """Describe the arguments."""
-    parser = commands.add_parser("run", help="train and score the cells that have no result yet")
-    parser.add_argument("experiment", type=Path, metavar="FILE", help="a TOML file of this folder")
-    parser.add_argument("--cell", action="append", metavar="NAME", help="only these cells")
-    parser.add_argument("--seed", type=int, action="append", help="only these seeds")
-    parser.add_argument("--threads", type=positive, default=2, help="CPU threads")
-    parser.add_argument("--corpora", type=Path, help=f"folder of the corpora [default: the variable {CORPORA}]")
-    parser.add_argument("--output", type=Path, default=Path("runs/experiments"), help="folder for data and runs")
-    parser.set_defaults(run=run_experiment)
+    """Describe the arguments of both commands."""
+    about = {
+        "run": (run_experiment, "train and score the cells that have no result yet"),
+        "test": (test_experiment, "score the test split with cells that were chosen by their validation scores, once"),
+    }
+    for name, (function, text) in about.items():
+        parser = commands.add_parser(name, help=text)
+        parser.add_argument("experiment", type=Path, metavar="FILE", help="a TOML file of this folder")
+        parser.add_argument("--cell", action="append", metavar="NAME", help="only these cells", required=name == "test")
+        parser.add_argument("--seed", type=int, action="append", help="only these seeds")
+        parser.add_argument("--threads", type=positive, default=2, help="CPU threads")
+        parser.add_argument("--corpora", type=Path, help=f"folder of the corpora [default: the variable {CORPORA}]")
+        parser.add_argument("--output", type=Path, default=Path("runs/experiments"), help="folder for data and runs")
+        parser.set_defaults(run=function)
+
+
+def chosen_cells(experiment: Experiment, arguments: argparse.Namespace) -> list[Cell]:
+    """The cells that the arguments name; all without names."""
+    return [
+        cell
+        for cell in experiment.cells
+        if (not arguments.cell or cell.name in arguments.cell) and (not arguments.seed or cell.seed in arguments.seed)
+    ]
+
+
+def test_experiment(arguments: argparse.Namespace) -> None:
+    """Add test scores to results that have none."""
+    experiment = read_experiment(arguments.experiment)
+    for cell in chosen_cells(experiment, arguments):
+        result = read_result(experiment.name, cell.key)
+        if result.bleu("test") is None:
+            folder = arguments.output / experiment.name
+            models = [folder / key for key in cell.models or [cell.key]]
+            scores = result.scores | score(cell, models, folder, arguments.threads, "test")
+            result = replace(result, scores=scores)
+            print(f"{write_result(result, cell.key)}: test BLEU {result.bleu('test'):.2f}")
 
 
 def run_experiment(arguments: argparse.Namespace) -> None:
     """Train what has no result yet, one cell after the other; stops at the first failure."""
     experiment = read_experiment(arguments.experiment)
-    for cell in experiment.cells:
-        wanted = (not arguments.cell or cell.name in arguments.cell) and (
-            not arguments.seed or cell.seed in arguments.seed
-        )
-        if wanted and not path_of(experiment.name, cell.key).exists():
+    for cell in chosen_cells(experiment, arguments):
+        if not path_of(experiment.name, cell.key).exists():
             result = train_cell(experiment, cell, arguments)
             print(f"{write_result(result, cell.key)}: valid BLEU {result.bleu('valid'):.2f}, {result.minutes:.1f} min")
 
@@ -115,18 +139,15 @@ def new_result(experiment: Experiment, cell: Cell, threads: int) -> Result:
     )
 
 
-def score(cell: Cell, models: Sequence[Path], folder: Path, threads: int) -> Scores:
-    """Translate and score the validation split, and the test split if the cell says so."""
-    scores: Scores = {}
-    for split in ("valid", "test") if cell.test else ("valid",):
-        path = folder / f"{cell.key}.{split}.json"
-        chosen = [part for model in models for part in ("--model", model)]
-        command = ours.nmt("evaluate", *chosen, "--split", split, "--json", path, "--no-short-inputs")
-        command += ["--hypotheses", str(path.with_suffix(".txt")), "--beam-size", str(BEAM_SIZE)]
-        command += ours.overriding([override for override in cell.overrides if override.startswith("decode.")])
-        run(command, path.with_suffix(".log"), environment(threads))
-        scores[split] = rounded(read_json(path)["scores"])
-    return scores
+def score(cell: Cell, models: Sequence[Path], folder: Path, threads: int, split: str = "valid") -> Scores:
+    """Translate and score a split."""
+    path = folder / f"{cell.key}.{split}.json"
+    chosen = [part for model in models for part in ("--model", model)]
+    command = ours.nmt("evaluate", *chosen, "--split", split, "--json", path, "--no-short-inputs")
+    command += ["--hypotheses", str(path.with_suffix(".txt")), "--beam-size", str(BEAM_SIZE)]
+    command += ours.overriding([override for override in cell.overrides if override.startswith("decode.")])
+    run(command, path.with_suffix(".log"), environment(threads))
+    return {split: rounded(read_json(path)["scores"])}
 
 
 def prepare_data(experiment: Experiment, cell: Cell, folder: Path, arguments: argparse.Namespace) -> Path:

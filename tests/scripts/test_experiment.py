@@ -62,7 +62,6 @@ name = "Plain"
 name = "BPE 4,000 + R-Drop"
 seeds = [3]
 settings = ["text.subword.vocabulary_size=4000", "train.r_drop=1"]
-test = true
 """
     )
     found = read_experiment(path)
@@ -71,7 +70,6 @@ test = true
     assert found.cells[0].overrides == ("train.epochs=2",)
     assert found.cells[2].overrides == ("train.epochs=2", "text.subword.vocabulary_size=4000", "train.r_drop=1")
     assert found.cells[2].data_overrides == ("text.subword.vocabulary_size=4000",)
-    assert [cell.test for cell in found.cells] == [False, False, True]
 
 
 @pytest.mark.parametrize("text", ["", "config = 'a'", "config = 'a'\n[[cells]]\nseeds = [1]", "config =", "\0"])
@@ -166,7 +164,6 @@ source = ["train.src", "train.tgt", "valid.src", "valid.tgt", "test.src", "test.
 [[cells]]
 name = "plain"
 seeds = [1, 2]
-test = true
 [[cells]]
 name = "both"
 models = ["plain-1", "plain-2"]
@@ -182,11 +179,17 @@ teachers = ["plain-1", "plain-2"]
     both, first, second, student = read_results("trial")
     assert (first.updates, first.tokens, first.seed, second.seed) == (3, 3 * (25 + 10), 1, 2)
     assert first.precision in ("float32", "bfloat16")
-    assert [sorted(result.scores) for result in (first, student)] == [["test", "valid"], ["valid"]]
     assert (both.parameters, both.updates) == (2 * first.parameters, 6)
     assert student.updates == 3
     (distilled,) = (tmp_path / "runs/trial").glob("*.distilled")
     assert (distilled / "train.src").read_text().splitlines() == 2 * sentences
     assert (distilled / "train.tgt").read_text().splitlines()[:10] == [line.upper() for line in sentences]
+    experiment.main()
+    assert capsys.readouterr().out == ""
+    tested = ["test", *command[1:], "--cell", "plain", "--cell", "both"]
+    monkeypatch.setattr(sys, "argv", ["experiment.py", *tested])
+    experiment.main()
+    assert capsys.readouterr().out.count("test BLEU") == 3
+    assert [sorted(result.scores) for result in read_results("trial")] == [["test", "valid"]] * 3 + [["valid"]]
     experiment.main()
     assert capsys.readouterr().out == ""
