@@ -85,6 +85,7 @@ def test_labels_keyboard_and_mouse(browser: Browser, tmp_path: Path) -> None:
     found = record(make_translator(score="dot"), Example("a b c", ()), RULES)
     assert texts(page, "#lines [data-step] text") == found.best.tokens
     assert texts(page, "#step tbody th") == found.src_tokens
+    assert page.evaluate("getComputedStyle(document.querySelector('#when-part')).display") == "none"
     shown = [float(text) for text in texts(page, "#step tbody td:nth-child(2)")]
     assert shown == pytest.approx(found.best.alignment[0, 0].tolist(), abs=3e-3)
     page.press("ArrowRight", 39)
