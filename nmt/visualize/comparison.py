@@ -58,8 +58,10 @@ def draw_by_length(
     known = {name: values for name, values in entropy.items() if any(value is not None for value in values)}
     figure = Figure(figsize=(12 if known else 7, 4.6), layout="constrained")
     panels = figure.subplots(1, 2 if known else 1, squeeze=False)[0]
+    styles = dict(zip(bleu, _styles(), strict=False))
     for axes, found, title in zip(panels, (bleu, known), ("BLEU", "entropy of attention (nats)"), strict=False):
-        for (name, values), style in zip(found.items(), _styles(), strict=False):
+        for name, values in found.items():
+            style = styles[name]
             points = [(place, value) for place, value in enumerate(values) if value is not None]
             axes.plot(*zip(*points, strict=True), label=name, **style) if points else None
         axes.set_xticks(range(len(bins)), [f"{name}\nn={number:,}" for name, number, _ in bins], fontsize=8)
