@@ -89,6 +89,10 @@ SingleModelOption = Annotated[
     Path | None,
     typer.Option("--model", "-m", help="Run or model directory. [default: the newest finished run under runs/]"),
 ]
+ModelDataOption = Annotated[
+    Path | None,
+    typer.Option("--data", "-d", help="Data directory. [default: the one the model was trained on]"),
+]
 SearchOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -453,10 +457,7 @@ def _show_table(table: Table, comment: str = "") -> None:
 def evaluate(
     model: ModelOption = None,
     split: Annotated[str | None, typer.Option(help="Split to score: test or valid. [default: test]")] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option("--data", "-d", help="Data directory. [default: the one the model was trained on]"),
-    ] = None,
+    data: ModelDataOption = None,
     src: Annotated[
         Path | None, typer.Option(help="Source sentences to score instead of a split, one per line.")
     ] = None,
@@ -548,10 +549,7 @@ def attention(
         str | None, typer.Option(metavar="TEXT", help="What the model is made to say, for one sentence.")
     ] = None,
     split: Annotated[str | None, typer.Option(help="Split to translate: test or valid. [default: test]")] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option("--data", "-d", help="Data directory. [default: the one the model was trained on]"),
-    ] = None,
+    data: ModelDataOption = None,
     src: Annotated[Path | None, typer.Option(help="Source sentences instead of a split, one per line.")] = None,
     ref: Annotated[Path | None, typer.Option(help="A reference of each line of --src.")] = None,
     forced: Annotated[
@@ -679,10 +677,7 @@ def report(
     model: SingleModelOption = None,
     against: Annotated[list[Path] | None, typer.Option(help="Model to compare with. Can be repeated.")] = None,
     split: Annotated[str | None, typer.Option(help="Split to score: test or valid. [default: test]")] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option("--data", "-d", help="Data directory. [default: the one the model was trained on]"),
-    ] = None,
+    data: ModelDataOption = None,
     src: Annotated[Path | None, typer.Option(help="Source sentences to score instead of a split.")] = None,
     ref: Annotated[list[Path] | None, typer.Option(help="References for --src. Can be repeated.")] = None,
     title: Annotated[str | None, typer.Option(help="Title. [default: the name of the model]")] = None,

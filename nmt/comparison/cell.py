@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import json
 import logging
 import math
 import time
@@ -26,6 +25,7 @@ from nmt.files import read_json, write_json, write_text
 from nmt.limits import MIB
 from nmt.progress import progress_bar
 from nmt.replacement import locked
+from nmt.visualize.curves import read_metrics
 from nmt.workflow.configs import load_config
 from nmt.workflow.evaluate import Extras, evaluate_model, read_split
 from nmt.workflow.evaluation import ModelEvaluation, OutputFiles
@@ -43,10 +43,13 @@ RESULT = "result.json"
 FAILURE = "failure.txt"
 HYPOTHESES, REFERENCES = "hypotheses.txt", "references.txt"
 ATTEMPTS = 5
-RESULT_KEYS = (
-    *("name", "seed", "split", "sentences", "beam_size", "scores", "diagnosis", "teacher_forced", "attention"),
+TRAINING_KEYS = (
     *("parameters", "updates", "epochs", "tokens", "training_seconds", "total_seconds", "tokens_per_second"),
-    *("peak_mib", "precision", "curve", "sentences_per_second", "lengths", "finished"),
+    *("peak_mib", "precision", "curve"),
+)
+RESULT_KEYS = (
+    *("format_version", "name", "seed", "split", "sentences", "beam_size", "scores", "diagnosis", "teacher_forced"),
+    *("attention", "sentences_per_second", "lengths", "finished", *TRAINING_KEYS),
 )
 TIMED = 1000
 """Sentences of which the speed of translation is measured."""
@@ -114,7 +117,7 @@ def _run(folder: Path) -> dict[str, Any]:
         config = _within_budget(config, data, facts["budget_minutes"], folder)
         train_run(config, data, folder / RUN, resume=True)
         write_json(folder / TRAINING, _describe_training(folder / RUN))
-    training = read_json(folder / TRAINING)
+    training = read_facts(folder / TRAINING, TRAINING_KEYS)
     allowed = [config.model.attention.score]  # trusted, as the user's own config names it
     models, translator = open_translator([folder / RUN], config.train.device, {}, allowed)
     examples = read_split(data, facts["split"])
@@ -144,7 +147,7 @@ def _within_budget(config: Config, data: Path, minutes: float | None, folder: Pa
         updates = max(1, round(60 * minutes / seconds))
         write_json(folder / BUDGET, {"updates": updates, "updates_per_epoch": per_epoch, "seconds": round(seconds, 5)})
         log.info(f"{folder}: {updates:,} updates fit into {minutes:g} minutes, at {seconds:.3f} s each")
-    budget = read_json(folder / BUDGET)
+    budget = read_facts(folder / BUDGET, ("updates", "updates_per_epoch"))
     epochs = math.ceil(budget["updates"] / budget["updates_per_epoch"])
     return load_config(config, [f"train.epochs={epochs}", f"train.max_updates={budget['updates']}"])
 
@@ -152,10 +155,9 @@ def _within_budget(config: Config, data: Path, minutes: float | None, folder: Pa
 def _describe_training(run: Path) -> dict[str, Any]:
     state, environment = read_json(run / "run.json"), read_json(run / "environment.json")
     trained = read_config(run / "config.yaml")
-    entries = (json.loads(line) for line in (run / METRICS).read_text(encoding="utf-8").splitlines())
     curve = [
         {key: entry[key] for key in ("update", "seconds", "loss", "bleu") if key in entry}
-        for entry in entries
+        for entry in read_metrics((run / METRICS).read_bytes())
         if entry["kind"] == "valid"
     ]
     return {

@@ -99,9 +99,7 @@ def compare(
     others = sum(path.is_dir() for path in (output / CELLS).iterdir()) - len(cells)
     if others > 0:
         log.info(f"{output / CELLS}: has {others} more cells, which this comparison does not ask for")
-    return ComparisonResult(
-        output, rows, {f"{cells[folder].name}, seed {cells[folder].seed}": reason for folder, reason in failed.items()}
-    )
+    return ComparisonResult(output, rows, {cells[folder].title: reason for folder, reason in failed.items()})
 
 
 def _check_folder(output: Path) -> None:

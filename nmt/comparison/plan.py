@@ -47,6 +47,11 @@ class Cell:
     budget_minutes: float | None
 
     @property
+    def title(self) -> str:
+        """Name of its config, and the seed."""
+        return f"{self.name}, seed {self.seed}"
+
+    @property
     def key(self) -> str:
         """Name of its folder: letters, digits, dots, hyphens and underscores."""
         plain = re.sub(r"[^a-z0-9._]+", "-", self.name.lower()).strip("-.")
@@ -216,7 +221,10 @@ def read_cell(folder: Path) -> dict[str, Any]:
     Raises:
         DataError: It is missing, damaged or of another version.
     """
-    return read_facts(folder / CELL, ("name", "seed", "settings", "budget_minutes", "data", "data_checksum", "split"))
+    return read_facts(
+        folder / CELL,
+        ("format_version", "name", "seed", "settings", "budget_minutes", "data", "data_checksum", "split"),
+    )
 
 
 def read_facts(path: Path, names: Sequence[str]) -> dict[str, Any]:
@@ -232,7 +240,7 @@ def read_facts(path: Path, names: Sequence[str]) -> dict[str, Any]:
     facts = read_json(path)
     if isinstance(facts, dict) and facts.get("format_version", FORMAT_VERSION) != FORMAT_VERSION:
         raise DataError(f"{path}: is of another version; delete {path.parent} to make the cell again")
-    if not isinstance(facts, dict) or not facts.keys() >= {"format_version", *names}:
+    if not isinstance(facts, dict) or not facts.keys() >= set(names):
         raise DataError(f"{path}: is damaged; delete {path.parent} to make the cell again")
     return facts
 

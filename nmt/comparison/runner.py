@@ -7,7 +7,6 @@ and cells may run on other machines that share the folder.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import shlex
@@ -28,6 +27,7 @@ from nmt.replacement import is_locked
 from nmt.signals import ENDING, handled_signals
 from nmt.table import Table
 from nmt.terminal import live_table
+from nmt.visualize.curves import read_metrics
 from nmt.workflow.train import METRICS
 
 log = logging.getLogger(__name__)
@@ -58,11 +58,6 @@ class Job:
     state: str = "waiting"
     at_work: bool = False
     seen: bool = False
-
-    @property
-    def name(self) -> str:
-        """Name of the config, and the seed."""
-        return f"{self.cell.name}, seed {self.cell.seed}"
 
     @property
     def ended(self) -> bool:
@@ -134,7 +129,7 @@ def _look(job: Job, launcher: str | None) -> None:
     else:  # what held the lock has left no result
         job.state, job.at_work = "failed" if job.seen else "launched", False
     if job.state != before:
-        log.info(f"{job.name}: {job.state}{_summary(job)}")
+        log.info(f"{job.cell.title}: {job.state}{_summary(job)}")
 
 
 def _stage(folder: Path) -> str:
@@ -187,7 +182,7 @@ def _start(job: Job, jobs: int, launcher: str | None) -> None:
             start_new_session=True,
         )
     job.state, job.at_work = "starting", True
-    log.info(f"{job.name}: starting")
+    log.info(f"{job.cell.title}: starting")
 
 
 def _end(jobs: Sequence[Job], stop: Sequence[int]) -> None:
@@ -217,7 +212,7 @@ def _signal(processes: Sequence[subprocess.Popen[bytes]], number: int) -> None:
 
 def _describe(jobs: Sequence[Job]) -> Table:
     """The state of all cells."""
-    rows = [[job.name, job.state, *_progress(job)] for job in jobs]
+    rows = [[job.cell.title, job.state, *_progress(job)] for job in jobs]
     return Table(["config", "state", "updates", "minutes", "BLEU"], rows, "llrrr")
 
 
@@ -247,8 +242,4 @@ def _last_entries(path: Path) -> Iterator[dict[str, Any]]:
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - 16 * TAIL))
-        for line in file.read().splitlines():
-            with contextlib.suppress(ValueError):
-                entry = json.loads(line)
-                if isinstance(entry, dict):
-                    yield entry
+        yield from read_metrics(file.read())

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from nmt.config.checks import describe, dotted, suggest
-from nmt.config.reading import as_yaml_list, load_yaml_file
+from nmt.config.checks import describe, dotted
+from nmt.config.reading import as_yaml_list, find_shipped, load_yaml_file
 from nmt.config.sections import Files, PathText, Positive, Section, Seed, key
 from nmt.errors import ConfigError, shorten
-from nmt.files import shipped
 
 FOLDER = "configs/comparisons"
 Values = Annotated[tuple[Any, ...], Field(min_length=1)]
@@ -42,21 +39,6 @@ class ComparisonSection(Section):
     )
 
 
-def find_comparison(name: str) -> Path:
-    """Find a comparison file by its path or by the name of a shipped one.
-
-    Raises:
-        ConfigError: There is none.
-    """
-    path, by_name = Path(name), shipped(f"{FOLDER}/{name}.yaml")
-    if path.is_file():
-        return path
-    if re.fullmatch(r"[\w-]+", name) and by_name.is_file():
-        return by_name
-    known = sorted(file.stem for file in shipped(FOLDER).glob("*.yaml"))
-    raise ConfigError(f"{name}: no such comparison file; shipped ones: {', '.join(known)}{suggest(name, known)}")
-
-
 def read_comparison(name: str | None, given: Mapping[str, Any]) -> ComparisonSection:
     """Read a comparison file and replace some of its values.
 
@@ -67,7 +49,7 @@ def read_comparison(name: str | None, given: Mapping[str, Any]) -> ComparisonSec
     Raises:
         ConfigError: One line per problem.
     """
-    path = None if name is None else find_comparison(name)
+    path = None if name is None else find_shipped(name, FOLDER, "comparison")
     values = {} if path is None else load_yaml_file(path)
     used = {key: value for key, value in given.items() if value is not None and value not in ((), [], {})}
     for field, value in used.items():

@@ -204,14 +204,28 @@ def find_config(name: str) -> Path:
     Raises:
         ConfigError: There is no such file or shipped config.
     """
+    return find_shipped(name, "configs", "config")
+
+
+def find_shipped(name: str, folder: str, kind: str) -> Path:
+    """Find a YAML file by its path or by the name of a shipped one.
+
+    Args:
+        name: Path or name.
+        folder: Where shipped ones are.
+        kind: What they are, for the error.
+
+    Raises:
+        ConfigError: There is none.
+    """
     path = Path(name)
     if path.is_file():
         return path
-    by_name = shipped(f"configs/{name}.yaml")
+    by_name = shipped(f"{folder}/{name}.yaml")
     if re.fullmatch(r"[\w-]+", name) and by_name.is_file():
         return by_name
-    known = sorted(file.stem for file in shipped("configs").glob("*.yaml"))
-    raise ConfigError(f"{name}: no such config file; shipped configs: {', '.join(known)}{suggest(name, known)}")
+    known = sorted(file.stem for file in shipped(folder).glob("*.yaml"))
+    raise ConfigError(f"{name}: no such {kind} file; shipped {kind}s: {', '.join(known)}{suggest(name, known)}")
 
 
 def _shown(path: Path) -> str:

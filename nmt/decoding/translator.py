@@ -14,6 +14,7 @@ from nmt.config import DecodeSection
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.joining import join_sentences
 from nmt.decoding.searcher import Searcher
+from nmt.decoding.tree import BeamTree
 from nmt.decoding.words import CONTROL
 from nmt.errors import CheckpointError, ConfigError
 from nmt.model.seq2seq import Seq2Seq
@@ -314,10 +315,20 @@ class Translator:
         limit = max(1, min(self.options.max_length, MAX_SOURCE_LENGTH) // 2)
         return split_tokens(tokens, limit, subwords=self.processor.src_tokenizer.kind == "subword")
 
+    def grow_tree(self, ids: list[int]) -> BeamTree:
+        """The search for translations of source ids, with every prefix that was in the beam.
+
+        Raises:
+            CheckpointError: The model's probabilities are not finite.
+        """
+        tree = self.searcher.grow_tree(ids)
+        if not tree.best:
+            raise CheckpointError(DIVERGED)
+        return tree
+
     def render(self, ids: list[int], src_tokens: list[str]) -> str:
         """Target ids without EOS as text, where unknown words stay as they are."""
-        tokens = self.processor.target_tokens(ids, src_tokens, [], self.dictionary)
-        return self._as_text(tokens)
+        return self._as_text(self.processor.target_tokens(ids, src_tokens))
 
     def _as_text(self, tokens: list[str]) -> str:
         return " ".join(CONTROL.sub("", self.processor.tgt_tokenizer.detokenize(tokens)).split())

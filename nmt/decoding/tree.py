@@ -50,6 +50,10 @@ class BeamTree:
             node = self.nodes[node].parent
         return found[::-1]
 
+    def ids(self, node: int) -> list[int]:
+        """The words of a prefix."""
+        return [self.nodes[each].id for each in self.path(node)]
+
 
 def grow_tree(steps: Sequence[Step]) -> BeamTree:
     """The tree of a search in a single source, whose steps have alignments.

@@ -126,6 +126,7 @@ class Validator:
             return self._score(model)
 
     def _score(self, model: Seq2Seq) -> dict[str, float]:
+        self.attention = []
         loss = mean_loss(model, self.pairs)
         result = {"loss": loss, "perplexity": perplexity(loss)}
         if self.translator is not None and self.examples:

@@ -20,10 +20,9 @@ from nmt.evaluation.attention_statistics import coverage, diagonality, step_stat
 from nmt.evaluation.diagnostics import repeats
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
 from nmt.model.attention.catalog import list_mechanisms
-from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS_ID
+from nmt.visualize.heatmap import EOS_LABEL
 
-EOS_LABEL = "⟨eos⟩"
 TOP_WORDS = 10
 LONGEST_OCCLUDED = 60
 """Source tokens up to which each one is left out in turn."""
@@ -91,23 +90,41 @@ def record(translator: Translator, example: Example, rules: ScoringRules) -> Rec
         example: The source, perhaps with references.
         rules: How text is scored.
     """
-    (tokens,) = translator.tokenize([example.src])
-    tokens = tokens[:MAX_SOURCE_LENGTH]
-    processor, model = translator.processor, translator.model
-    ids = processor.src_vocabulary.encode(tokens)
-    tree = translator.searcher.grow_tree(ids)
-    words = processor.tgt_vocabulary.tokens
+    tokens, ids = read_source(translator, example.src)
+    tree = translator.grow_tree(ids)
+    words = translator.processor.tgt_vocabulary.tokens
     labels = [_label(words, node.id) for node in tree.nodes]
-    paths = {end: [tree.nodes[node].id for node in tree.path(end)] for end in tree.best}
-    texts = {end: translator.render(_without_eos(path), tokens) for end, path in paths.items()}
-    target = paths[tree.best[0]] if tree.best else [EOS_ID]
-    best = force(model, ids, target, words, texts[tree.best[0]] if tree.best else "")
-    reference = None
-    if example.references:
-        (given,) = processor.tokenize_target([example.references[0]])
-        forced = [*processor.tgt_vocabulary.encode(given), EOS_ID]
-        reference = force(model, ids, forced, words, example.references[0])
+    texts = {end: translator.render(_without_eos(tree.ids(end)), tokens) for end in tree.best}
+    best = force_ids(translator, ids, tree.ids(tree.best[0]), texts[tree.best[0]])
+    reference = force_text(translator, ids, example.references[0]) if example.references else None
     return Record([*tokens, EOS_LABEL], tree, labels, texts, best, reference, _measure(example, best, rules))
+
+
+def read_source(translator: Translator, source: str) -> tuple[list[str], list[int]]:
+    """The tokens of a source that a model reads, and their ids."""
+    (tokens,) = translator.tokenize([source])
+    tokens = tokens[:MAX_SOURCE_LENGTH]
+    return tokens, translator.processor.src_vocabulary.encode(tokens)
+
+
+def force_best(translator: Translator, tokens: list[str], ids: list[int]) -> Forced:
+    """Let a model read the best translation that it finds.
+
+    Args:
+        translator: A single model.
+        tokens: Source tokens.
+        ids: Their ids.
+    """
+    tree = translator.grow_tree(ids)
+    found = tree.ids(tree.best[0])
+    return force_ids(translator, ids, found, translator.render(_without_eos(found), tokens))
+
+
+def force_text(translator: Translator, ids: list[int], text: str) -> Forced:
+    """Let a model read a given translation of source ids."""
+    processor = translator.processor
+    (given,) = processor.tokenize_target([text])
+    return force_ids(translator, ids, [*processor.tgt_vocabulary.encode(given), EOS_ID], text)
 
 
 def _label(tokens: Sequence[str], number: int) -> str:
@@ -119,16 +136,16 @@ def _without_eos(ids: list[int]) -> list[int]:
 
 
 @torch.inference_mode()
-def force(model: Seq2Seq, src: list[int], tgt: list[int], words: Sequence[str], text: str) -> Forced:
+def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str) -> Forced:
     """Let a model read a target, with the whole source and without each of its tokens.
 
     Args:
-        model: In evaluation mode.
+        translator: A single model.
         src: Source ids without EOS.
         tgt: Target ids, with EOS if it was reached.
-        words: Target tokens by id.
         text: The target as text.
     """
+    model, words = translator.model, translator.processor.tgt_vocabulary.tokens
     occluded = len(src) <= LONGEST_OCCLUDED
     sources = [src, *([src[:n] + src[n + 1 :] for n in range(len(src))] if occluded else [])]
     lengths = torch.tensor([len(each) + 1 for each in sources])

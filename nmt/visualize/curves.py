@@ -22,7 +22,7 @@ def draw_learning_curve(run: Path) -> None:
         return
     from matplotlib.figure import Figure
 
-    entries = list(_read(run / "metrics.jsonl"))
+    entries = list(read_metrics((run / "metrics.jsonl").read_bytes()))
     kinds: dict[str, list[dict[str, Any]]] = {
         kind: [entry for entry in entries if entry["kind"] == kind] for kind in ("train", "valid")
     }
@@ -56,9 +56,9 @@ def draw_learning_curve(run: Path) -> None:
     save_figure(figure, run / "learning_curve.png")
 
 
-def _read(path: Path) -> Iterator[dict[str, Any]]:
+def read_metrics(content: bytes) -> Iterator[dict[str, Any]]:
     """Yield the entries of a log, skipping damaged lines, as a picture should not end a run."""
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in content.decode("utf-8", "replace").splitlines():
         with contextlib.suppress(ValueError, RecursionError):
             entry = json.loads(line)
             if isinstance(entry, dict) and {"kind", "update"} <= entry.keys():

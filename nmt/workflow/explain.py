@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translator
+from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, DataError
-from nmt.explorer.record import EOS_LABEL, Forced, describe_mechanism, force
+from nmt.explorer.record import Forced, describe_mechanism, force_best, force_text, read_source
 from nmt.model.storage import SavedModel
-from nmt.text.vocabulary import EOS_ID
+from nmt.visualize.heatmap import EOS_LABEL
 from nmt.workflow.translate import within_memory
 
 if TYPE_CHECKING:
@@ -35,24 +35,14 @@ def explain(saved: SavedModel, translator: Translator, sentence: str, step: int,
         DataError: The sentence has no words.
         ConfigError: There is no such step.
     """
-    processor = translator.processor
-    (tokens,) = translator.tokenize([sentence])
-    tokens = tokens[:MAX_SOURCE_LENGTH]
+    tokens, ids = read_source(translator, sentence)
     if not tokens:
         raise DataError("the sentence has no words; give a sentence")
-    ids = processor.src_vocabulary.encode(tokens)
     with within_memory(translator.options, 1):
-        if target is None:
-            tree = translator.searcher.grow_tree(ids)
-            chosen = [tree.nodes[node].id for node in tree.path(tree.best[0])]
-            text = translator.render(chosen[:-1] if chosen[-1] == EOS_ID else chosen, tokens)
-        else:
-            (given,) = processor.tokenize_target([target])
-            chosen, text = [*processor.tgt_vocabulary.encode(given), EOS_ID], target
-        found = force(translator.model, ids, chosen, processor.tgt_vocabulary.tokens, text)
+        found = force_best(translator, tokens, ids) if target is None else force_text(translator, ids, target)
     if not 1 <= step <= len(found.tokens):
         raise ConfigError(f"--step {step}: the translation has {len(found.tokens)} steps: {' '.join(found.tokens)}")
-    lines = [f"{sentence} -> {text}", ". ".join(filter(None, describe_mechanism(saved.config))), ""]
+    lines = [f"{sentence} -> {found.text}", ". ".join(filter(None, describe_mechanism(saved.config))), ""]
     return "\n".join([*lines, *_lines(saved, found, [*tokens, EOS_LABEL], step - 1)]) + "\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,13 +27,15 @@ def add_attention(run: Path, update: int, examples: Sequence[Example], alignment
         examples: The sentences.
         alignments: Attention while the model read the first reference of each.
     """
-    earlier = (
-        [each for each in _read(run)["validations"] if each["update"] < update] if (run / WATCHED).exists() else []
-    )
     sentences = [
         {"source": example.src, "reference": example.references[0], "src": each.src_tokens, "tgt": each.tgt_tokens}
         for example, each in zip(examples, alignments, strict=True)
     ]
+    earlier = []
+    with contextlib.suppress(DataError):  # a damaged file is begun again, as it should not end a run
+        there = read_attention(run)
+        if there["sentences"] == sentences:  # otherwise the run was resumed with others
+            earlier = [each for each in there["validations"] if each["update"] < update]
     now = {
         "update": update,
         "weights": [as_bytes(each.weights) for each in alignments],
@@ -52,10 +55,6 @@ def read_attention(run: Path) -> dict[str, Any]:
         raise DataError(
             f"{run}: has no {WATCHED}; train with --set train.watch=8 to store attention at each validation"
         )
-    return _read(run)
-
-
-def _read(run: Path) -> dict[str, Any]:
     facts = read_json(run / WATCHED)
     try:
         number = len(facts["sentences"])

@@ -13,11 +13,12 @@ from nmt.config import AttentionSection, Config, DecoderSection, DecodeSection, 
 from nmt.corpus.splitting import Example
 from nmt.decoding.translator import Translator
 from nmt.evaluation.metrics import ScoringRules
-from nmt.explorer.record import EOS_LABEL, describe_mechanism, rank_correlation, record
+from nmt.explorer.record import describe_mechanism, rank_correlation, record
 from nmt.model.seq2seq import build_model
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
 from nmt.text.vocabulary import EOS_ID, Vocabulary
+from nmt.visualize.heatmap import EOS_LABEL
 
 WORDS = ["a", "b", "c", "d", "e", "f", "g"]
 

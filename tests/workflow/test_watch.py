@@ -8,12 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from browser import browsing, needs_chromium
 from conftest import Cli, Project, call, signal_at, train_arguments
 
 import nmt
+from nmt.corpus.splitting import Example
 from nmt.dataset import read_examples
+from nmt.evaluation.alignment import Alignment
 from nmt.evaluation.evaluate import evenly_spaced
+from nmt.workflow.watch import add_attention
 
 
 def read(run: Path) -> dict[str, Any]:
@@ -67,6 +71,17 @@ def test_a_resumed_run_stores_the_same(
     (tmp_path / "run/attention.json").write_text(json.dumps(facts), encoding="utf-8")
     assert call(*arguments, "--resume") == 0
     assert read(tmp_path / "run") == read(watched)
+
+
+def test_other_sentences_and_damage_begin_a_new_file(watched: Path, tmp_path: Path) -> None:
+    facts = read(watched)
+    alignment = Alignment("a", "b", ["a"], ["b"], torch.full((2, 1, 2), 0.5), True)
+    for before in (json.dumps(facts), "{"):
+        (tmp_path / "attention.json").write_text(before, encoding="utf-8")
+        add_attention(tmp_path, 1000, [Example("a", ("b",))], [alignment])
+        found = read(tmp_path)
+        assert [each["update"] for each in found["validations"]] == [1000]
+        assert [each["source"] for each in found["sentences"]] == ["a"]
 
 
 def test_nothing_is_stored_unless_asked_for(random_project: Project) -> None:
