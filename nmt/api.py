@@ -10,7 +10,7 @@ import re
 import shlex
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from os import PathLike
 from pathlib import Path
@@ -21,11 +21,8 @@ from nmt.errors import ConfigError, DataError, as_nmt_errors
 if TYPE_CHECKING:
     from nmt.comparison.compare import ComparisonResult
     from nmt.config import Config, Overrides
-    from nmt.corpus.splitting import Example
     from nmt.decoding.translator import Translator
-    from nmt.evaluation.alignment import GoldLinks
     from nmt.explorer.page import Page
-    from nmt.model.storage import SavedModel
     from nmt.workflow.attention import AttentionReport
     from nmt.workflow.evaluation import ModelEvaluation
     from nmt.workflow.findings import Finding
@@ -71,13 +68,15 @@ def preprocess(
         DataError: The corpus or the output folder cannot be used.
         OutOfMemory: Memory ran out.
     """
+    from nmt.config import overridden
     from nmt.workflow.configs import load_config
     from nmt.workflow.preprocess import preprocess, with_sources
 
     settings = load_config(config, overrides)
     sources = _as_list(source)
     if sources:
-        settings = with_sources(settings, [str(each) for each in sources])
+        licence = settings.data.licence if "data.licence" in overridden(overrides) else None  # not that of the config's
+        settings = with_sources(settings, [str(each) for each in sources], licence)
     directory = settings.data_directory if output is None else Path(output)
     return PreparedData(directory, preprocess(settings, directory, overwrite=overwrite))
 
@@ -320,6 +319,7 @@ def evaluate(
     from nmt.evaluation.metrics import PAIRED_TESTS
     from nmt.workflow.evaluate import Extras, evaluate_model, open_systems, read_files, read_model_pairs
     from nmt.workflow.evaluation import OutputFiles
+    from nmt.workflow.given_text import split_of
     from nmt.workflow.outputs import check_files
     from nmt.workflow.translate import open_translator
 
@@ -334,7 +334,7 @@ def evaluate(
     paths = [Path(each) for each in _as_list(model)]
     models, translator = open_translator(paths, device, options, allowed_classes, overrides=overrides)
     if examples is None:
-        examples = _split_of(models, _as_path(data), split or "test")
+        examples = split_of(models, _as_path(data), split or "test")
     return evaluate_model(
         models,
         translator,
@@ -404,12 +404,22 @@ def measure_attention(
     from nmt.files import write_json
     from nmt.visualize.picture import check_picture
     from nmt.workflow.attention import draw_attention_statistics, measure_attention
+    from nmt.workflow.given_text import GivenText
     from nmt.workflow.translate import open_translator
 
     _check_outputs({"--json": json_path, "--picture": picture}, (src, ref, gold))
     if picture is not None:
         check_picture(Path(picture))
-    text = _read_text(sentence, split, data, src, ref, gold, links_of, target=target)
+    text = GivenText.read(
+        sentence,
+        split,
+        links_of,
+        data=_as_path(data),
+        src=_as_path(src),
+        ref=_as_path(ref),
+        gold=_as_path(gold),
+        target=target,
+    )
     models, translator = open_translator([Path(each) for each in _as_list(model)], device, {}, allowed_classes)
     examples, links = text.of(models, sample)
     name, known = str(models[0].path), forced or target is not None
@@ -456,7 +466,8 @@ def explore(
             source and its first reference.
         links_of: What the numbers in `gold` count: words, separated by spaces, or tokens of the model.
         sample: Maximum number of sentences, evenly spaced.
-        training: Show the sentences that the model's run has watched (`train.watch`), with a slider over validations.
+        training: Show the sentences that the model's run has watched (`train.watch`), with a slider over validations;
+            `gold` then has a line for each of them.
         output: File to write.
         title: Title of the page.
         device: auto, cpu, cuda, cuda:N or mps.
@@ -468,20 +479,22 @@ def explore(
     """
     _check_outputs({"--output": output}, (src, ref, gold))
     from nmt.workflow.explore import explore, watched_examples
+    from nmt.workflow.given_text import GivenText
     from nmt.workflow.translate import open_translator
 
-    if training and not (sentence is src is split is data is gold is None and not against):
+    if training and not (sentence is src is split is data is None and not against):
         raise ConfigError("--training shows the sentences that one run has watched: leave other text and models out")
-    text = _read_text(sentence, split, data, src, ref, gold, links_of)
+    text = GivenText.read(
+        sentence, split, links_of, data=_as_path(data), src=_as_path(src), ref=_as_path(ref), gold=_as_path(gold)
+    )
     opened = []
     for path in [model, *_as_list(against)]:
         models, translator = open_translator([] if path is None else [Path(path)], device, {}, allowed_classes)
         opened.append((models[0], translator))
     if training:
-        page = explore(opened, watched_examples(opened[0][0]), title=title, emergence=True)
-    else:
-        examples, links = text.of([opened[0][0]], sample)
-        page = explore(opened, examples, title=title, gold=links, token_links=links_of == "tokens")
+        text = replace(text, examples=watched_examples(opened[0][0]))
+    examples, links = text.of([opened[0][0]], None if training else sample)
+    page = explore(opened, examples, title=title, emergence=training, gold=links, unit=links_of)
     if output is not None:
         page.write(Path(output))
     return page
@@ -558,6 +571,7 @@ def report(
     from nmt.files import write_text
     from nmt.workflow.evaluate import MAX_TESTED, Extras, read_files, read_model_pairs
     from nmt.workflow.explore import name_of
+    from nmt.workflow.given_text import split_of
     from nmt.workflow.model_report import make_report
     from nmt.workflow.translate import open_translator
 
@@ -571,7 +585,7 @@ def report(
         opened.append((models[0], translator))
     first = opened[0]
     if examples is None:
-        examples = _split_of([first[0]], _as_path(data), split or "test")
+        examples = split_of([first[0]], _as_path(data), split or "test")
     if len(opened) > 1 and len(examples) > MAX_TESTED:
         raise DataError(f"--against: the test set has {len(examples):,} sentences; compare on at most {MAX_TESTED:,}")
     extras = Extras(data=_as_path(data), training_pairs=read_model_pairs(*first, _as_path(data)))
@@ -603,74 +617,6 @@ def _check_outputs(outputs: Mapping[str, AnyPath | None], inputs: Sequence[AnyPa
     check_files(
         {name: _as_path(path) for name, path in outputs.items()}, [Path(each) for each in inputs if each is not None]
     )
-
-
-@dataclass(frozen=True)
-class _Text:
-    """Sentences that attention is measured on.
-
-    Attributes:
-        examples: The sentences; None is a split of the data of the model.
-        split: Name of that split.
-        data: Data directory; None is that of the model.
-        gold: File with word alignments, and its links; None without them.
-    """
-
-    examples: list[Example] | None
-    split: str
-    data: Path | None
-    gold: tuple[AnyPath, list[GoldLinks]] | None
-
-    def of(self, models: Sequence[SavedModel], sample: int | None) -> tuple[list[Example], list[GoldLinks] | None]:
-        """At most `sample` sentences, evenly spaced, and their links."""
-        from nmt.evaluation.evaluate import evenly_spaced
-
-        examples = self.examples if self.examples is not None else _split_of(models, self.data, self.split)
-        if self.gold is not None and len(self.gold[1]) != len(examples):
-            path, links = self.gold
-            raise DataError(f"{path}: has {len(links):,} lines, but there are {len(examples):,} sentences")
-        chosen = evenly_spaced(len(examples), len(examples) if sample is None else sample)
-        return [examples[n] for n in chosen], None if self.gold is None else [self.gold[1][n] for n in chosen]
-
-
-def _read_text(
-    sentence: str | None,
-    split: str | None,
-    data: AnyPath | None,
-    src: AnyPath | None,
-    ref: AnyPath | None,
-    gold: AnyPath | None,
-    links_of: str,
-    *,
-    target: str | None = None,
-) -> _Text:
-    """Check which text is meant, and read it unless it is a split.
-
-    Raises:
-        ConfigError: Arguments conflict.
-        DataError: A file cannot be used.
-    """
-    from nmt.corpus.splitting import Example
-    from nmt.evaluation.alignment import read_alignments
-    from nmt.workflow.evaluate import read_files, read_sources
-
-    if sum((sentence is not None, src is not None, bool(split or data))) > 1:
-        raise ConfigError("give one of: a sentence, --src, or --split and --data")
-    if ref is not None and src is None:
-        raise ConfigError("--ref belongs to --src: give both")
-    if gold is not None and (sentence is not None or (src is not None and ref is None)):
-        raise ConfigError("--gold aligns references: give a split, or --src with --ref")
-    if split not in (None, "test", "valid"):
-        raise ConfigError(f"--split {split}: must be test or valid")
-    if links_of not in ("words", "tokens"):
-        raise ConfigError(f"--links-of {links_of}: must be words or tokens")
-    examples = None
-    if sentence is not None:
-        examples = [Example(sentence, () if target is None else (target,))]
-    elif src is not None:
-        examples = read_sources(Path(src)) if ref is None else read_files(Path(src), [Path(ref)])
-    links = None if gold is None else (gold, read_alignments(Path(gold)))
-    return _Text(examples, split or "test", _as_path(data), links)
 
 
 @as_nmt_errors()
@@ -808,18 +754,6 @@ def serve(
         )
     finally:
         server.close()
-
-
-def _split_of(models: Sequence[SavedModel], data: Path | None, split: str) -> list[Example]:
-    """A split of a data directory, by default the one that the model was trained on."""
-    from nmt.workflow.evaluate import read_split, warn_of_other_data
-    from nmt.workflow.runs import find_data
-
-    directory = data or find_data(models[0])
-    examples = read_split(directory, split)
-    for saved in models:
-        warn_of_other_data(saved, directory)
-    return examples
 
 
 def _with_data(config: str | Path | Config, overrides: Overrides, data: AnyPath | None) -> tuple[Config, Path]:

@@ -53,8 +53,8 @@ def draw_emergence(facts: dict[str, Any], number: int, path: Path) -> None:
     panels = np.atleast_1d(figure.subplots(1, len(places), sharey=True))
     for axes, place in zip(panels, places, strict=True):
         found = validations[place]
-        weights = from_bytes(found["weights"][number]).reshape(len(tgt), -1, len(src)).mean(axis=1)
-        axes.imshow(weights, cmap="Greys", vmin=0, vmax=1)
+        weights = from_bytes(found["weights"][number], (len(tgt), -1, len(src))).mean(dim=1)
+        axes.imshow(weights.numpy(), cmap="Greys", vmin=0, vmax=1)
         axes.set_xticks(range(len(src)), src, rotation=60, ha="right", rotation_mode="anchor", fontsize=8)
         axes.set_yticks(range(len(tgt)), tgt, fontsize=8)
         axes.set_title(f"update {found['update']:,}\nentropy {found['entropy'][number]:.2f} nats", fontsize=9)

@@ -99,6 +99,7 @@ class Page:
                 code=key,
                 windowsVirtualKeyCode=code,
                 modifiers=modifiers,
+                text="\r" if key == "Enter" and event == "keyDown" else "",
             )
 
     def save_picture(self, path: Path) -> None:

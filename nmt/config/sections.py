@@ -163,6 +163,9 @@ class DataSection(Section):
     first_lines: Count | None = key(
         None, "how much of the corpus, or of its training files, to read; null reads all", unit="lines"
     )
+    licence: Annotated[str, Field(max_length=1000)] | None = key(
+        None, "licence and origin of the corpus, for the cards of models trained on it"
+    )
     max_malformed: Share = key(
         0.01,
         "maximum share of malformed lines to skip: too few columns, not UTF-8, over 1 MB",

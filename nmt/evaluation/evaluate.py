@@ -117,6 +117,8 @@ class Validator:
         self.sample: tuple[str, str, str] | None = None
         """Source, translation and first reference of one sentence of the last validation."""
         self.watched = [examples[place] for place in evenly_spaced(len(examples), watch)] if watch else []
+        self.signatures: dict[str, str] = {}
+        """sacreBLEU's signatures of the scores."""
         self.attention: list[Alignment] = []
         """Attention of the last validation on the watched sentences, while the model read their first references."""
 
@@ -135,6 +137,7 @@ class Validator:
             except CheckpointError:  # the model has diverged: without probabilities it translates nothing
                 return result | {"bleu": 0.0, "chrf": 0.0}
             result |= {key: score.value for key, score in found.scores.items()}
+            self.signatures = {key: score.signature for key, score in found.scores.items()}
             middle = len(self.examples) // 2
             example = self.examples[middle]
             self.sample = (example.src, found.hypotheses[middle], example.references[0])

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
 from torch import Tensor
 
 
@@ -16,6 +16,7 @@ def as_bytes(weights: Sequence[Tensor] | Tensor) -> str:
     return base64.b64encode(flat).decode()
 
 
-def from_bytes(text: str) -> NDArray[np.float64]:
-    """The weights of `as_bytes`, flat."""
-    return np.frombuffer(base64.b64decode(text), dtype=np.uint8) / 255
+def from_bytes(text: str, shape: Sequence[int]) -> Tensor:
+    """The weights of `as_bytes`."""
+    flat = np.frombuffer(base64.b64decode(text), dtype=np.uint8)
+    return torch.from_numpy(flat.copy()).view(*shape) / 255

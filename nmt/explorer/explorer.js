@@ -133,7 +133,7 @@ function drawLines(view) {
 }
 
 /** A grid of values from -1 to 1: how opaque the accent is, or two other colours if some are negative or `signed`. */
-function drawGrid(view, values, signed, describe, gold = []) {
+function drawGrid(view, values, signed, describe, gold = [], focus = null) {
   const cell = 22, left = Math.max(...view.tgt.map(size)) + 12, top = Math.max(...view.src.map(size)) * 0.72 + 18;
   const mirrored = rightToLeft(view.src), columns = view.src.length, width = left + columns * cell + 46, height = top + view.tgt.length * cell + 6;
   const x = (s) => left + (mirrored ? columns - 1 - s : s) * cell, y = (t) => top + t * cell;
@@ -148,6 +148,11 @@ function drawGrid(view, values, signed, describe, gold = []) {
     });
   });
   for (const [s, t, sure] of gold) if (t < view.tgt.length && s < columns) parts.push(svg("rect", { x: x(s) + 1, y: y(t) + 1, width: cell - 3, height: cell - 3, fill: "none", stroke: colour("more"), "stroke-width": 2, "stroke-dasharray": sure ? null : "3 2" }));
+  if (focus) focus.centres.forEach((centre, t) => {
+    const place = (s) => left + (mirrored ? columns - s : s) * cell, ends = [centre - focus.radius, centre + focus.radius + 1].map((s) => place(Math.max(0, Math.min(columns, s))));
+    parts.push(svg("path", { d: `M${place(centre + 0.5)} ${y(t) + 2}v${cell - 5}`, stroke: colour("more"), "stroke-width": 3, "data-centre": t }));
+    parts.push(svg("path", { d: `M${ends[0]} ${y(t) + cell - 1}H${ends[1]}`, stroke: colour("more"), "stroke-dasharray": "3 2" }));
+  });
   parts.push(svg("rect", { x: left - 1, y: y(state.t) - 1, width: columns * cell + 1, height: cell + 1, fill: "none", stroke: colour("accent"), "stroke-width": 1.5 }));
   return svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Rows: translation; columns: source; the table below has the numbers of the chosen step" }, ...parts);
 }
@@ -161,11 +166,13 @@ function drawCurve(view) {
   at("when").value = state.v || frames.length;
   const width = 420, height = 90, most = Math.max(0.1, ...frames.map((each) => each.entropy)), last = frames[frames.length - 1].update;
   const x = (each) => 40 + (each.update / last) * (width - 60), y = (each) => 12 + (1 - each.entropy / most) * (height - 40);
-  const chosen = frames[(state.v || frames.length) - 1];
-  show("curve", svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Entropy of attention over ${frames.length} validations` },
+  const chosen = frames[(state.v || frames.length) - 1], rated = frames[0].aer !== null;
+  const error = (each) => 12 + (1 - each.aer) * (height - 40);
+  show("curve", svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Entropy of attention${rated ? " and alignment error rate" : ""} over ${frames.length} validations` },
+    ...(rated ? [svg("polyline", { points: frames.map((each) => `${x(each)},${error(each)}`).join(" "), fill: "none", stroke: colour("more"), "stroke-width": 2, "stroke-dasharray": "5 3" })] : []),
     svg("polyline", { points: frames.map((each) => `${x(each)},${y(each)}`).join(" "), fill: "none", stroke: colour("accent"), "stroke-width": 2 }),
     ...frames.map((each, n) => svg("circle", { cx: x(each), cy: y(each), r: each === chosen ? 6 : 4, fill: each === chosen ? colour("more") : colour("accent"), onclick: () => go({ v: n + 1 }) }, svg("title", {}, `update ${each.update}: ${number(each.entropy)} nats`))),
-    svg("text", { x: 40, y: height - 4, fill: colour("text"), "font-size": 12 }, `update ${chosen.update}: entropy ${number(chosen.entropy)} nats`)));
+    svg("text", { x: 40, y: height - 4, fill: colour("text"), "font-size": 12 }, `update ${chosen.update}: entropy ${number(chosen.entropy)} nats${rated ? `, AER ${number(chosen.aer)} (dashed, 0 to 1)` : ""}`)));
 }
 
 function drawMaps(view) {
@@ -176,7 +183,7 @@ function drawMaps(view) {
   const values = hidden ? blank(view.w) : same ? view.w.map((weights, t) => weights.map((weight, s) => weight - other.w[t][s])) : view.w;
   at("map-title").textContent = same ? `${name(state.m)} minus ${name(next)}` : other ? `${name(state.m)} (no difference: other tokens; the reference has the same)` : "Attention";
   const gold = state.y === "r" ? goldLinks(item, view) : [];
-  show("map", drawGrid(view, values, Boolean(same), (value, t, s) => `${view.tgt[t]} ← ${view.src[s]}: ${number(value, 3)}`, gold));
+  show("map", drawGrid(view, values, Boolean(same), (value, t, s) => `${view.tgt[t]} ← ${view.src[s]}: ${number(value, 3)}`, gold, view.steps ? view.steps.focus : null));
   const occlusion = hidden || other ? null : view.occ;
   at("beside").hidden = !occlusion && !other;
   at("beside-title").textContent = other ? name(next) : "Without each source token";
@@ -204,12 +211,18 @@ function drawStep(view) {
   const t = state.t, weights = view.w[t] || [], steps = view.steps, system = data.systems[state.m], hidden = state.g && !revealed();
   at("step-title").textContent = `Step ${t + 1} of ${view.tgt.length}: ${view.tgt[t]}`;
   const entropy = -weights.reduce((sum, w) => sum + (w > 0 ? w * Math.log(w) : 0), 0);
-  at("mechanism").textContent = `${system.mechanism}. ${system.equation}. Probability ${number(Math.exp(view.lp[t]), 3)}` + (hidden ? "." : `, entropy ${number(entropy)}, largest weight ${number(Math.max(0, ...weights))}.`);
+  at("mechanism").textContent = `${system.mechanism}. ${system.equation}. Probability ${number(Math.exp(view.lp[t]), 3)}, loss ${number(-view.lp[t])} (mean of all steps ${number(-mean(view.lp.map((each) => [each]))[0])})` + (hidden ? "." : `, entropy ${number(entropy)}, largest weight ${number(Math.max(0, ...weights))}.`);
   if (hidden) { show("step"); show("top"); return; }
   const scores = steps && steps.e ? steps.e[t][state.h ? state.h - 1 : 0] : null;
   const occlusion = view.occ ? view.occ[t] : null;
-  const head = ["source", "weight", ...(scores ? ["score"] : []), ...(occlusion ? ["without it"] : [])];
-  const rows = view.src.map((token, s) => html("tr", {}, html("th", { scope: "row" }, token), ...[number(weights[s], 3), ...(scores ? [number(scores[s])] : []), ...(occlusion ? [s < occlusion.length ? `−${number(occlusion[s])}`.replace("−-", "+") : "–"] : [])].map((text) => html("td", { class: "number" }, text))));
+  const chances = steps && steps.chances ? steps.chances[t][state.h ? state.h - 1 : 0] : null;
+  const covered = (s) => view.w.slice(0, t).reduce((sum, row) => sum + row[s], 0);
+  const columns = [["weight", (s) => number(weights[s], 3)], ["before", (s) => number(covered(s))]];
+  if (scores) columns.push(["score", (s) => number(scores[s])]);
+  if (chances) columns.push(["chance", (s) => number(chances[s])]);
+  if (occlusion) columns.push(["without it", (s) => (s < occlusion.length ? `−${number(occlusion[s])}`.replace("−-", "+") : "–")]);
+  const head = ["source", ...columns.map(([title]) => title)];
+  const rows = view.src.map((token, s) => html("tr", {}, html("th", { scope: "row" }, token), ...columns.map(([, text]) => html("td", { class: "number" }, text(s)))));
   show("step", html("table", {}, html("thead", {}, html("tr", {}, ...head.map((title, n) => html("th", { scope: "col", class: n ? "number" : null }, title)))), html("tbody", {}, ...rows)));
   const top = steps && steps.top ? steps.top[t] : null;
   show("top", ...(top ? [html("table", {}, html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "next word"), html("th", { scope: "col", class: "number" }, "probability"), html("th", {}))), html("tbody", {}, ...top.map(([token, share]) => html("tr", {}, html("td", {}, token), html("td", { class: "number" }, number(share, 3)), html("td", {}, html("meter", { value: share, max: 1, "aria-hidden": "true" }))))))] : [html("p", { class: "small" }, state.u ? "Choose tokens as units to see the most probable next tokens and the scores." : "The most probable next words are stored for the best translation and the reference.")]));
@@ -265,13 +278,15 @@ function drawList() {
   }));
 }
 function draw() {
+  document.querySelector("main").hidden = !data.items.length;
+  if (!data.items.length) return;
   const item = data.items[state.s], found = item.of[state.m], view = current();
   state.t = Math.max(0, Math.min(state.t, view.tgt.length - 1));
   const measures = new Set(data.items.flatMap((each) => Object.keys(each.of[state.m].measures)));
   options("sort", [["order", "order"], ...[...measures].map((name) => [name, name])], state.k);
   options("system", data.systems.map((each, n) => [n, each.name]), state.m);
   const targets = found.best.map((node, n) => [String(n), `${n + 1}. ${found.text[node]} (${number(found.sc[node])})`]);
-  if (found.ref) targets.push(["r", `reference: ${found.ref.text}`]);
+  if (found.ref) targets.push(["r", `${data.live ? "given" : "reference"}: ${found.ref.text}`]);
   if (state.y[0] === "n") targets.push([state.y, "chosen in the search"]);
   options("target", targets, state.y);
   options("head", [[0, found.heads > 1 ? "mean" : "1"], ...(found.heads > 1 ? range(found.heads).map((h) => [h + 1, h + 1]) : [])], state.h);
@@ -280,7 +295,8 @@ function draw() {
   at("difference").setAttribute("aria-pressed", state.d ? "true" : "false");
   at("guess").setAttribute("aria-pressed", state.g ? "true" : "false");
   at("source").textContent = item.source;
-  at("reference").textContent = item.reference ? `Reference: ${item.reference}` : "";
+  at("reference").textContent = item.reference && !data.live ? `Reference: ${item.reference}` : "";
+  at("measures").textContent = Object.entries(found.measures).map(([name, value]) => `${name} ${number(value)}`).join(", ");
   at("status").textContent = state.g && !revealed() ? `Where does the model look to write “${view.tgt[state.t]}”? Choose a source word.` : "";
   const focused = Boolean(document.activeElement?.closest("#lines [data-step]"));
   drawList(); drawCurve(view); drawLines(view); drawMaps(view); drawStep(view); drawTree(view);
@@ -302,8 +318,8 @@ function follow() {
   for (const [name, value] of new URLSearchParams(location.hash.slice(1))) if (name in state) state[name] = typeof initial[name] === "number" ? Number(value) || 0 : value;
   state.s = Math.max(0, Math.min(state.s, data.items.length - 1));
   state.m = Math.max(0, Math.min(state.m, data.systems.length - 1));
-  const found = data.items[state.s].of[state.m];
-  if (!/^(\d+|r|n\d+)$/.test(state.y) || (state.y[0] === "n" && Number(state.y.slice(1)) >= found.p.length)) state.y = "0";
+  const found = data.items[state.s]?.of[state.m];
+  if (!found || !/^(\d+|r|n\d+)$/.test(state.y) || (state.y[0] === "n" && Number(state.y.slice(1)) >= found.p.length)) state.y = "0";
   draw();
 }
 
@@ -316,7 +332,7 @@ at("unit").addEventListener("change", (event) => go({ u: Number(event.target.val
 at("difference").addEventListener("click", () => go({ d: state.d ? 0 : 1 }));
 at("guess").addEventListener("click", () => go({ g: state.g ? 0 : 1 }));
 document.addEventListener("keydown", (event) => {
-  if (event.altKey || event.ctrlKey || event.metaKey || /^(SELECT|INPUT|TEXTAREA)$/.test(event.target.tagName)) return;
+  if (!data.items.length || event.altKey || event.ctrlKey || event.metaKey || /^(SELECT|INPUT|TEXTAREA)$/.test(event.target.tagName)) return;
   const places = order(), place = places.indexOf(state.s), last = current().tgt.length - 1;
   const moves = { ArrowLeft: { t: Math.max(0, state.t - 1) }, ArrowRight: { t: Math.min(last, state.t + 1) }, ArrowUp: { s: places[Math.max(0, place - 1)], t: 0, y: initial.y }, ArrowDown: { s: places[Math.min(places.length - 1, place + 1)], t: 0, y: initial.y } };
   if (moves[event.key]) { event.preventDefault(); go(moves[event.key]); }

@@ -14,11 +14,14 @@ from typing import Any
 
 from torch import Tensor
 
+from nmt.config import Config
 from nmt.corpus.splitting import Example
 from nmt.evaluation.alignment import GoldLinks
 from nmt.explorer.encoding import as_bytes
 from nmt.explorer.record import Forced, Record
 from nmt.files import write_text
+from nmt.model.attention.catalog import describe_mechanism
+from nmt.text.processor import TextProcessor
 
 FOLDER = Path(__file__).parent
 DIGITS = 3
@@ -33,11 +36,13 @@ class Emergence:
         updates: Updates of the validations.
         weights: The weights of each as base64; see `as_bytes`.
         entropy: Mean entropy of each, in nats.
+        error_rates: Alignment error rate of each; empty without gold links.
     """
 
     updates: Sequence[int]
     weights: Sequence[str]
     entropy: Sequence[float]
+    error_rates: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,19 @@ class System:
     records: Sequence[Record]
     emergence: Sequence[Emergence] = ()
 
+    @classmethod
+    def of_model(
+        cls,
+        name: str,
+        config: Config,
+        processor: TextProcessor,
+        records: Sequence[Record],
+        emergence: Sequence[Emergence] = (),
+    ) -> System:
+        """A model as its config describes it."""
+        subwords = (processor.src_tokenizer.kind == "subword", processor.tgt_tokenizer.kind == "subword")
+        return cls(name, *describe_mechanism(config.model), subwords, records, emergence)
+
 
 @dataclass(frozen=True)
 class Page:
@@ -67,9 +85,11 @@ class Page:
 
     Attributes:
         html: The whole file.
+        policy: The content security policy that it sets.
     """
 
     html: str
+    policy: str
 
     def write(self, path: Path) -> None:
         """Write the file."""
@@ -99,7 +119,24 @@ def make_page(
         gold: Links of people between each sentence and its first reference.
         token_links: Whether they count tokens of the models instead of words.
     """
-    data = {
+    return _render(title, page_data(examples, systems, gold, token_links=token_links))
+
+
+@cache
+def make_live_page() -> Page:
+    """Make a page that asks the server it comes from for each sentence that is typed."""
+    return _render("Look inside", {**page_data([], []), "live": True}, live=True)
+
+
+def page_data(
+    examples: Sequence[Example],
+    systems: Sequence[System],
+    gold: Sequence[GoldLinks] | None = None,
+    *,
+    token_links: bool = False,
+) -> dict[str, Any]:
+    """What a page shows, as plain values; the arguments are those of `make_page`."""
+    return {
         "systems": [
             {key: getattr(system, key) for key in ("name", "mechanism", "equation", "subwords")} for system in systems
         ],
@@ -117,18 +154,27 @@ def make_page(
             for number, example in enumerate(examples)
         ],
     }
-    style, script = ((FOLDER / name).read_text(encoding="utf-8") for name in ("explorer.css", "explorer.js"))
-    policy = (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data: blob:; "
-        "base-uri 'none'; form-action 'none'"
-    )
+
+
+def _render(title: str, data: dict[str, Any], *, live: bool = False) -> Page:
     from markupsafe import Markup
 
-    return Page(
-        _template().render(
-            title=title, policy=policy, style=Markup(style), script=Markup(script), data=Markup(as_script_data(data))
-        )
+    names = ("explorer.css", "explorer.js", "live.js")
+    style, *scripts = ((FOLDER / name).read_text(encoding="utf-8") for name in names[: 3 if live else 2])
+    connections = "connect-src 'self'; " if live else ""
+    policy = (
+        f"default-src 'none'; script-src {' '.join(map(_hash, scripts))}; style-src {_hash(style)}; "
+        f"{connections}img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
+    html = _template().render(
+        title=title,
+        policy=policy,
+        style=Markup(style),
+        scripts=[Markup(script) for script in scripts],
+        data=Markup(as_script_data(data)),
+        live=live,
+    )
+    return Page(html, policy)
 
 
 @cache
@@ -183,9 +229,10 @@ def _encode_emergence(found: Sequence[Emergence]) -> dict[str, Any]:
     if not found:
         return {}
     (each,) = found
+    rates: Sequence[float | None] = each.error_rates or [None] * len(each.updates)
     frames = [
-        {"update": update, "w": weights, "entropy": entropy}
-        for update, weights, entropy in zip(each.updates, each.weights, each.entropy, strict=True)
+        {"update": update, "w": weights, "entropy": entropy, "aer": None if rate is None else _round(rate)}
+        for update, weights, entropy, rate in zip(each.updates, each.weights, each.entropy, rates, strict=True)
     ]
     return {"frames": frames}
 
@@ -196,6 +243,8 @@ def _steps(forced: Forced) -> dict[str, Any]:
         "top": [[(token, _round(share)) for token, share in step] for step in forced.top],
         "e": None if forced.scores is None else _rounded(forced.scores),
         "occ": None if forced.occlusion is None else _rounded(forced.occlusion),
+        "focus": forced.focus and {"centres": _rounded(forced.focus.centres), "radius": forced.focus.radius},
+        "chances": None if forced.chances is None else _rounded(forced.chances),
         "agree": [None if value is None else _round(value) for value in forced.agreement],
     }
 

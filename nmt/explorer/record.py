@@ -12,20 +12,36 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmt.batching import pad
-from nmt.config import Config
 from nmt.corpus.splitting import Example
 from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translator
 from nmt.decoding.tree import BeamTree
 from nmt.evaluation.attention_statistics import coverage, diagonality, step_statistics
 from nmt.evaluation.diagnostics import repeats
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
-from nmt.model.attention.catalog import list_mechanisms
+from nmt.model.attention.attention import ScoreAttention
+from nmt.model.attention.normalizer import HardChoice
+from nmt.model.encoder import EncoderOutput
 from nmt.text.vocabulary import EOS_ID
 from nmt.visualize.heatmap import EOS_LABEL
 
 TOP_WORDS = 10
+LONGEST = 200
+"""Source tokens of a sentence that can be shown."""
 LONGEST_OCCLUDED = 60
 """Source tokens up to which each one is left out in turn."""
+
+
+@dataclass(frozen=True)
+class Focus:
+    """The window of local attention.
+
+    Attributes:
+        centres: Its centre at each step, p_t in Luong et al. (2015, section 3.2), as a source position from 0, [T].
+        radius: Source positions on each side; D in the paper.
+    """
+
+    centres: Tensor
+    radius: int
 
 
 @dataclass(frozen=True)
@@ -41,6 +57,8 @@ class Forced:
         contexts: Encoder states summed by weight, [T, D]; None with several heads, which project them first.
         scores: What the attention's normaliser turned into weights, before its masks, [T, heads, S]; None without
             attention, or if the mechanism has another number of scores.
+        focus: The window of local attention; None if attention is global.
+        chances: The weights that hard attention draws from, [T, heads, S]; None for other attention.
         top: For each step the most probable tokens with their probabilities.
         occlusion: By how much the log-probability of each token falls without a source token, [T, S - 1]; None if the
             source is too long.
@@ -54,6 +72,8 @@ class Forced:
     queries: Tensor | None
     contexts: Tensor | None
     scores: Tensor | None
+    focus: Focus | None
+    chances: Tensor | None
     top: list[list[tuple[str, float]]]
     occlusion: Tensor | None
     agreement: list[float | None]
@@ -150,7 +170,8 @@ def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str)
     sources = [src, *([src[:n] + src[n + 1 :] for n in range(len(src))] if occluded else [])]
     lengths = torch.tensor([len(each) + 1 for each in sources])
     tgt_in = pad([tgt[:-1]], prefix=True).expand(len(sources), -1)
-    with _recording(model.decoder.cell.attention) as calls:
+    attention = model.decoder.cell.attention
+    with _recording(attention) as calls:
         encoded = model.encode(pad(sources, suffix=True).to(model.device), lengths)
         output = model.decoder(tgt_in.to(model.device), encoded)
     log_probs = model.decoder.logits(output.readouts).float().log_softmax(dim=-1).cpu()  # [1 + S, T, V]
@@ -158,15 +179,19 @@ def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str)
     best, places = log_probs[0].exp().topk(min(TOP_WORDS, log_probs.size(2)))
     alignment = output.alignments[0, :, :, : len(src) + 1].float().cpu()
     occlusion = (chosen[0] - chosen[1:]).T if occluded else None
+    queries = _of_first([query for query, _ in calls], len(sources), alignment)
     scores = _of_first([output for _, output in calls], len(sources), alignment)
+    focus, chances = _special(attention, encoded, queries, scores)
     return Forced(
         text,
         [_label(words, number) for number in tgt],
         chosen[0].tolist(),
         alignment,
-        _of_first([query for query, _ in calls], len(sources), alignment),
+        queries,
         alignment[:, 0] @ encoded.states[0, : len(src) + 1].float().cpu() if alignment.size(1) == 1 else None,
         None if scores is None else scores[..., : len(src) + 1],
+        focus,
+        None if chances is None else chances[..., : len(src) + 1],
         [
             [(_label(words, number), share) for number, share in zip(row.tolist(), shares.tolist(), strict=True)]
             for row, shares in zip(places, best, strict=True)
@@ -191,6 +216,35 @@ def _recording(attention: nn.Module) -> Iterator[list[tuple[Tensor, Tensor]]]:
     finally:
         if handle is not None:
             handle.remove()
+
+
+def _special(
+    attention: nn.Module, encoded: EncoderOutput, queries: Tensor | None, scores: Tensor | None
+) -> tuple[Focus | None, Tensor | None]:
+    """What local and hard attention have besides their weights, for the first of several sources.
+
+    Args:
+        attention: The mechanism.
+        encoded: The sources.
+        queries: Its queries, [T, heads, Q].
+        scores: Its scores, [T, heads, S].
+
+    Returns:
+        The window of local attention, and the weights [T, heads, S] that hard attention draws from.
+    """
+    if not isinstance(attention, ScoreAttention) or attention.heads.number > 1 or queries is None or scores is None:
+        return None, None
+    device, window = encoded.states.device, attention.window
+    parts = encoded.states, encoded.final_state, encoded.mask, encoded.lengths
+    memory = attention.memorize(*(part[:1] for part in parts))
+    state = window.unroll(window.initial_state(memory), len(queries))
+    centres, inside = window.locate(queries.transpose(0, 1).to(device, encoded.states.dtype), memory, state)
+    radius = getattr(window, "radius", None)
+    focus = None if radius is None else Focus(centres.flatten().float().cpu(), radius)
+    if not isinstance(attention.normalize, HardChoice):
+        return focus, None
+    masked = scores.to(device).masked_fill(~inside.transpose(0, 1), torch.finfo(scores.dtype).min)
+    return focus, attention.normalize.normalize(masked).float().cpu()
 
 
 def _of_first(calls: Sequence[Tensor], sources: int, alignment: Tensor) -> Tensor | None:
@@ -252,18 +306,3 @@ def _measure(example: Example, best: Forced, rules: ScoringRules) -> dict[str, f
     if example.references:
         measures["BLEU"] = sentence_scores([best.text], [example.references], rules)[0]
     return measures
-
-
-def describe_mechanism(config: Config) -> tuple[str, str]:
-    """The attention of a model, in a few words, and the equation of its score with its source."""
-    section = config.model.attention
-    score = next((each for each in list_mechanisms() if each.key == "score" and section.score in each.names), None)
-    order = config.model.decoder.order.capitalize()
-    parts = [section.score, f"{order}'s order"]
-    parts += [f"{section.heads} heads"] if section.heads > 1 else []
-    parts += [section.window.name.replace("_", "-")] if section.window.name != "global" else []
-    parts += [section.normalizer.name] if section.normalizer.name != "softmax" else []
-    parts += [section.past.name] if section.past.name != "none" else []
-    parts += ["input feeding"] if config.model.decoder.input_feeding else []
-    equation = "" if score is None else f"{score.summary} ({score.paper})" if score.paper else score.summary
-    return ", ".join(parts), equation

@@ -25,6 +25,7 @@ from nmt.errors import CheckpointError, DataError, shorten
 from nmt.files import check_file, read_json, set_default_permissions, sync, write_json, write_text
 from nmt.limits import MAX_HEADER, MIB
 from nmt.model.attention.checks import attention_check
+from nmt.model.card import CARD, make_card
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.replacement import atomic_directory
 from nmt.text.processor import SEEN, TEXT_FILES, TextProcessor, copy_text_files, load_processor, load_vocabularies
@@ -92,18 +93,17 @@ def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, fact
             raise OSError(str(error)) from None
         set_default_permissions(temporary / WEIGHTS)
         write_text(temporary / CONFIG, dump_config(_without_paths(config)))
-        write_json(
-            temporary / MARKER,
-            {
-                "format_version": FORMAT_VERSION,
-                "nmt_version": __version__,
-                "torch_version": torch.__version__,
-                "src_language": config.data.languages[0],
-                "tgt_language": config.data.languages[1],
-                "parameters": sum(parameter.numel() for parameter in model.parameters()),
-                **facts,
-            },
-        )
+        all_facts = {
+            "format_version": FORMAT_VERSION,
+            "nmt_version": __version__,
+            "torch_version": torch.__version__,
+            "src_language": config.data.languages[0],
+            "tgt_language": config.data.languages[1],
+            "parameters": sum(parameter.numel() for parameter in model.parameters()),
+            **facts,
+        }
+        write_json(temporary / MARKER, all_facts)
+        write_text(temporary / CARD, make_card(_without_paths(config), all_facts))
         for path in temporary.rglob("*"):
             sync(path)  # before it replaces an older one
 

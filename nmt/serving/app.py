@@ -19,20 +19,23 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt.decoding.translator import Translation
 from nmt.errors import NmtError, is_out_of_memory, shorten
+from nmt.explorer.page import make_live_page
 from nmt.serving.access import Keys, Pages, Rate
 from nmt.serving.batches import Batcher, QueueFull, Stopped, Translated
 from nmt.serving.directions import Detection, Direction, Directions
 from nmt.serving.fields import RequestError, count_field, read_fields, text_field, texts_field
-from nmt.serving.languages import language_name
+from nmt.serving.inside import look_inside
 from nmt.serving.limits import Limits
 from nmt.serving.lines import Lines
 from nmt.serving.log import Record
 from nmt.serving.markup import Document
 from nmt.serving.page import PAGE, PAGE_POLICY
+from nmt.text.languages import language_name
 from nmt.text.processor import TextProcessor
 
 AUTO = "auto"
 FORMATS: dict[str, Callable[[str], Text]] = {"text": Lines, "html": Document}
+PAGES = ("/", "/explore")
 POLICY = "default-src 'none'; frame-ancestors 'none'"
 HEADERS = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
 RETRY = {"retry-after": "1"}
@@ -159,6 +162,26 @@ class Service:
         """`GET /`."""
         return HTMLResponse(PAGE, headers={"content-security-policy": PAGE_POLICY})
 
+    async def explorer(self, request: Request) -> Response:
+        """`GET /explore`."""
+        page = make_live_page()
+        return HTMLResponse(page.html, headers={"content-security-policy": f"{page.policy}; frame-ancestors 'none'"})
+
+    async def explore(self, request: Request) -> Response:
+        """`POST /explore`."""
+        fields = await self._checked_fields(request)
+        texts, several = texts_field(fields, self.limits)
+        if several:
+            raise RequestError(400, "Invalid request: q is not a string")
+        given = text_field(fields, "given", "")
+        direction = self._direction(text_field(fields, "source"), text_field(fields, "target"))
+        record = _record(request)
+        record.characters, record.sentences = len(texts[0]) + len(given), 1
+        if record.characters > self.limits.max_characters:
+            raise RequestError(400, f"Invalid request: more than {self.limits.max_characters} characters")
+        work = self._batchers[direction].call(lambda: look_inside(direction, texts[0], given))
+        return JSONResponse(await _while_connected(request, work))
+
     async def _checked_fields(self, request: Request) -> dict[str, Any]:
         """The fields of a request, after checking its API key and rate."""
         fields = await read_fields(request, self.limits)
@@ -257,6 +280,8 @@ def build_app(service: Service, write: Callable[[Record], None]) -> ASGIApp:
     """
     routes = [
         Route("/", service.page, methods=["GET"]),
+        Route("/explore", service.explorer, methods=["GET"]),
+        Route("/explore", service.explore, methods=["POST"]),
         Route("/translate", service.translate, methods=["POST"]),
         Route("/detect", service.detect, methods=["POST"]),
         Route("/languages", service.languages, methods=["GET"]),
@@ -345,7 +370,7 @@ class Gate:
                     headers.setdefault(name, value)
             await send(message)
 
-        app = self._refusal(Request(scope)) or (self._app if path == "/" else self._with_cors)
+        app = self._refusal(Request(scope)) or (self._app if path in PAGES else self._with_cors)
         try:
             await app(scope, receive, reply)
         except ClientDisconnect:

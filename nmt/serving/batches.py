@@ -10,13 +10,17 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from nmt.decoding.translator import Translation, Translator
 
 LONG = 400
 """A sentence with more characters gets a batch of its own, so that others need not wait for it."""
+
+
+T = TypeVar("T")
 
 
 class QueueFull(Exception):
@@ -39,6 +43,7 @@ class _Job:
         taken: How many sentences have been put into a batch.
         found: Translations of the sentences that are done, by index.
         largest: Size of the largest batch that any of them was in.
+        work: Called instead of translating; it does not share a batch.
         arrived: When it was queued, in seconds of the monotonic clock.
     """
 
@@ -49,6 +54,7 @@ class _Job:
     taken: int = 0
     found: dict[int, list[Translation]] = field(default_factory=dict)
     largest: int = 0
+    work: Callable[[], object] | None = None
     arrived: float = field(default_factory=time.monotonic)
 
 
@@ -107,19 +113,39 @@ class Batcher:
         if not texts:
             return Translated([], 0)
         job = _Job(texts, n_best, with_alignment, asyncio.get_running_loop().create_future())
+        await self._finish(job)
+        return Translated([job.found[number] for number in range(len(texts))], job.largest)
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """Call a function in the model's thread, when its turn comes: it counts as one sentence.
+
+        Args:
+            work: The function.
+
+        Raises:
+            QueueFull: Too many sentences are waiting.
+            Stopped: The server is stopping.
+            Exception: Any error of the function.
+        """
+        results: list[T] = []
+        future = asyncio.get_running_loop().create_future()
+        await self._finish(_Job([""], 1, False, future, work=lambda: results.append(work())))
+        return results[0]
+
+    async def _finish(self, job: _Job) -> None:
+        """Queue a job and wait for it."""
         with self._changed:
             if self._stopping:
                 raise Stopped
-            if self._waiting + len(texts) > self._max_queue:
+            if self._waiting + len(job.texts) > self._max_queue:
                 raise QueueFull
             self._jobs.append(job)
-            self._waiting += len(texts)
+            self._waiting += len(job.texts)
             self._changed.notify()
         try:
             await job.future
         finally:
             self._drop(job)
-        return Translated([job.found[number] for number in range(len(texts))], job.largest)
 
     def stop(self, seconds: float) -> None:
         """Accept no more sentences, drop those that are waiting, and give the current batch some time to finish."""
@@ -178,7 +204,11 @@ class Batcher:
         first, _ = batch[0]
         texts = [job.texts[number] for job, number in batch]
         try:
-            found = self.translator.translate(texts, first.n_best, first.with_alignment)
+            if first.work is None:
+                found = self.translator.translate(texts, first.n_best, first.with_alignment)
+            else:
+                first.work()
+                found = [[]]
         except Exception as error:  # it fails the requests, but does not end the thread
             for job, _ in batch:
                 self._drop(job)
@@ -193,7 +223,7 @@ class Batcher:
 
 def _may_share(one: tuple[_Job, int], other: tuple[_Job, int]) -> bool:
     """Whether two sentences are translated with the same options and neither is long."""
-    kinds = {(job.n_best, job.with_alignment) for job, _ in (one, other)}
+    kinds = {(job.n_best, job.with_alignment, job.work) for job, _ in (one, other)}
     return len(kinds) == 1 and all(len(job.texts[number]) <= LONG for job, number in (one, other))
 
 

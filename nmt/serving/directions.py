@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from nmt.config import Config
 from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, printable
 from nmt.text.vocabulary import UNK_ID
@@ -17,7 +18,7 @@ ALPHABET = 200
 """The characters of an unknown token are assumed to be drawn uniformly from an alphabet of this size."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Direction:
     """A model and the languages it translates.
 
@@ -26,12 +27,14 @@ class Direction:
         target: Code of the language translated to.
         translator: The model, ready to translate.
         path: Where the model was read from.
+        config: The config it was trained with.
     """
 
     source: str
     target: str
     translator: Translator
     path: Path
+    config: Config
 
     def __str__(self) -> str:
         return printable(f"{self.source}-{self.target}")

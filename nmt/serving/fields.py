@@ -159,7 +159,7 @@ def text_field(fields: Mapping[str, Any], name: str, default: str | None = None)
         return default
     if not isinstance(value, str):
         raise RequestError(400, f"Invalid request: {name} is not a string")
-    return value
+    return _SURROGATE.sub("\ufffd", value)
 
 
 def texts_field(fields: Mapping[str, Any], limits: Limits) -> tuple[list[str], bool]:

@@ -157,8 +157,8 @@ def measure_attention(
     error_rate = None
     if gold is not None:
         for number, each in enumerate(zip(gold, examples, found, strict=True), 1):
-            _check_links(number, *each, unit)
-        links = [_links(translator, *each, unit) for each in zip(examples, found, strict=True)]
+            check_gold_links(number, *each, unit)
+        links = [find_links(translator, *each, unit) for each in zip(examples, found, strict=True)]
         error_rate = alignment_error_rate(links, gold)
     by_length = attention_by_length(bin_by_length(examples), alignments)
     return AttentionReport(name, forced, sources, found, heads, by_length, error_rate)
@@ -180,7 +180,19 @@ def _align(
     return found
 
 
-def _check_links(number: int, links: GoldLinks, example: Example, found: Translation, unit: Unit) -> None:
+def check_gold_links(number: int, links: GoldLinks, example: Example, found: Translation, unit: Unit) -> None:
+    """Check that gold links are between positions of a sentence and its first reference.
+
+    Args:
+        number: Line of the file with the links, from 1.
+        links: The links.
+        example: The sentence with its reference.
+        found: The reference as the model reads it.
+        unit: What the links count.
+
+    Raises:
+        DataError: A link points past an end.
+    """
     if unit == "words":
         sizes = len(example.src.split()), len(example.references[0].split())
     else:
@@ -193,7 +205,7 @@ def _check_links(number: int, links: GoldLinks, example: Example, found: Transla
             )
 
 
-def _links(translator: Translator, example: Example, found: Translation, unit: Unit) -> Links:
+def find_links(translator: Translator, example: Example, found: Translation, unit: Unit) -> Links:
     """The source word, or token, attended most by each one of the target; EOS does not count."""
     if unit == "words":  # of the reference as it was given, not as its tokens are joined
         return set(align_words(example.src, replace(found, text=example.references[0]), translator.processor))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, DataError
-from nmt.explorer.record import Forced, describe_mechanism, force_best, force_text, read_source
+from nmt.explorer.record import Forced, force_best, force_text, read_source
+from nmt.model.attention.catalog import describe_mechanism
 from nmt.model.storage import SavedModel
 from nmt.visualize.heatmap import EOS_LABEL
 from nmt.workflow.translate import within_memory
@@ -42,7 +43,7 @@ def explain(saved: SavedModel, translator: Translator, sentence: str, step: int,
         found = force_best(translator, tokens, ids) if target is None else force_text(translator, ids, target)
     if not 1 <= step <= len(found.tokens):
         raise ConfigError(f"--step {step}: the translation has {len(found.tokens)} steps: {' '.join(found.tokens)}")
-    lines = [f"{sentence} -> {found.text}", ". ".join(filter(None, describe_mechanism(saved.config))), ""]
+    lines = [f"{sentence} -> {found.text}", ". ".join(filter(None, describe_mechanism(saved.config.model))), ""]
     return "\n".join([*lines, *_lines(saved, found, [*tokens, EOS_LABEL], step - 1)]) + "\n"
 
 

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nmt.corpus.splitting import Example
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
-from nmt.evaluation.alignment import GoldLinks
+from nmt.evaluation.alignment import GoldLinks, alignment_error_rate
 from nmt.evaluation.metrics import ScoringRules
+from nmt.explorer.encoding import from_bytes
 from nmt.explorer.page import Emergence, Page, System, make_page
-from nmt.explorer.record import describe_mechanism, record
+from nmt.explorer.record import LONGEST, record
 from nmt.model.storage import SavedModel
 from nmt.progress import progress_bar
+from nmt.workflow.attention import Unit, check_gold_links, find_links
 from nmt.workflow.translate import within_memory
 from nmt.workflow.watch import read_attention
 
-LONGEST = 200
-"""Source tokens of a sentence that can be shown."""
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def explore(
@@ -28,7 +32,7 @@ def explore(
     title: str,
     emergence: bool = False,
     gold: Sequence[GoldLinks] | None = None,
-    token_links: bool = False,
+    unit: Unit = "words",
 ) -> Page:
     """Record what each model does with each sentence, with a progress bar, and make the page.
 
@@ -38,10 +42,10 @@ def explore(
         title: Title of the page.
         emergence: Whether the sentences are those that the models' runs have watched.
         gold: Links of people between each source and its first reference.
-        token_links: Whether they count tokens instead of words.
+        unit: What they count: words, separated by spaces, or tokens of the models.
 
     Raises:
-        DataError: A sentence has no words, or too many.
+        DataError: A sentence has no words, or too many, or a link points past its end.
     """
     for number, example in enumerate(examples, 1):
         for _, translator in models:
@@ -53,16 +57,58 @@ def explore(
     with progress_bar(total=len(models) * len(examples), unit=" sentences", desc="recording", leave=False) as bar:
         for saved, translator in models:
             rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
-            records = []
+            records, frames = [], read_emergence(saved) if emergence else []
             with within_memory(translator.options, 1):
-                for example in examples:
-                    records.append(record(translator, example, rules))
+                for number, example in enumerate(examples):
+                    recorded = record(translator, example, rules)
+                    if gold is not None:
+                        reader = _GoldReader(translator, example, gold[number], number + 1, unit)
+                        recorded = replace(recorded, measures={**recorded.measures, "AER": reader.error_rate()})
+                        frames[number : number + 1] = [reader.rate(each) for each in frames[number : number + 1]]
+                    records.append(recorded)
                     bar.update()
-            processor = translator.processor
-            subwords = (processor.src_tokenizer.kind == "subword", processor.tgt_tokenizer.kind == "subword")
-            frames = read_emergence(saved) if emergence else ()
-            systems.append(System(name_of(saved.path), *describe_mechanism(saved.config), subwords, records, frames))
-    return make_page(title, examples, systems, gold, token_links=token_links)
+            name = name_of(saved.path)
+            systems.append(System.of_model(name, saved.config, translator.processor, records, frames))
+    return make_page(title, examples, systems, gold, token_links=unit == "tokens")
+
+
+class _GoldReader:
+    """A model that reads the reference of a sentence whose links are known.
+
+    Args:
+        translator: The model.
+        example: The sentence.
+        gold: Its links.
+        number: Its number, from 1.
+        unit: What the links count.
+
+    Raises:
+        DataError: A link points past the end of the sentence.
+    """
+
+    def __init__(self, translator: Translator, example: Example, gold: GoldLinks, number: int, unit: Unit) -> None:
+        self._translator, self._example, self._gold, self._unit = translator, example, gold, unit
+        (self._read,) = translator.score([example.src], [example.references[0]], with_alignment=True)
+        check_gold_links(number, gold, example, self._read, unit)
+
+    def error_rate(self, alignment: Tensor | None = None) -> float:
+        """Alignment error rate of the model's attention, or of another one of the same shape."""
+        found = self._read if alignment is None else replace(self._read, alignment=alignment)
+        return alignment_error_rate([find_links(self._translator, self._example, found, self._unit)], [self._gold])
+
+    def rate(self, emergence: Emergence) -> Emergence:
+        """The attention at each validation, with its error rates.
+
+        Raises:
+            DataError: It is not that of the sentence.
+        """
+        assert self._read.alignment is not None
+        shape = self._read.alignment.shape
+        try:
+            rates = [self.error_rate(from_bytes(each, shape)) for each in emergence.weights]
+        except (RuntimeError, ValueError):
+            raise DataError("the attention that the run has stored is not that of its sentences; train again") from None
+        return replace(emergence, error_rates=rates)
 
 
 def read_emergence(saved: SavedModel) -> list[Emergence]:

@@ -16,8 +16,8 @@ from nmt.evaluation.attention_statistics import tabulate_lengths
 from nmt.evaluation.breakdown import SentenceGap
 from nmt.evaluation.evaluate import evenly_spaced
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
-from nmt.explorer.record import describe_mechanism
 from nmt.files import read_json
+from nmt.model.attention.catalog import describe_mechanism
 from nmt.model.storage import SavedModel
 from nmt.reporting.blocks import Block, Chapter, Picture, Sentence, Text, mark_words, plain, render
 from nmt.table import Table
@@ -94,8 +94,8 @@ def _describe(saved: SavedModel) -> dict[str, str]:
     described = {
         "config": config.name,
         "languages": languages,
-        "attention": describe_mechanism(config)[0],
-        "equation": describe_mechanism(config)[1],
+        "attention": describe_mechanism(config.model)[0],
+        "equation": describe_mechanism(config.model)[1],
         "encoder": f"{encoder.cell}, {encoder.num_layers} × {encoder.hidden_size}",
         "decoder": f"{decoder.cell}, {decoder.num_layers} × {decoder.hidden_size}",
         "weights": f"{facts['parameters']:,}" if "parameters" in facts else "-",

@@ -316,8 +316,8 @@ def _load_reused(config: Config, path: Path) -> TextProcessor:
     return processor
 
 
-def with_sources(config: Config, sources: Sequence[str]) -> Config:
-    """The config with other sources.
+def with_sources(config: Config, sources: Sequence[str], licence: str | None = None) -> Config:
+    """The config with other sources and their licence.
 
     Raises:
         ConfigError: There is no format with so many files.
@@ -327,4 +327,5 @@ def with_sources(config: Config, sources: Sequence[str]) -> Config:
             "--source: give 1 file, 2 parallel files, 3 of a Tatoeba export, or 4 or 6 of train, valid and test; "
             f"found {len(sources)}"
         )
-    return config.model_copy(update={"data": config.data.model_copy(update={"source": tuple(sources)})})
+    data = config.data.model_copy(update={"source": tuple(sources), "licence": licence})
+    return config.model_copy(update={"data": data})

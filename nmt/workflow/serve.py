@@ -72,7 +72,7 @@ def open_directions(
         [saved], translator = open_translator(
             [path] if path else [], device, options, allowed_classes, split_sentences=True
         )
-        found.append(Direction(*saved.config.data.languages, translator, saved.path))
+        found.append(Direction(*saved.config.data.languages, translator, saved.path, saved.config))
     return Directions(found)
 
 

@@ -481,7 +481,12 @@ class _Run:
             "update": self.state.progress.update,
             "epoch": self.state.progress.epoch,
             "scores": scores,
-            "data": {"identity": self.data.checksum, "path": path_from(self.output, self.data.path)},
+            "signatures": dict(self.validator.signatures) if self.validator else {},
+            "data": {
+                "identity": self.data.checksum,
+                "path": path_from(self.output, self.data.path),
+                "pairs": len(self.data.train),
+            },
         }
         with self.state.average.applied():
             save_model(directory, self.config, self.state.model, self.output / TEXT, facts)

@@ -137,6 +137,29 @@ def test_guessing_hides_the_weights_until_the_answer(browser: Browser, tmp_path:
 
 
 @needs_chromium
+def test_what_is_special_to_a_mechanism(browser: Browser, tmp_path: Path) -> None:
+    """The window of local attention is drawn, the chances of hard attention and what was covered before are shown."""
+    example = Example("a b c d e f", ())
+    translators = [make_translator(score="general", window={"name": name}) for name in ("local_p", "hard")]
+    found = [record(translator, example, RULES) for translator in translators]
+    systems = [System(f"model {n}", "", "", (False, False), [each]) for n, each in enumerate(found)]
+    page = opened(browser, make_page("Windows", [example], systems), tmp_path / "page.html", place="#t=2")
+    assert page.evaluate("document.querySelectorAll('#map [data-centre]').length") == len(found[0].best.tokens)
+    titles = texts(page, "#step thead th")
+    assert "chance" not in titles
+    before = [float(text) for text in texts(page, f"#step tbody td:nth-child({titles.index('before') + 1})")]
+    assert before == pytest.approx(found[0].best.alignment[:2, 0].sum(dim=0).tolist(), abs=0.02)
+    opened(browser, make_page("Windows", [example], systems), tmp_path / "page.html", place="#m=1&t=2")
+    chances = found[1].best.chances
+    assert chances is not None
+    column = texts(page, "#step thead th").index("chance") + 1
+    shown = [float(text) for text in texts(page, f"#step tbody td:nth-child({column})")]
+    assert shown == pytest.approx(chances[2, 0].tolist(), abs=6e-3)
+    assert page.evaluate("document.querySelectorAll('#map [data-centre]').length") == 0
+    assert page.problems == []
+
+
+@needs_chromium
 def test_words_sum_over_the_source_and_average_over_the_target(browser: Browser, tmp_path: Path) -> None:
     translator = make_translator(score="dot")
     example = Example("a b c", ())
@@ -224,6 +247,25 @@ def test_the_command_writes_a_page(here: Project, cli: Cli) -> None:
     assert all(item["reference"] for item in data["items"])
     page = nmt.explore("a b c", model=here.run, against=here.run)
     assert page.html.count('id="data"') == 1
+
+
+def test_each_sentence_has_its_alignment_error_rate(here: Project) -> None:
+    Path("in.txt").write_text("a b c\na b\n", encoding="utf-8")
+    Path("out.txt").write_text("C B A\nB A\n", encoding="utf-8")
+    Path("gold.txt").write_text("0-2 1-1 2-0\n0-0 1?1\n", encoding="utf-8")
+    page = nmt.explore(model=here.run, src="in.txt", ref="out.txt", gold="gold.txt")
+    found = json.loads(page.html.partition('id="data">')[2].partition("</script>")[0])
+    for number, line in enumerate(("0-2 1-1 2-0", "0-0 1?1")):
+        for name in ("in.txt", "out.txt"):
+            Path(f"one-{name}").write_text(f"{Path(name).read_text().splitlines()[number]}\n", encoding="utf-8")
+        Path("one.txt").write_text(f"{line}\n", encoding="utf-8")
+        expected = nmt.measure_attention(
+            model=here.run, src="one-in.txt", ref="one-out.txt", forced=True, gold="one.txt"
+        ).error_rate
+        assert found["items"][number]["of"][0]["measures"]["AER"] == pytest.approx(expected, abs=1e-3)
+    Path("gold.txt").write_text("0-9\n0-0\n", encoding="utf-8")
+    with pytest.raises(nmt.DataError, match="line 1: 0-9, but the sentences have 3 and 3 words"):
+        nmt.explore(model=here.run, src="in.txt", ref="out.txt", gold="gold.txt")
 
 
 @pytest.mark.parametrize(

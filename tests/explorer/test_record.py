@@ -13,7 +13,8 @@ from nmt.config import AttentionSection, Config, DecoderSection, DecodeSection, 
 from nmt.corpus.splitting import Example
 from nmt.decoding.translator import Translator
 from nmt.evaluation.metrics import ScoringRules
-from nmt.explorer.record import describe_mechanism, rank_correlation, record
+from nmt.explorer.record import rank_correlation, record
+from nmt.model.attention.catalog import describe_mechanism
 from nmt.model.seq2seq import build_model
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
@@ -50,6 +51,7 @@ MECHANISMS: list[dict[str, Any]] = [
     {"score": "general", "window": {"name": "local_p", "radius": 2}},
 ]
 RULES = ScoringRules(tokenize="none")
+SIX = "a b c d e f"
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
@@ -78,6 +80,42 @@ def test_scores_are_those_of_the_weights(mechanism: dict[str, Any]) -> None:
     found = record(make_translator(**mechanism), Example("a b c d e", ()), RULES)
     assert found.best.scores is not None
     torch.testing.assert_close(found.best.scores.softmax(dim=-1), found.best.alignment, atol=1e-5, rtol=0)
+
+
+def test_the_window_of_local_attention_is_where_the_weights_are() -> None:
+    """Local-p: a weight outside the window is 0, and inside it is at most its Gaussian (Luong et al., 2015, eq. 10)."""
+    found = record(make_translator(score="general", window={"name": "local_p", "radius": 2}), Example(SIX, ()), RULES)
+    assert found.best.focus is not None
+    assert found.best.focus.radius == 2
+    assert found.best.focus.centres.shape == (len(found.best.tokens),)
+    distance = torch.arange(7) - found.best.focus.centres.unsqueeze(1)
+    weights = found.best.alignment[:, 0]
+    assert (weights[distance.abs() > 2] == 0).all()
+    assert (weights <= torch.exp(-2 * (distance / 2) ** 2) + 1e-6).all()
+    assert weights.sum() > 0
+
+
+def test_the_window_of_monotonic_attention_moves_with_the_step() -> None:
+    found = record(make_translator(score="general", window={"name": "local_m", "radius": 1}), Example("a b", ()), RULES)
+    assert found.best.focus is not None
+    steps = len(found.best.tokens)
+    assert found.best.focus.centres.tolist() == [min(step, 2) for step in range(steps)]
+
+
+def test_hard_attention_chooses_the_largest_chance() -> None:
+    found = record(make_translator(score="general", window={"name": "hard"}), Example(SIX, ()), RULES)
+    assert found.best.chances is not None
+    assert found.best.scores is not None
+    torch.testing.assert_close(found.best.chances, found.best.scores.softmax(dim=-1), atol=1e-5, rtol=0)
+    assert (found.best.chances.argmax(dim=-1) == found.best.alignment.argmax(dim=-1)).all()
+    assert sorted(found.best.alignment.unique().tolist()) == [0, 1]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS[:3], ids=str)
+def test_global_attention_has_neither_window_nor_chances(mechanism: dict[str, Any]) -> None:
+    found = record(make_translator(**mechanism), Example("a b c", ()), RULES)
+    assert found.best.focus is None
+    assert found.best.chances is None
 
 
 def test_occlusion_is_the_loss_without_a_token() -> None:
@@ -120,7 +158,7 @@ def test_mechanisms_are_described() -> None:
             }
         }
     )
-    name, equation = describe_mechanism(config)
+    name, equation = describe_mechanism(config.model)
     assert name == "general, Luong's order, local-p, input feeding"
     assert equation.startswith("General score: q^T W k")
     assert "Luong et al., 2015" in equation

@@ -17,7 +17,9 @@ pytest.importorskip("uvicorn", reason="nmt serve needs the extra serve: pip inst
 import httpx
 
 import nmt
+from nmt.config import Config
 from nmt.decoding.translator import Translator
+from nmt.model.storage import load_model
 from nmt.serving.directions import Direction, Directions
 from nmt.serving.limits import Limits
 from nmt.serving.server import Server
@@ -52,6 +54,12 @@ def golden() -> Translator:
     return nmt.load(GOLDEN_MODEL, device="cpu")
 
 
+@functools.cache
+def golden_config() -> Config:
+    """The config of that model."""
+    return load_model(GOLDEN_MODEL).config
+
+
 def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
     """Wait until a condition is met in another thread."""
     end = time.monotonic() + seconds
@@ -64,7 +72,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
 def serving(*translators: tuple[str, str, Translator], **options: Any) -> Iterator[httpx.Client]:
     """A client of a server of translators, each with its languages; its `base_url` is the server's."""
     bounds = Limits(**options.pop("limits", {}))
-    directions = Directions(Direction(*each, Path("model")) for each in translators)
+    directions = Directions(Direction(*each, Path("model"), golden_config()) for each in translators)
     server = Server(options.pop("host", "127.0.0.1"), 0)
     thread = threading.Thread(target=server.run, args=(directions,), kwargs={**options, "limits": bounds})
     thread.start()

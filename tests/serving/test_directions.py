@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from real_server import golden
+from real_server import golden, golden_config
 
 from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError
 from nmt.serving.directions import Direction, Directions
-from nmt.serving.languages import language_name
+from nmt.text.languages import language_name
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
 from nmt.text.vocabulary import Vocabulary
@@ -18,9 +18,8 @@ def direction(source: str, target: str, words: str) -> Direction:
     """A direction whose source vocabulary is given, most frequent word first."""
     tokenizer, vocabulary = WhitespaceTokenizer(), Vocabulary(words.split())
     processor = TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary)
-    return Direction(
-        source, target, Translator(golden().model, processor, golden().options), Path(f"{source}-{target}")
-    )
+    translator = Translator(golden().model, processor, golden().options)
+    return Direction(source, target, translator, Path(f"{source}-{target}"), golden_config())
 
 
 EN = direction("en", "de", "the a dog is big in")

@@ -98,6 +98,28 @@ def test_the_page_has_the_stored_validations(watched: Path, tmp_path: Path, cli:
     assert [each["w"] for each in frames] == [each["weights"][1] for each in facts["validations"]]
 
 
+def test_error_rates_over_the_validations(watched: Path, tmp_path: Path) -> None:
+    """Those of the best model, where it was stored, are those that the model itself has."""
+    facts = read(watched)
+    best = json.loads((watched / "run.json").read_text(encoding="utf-8"))["best_update"]
+    place = [each["update"] for each in facts["validations"]].index(best)
+    lines = [" ".join(f"{i}-{i}" for i in range(len(each["source"].split()))) for each in facts["sentences"]]
+    (tmp_path / "gold.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    page = nmt.explore(model=watched, training=True, gold=tmp_path / "gold.txt")
+    data = json.loads(page.html.partition('id="data">')[2].partition("</script>")[0])
+    for item in data["items"]:
+        frames, measures = item["of"][0]["frames"], item["of"][0]["measures"]
+        assert frames[place]["aer"] == pytest.approx(measures["AER"], abs=1e-9)
+        assert len({each["aer"] for each in frames}) > 1 or measures["AER"] in (0, 1)
+    damaged = tmp_path / "damaged"
+    shutil.copytree(watched, damaged)
+    for each in facts["validations"]:
+        each["weights"] = ["AAAA"] * len(each["weights"])
+    (damaged / "attention.json").write_text(json.dumps(facts), encoding="utf-8")
+    with pytest.raises(nmt.DataError, match="not that of its sentences"):
+        nmt.explore(model=damaged, training=True, gold=tmp_path / "gold.txt")
+
+
 @needs_chromium
 def test_the_slider_shows_an_earlier_validation(watched: Path, tmp_path: Path) -> None:
     nmt.explore(model=watched, training=True, output=tmp_path / "page.html")

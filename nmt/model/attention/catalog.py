@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from nmt.config import ModelSection
 from nmt.model.attention.attention import FixedContext
 from nmt.model.attention.checks import LOCAL_WINDOWS, SPARSE_LIBRARY
 from nmt.model.attention.facts import names_of
@@ -117,3 +118,17 @@ def _summary(kind: type) -> str:
     """The first line of a docstring, without its citation, which is in another column."""
     first = (kind.__doc__ or "").strip().partition("\n")[0]
     return re.sub(r" \([^()]*\b(19|20)\d\d\b[^()]*\)", "", first).rstrip(".")
+
+
+def describe_mechanism(section: ModelSection) -> tuple[str, str]:
+    """The attention of a model, in a few words, and the equation of its score with its source."""
+    attention = section.attention
+    score = next((each for each in list_mechanisms() if each.key == "score" and attention.score in each.names), None)
+    parts = [attention.score, f"{section.decoder.order.capitalize()}'s order"]
+    parts += [f"{attention.heads} heads"] if attention.heads > 1 else []
+    parts += [attention.window.name.replace("_", "-")] if attention.window.name != "global" else []
+    parts += [attention.normalizer.name] if attention.normalizer.name != "softmax" else []
+    parts += [attention.past.name] if attention.past.name != "none" else []
+    parts += ["input feeding"] if section.decoder.input_feeding else []
+    equation = "" if score is None else f"{score.summary} ({score.paper})" if score.paper else score.summary
+    return ", ".join(parts), equation

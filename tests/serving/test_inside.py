@@ -1,0 +1,116 @@
+"""The page of the server that explores what a model does with a sentence."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import httpx
+import pytest
+from browser import browsing, needs_chromium
+from real_server import golden, golden_config, serving
+
+from nmt.corpus.splitting import Example
+from nmt.evaluation.metrics import ScoringRules
+from nmt.explorer.page import System, page_data
+from nmt.explorer.record import record
+from nmt.serving.batches import Batcher, QueueFull
+
+PICTURES = os.environ.get("NMT_TEST_PICTURES")
+"""A folder for screenshots, to look at."""
+SENTENCE = "The old woman reads a book."
+
+
+def ask(client: httpx.Client, **fields: object) -> httpx.Response:
+    return client.post("/explore", json={"q": SENTENCE, "source": "en", "target": "de", **fields})
+
+
+@pytest.mark.parametrize("given", ["", "Die Frau schläft."])
+def test_a_sentence_is_recorded_as_for_a_page(given: str) -> None:
+    translator, config = golden(), golden_config()
+    example = Example(SENTENCE, (given,) if given else ())
+    recorded = record(translator, example, ScoringRules.for_text(config.text, "de"))
+    recorded.measures.pop("BLEU", None)
+    expected = page_data([example], [System.of_model("en-de", config, translator.processor, [recorded])])
+    with serving(("en", "de", translator)) as client:
+        found = ask(client, given=given).json()
+    assert found["items"][0]["of"][0]["text"] == {str(n): text for n, text in recorded.texts.items()}
+    assert found["items"][0]["of"][0]["measures"] == pytest.approx(expected["items"][0]["of"][0]["measures"], abs=2e-3)
+    assert found["systems"][0] == {**expected["systems"][0], "subwords": list(expected["systems"][0]["subwords"])}
+    assert (found["items"][0]["of"][0]["ref"] is not None) is bool(given)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"q": ""}, "q has 0 tokens"),
+        ({"q": "a " * 300}, "q has 300 tokens; give 1 to 200"),
+        ({"given": "a " * 300}, "given has 300 tokens"),
+        ({"given": 3}, "given is not a string"),
+        ({"q": ["a"]}, "q is not a string"),
+        ({"q": "a", "given": "b" * 100_000}, "more than 100000 characters"),
+        ({"target": "fr"}, "en-fr is not supported"),
+    ],
+)
+def test_bad_requests(fields: dict[str, object], message: str) -> None:
+    with serving(("en", "de", golden())) as client:
+        reply = ask(client, **fields)
+        assert reply.status_code == 400
+        assert message in reply.json()["error"]
+
+
+def test_a_key_is_required_and_surrogates_are_replaced() -> None:
+    with serving(("en", "de", golden()), api_keys=["secret"]) as client:
+        assert ask(client).status_code == 403
+        content = b'{"q": "a \\ud800", "given": "\\udfff", "source": "en", "target": "de", "api_key": "secret"}'
+        reply = client.post("/explore", content=content, headers={"Content-Type": "application/json"})
+        assert reply.status_code == 200
+        assert reply.json()["items"][0]["source"] == "a \ufffd"
+
+
+def test_work_takes_its_turn_and_its_errors_are_its_own() -> None:
+    async def work() -> None:
+        batcher = Batcher(golden(), 2, 0.0)
+        try:
+            both = await asyncio.gather(batcher.call(lambda: 7), batcher.translate(["I am old."]))
+            assert both[0] == 7
+            with pytest.raises(ZeroDivisionError):
+                await batcher.call(lambda: 1 // 0)
+            crowd = await asyncio.gather(*(batcher.call(lambda: 6) for _ in range(3)), return_exceptions=True)
+            assert crowd[:2] == [6, 6]
+            assert isinstance(crowd[2], QueueFull)
+            assert await batcher.call(lambda: 8) == 8
+        finally:
+            batcher.stop(5)
+
+    asyncio.run(work())
+
+
+@pytest.mark.soak
+@needs_chromium
+@pytest.mark.parametrize("width", [1200, 320])
+def test_sentences_are_typed_and_explored(width: int) -> None:
+    with serving(("en", "de", golden())) as client, browsing() as page:
+        page.open(f"{client.base_url}/explore", width)
+        page.wait_for("document.activeElement.id === 'sentence' && at('direction').options.length === 1")
+        assert page.evaluate("document.querySelector('main').hidden")
+        page.type(SENTENCE)
+        page.press("Enter", 13)
+        page.wait_for("!document.querySelector('main').hidden")
+        assert page.evaluate("at('source').textContent") == SENTENCE
+        best = golden().translate(SENTENCE)
+        assert page.evaluate("[...document.querySelectorAll('#lines [data-step] text')].map((e) => e.textContent)") == [
+            *best.tokens,
+            "⟨eos⟩",
+        ]
+        page.evaluate("at('given').value = '<b>Die</b> Frau'; at('form').requestSubmit()")
+        page.wait_for("data.items.length === 2")
+        (forced,) = golden().score([SENTENCE], ["<b>Die</b> Frau"])
+        loss = page.evaluate("Number(at('mechanism').textContent.match(/loss ([0-9.]+)/)[1])")
+        assert loss == pytest.approx(-forced.token_log_probs[0], abs=0.011)
+        assert page.evaluate("at('target').selectedOptions[0].text") == "given: <b>Die</b> Frau"
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        if PICTURES:
+            page.save_picture(Path(PICTURES) / f"inside-{width}.png")
+        page.evaluate("at('sentence').value = 'a '.repeat(300); at('form').requestSubmit()")
+        page.wait_for("at('asked').textContent.startsWith('Not translated: Invalid request: q has 300 tokens')")
+        assert [entry for entry in page.problems if "400 (Bad Request)" not in entry] == []
