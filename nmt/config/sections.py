@@ -469,6 +469,9 @@ class TrainSection(Section):
         "validation sentences whose attention is stored at each validation; see `nmt attention --training`",
         unit="sentences",
     )
+    tensorboard: Flag = key(
+        False, "write curves, a sample and the attention of watched sentences for TensorBoard (extra `tensorboard`)"
+    )
     max_skipped: NonNegative = key(
         20, "maximum consecutive updates to skip because loss or gradient is not finite", unit="updates"
     )

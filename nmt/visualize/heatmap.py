@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,19 +12,26 @@ from numpy.typing import NDArray
 from nmt.errors import printable
 from nmt.visualize.picture import save_figure
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 EOS_LABEL = "⟨eos⟩"
 
 
 def draw_heatmap(
     alignment: NDArray[np.float64], src_tokens: Sequence[str], tgt_tokens: Sequence[str], path: Path
 ) -> None:
+    """Write attention weights as a picture; the arguments are those of `make_heatmap`."""
+    save_figure(make_heatmap(alignment, src_tokens, tgt_tokens), path)
+
+
+def make_heatmap(alignment: NDArray[np.float64], src_tokens: Sequence[str], tgt_tokens: Sequence[str]) -> Figure:
     """Draw attention weights.
 
     Args:
         alignment: Weights, [target tokens, source tokens].
         src_tokens: Labels of the columns, including EOS.
         tgt_tokens: Labels of the rows, including EOS if it was reached.
-        path: Picture to write.
     """
     from matplotlib.figure import Figure
 
@@ -56,7 +64,7 @@ def draw_heatmap(
                     fontsize=7,
                 )
     figure.colorbar(image, ax=axis, fraction=0.04, pad=0.02, label="attention weight")
-    save_figure(figure, path)
+    return figure
 
 
 def _escape(tokens: Sequence[str]) -> list[str]:

@@ -49,6 +49,8 @@ from nmt.training.distributed import Workers, join_workers, launch_id, was_resta
 from nmt.training.loop import Reported, Skipped, Started, Stopped, Updated, Validated, start, train
 from nmt.training.ranking import rank
 from nmt.training.state import TrainState, capture, restore
+from nmt.visualize.board import FOLDER as BOARD
+from nmt.visualize.board import check_board, open_board
 from nmt.visualize.curves import draw_learning_curve
 from nmt.workflow.outputs import RUN, check_directory
 from nmt.workflow.requests import STOP, Requests, handling_signals
@@ -69,6 +71,19 @@ from nmt.workflow.watch import WATCHED, add_attention
 log = logging.getLogger(__name__)
 
 METRICS = "metrics.jsonl"
+RUN_FILES = (
+    MARKER,
+    "config.yaml",
+    "environment.json",
+    METRICS,
+    WATCHED,
+    BOARD,
+    BEST,
+    MODELS,
+    CHECKPOINTS,
+    TEXT,
+)
+"""What a run directory may have."""
 
 
 def train_run(
@@ -154,7 +169,18 @@ def _check_run(config: Config, output: Path, data: Path, overwrite: bool, resume
     parent = config.train.init_from
     needed = {"--data": data, "train.init_from": None if parent is None else Path(parent)}
     if resume or (was_restarted() and read_launch(output) == launch_id()):
-        for name in (MARKER, "config.yaml", "environment.json", METRICS, WATCHED, BEST, MODELS, CHECKPOINTS, TEXT):
+        for name in (
+            MARKER,
+            "config.yaml",
+            "environment.json",
+            METRICS,
+            WATCHED,
+            BOARD,
+            BEST,
+            MODELS,
+            CHECKPOINTS,
+            TEXT,
+        ):
             check_file(output / name, output)
         if state is None and not resumable:
             check_directory(output, RUN, overwrite=False, needed=needed)
@@ -179,6 +205,7 @@ def _check_run(config: Config, output: Path, data: Path, overwrite: bool, resume
 
 
 def _prepare_run(config: Config, data_directory: Path, output: Path, resume: bool, workers: Workers) -> _Run:
+    check_board(config.train.tensorboard)
     data = open_data(data_directory)
     check_written(data, data.text)
     data.check_ids()
@@ -314,7 +341,9 @@ class _Run:
             f"{self._parameters:,} parameters, {len(self.data.train):,} training pairs, on {where}, into {self.output}"
         )
         try:
-            finished = self._run_loop()
+            wanted = self.config.train.tensorboard and self._writes
+            with open_board(self.output, self.state.progress.update, wanted=wanted) as self._board:
+                finished = self._run_loop()
         except BaseException as error:
             failed = isinstance(error, TrainingError)
             if failed:
@@ -442,12 +471,14 @@ class _Run:
         log.info(f"epoch {event.epoch}, update {event.update}: {values}{' (best)' if event.improved else ''}")
         if self.validator and self.validator.sample:
             source, translation, reference = self.validator.sample
+            self._board.add_sample(event.update, source, translation, reference)
             for line in (source, f"-> {translation}", f"== {reference}"):
                 log.info(f"    {line}")
 
     def _watch(self, update: int) -> None:
         if self.validator and self.validator.attention:
             add_attention(self.output, update, self.validator.watched, self.validator.attention)
+            self._board.add_attention(update, self.validator.attention)
 
     def _keep(self, event: Validated) -> None:
         """Save the model if it is the best so far, or among the best ones to keep."""
@@ -530,6 +561,7 @@ class _Run:
         }
         line = {"kind": kind, "seconds": round(time.monotonic() - self._begin, 2), **kept}
         append_text(self.output / METRICS, json.dumps(line) + "\n")
+        self._board.add_values(kind, line)
 
 
 def _ends_in_entry(log: BinaryIO, size: int) -> bool:
