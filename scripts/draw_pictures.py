@@ -1,4 +1,4 @@
-"""Draw the pictures of the top README: the explorer, a report, and the emergence of alignment.
+"""Draw the pictures of the top README: the explorer, a report, the emergence of alignment, and what attention is for.
 
 Usage: python scripts/draw_pictures.py [--model runs/sample] [--output data/pictures] [--chromium chromium]
 
@@ -19,15 +19,23 @@ from matplotlib.figure import Figure
 
 import nmt
 from nmt.explorer.encoding import from_bytes
+from nmt.files import read_json
 from nmt.visualize.picture import save_figure
 from nmt.workflow.watch import read_attention
 
+MECHANISMS = Path(__file__).parent / "experiments/comparisons/mechanisms"
+BOTTLENECK = {
+    "general-1": "attention, general score",
+    "additive-bahdanau-s-order-1": "attention, additive score, Bahdanau's order",
+    "none-1": "no attention: one fixed context",
+}
+"""Cells of the picture with their labels."""
 FRAMES = 4
 PLACE = "#t=4"
 
 
 def main() -> None:
-    """Draw all three."""
+    """Draw all of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, default=Path("runs/sample"), help="run directory")
     parser.add_argument("--output", type=Path, default=Path("data/pictures"), help="folder for the pictures")
@@ -36,6 +44,7 @@ def main() -> None:
     facts = read_attention(arguments.model)
     longest = max(range(len(facts["sentences"])), key=lambda number: len(facts["sentences"][number]["src"]))
     draw_emergence(facts, longest, arguments.output / "emergence.png")
+    draw_bottleneck(arguments.output / "bottleneck.png")
     with tempfile.TemporaryDirectory() as folder:
         page, report = Path(folder, "page.html"), Path(folder, "report.html")
         nmt.explore(model=arguments.model, split="test", sample=12, output=page)
@@ -58,6 +67,21 @@ def draw_emergence(facts: dict[str, Any], number: int, path: Path) -> None:
         axes.set_xticks(range(len(src)), src, rotation=60, ha="right", rotation_mode="anchor", fontsize=8)
         axes.set_yticks(range(len(tgt)), tgt, fontsize=8)
         axes.set_title(f"update {found['update']:,}\nentropy {found['entropy'][number]:.2f} nats", fontsize=9)
+    save_figure(figure, path)
+
+
+def draw_bottleneck(path: Path) -> None:
+    """Draw BLEU by source length with and without attention, from the stored comparison of mechanisms."""
+    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+    axes = figure.subplots()
+    for (name, label), style in zip(BOTTLENECK.items(), ("o-", "D--", "s:"), strict=True):
+        found = read_json(MECHANISMS / f"{name}.json")
+        bins = [each for each in found["lengths"] if not each["joined"]]
+        axes.plot([each["bleu"] for each in bins], style, label=label)
+        axes.set_xticks(range(len(bins)), [f"{each['name']}\nn={each['sentences']}" for each in bins])
+    axes.set(xlabel="words of the source", ylabel="BLEU", ylim=(0, None))
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower left")
     save_figure(figure, path)
 
 
