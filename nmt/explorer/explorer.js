@@ -47,7 +47,7 @@ function read(item, system, y, head) {
   const pick = (rows) => (head && head <= heads ? rows[head - 1] : mean(rows));
   if (y === "r" && found.ref) {
     const ref = found.ref, frame = found.frames?.[state.v - 1];
-    return { found, src, tgt: ref.l, lp: ref.lp, w: ref.l.map((_, t) => pick(row(frame ?? ref, t, heads, src.length))), steps: frame ? null : ref, text: ref.text };
+    return { found, src, tgt: ref.l, lp: frame ? null : ref.lp, w: ref.l.map((_, t) => pick(row(frame ?? ref, t, heads, src.length))), steps: frame ? null : ref, text: ref.text };
   }
   const end = y[0] === "n" ? Number(y.slice(1)) : found.best[Number(y)] ?? found.best[0];
   const nodes = path(found, end ?? found.p.length - 1);
@@ -75,7 +75,7 @@ function inWords(view, subwords) {
   const merge = (rows) => tgt.map((ts) => src.map((ss) => ts.reduce((sum, t) => sum + ss.reduce((part, s) => part + (rows[t][s] ?? 0), 0), 0) / ts.length));
   return {
     ...view, src: src.map((group) => label(view.src, group)), tgt: tgt.map((group) => label(view.tgt, group)),
-    w: merge(view.w), lp: tgt.map((group) => group.reduce((sum, t) => sum + view.lp[t], 0)),
+    w: merge(view.w), lp: view.lp && tgt.map((group) => group.reduce((sum, t) => sum + view.lp[t], 0)),
     steps: null, occ: null,
   };
 }
@@ -211,7 +211,9 @@ function drawStep(view) {
   const t = state.t, weights = view.w[t] || [], steps = view.steps, system = data.systems[state.m], hidden = state.g && !revealed();
   at("step-title").textContent = `Step ${t + 1} of ${view.tgt.length}: ${view.tgt[t]}`;
   const entropy = -weights.reduce((sum, w) => sum + (w > 0 ? w * Math.log(w) : 0), 0);
-  at("mechanism").textContent = `${system.mechanism}. ${system.equation}. Probability ${number(Math.exp(view.lp[t]), 3)}, loss ${number(-view.lp[t])} (mean of all steps ${number(-mean(view.lp.map((each) => [each]))[0])})` + (hidden ? "." : `, entropy ${number(entropy)}, largest weight ${number(Math.max(0, ...weights))}.`);
+  const likely = view.lp ? ` Probability ${number(Math.exp(view.lp[t]), 3)}, loss ${number(-view.lp[t])} (mean of all steps ${number(-mean(view.lp.map((each) => [each]))[0])}).` : "";
+  const sharp = hidden ? "" : ` Entropy ${number(entropy)}, largest weight ${number(Math.max(0, ...weights))}.`;
+  at("mechanism").textContent = `${[system.mechanism, system.equation].filter(Boolean).join(". ")}.${likely}${sharp}`;
   if (hidden) { show("step"); show("top"); return; }
   const scores = steps && steps.e ? steps.e[t][state.h ? state.h - 1 : 0] : null;
   const occlusion = view.occ ? view.occ[t] : null;
@@ -225,7 +227,7 @@ function drawStep(view) {
   const rows = view.src.map((token, s) => html("tr", {}, html("th", { scope: "row" }, token), ...columns.map(([, text]) => html("td", { class: "number" }, text(s)))));
   show("step", html("table", {}, html("thead", {}, html("tr", {}, ...head.map((title, n) => html("th", { scope: "col", class: n ? "number" : null }, title)))), html("tbody", {}, ...rows)));
   const top = steps && steps.top ? steps.top[t] : null;
-  show("top", ...(top ? [html("table", {}, html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "next word"), html("th", { scope: "col", class: "number" }, "probability"), html("th", {}))), html("tbody", {}, ...top.map(([token, share]) => html("tr", {}, html("td", {}, token), html("td", { class: "number" }, number(share, 3)), html("td", {}, html("meter", { value: share, max: 1, "aria-hidden": "true" }))))))] : [html("p", { class: "small" }, state.u ? "Choose tokens as units to see the most probable next tokens and the scores." : "The most probable next words are stored for the best translation and the reference.")]));
+  show("top", ...(top ? [html("table", {}, html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "next word"), html("th", { scope: "col", class: "number" }, "probability"), html("th", {}))), html("tbody", {}, ...top.map(([token, share]) => html("tr", {}, html("td", {}, token), html("td", { class: "number" }, number(share, 3)), html("td", {}, html("meter", { value: share, max: 1, "aria-hidden": "true" }))))))] : [html("p", { class: "small" }, state.u ? "Choose tokens as units to see the most probable next tokens and the scores." : view.lp ? "The most probable next words are stored for the best translation and the reference." : "Of earlier validations only the attention is stored.")]));
 }
 
 function drawTree(view) {
