@@ -169,18 +169,7 @@ def _check_run(config: Config, output: Path, data: Path, overwrite: bool, resume
     parent = config.train.init_from
     needed = {"--data": data, "train.init_from": None if parent is None else Path(parent)}
     if resume or (was_restarted() and read_launch(output) == launch_id()):
-        for name in (
-            MARKER,
-            "config.yaml",
-            "environment.json",
-            METRICS,
-            WATCHED,
-            BOARD,
-            BEST,
-            MODELS,
-            CHECKPOINTS,
-            TEXT,
-        ):
+        for name in RUN_FILES:
             check_file(output / name, output)
         if state is None and not resumable:
             check_directory(output, RUN, overwrite=False, needed=needed)
