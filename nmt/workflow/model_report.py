@@ -101,6 +101,7 @@ def _describe(saved: SavedModel) -> dict[str, str]:
         "weights": f"{facts['parameters']:,}" if "parameters" in facts else "-",
         "of update": f"{facts['update']:,}" if isinstance(facts.get("update"), int) else "-",
         "precision in training": config.train.precision,
+        "licence of the data": config.data.licence or "not stated",
     }
     if run:
         minutes, tokens = run.get("training_seconds", 0) / 60, run.get("tokens", 0)
