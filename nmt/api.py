@@ -395,6 +395,7 @@ def measure_attention(
         NmtError: The model, the text or the links cannot be used, or arguments conflict.
         OutOfMemory: Memory ran out.
     """
+    _check_sample(sample)
     if target is not None and sentence is None:
         raise ConfigError("--target is for one sentence, given as the argument")
     if gold is not None and not forced:
@@ -443,7 +444,7 @@ def explore(
     ref: AnyPath | None = None,
     gold: AnyPath | None = None,
     links_of: Literal["words", "tokens"] = "words",
-    sample: int = 50,
+    sample: int | None = None,
     training: bool = False,
     output: AnyPath | None = None,
     title: str = "Attention",
@@ -465,7 +466,7 @@ def explore(
         gold: Word alignment of people in Pharaoh format, with `i?j` for links that are only possible, between each
             source and its first reference.
         links_of: What the numbers in `gold` count: words, separated by spaces, or tokens of the model.
-        sample: Maximum number of sentences, evenly spaced.
+        sample: Maximum number of sentences, evenly spaced; None is 50.
         training: Show the sentences that the model's run has watched (`train.watch`), with a slider over validations;
             `gold` then has a line for each of them.
         output: File to write.
@@ -482,7 +483,9 @@ def explore(
     from nmt.workflow.given_text import GivenText
     from nmt.workflow.translate import open_translator
 
-    if training and not (sentence is src is split is data is None and not against):
+    _check_sample(sample)
+    given = any(each is not None for each in (sentence, src, split, data, sample))
+    if training and (given or against):
         raise ConfigError("--training shows the sentences that one run has watched: leave other text and models out")
     text = GivenText.read(
         sentence, split, links_of, data=_as_path(data), src=_as_path(src), ref=_as_path(ref), gold=_as_path(gold)
@@ -493,7 +496,7 @@ def explore(
         opened.append((models[0], translator))
     if training:
         text = replace(text, examples=watched_examples(opened[0][0]))
-    examples, links = text.of([opened[0][0]], None if training else sample)
+    examples, links = text.of([opened[0][0]], None if training else sample or 50)
     page = explore(opened, examples, title=title, emergence=training, gold=links, unit=links_of)
     if output is not None:
         page.write(Path(output))
@@ -609,6 +612,11 @@ def _check_test_set(
         raise ConfigError("give --src and --ref, or --split and --data, not both")
     if split not in (None, "test", "valid"):
         raise ConfigError(f"--split {split}: must be test or valid")
+
+
+def _check_sample(sample: int | None) -> None:
+    if sample is not None and sample < 1:
+        raise ConfigError(f"--sample {sample}: must be at least 1")
 
 
 def _check_outputs(outputs: Mapping[str, AnyPath | None], inputs: Sequence[AnyPath | None]) -> None:

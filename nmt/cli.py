@@ -612,7 +612,7 @@ def attention(
             ref=ref,
             gold=gold,
             links_of=links_of.value,
-            sample=sample or 50,
+            sample=sample,
             training=training,
             output=output,
             device=device,

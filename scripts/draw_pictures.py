@@ -1,6 +1,6 @@
 """Draw the pictures of the top README: the explorer, a report, the emergence of alignment, and what attention is for.
 
-Usage: python scripts/draw_pictures.py [--model runs/sample] [--output data/pictures] [--chromium chromium]
+Usage: python scripts/draw_pictures.py [--model runs/demo] [--output data/pictures] [--chromium chromium]
 
 The model is that of `make demo`; its run has watched a few sentences (`train.watch`). Pages are photographed by a
 headless Chromium.
@@ -9,6 +9,7 @@ headless Chromium.
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -37,10 +38,12 @@ PLACE = "#t=4"
 def main() -> None:
     """Draw all of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=Path, default=Path("runs/sample"), help="run directory")
+    parser.add_argument("--model", type=Path, default=Path("runs/demo"), help="run directory")
     parser.add_argument("--output", type=Path, default=Path("data/pictures"), help="folder for the pictures")
     parser.add_argument("--chromium", default="chromium", help="headless browser")
     arguments = parser.parse_args()
+    if shutil.which(arguments.chromium) is None:
+        parser.exit(1, f"error: {arguments.chromium}: no such program; give a Chromium with --chromium\n")
     facts = read_attention(arguments.model)
     longest = max(range(len(facts["sentences"])), key=lambda number: len(facts["sentences"][number]["src"]))
     draw_emergence(facts, longest, arguments.output / "emergence.png")

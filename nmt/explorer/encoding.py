@@ -16,6 +16,12 @@ def as_bytes(weights: Sequence[Tensor] | Tensor) -> str:
     return base64.b64encode(flat).decode()
 
 
+def as_hundredths(values: Tensor) -> str:
+    """Numbers up to 327 in steps of 1/100 as base64, two bytes each, the lower one first."""
+    scaled = (values.double() * 100).round().clamp(-32767, 32767).to(torch.int16)
+    return base64.b64encode(scaled.flatten().numpy().astype("<i2").tobytes()).decode()
+
+
 def from_bytes(text: str, shape: Sequence[int]) -> Tensor:
     """The weights of `as_bytes`."""
     flat = np.frombuffer(base64.b64decode(text), dtype=np.uint8)

@@ -28,10 +28,16 @@ function bytes(owner) {
   if (!decoded.has(owner)) decoded.set(owner, Uint8Array.from(atob(owner.w), (each) => each.charCodeAt(0)));
   return decoded.get(owner);
 }
-/** The weights of a row, [heads][sources], from 0 to 1. */
+/** Weights of a row, [heads][sources]. */
 function row(owner, index, heads, sources) {
   const all = bytes(owner), start = index * heads * sources;
   return range(heads).map((h) => Array.from(all.subarray(start + h * sources, start + (h + 1) * sources), (value) => value / 255));
+}
+/** Rows of numbers that are stored in hundredths. */
+function hundredths(text, columns) {
+  const all = new DataView(Uint8Array.from(atob(text), (each) => each.charCodeAt(0)).buffer), rows = [];
+  for (let n = 0; n + columns <= all.byteLength / 2; n += columns) rows.push(range(columns).map((k) => all.getInt16(2 * (n + k), true) / 100));
+  return rows;
 }
 const mean = (rows) => rows[0].map((_, n) => rows.reduce((sum, each) => sum + each[n], 0) / rows.length);
 
@@ -60,17 +66,22 @@ function read(item, system, y, head) {
   };
 }
 
-/** Tokens grouped into words: [[first, ...], ...]. */
-function words(tokens, subwords) {
+/** Tokens grouped into the words of a text, by counting characters: [[first, ...], ...]. */
+function words(tokens, subwords, text) {
+  const owners = subwords || !text ? null : text.split(/\s+/).filter(Boolean).flatMap((word, n) => Array(word.length).fill(n));
   const groups = [];
+  let taken = 0, last;
   tokens.forEach((token, n) => {
-    const starts = !subwords || !groups.length || token.startsWith("▁") || token === "⟨eos⟩";
+    const owner = owners?.[taken];
+    const starts = !groups.length || token === "⟨eos⟩" || (owners ? owner !== last : !subwords || token.startsWith("▁"));
+    taken += token.replace(/\s/g, "").length;
+    last = owner;
     if (starts) groups.push([n]); else groups[groups.length - 1].push(n);
   });
   return groups;
 }
-function inWords(view, subwords) {
-  const src = words(view.src, subwords[0]), tgt = words(view.tgt, subwords[1]);
+function inWords(view, subwords, source) {
+  const src = words(view.src, subwords[0], source), tgt = words(view.tgt, subwords[1], view.text);
   const label = (tokens, group) => group.map((n) => tokens[n]).join("").replaceAll("▁", "");
   const merge = (rows) => tgt.map((ts) => src.map((ss) => ts.reduce((sum, t) => sum + ss.reduce((part, s) => part + (rows[t][s] ?? 0), 0), 0) / ts.length));
   return {
@@ -81,7 +92,8 @@ function inWords(view, subwords) {
 }
 function current(system = state.m) {
   const y = system === state.m || state.y === "r" ? state.y : "0", view = read(data.items[state.s], system, y, state.h);
-  return state.u ? inWords(view, data.systems[system].subwords) : { ...view, occ: view.steps ? view.steps.occ : null };
+  if (state.u) return inWords(view, data.systems[system].subwords, data.items[state.s].source);
+  return { ...view, occ: view.steps?.occ ? hundredths(view.steps.occ, view.src.length - 1) : null };
 }
 
 // Drawing
@@ -118,14 +130,14 @@ function drawLines(view) {
   const weights = view.w[state.t] || [];
   const sources = view.src.map((token, s) => {
     const at = both[0].boxes[s], hidden = state.g && !revealed();
-    const part = box(token, at, 10, { tabindex: state.g ? 0 : null, onclick: () => state.g && answer(s), onkeydown: (event) => state.g && press(event, () => answer(s)) },
+    const part = box(token, at, 10, { tabindex: state.g ? 0 : null, "data-key": `source-${s}`, onclick: () => state.g && answer(s), onkeydown: (event) => state.g && press(event, () => answer(s)) },
       svg("rect", { x: at.x, y: 10, width: at.width, height: 24, rx: 4, fill: colour("accent"), "fill-opacity": hidden ? 0 : (0.75 * (weights[s] || 0)).toFixed(3) }));
     if (!hidden && weights[s] >= 0.01) part.append(svg("text", { x: at.centre, y: 7, "text-anchor": "middle", "font-size": 9, fill: colour("text") }, number(weights[s])));
     return part;
   });
   const targets = view.tgt.map((token, t) => {
     const at = both[1].boxes[t], chosen = t === state.t;
-    const part = box(token, at, 156, { tabindex: chosen ? 0 : -1, role: "button", "aria-pressed": chosen, "aria-label": `step ${t + 1}: ${token}`, "data-step": t, onmouseenter: () => !state.g && go({ t }), onclick: () => go({ t }), onfocus: () => t !== state.t && go({ t }) });
+    const part = box(token, at, 156, { tabindex: chosen ? 0 : -1, role: "button", "aria-pressed": chosen, "aria-label": `step ${t + 1}: ${token}`, "data-step": t, "data-key": `step-${t}`, onmouseenter: () => !state.g && go({ t }), onclick: () => go({ t }), onfocus: () => t !== state.t && go({ t }) });
     if (chosen) part.firstChild.setAttribute("stroke", colour("accent")), part.firstChild.setAttribute("stroke-width", 2), part.firstChild.setAttribute("stroke-opacity", 1);
     return part;
   });
@@ -162,17 +174,19 @@ function drawCurve(view) {
   const frames = state.y === "r" ? view.found.frames ?? [] : [];
   at("when-part").hidden = !frames.length;
   if (!frames.length) { show("curve"); return; }
-  at("when").max = frames.length;
-  at("when").value = state.v || frames.length;
+  at("when").max = frames.length + 1;
+  at("when").value = state.v || frames.length + 1;
   const width = 420, height = 90, most = Math.max(0.1, ...frames.map((each) => each.entropy)), last = frames[frames.length - 1].update;
   const x = (each) => 40 + (each.update / last) * (width - 60), y = (each) => 12 + (1 - each.entropy / most) * (height - 40);
-  const chosen = frames[(state.v || frames.length) - 1], rated = frames[0].aer !== null;
+  const chosen = frames[state.v - 1], rated = frames[0].aer !== null, best = view.found.measures.AER;
+  const what = chosen ? `update ${chosen.update}: entropy ${number(chosen.entropy)} nats` : "the best model";
+  const rate = rated ? `, AER ${number(chosen ? chosen.aer : best)} (dashed, 0 to 1)` : "";
   const error = (each) => 12 + (1 - each.aer) * (height - 40);
   show("curve", svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Entropy of attention${rated ? " and alignment error rate" : ""} over ${frames.length} validations` },
     ...(rated ? [svg("polyline", { points: frames.map((each) => `${x(each)},${error(each)}`).join(" "), fill: "none", stroke: colour("more"), "stroke-width": 2, "stroke-dasharray": "5 3" })] : []),
     svg("polyline", { points: frames.map((each) => `${x(each)},${y(each)}`).join(" "), fill: "none", stroke: colour("accent"), "stroke-width": 2 }),
     ...frames.map((each, n) => svg("circle", { cx: x(each), cy: y(each), r: each === chosen ? 6 : 4, fill: each === chosen ? colour("more") : colour("accent"), onclick: () => go({ v: n + 1 }) }, svg("title", {}, `update ${each.update}: ${number(each.entropy)} nats`))),
-    svg("text", { x: 40, y: height - 4, fill: colour("text"), "font-size": 12 }, `update ${chosen.update}: entropy ${number(chosen.entropy)} nats${rated ? `, AER ${number(chosen.aer)} (dashed, 0 to 1)` : ""}`)));
+    svg("text", { x: 40, y: height - 4, fill: colour("text"), "font-size": 12 }, `${what}${rate}`)));
 }
 
 function drawMaps(view) {
@@ -181,7 +195,7 @@ function drawMaps(view) {
   const other = state.d && !hidden ? current(next) : null;
   const same = other && other.src.join(" ") === view.src.join(" ") && other.tgt.join(" ") === view.tgt.join(" ");
   const values = hidden ? blank(view.w) : same ? view.w.map((weights, t) => weights.map((weight, s) => weight - other.w[t][s])) : view.w;
-  at("map-title").textContent = same ? `${name(state.m)} minus ${name(next)}` : other ? `${name(state.m)} (no difference: other tokens; the reference has the same)` : "Attention";
+  at("map-title").textContent = same ? `${name(state.m)} minus ${name(next)}` : other ? `${name(state.m)} (no difference: its tokens are others${item.of[state.m].ref ? "; those of the reference are the same" : ""})` : "Attention";
   const gold = state.y === "r" ? goldLinks(item, view) : [];
   show("map", drawGrid(view, values, Boolean(same), (value, t, s) => `${view.tgt[t]} ← ${view.src[s]}: ${number(value, 3)}`, gold, view.steps ? view.steps.focus : null));
   const occlusion = hidden || other ? null : view.occ;
@@ -203,7 +217,7 @@ function goldLinks(item, view) {
   if (data.tokenLinks) return item.gold;
   const subwords = data.systems[state.m].subwords;
   if (state.u) return item.gold;
-  const src = words(view.src, subwords[0]), tgt = words(view.tgt, subwords[1]);
+  const src = words(view.src, subwords[0], item.source), tgt = words(view.tgt, subwords[1], view.text);
   return item.gold.filter(([s, t]) => src[s] && tgt[t]).map(([s, t, sure]) => [src[s][0], tgt[t][0], sure]);
 }
 
@@ -214,19 +228,23 @@ function drawStep(view) {
   const likely = view.lp ? ` Probability ${number(Math.exp(view.lp[t]), 3)}, loss ${number(-view.lp[t])} (mean of all steps ${number(-mean(view.lp.map((each) => [each]))[0])}).` : "";
   const sharp = hidden ? "" : ` Entropy ${number(entropy)}, largest weight ${number(Math.max(0, ...weights))}.`;
   at("mechanism").textContent = `${[system.mechanism, system.equation].filter(Boolean).join(". ")}.${likely}${sharp}`;
+  at("vectors").textContent = "";
   if (hidden) { show("step"); show("top"); return; }
-  const scores = steps && steps.e ? steps.e[t][state.h ? state.h - 1 : 0] : null;
+  const heads = view.found.heads, head = heads > 1 ? state.h - 1 : 0;
+  const ofHead = (text) => (text && head >= 0 ? hundredths(text, heads * view.src.length)[t].slice(head * view.src.length, (head + 1) * view.src.length) : null);
+  const scores = ofHead(steps?.e), chances = ofHead(steps?.chances);
   const occlusion = view.occ ? view.occ[t] : null;
-  const chances = steps && steps.chances ? steps.chances[t][state.h ? state.h - 1 : 0] : null;
   const covered = (s) => view.w.slice(0, t).reduce((sum, row) => sum + row[s], 0);
   const columns = [["weight", (s) => number(weights[s], 3)], ["before", (s) => number(covered(s))]];
   if (scores) columns.push(["score", (s) => number(scores[s])]);
   if (chances) columns.push(["chance", (s) => number(chances[s])]);
-  if (occlusion) columns.push(["without it", (s) => (s < occlusion.length ? `−${number(occlusion[s])}`.replace("−-", "+") : "–")]);
-  const head = ["source", ...columns.map(([title]) => title)];
+  if (occlusion) columns.push(["without it", (s) => (s < occlusion.length ? number(-occlusion[s]).replace(/^-(0\.00)$/, "$1") : "–")]);
+  const titles = ["source", ...columns.map(([title]) => title)];
   const rows = view.src.map((token, s) => html("tr", {}, html("th", { scope: "row" }, token), ...columns.map(([, text]) => html("td", { class: "number" }, text(s)))));
-  show("step", html("table", {}, html("thead", {}, html("tr", {}, ...head.map((title, n) => html("th", { scope: "col", class: n ? "number" : null }, title)))), html("tbody", {}, ...rows)));
-  const top = steps && steps.top ? steps.top[t] : null;
+  show("step", html("table", {}, html("thead", {}, html("tr", {}, ...titles.map((title, n) => html("th", { scope: "col", class: n ? "number" : null }, title)))), html("tbody", {}, ...rows)));
+  const top = steps?.top[t] && range(steps.top[t].length / 2).map((n) => [data.words[steps.top[t][2 * n]], steps.top[t][2 * n + 1] / 1000]);
+  const vector = (name, text) => { const row = text ? hundredths(text, 5)[t].map((each) => number(each)) : []; return text ? `${name} ${row.slice(0, 4).join(" ")} … (norm ${row[4]}). ` : ""; };
+  at("vectors").textContent = vector("Query", steps?.q) + vector("Context", steps?.c);
   show("top", ...(top ? [html("table", {}, html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "next word"), html("th", { scope: "col", class: "number" }, "probability"), html("th", {}))), html("tbody", {}, ...top.map(([token, share]) => html("tr", {}, html("td", {}, token), html("td", { class: "number" }, number(share, 3)), html("td", {}, html("meter", { value: share, max: 1, "aria-hidden": "true" }))))))] : [html("p", { class: "small" }, state.u ? "Choose tokens as units to see the most probable next tokens and the scores." : view.lp ? "The most probable next words are stored for the best translation and the reference." : "Of earlier validations only the attention is stored.")]));
 }
 
@@ -244,7 +262,7 @@ function drawTree(view) {
     const [left, top] = [x[depth[node]], 16 + 22 * y[node]], parent = tree.p[node], chosen = on.has(node), dropped = !children[node].length && tree.sc[node] === null;
     if (parent >= 0) parts.push(svg("path", { d: `M${x[depth[parent]] + size(tree.l[parent]) + 8} ${16 + 22 * y[parent]}L${left - 4} ${top}`, stroke: chosen ? colour("accent") : colour("line"), "stroke-width": chosen ? 2.5 : 1, "stroke-opacity": chosen ? 1 : 0.5, fill: "none" }));
     const text = tree.sc[node] === null ? label : `${label} (${number(tree.sc[node])})`;
-    labels.push(svg("text", { x: left, y: top + 5, tabindex: 0, role: "button", "aria-label": `${path(tree, node).map((each) => tree.l[each]).join(" ")}, log-probability ${number(tree.lp[node])}${dropped ? ", dropped" : ""}`, fill: colour("text"), "fill-opacity": dropped ? 0.55 : 1, "font-weight": chosen ? 700 : 400, onclick: () => go({ y: `n${node}`, t: depth[node], u: 0 }), onkeydown: (event) => press(event, () => go({ y: `n${node}`, t: depth[node], u: 0 })) }, text, svg("title", {}, `log-probability ${number(tree.lp[node])}${dropped ? "; dropped from the beam" : ""}`)));
+    labels.push(svg("text", { x: left, y: top + 5, tabindex: 0, "data-key": `node-${node}`, role: "button", "aria-label": `${path(tree, node).map((each) => tree.l[each]).join(" ")}, log-probability ${number(tree.lp[node])}${dropped ? ", dropped" : ""}`, fill: colour("text"), "fill-opacity": dropped ? 0.55 : 1, "font-weight": chosen ? 700 : 400, onclick: () => go({ y: `n${node}`, t: depth[node], u: 0 }), onkeydown: (event) => press(event, () => go({ y: `n${node}`, t: depth[node], u: 0 })) }, text, svg("title", {}, `log-probability ${number(tree.lp[node])}${dropped ? "; dropped from the beam" : ""}`)));
   });
   const width = x[x.length - 1] + 8, height = 22 * next + 16;
   show("tree", svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Prefixes in the beam; scores in parentheses where a translation ends" }, ...parts, ...labels));
@@ -276,8 +294,13 @@ function order() {
 function drawList() {
   show("list", ...order().map((n) => {
     const value = state.k === "order" ? "" : number(data.items[n].of[state.m].measures[state.k]);
-    return html("li", {}, html("button", { "aria-current": n === state.s ? "true" : null, onclick: () => go({ s: n, t: 0, y: initial.y }) }, html("span", { dir: "auto" }, data.items[n].source), html("span", {}, value)));
+    return html("li", {}, html("button", { "aria-current": n === state.s ? "true" : null, "data-key": `item-${n}`, onclick: () => go({ s: n, t: 0, y: initial.y }) }, html("span", { dir: "auto" }, data.items[n].source), html("span", {}, value)));
   }));
+}
+/** Scroll an element so that a place in it can be seen. */
+function reveal(id, scroll, length, place) {
+  const found = at(id), [first, size] = [found[scroll], found[length]];
+  if (place !== null && place !== undefined && (place < first + 20 || place > first + size - 20)) found[scroll] = place - size / 2;
 }
 function draw() {
   document.querySelector("main").hidden = !data.items.length;
@@ -295,20 +318,24 @@ function draw() {
   options("unit", [[0, "tokens"], [1, "words"]], state.u);
   at("difference").hidden = data.systems.length < 2;
   at("difference").setAttribute("aria-pressed", state.d ? "true" : "false");
+  at("guess").hidden = !view.w.some((weights) => weights.some(Boolean));
   at("guess").setAttribute("aria-pressed", state.g ? "true" : "false");
   at("source").textContent = item.source;
   at("reference").textContent = item.reference && !data.live ? `Reference: ${item.reference}` : "";
   at("measures").textContent = Object.entries(found.measures).map(([name, value]) => `${name} ${number(value)}`).join(", ");
   at("status").textContent = state.g && !revealed() ? `Where does the model look to write “${view.tgt[state.t]}”? Choose a source word.` : "";
-  const focused = Boolean(document.activeElement?.closest("#lines [data-step]"));
+  const focused = document.activeElement?.closest("[data-key]")?.getAttribute("data-key");
   drawList(); drawCurve(view); drawLines(view); drawMaps(view); drawStep(view); drawTree(view);
-  if (focused) document.querySelector(`#lines [data-step="${state.t}"]`)?.focus();
+  reveal("lines", "scrollLeft", "clientWidth", document.querySelector(`#lines [data-step="${state.t}"] text`)?.getAttribute("x"));
+  const chosen = document.querySelector("#list [aria-current]");
+  reveal("list", "scrollTop", "clientHeight", chosen && chosen.offsetTop + chosen.offsetHeight / 2);
+  if (focused) document.querySelector(`[data-key="${focused.startsWith("step") ? `step-${state.t}` : focused}"]`)?.focus({ preventScroll: true });
 }
 function go(change) {
   Object.assign(state, change);
   const hash = Object.entries(state).filter(([name, value]) => String(value) !== String(initial[name])).map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
-  history.replaceState(null, "", `#${hash}`);
   draw();
+  try { history.replaceState(null, "", `#${hash}`); } catch { /* in the frame of a notebook */ }
 }
 function press(event, act) {
   if (event.key === "Enter" || event.key === " ") { event.preventDefault(); act(); }
@@ -317,10 +344,13 @@ if (data.items[0]?.of[0].frames) state.y = "r";
 const initial = { ...state };
 function follow() {
   Object.assign(state, initial);
-  for (const [name, value] of new URLSearchParams(location.hash.slice(1))) if (name in state) state[name] = typeof initial[name] === "number" ? Number(value) || 0 : value;
+  for (const [name, value] of new URLSearchParams(location.hash.slice(1))) if (name in state) state[name] = typeof initial[name] === "number" ? Math.max(0, Math.trunc(Number(value))) || 0 : value;
   state.s = Math.max(0, Math.min(state.s, data.items.length - 1));
   state.m = Math.max(0, Math.min(state.m, data.systems.length - 1));
   const found = data.items[state.s]?.of[state.m];
+  if (!(state.h <= found?.heads)) state.h = 0;
+  if (!(state.v <= found?.frames?.length)) state.v = 0;
+  if (!data.items.some((each) => Object.hasOwn(each.of[state.m].measures, state.k))) state.k = "order";
   if (!found || !/^(\d+|r|n\d+)$/.test(state.y) || (state.y[0] === "n" && Number(state.y.slice(1)) >= found.p.length)) state.y = "0";
   draw();
 }
@@ -329,7 +359,7 @@ at("sort").addEventListener("change", (event) => go({ k: event.target.value }));
 at("system").addEventListener("change", (event) => go({ m: Number(event.target.value), y: initial.y, h: 0 }));
 at("target").addEventListener("change", (event) => go({ y: event.target.value, t: 0 }));
 at("head").addEventListener("change", (event) => go({ h: Number(event.target.value) }));
-at("when").addEventListener("input", (event) => go({ v: Number(event.target.value) }));
+at("when").addEventListener("input", (event) => go({ v: Number(event.target.value) % Number(event.target.max) }));
 at("unit").addEventListener("change", (event) => go({ u: Number(event.target.value), t: 0 }));
 at("difference").addEventListener("click", () => go({ d: state.d ? 0 : 1 }));
 at("guess").addEventListener("click", () => go({ g: state.g ? 0 : 1 }));
@@ -368,11 +398,11 @@ at("save-png").addEventListener("click", () => {
 });
 at("save-json").addEventListener("click", () => {
   const view = current();
-  save("attention.json", "application/json", JSON.stringify({ model: data.systems[state.m].name, source: data.items[state.s].source, translation: view.text, src: view.src, tgt: view.tgt, weights: view.w, log_probs: view.lp }, null, 1));
+  save("attention.json", "application/json", JSON.stringify({ model: data.systems[state.m].name, head: state.h || "mean", units: state.u ? "words" : "tokens", update: view.found.frames?.[state.v - 1]?.update ?? null, source: data.items[state.s].source, translation: view.text, src: view.src, tgt: view.tgt, weights: view.w, log_probs: view.lp }, null, 1));
 });
 at("save-links").addEventListener("click", () => {
   const lines = data.items.map((item) => {
-    const view = inWords(read(item, state.m, "0", state.h), data.systems[state.m].subwords), end = view.src.length - 1;
+    const view = inWords(read(item, state.m, "0", state.h), data.systems[state.m].subwords, item.source), end = view.src.length - 1;
     return view.tgt.map((token, t) => { const weights = view.w[t].slice(0, end), most = Math.max(...weights); return token === "⟨eos⟩" || !(most > 0) ? null : `${weights.indexOf(most)}-${t}`; }).filter(Boolean).join(" ");
   });
   save("alignments.txt", "text/plain", `${lines.join("\n")}\n`);

@@ -6,24 +6,27 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from nmt.config import Config
 from nmt.corpus.splitting import Example
 from nmt.evaluation.alignment import GoldLinks
-from nmt.explorer.encoding import as_bytes
+from nmt.explorer.encoding import as_bytes, as_hundredths
 from nmt.explorer.record import Forced, Record
 from nmt.files import write_text
 from nmt.model.attention.catalog import describe_mechanism
 from nmt.text.processor import TextProcessor
 
 FOLDER = Path(__file__).parent
+SHOWN_NUMBERS = 4
+"""Shown numbers of a vector; the script knows it too."""
 DIGITS = 3
 """Decimals of probabilities and their logarithms."""
 
@@ -136,18 +139,21 @@ def page_data(
     token_links: bool = False,
 ) -> dict[str, Any]:
     """What a page shows, as plain values; the arguments are those of `make_page`."""
+    words = sorted({token for system in systems for each in system.records for token in each.likely_tokens})
+    places = {token: place for place, token in enumerate(words)}
     return {
         "systems": [
             {key: getattr(system, key) for key in ("name", "mechanism", "equation", "subwords")} for system in systems
         ],
         "tokenLinks": token_links,
+        "words": words,
         "items": [
             {
                 "source": example.src,
                 "reference": example.references[0] if example.references else None,
                 "gold": None if gold is None else _as_triples(gold[number]),
                 "of": [
-                    _encode(system.records[number]) | _encode_emergence(system.emergence[number : number + 1])
+                    _encode(system.records[number], places) | _encode_emergence(system.emergence[number : number + 1])
                     for system in systems
                 ],
             }
@@ -200,7 +206,7 @@ def _as_triples(links: GoldLinks) -> list[tuple[int, int, int]]:
     return [(i, j, int((i, j) in links.sure)) for i, j in sorted(links.possible)]
 
 
-def _encode(record: Record) -> dict[str, Any]:
+def _encode(record: Record, places: Mapping[str, int]) -> dict[str, Any]:
     nodes = record.tree.nodes
     return {
         "src": record.src_tokens,
@@ -212,14 +218,14 @@ def _encode(record: Record) -> dict[str, Any]:
         "w": as_bytes([node.alignment for node in nodes]),
         "best": record.tree.best,
         "text": record.texts,
-        "steps": _steps(record.best),
+        "steps": _steps(record.best, places),
         "ref": record.reference
         and {
             "text": record.reference.text,
             "l": record.reference.tokens,
             "lp": [_round(value) for value in record.reference.log_probs],
             "w": as_bytes(record.reference.alignment),
-            **_steps(record.reference),
+            **_steps(record.reference, places),
         },
         "measures": {name: _round(value) for name, value in record.measures.items()},
     }
@@ -237,16 +243,27 @@ def _encode_emergence(found: Sequence[Emergence]) -> dict[str, Any]:
     return {"frames": frames}
 
 
-def _steps(forced: Forced) -> dict[str, Any]:
-    """Details of each step."""
+def _steps(forced: Forced, places: Mapping[str, int]) -> dict[str, Any]:
+    """Details of each step; the most probable words are places in the page's list of words, and thousandths."""
     return {
-        "top": [[(token, _round(share)) for token, share in step] for step in forced.top],
-        "e": None if forced.scores is None else _rounded(forced.scores),
-        "occ": None if forced.occlusion is None else _rounded(forced.occlusion),
+        "top": [
+            [part for token, share in step for part in (places[token], round(1000 * share))] for step in forced.top
+        ],
+        "e": None if forced.scores is None else as_hundredths(forced.scores),
+        "occ": None if forced.occlusion is None else as_hundredths(forced.occlusion),
+        "q": _vectors(None if forced.queries is None or forced.queries.size(1) > 1 else forced.queries[:, 0]),
+        "c": _vectors(forced.contexts if forced.alignment.any() else None),
         "focus": forced.focus and {"centres": _rounded(forced.focus.centres), "radius": forced.focus.radius},
-        "chances": None if forced.chances is None else _rounded(forced.chances),
+        "chances": None if forced.chances is None else as_hundredths(forced.chances),
         "agree": [None if value is None else _round(value) for value in forced.agreement],
     }
+
+
+def _vectors(values: Tensor | None) -> str | None:
+    """The first numbers of each vector, and its Euclidean norm."""
+    if values is None:
+        return None
+    return as_hundredths(torch.cat([values[:, :SHOWN_NUMBERS], values.norm(dim=1, keepdim=True)], dim=1))
 
 
 def _round(value: float) -> float:

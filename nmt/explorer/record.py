@@ -25,6 +25,8 @@ from nmt.text.vocabulary import EOS_ID
 from nmt.visualize.heatmap import EOS_LABEL
 
 TOP_WORDS = 10
+SHOWN_NUMBERS = 8
+"""Shown numbers of a vector."""
 LONGEST = 200
 """Source tokens of a sentence that can be shown."""
 LONGEST_OCCLUDED = 60
@@ -101,6 +103,19 @@ class Record:
     reference: Forced | None
     measures: dict[str, float]
 
+    @property
+    def likely_tokens(self) -> Iterator[str]:
+        """The most probable tokens of all steps, with repetitions."""
+        for forced in filter(None, (self.best, self.reference)):
+            yield from (token for step in forced.top for token, _ in step)
+
+
+def describe_vector(values: Tensor) -> str:
+    """The first numbers of a vector, how many there are, and its Euclidean norm."""
+    shown = " ".join(f"{value:.2f}" for value in values[:SHOWN_NUMBERS].tolist())
+    more = " ..." if len(values) > SHOWN_NUMBERS else ""
+    return f"{shown}{more} ({len(values):,} numbers, norm {values.norm():.2f})"
+
 
 def record(translator: Translator, example: Example, rules: ScoringRules) -> Record:
     """Search for translations of a sentence, and look at the best one and at the reference step by step.
@@ -174,18 +189,21 @@ def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str)
     with _recording(attention) as calls:
         encoded = model.encode(pad(sources, suffix=True).to(model.device), lengths)
         output = model.decoder(tgt_in.to(model.device), encoded)
-    log_probs = model.decoder.logits(output.readouts).float().log_softmax(dim=-1).cpu()  # [1 + S, T, V]
-    chosen = log_probs.gather(2, torch.tensor(tgt).expand(len(sources), -1).unsqueeze(2)).squeeze(2)  # [1 + S, T]
-    best, places = log_probs[0].exp().topk(min(TOP_WORDS, log_probs.size(2)))
+    # One source at a time: [T, V] is the largest tensor.
+    given = torch.tensor(tgt, device=model.device).unsqueeze(1)
+    rows = (model.decoder.logits(readouts).float().log_softmax(dim=-1) for readouts in output.readouts)
+    log_probs = next(rows)
+    own, *without = (each.gather(1, given).squeeze(1).cpu() for each in (log_probs, *rows))  # [T] each
+    best, places = log_probs.exp().topk(min(TOP_WORDS, log_probs.size(1)))
     alignment = output.alignments[0, :, :, : len(src) + 1].float().cpu()
-    occlusion = (chosen[0] - chosen[1:]).T if occluded else None
+    occlusion = (own - torch.stack(without)).T if without else None
     queries = _of_first([query for query, _ in calls], len(sources), alignment)
     scores = _of_first([output for _, output in calls], len(sources), alignment)
     focus, chances = _special(attention, encoded, queries, scores)
     return Forced(
         text,
         [_label(words, number) for number in tgt],
-        chosen[0].tolist(),
+        own.tolist(),
         alignment,
         queries,
         alignment[:, 0] @ encoded.states[0, : len(src) + 1].float().cpu() if alignment.size(1) == 1 else None,

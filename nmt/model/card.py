@@ -22,9 +22,10 @@ def make_card(config: Config, facts: Mapping[str, Any]) -> str:
         facts: Content of `model.json`.
     """
     source, target = map(language_name, config.data.languages)
+    attending = "" if config.model.attention.score == "none" else " with attention"
     parts = [
         [f"# {source} to {target}"],
-        [f"A recurrent translation model with attention, trained with nmt {facts['nmt_version']}."],
+        [f"A recurrent translation model{attending}, trained with nmt {facts['nmt_version']}."],
         ["    nmt translate --model THIS_FOLDER 'Some text.'"],
         list(_table(config, facts)),
         ["## Scores"],

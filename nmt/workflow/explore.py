@@ -14,12 +14,12 @@ from nmt.evaluation.alignment import GoldLinks, alignment_error_rate
 from nmt.evaluation.metrics import ScoringRules
 from nmt.explorer.encoding import from_bytes
 from nmt.explorer.page import Emergence, Page, System, make_page
-from nmt.explorer.record import LONGEST, record
+from nmt.explorer.record import LONGEST, Record, record
 from nmt.model.storage import SavedModel
 from nmt.progress import progress_bar
 from nmt.workflow.attention import Unit, check_gold_links, find_links
 from nmt.workflow.translate import within_memory
-from nmt.workflow.watch import read_attention
+from nmt.workflow.watch import WATCHED, read_attention
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -55,19 +55,20 @@ def explore(
                 raise DataError(f"sentence {number}: has {found}; leave it out")
     systems = []
     with progress_bar(total=len(models) * len(examples), unit=" sentences", desc="recording", leave=False) as bar:
-        for saved, translator in models:
+        for name, (saved, translator) in name_models(models).items():
             rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
             records, frames = [], read_emergence(saved) if emergence else []
             with within_memory(translator.options, 1):
                 for number, example in enumerate(examples):
                     recorded = record(translator, example, rules)
+                    if emergence:
+                        _check_watched(saved, number, recorded)
                     if gold is not None:
                         reader = _GoldReader(translator, example, gold[number], number + 1, unit)
                         recorded = replace(recorded, measures={**recorded.measures, "AER": reader.error_rate()})
                         frames[number : number + 1] = [reader.rate(each) for each in frames[number : number + 1]]
                     records.append(recorded)
                     bar.update()
-            name = name_of(saved.path)
             systems.append(System.of_model(name, saved.config, translator.processor, records, frames))
     return make_page(title, examples, systems, gold, token_links=unit == "tokens")
 
@@ -111,6 +112,18 @@ class _GoldReader:
         return replace(emergence, error_rates=rates)
 
 
+def _check_watched(saved: SavedModel, number: int, recorded: Record) -> None:
+    """Check that a watched sentence still has the tokens that its stored attention is of.
+
+    Raises:
+        DataError: It has others.
+    """
+    stored = read_attention(saved.path.parent)["sentences"][number]
+    assert recorded.reference is not None
+    if (stored["src"], stored["tgt"]) != (recorded.src_tokens[:-1], recorded.reference.tokens[:-1]):
+        raise DataError(f"{saved.path.parent / WATCHED}: was stored for other tokens than the model's; train again")
+
+
 def read_emergence(saved: SavedModel) -> list[Emergence]:
     """The attention of the sentences that the run of a model has watched, at each validation.
 
@@ -142,3 +155,13 @@ def watched_examples(saved: SavedModel) -> list[Example]:
 def name_of(path: Path) -> str:
     """The name of a model on the page: that of its run."""
     return path.parent.name if path.name == "best" else path.name
+
+
+def name_models(models: Sequence[tuple[SavedModel, Translator]]) -> dict[str, tuple[SavedModel, Translator]]:
+    """Models by the names of their runs, numbered where those are the same."""
+    named: dict[str, tuple[SavedModel, Translator]] = {}
+    for saved, translator in models:
+        name = name_of(saved.path)
+        taken = sum(name_of(other.path) == name for other, _ in named.values())
+        named[f"{name} ({taken + 1})" if taken else name] = saved, translator
+    return named

@@ -23,7 +23,7 @@ from nmt.reporting.blocks import Block, Chapter, Picture, Sentence, Text, mark_w
 from nmt.table import Table
 from nmt.workflow.evaluate import Extras, evaluate_model
 from nmt.workflow.evaluation import ModelEvaluation
-from nmt.workflow.explore import name_of
+from nmt.workflow.explore import name_models
 from nmt.workflow.report import read_report
 from nmt.workflow.runs import MARKER as RUN_MARKER
 from nmt.workflow.runs import find_data
@@ -34,6 +34,7 @@ SHOWN = 10
 MAPS = 3
 """Sentences whose attention is drawn."""
 CURVE = "learning_curve.png"
+ENVIRONMENT = ("nmt", "python", "torch", "platform", "device", "device_name", "threads")
 
 Opened = tuple[SavedModel, Translator]
 
@@ -48,7 +49,7 @@ def make_report(models: Sequence[Opened], examples: Sequence[Example], *, what: 
         title: Title of the page.
         extras: What to measure besides scores.
     """
-    named = _name(models)
+    named = name_models(models)
     (name, (saved, translator)), *others = named.items()
     against = {other: its_translator for other, (_, its_translator) in others}
     wanted = replace(extras, name=name, against=against, breakdown=True, attention=True)
@@ -67,16 +68,6 @@ def make_report(models: Sequence[Opened], examples: Sequence[Example], *, what: 
         *_data(saved),
     ]
     return render(title, [chapter for chapter in chapters if chapter.blocks])
-
-
-def _name(models: Sequence[Opened]) -> dict[str, Opened]:
-    """Models by the names of their runs, numbered where those are the same."""
-    named: dict[str, Opened] = {}
-    for saved, translator in models:
-        name = name_of(saved.path)
-        taken = sum(name_of(other.path) == name for other, _ in named.values())
-        named[f"{name} ({taken + 1})" if taken else name] = saved, translator
-    return named
 
 
 def _tabulate_models(models: Mapping[str, SavedModel]) -> Table:
@@ -98,19 +89,25 @@ def _describe(saved: SavedModel) -> dict[str, str]:
         "equation": describe_mechanism(config.model)[1],
         "encoder": f"{encoder.cell}, {encoder.num_layers} × {encoder.hidden_size}",
         "decoder": f"{decoder.cell}, {decoder.num_layers} × {decoder.hidden_size}",
-        "weights": f"{facts['parameters']:,}" if "parameters" in facts else "-",
-        "of update": f"{facts['update']:,}" if isinstance(facts.get("update"), int) else "-",
+        "weights": _count(facts.get("parameters")),
+        "of update": _count(facts.get("update")),
         "precision in training": config.train.precision,
         "licence of the data": config.data.licence or "not stated",
     }
     if run:
-        minutes, tokens = run.get("training_seconds", 0) / 60, run.get("tokens", 0)
-        described["training"] = f"{run.get('updates', 0):,} updates, {tokens:,} target tokens, {minutes:,.1f} minutes"
+        seconds = run.get("training_seconds")
+        minutes = f"{seconds / 60:,.1f}" if isinstance(seconds, int | float) else "-"
+        updates, tokens = _count(run.get("updates")), _count(run.get("tokens"))
+        described["training"] = f"{updates} updates, {tokens} target tokens, {minutes} minutes"
     if environment:
-        described["trained with"] = ", ".join(
-            f"{key} {environment[key]}" for key in ("torch", "device", "threads") if key in environment
-        )
+        versions = {"nmt": facts.get("nmt_version", "-"), **environment}
+        described["trained with"] = ", ".join(f"{key} {versions[key]}" for key in ENVIRONMENT if key in versions)
     return described
+
+
+def _count(value: Any) -> str:
+    """A number of a run's or model's own facts, which may be damaged."""
+    return f"{value:,}" if isinstance(value, int) else "-"
 
 
 def _read(path: Path) -> dict[str, Any]:

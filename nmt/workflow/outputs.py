@@ -16,7 +16,7 @@ from nmt.text.processor import TEXT_FILES
 _TEXT = rf"text(/({'|'.join(map(re.escape, (*TEXT_FILES, 'SHA256SUMS')))}))?"
 _UNSAVED = r"\.tmp\w{6}"
 """Name of an unfinished file of safetensors."""
-_MODEL = rf"model\.json|model\.safetensors|{_UNSAVED}|config\.yaml|{_TEXT}"
+_MODEL = rf"README\.md|model\.json|model\.safetensors|{_UNSAVED}|config\.yaml|{_TEXT}"
 _CHECKPOINT = rf"update-\d+\.safetensors(\.sha256)?(\.partial)?|{_UNSAVED}"
 _LEFTOVER = re.compile(r"(?<![^/])\.([^/]+)\.(partial(-\d+(-deleted)?)?|earlier)(?![^/])")
 """Name of what a killed command leaves behind: its unfinished output, or the earlier one that it was to replace."""
@@ -59,7 +59,7 @@ RUN = Kind(
     "config.yaml",
     re.compile(
         rf"run\.json|config\.yaml|environment\.json|attention\.json|metrics\.jsonl|learning_curve\.png|{_TEXT}|best(/({_MODEL}))?"
-        rf"|models(/update-\d+(/({_MODEL}))?)?|checkpoints(/({_CHECKPOINT}))?"
+        rf"|models(/update-\d+(/({_MODEL}))?)?|checkpoints(/({_CHECKPOINT}))?|tensorboard(/events\.out\.tfevents\.[^/]+)?"
     ),
 )
 
@@ -101,7 +101,7 @@ def check_not_inside(directory: Path) -> None:
 
 
 def check_files(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
-    """Reject output files that would overwrite an input, each other, or a part of a directory of nmt.
+    """Reject output files without a folder, or that would overwrite an input, each other, or part of nmt's directories.
 
     A run directory may contain other files, such as scores; data and model directories may not.
 
@@ -116,6 +116,8 @@ def check_files(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> N
     for option, path in outputs.items():
         if path is None or (path.exists() and not path.is_file()):
             continue
+        if not path.parent.is_dir():
+            raise DataError(f"{option} {path}: the folder {path.parent} does not exist; create it")
         for other, use in taken.items():
             if _is_same(path, other):
                 raise DataError(f"{option} {path}: {use}; choose another file")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -57,15 +59,37 @@ def read_attention(run: Path) -> dict[str, Any]:
         )
     facts = read_json(run / WATCHED)
     try:
-        number = len(facts["sentences"])
-        texts = [sentence[key] for sentence in facts["sentences"] for key in ("source", "reference")]
-        whole = all(
-            isinstance(each["update"], int) and len(each["weights"]) == len(each["entropy"]) == number
-            for each in facts["validations"]
-        )
-        if not whole or not all(isinstance(text, str) for text in texts) or facts["format_version"] != FORMAT_VERSION:
-            raise ValueError
+        whole = facts["format_version"] == FORMAT_VERSION and _is_whole(facts["sentences"], facts["validations"])
     except (LookupError, TypeError, ValueError):
-        raise DataError(f"{run / WATCHED}: damaged, or written by another version; delete it") from None
+        whole = False
+    if not whole:
+        raise DataError(f"{run / WATCHED}: damaged, or written by another version; delete it")
     result: dict[str, Any] = facts
     return result
+
+
+def _is_whole(sentences: Sequence[Any], validations: Sequence[Any]) -> bool:
+    """Whether sentences and validations have the right types and sizes."""
+    texts = [sentence[key] for sentence in sentences for key in ("source", "reference")]
+    texts += [token for sentence in sentences for side in ("src", "tgt") for token in sentence[side]]
+    updates = [each["update"] for each in validations]
+    entropies = [value for each in validations for value in each["entropy"]]
+    return (
+        bool(sentences and validations)
+        and all(isinstance(text, str) for text in texts)
+        and all(type(update) is int and update > 0 for update in updates)
+        and updates == sorted(set(updates))
+        and all(type(value) in (int, float) and math.isfinite(value) for value in entropies)
+        and all(len(each["weights"]) == len(each["entropy"]) == len(sentences) for each in validations)
+        and all(
+            _fits(weights, len(sentence["src"]) + 1, len(sentence["tgt"]) + 1)
+            for each in validations
+            for weights, sentence in zip(each["weights"], sentences, strict=True)
+        )
+    )
+
+
+def _fits(weights: str, columns: int, rows: int) -> bool:
+    """Whether stored weights are those of so many source and target tokens and any number of heads."""
+    size = len(base64.b64decode(weights, validate=True))
+    return size > 0 and size % (columns * rows) == 0

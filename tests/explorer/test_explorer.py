@@ -1,11 +1,13 @@
 """The explorer's page in a browser: what it shows, how it is used, and that text cannot run in it."""
 
+import dataclasses
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from browser import Page as Browser
 from browser import browsing, needs_chromium
 from conftest import Cli, Project
@@ -112,7 +114,9 @@ def test_permalinks_open_what_they_name(browser: Browser, tmp_path: Path) -> Non
     found = record(make_translator(score="dot", heads=2), Example("d e f g", ()), RULES)
     shown = [float(text) for text in texts(page, "#step tbody td:nth-child(2)")]
     assert shown == pytest.approx(found.best.alignment[2, 1].tolist(), abs=3e-3)
-    for wrong in ("#s=99", "#y=n9999", "#t=-5", "#h=7", "#nonsense", "#s=x&y=%00"):
+    wrongs = ["#s=99", "#y=n9999", "#t=-5", "#h=7", "#nonsense", "#s=x&y=%00", "#h=-1", "#h=1.5", "#t=1.5", "#s=0.5"]
+    wrongs += ["#v=9", "#v=-1", "#m=9", "#k=__proto__", "#k=toString", "#k=constructor", "#u=x&g=9&d=-1"]
+    for wrong in wrongs:
         opened(browser, page_of(["a b"]), tmp_path / "other.html", place=wrong)
         assert texts(page, "#source") == ["a b"]
         assert page.problems == []
@@ -215,6 +219,105 @@ def test_text_cannot_run(browser: Browser, tmp_path: Path, attack: str) -> None:
     assert texts(browser, "h1") == [text.replace("\x00", "")]
     assert texts(browser, "#source") == [text]
     assert browser.problems == []
+
+
+@needs_chromium
+def test_the_frame_of_a_notebook_follows_keys(browser: Browser, tmp_path: Path) -> None:
+    """The frame may not change its address; it is opened to the test by leaving out its sandbox."""
+    frame = page_of(["a b c", "d e"])._repr_html_()
+    (tmp_path / "notebook.html").write_text(frame.replace("sandbox=", "data-sandbox="), encoding="utf-8")
+    browser.problems.clear()
+    browser.open((tmp_path / "notebook.html").as_uri(), 1200)
+    inside = "document.querySelector('iframe').contentDocument"
+    browser.wait_for(f"{inside}.querySelector('#step-title')?.textContent.startsWith('Step 1')")
+    event = "new KeyboardEvent('keydown', {key: '%s', bubbles: true})"
+    for key in ("ArrowRight", "ArrowDown"):
+        browser.evaluate(f"{inside}.body.dispatchEvent({event % key})")
+    assert browser.evaluate(f"{inside}.querySelector('#source').textContent") == "d e"
+    browser.evaluate(f"{inside}.body.dispatchEvent({event % 'ArrowRight'})")
+    assert browser.evaluate(f"{inside}.querySelector('#step-title').textContent").startswith("Step 2")
+    assert browser.problems == []
+
+
+@needs_chromium
+def test_words_of_a_tokenizer_that_splits_punctuation(browser: Browser, tmp_path: Path) -> None:
+    """Gold links and saved alignments count words as they are separated by spaces."""
+    example = Example("a, b c.", ("d, e f",))
+    found = record(make_translator(score="dot"), example, RULES)
+    assert found.reference is not None
+    src, tgt = ["a", ",", "b", "c", ".", "⟨eos⟩"], ["d", ",", "e", "f", "⟨eos⟩"]
+    weights = torch.zeros(5, 1, 6)
+    for t, s in enumerate((0, 1, 3, 2, 5)):
+        weights[t, 0, s] = 1
+    unknown = dict.fromkeys(("scores", "queries", "contexts", "occlusion"))
+    reference = dataclasses.replace(
+        found.reference, text="d, e f", tokens=tgt, alignment=weights, log_probs=[-1.0] * 5, top=[[]] * 5, **unknown
+    )
+    changed = dataclasses.replace(found, src_tokens=src, reference=reference)
+    links = GoldLinks({(1, 1)}, {(1, 1)})
+    page = make_page("Words", [example], [System("m", "", "", (False, False), [changed])], [links])
+    opened(browser, page, tmp_path / "page.html", place="#y=r")
+    boxes = "[...document.querySelectorAll('#map rect[stroke-width=\"2\"]')]"
+    cell = "document.querySelector('#map [data-cell=\"2,2\"]')"  # the tokens e and b
+    assert browser.evaluate(f"{boxes}.length") == 1
+    for axis in ("x", "y"):
+        assert browser.evaluate(f"{boxes}[0].getAttribute('{axis}') - {cell}.getAttribute('{axis}')") == 1
+    browser.evaluate("go({u: 1})")
+    assert texts(browser, "#step tbody th") == ["a,", "b", "c.", "⟨eos⟩"]
+    assert texts(browser, "#lines [data-step] text") == ["d,", "e", "f", "⟨eos⟩"]
+    assert browser.problems == []
+
+
+@needs_chromium
+def test_scores_are_those_of_one_head(browser: Browser, tmp_path: Path) -> None:
+    translator = make_translator(score="dot", heads=2)
+    example = Example("a b c", ())
+    found = record(translator, example, RULES)
+    page = make_page("Heads", [example], [System("m", "", "", (False, False), [found])])
+    opened(browser, page, tmp_path / "page.html")
+    assert "score" not in texts(browser, "#step thead th")
+    for head in (1, 2):
+        browser.evaluate(f"go({{h: {head}}})")
+        column = texts(browser, "#step thead th").index("score") + 1
+        shown = [float(text) for text in texts(browser, f"#step tbody td:nth-child({column})")]
+        assert found.best.scores is not None
+        assert shown == pytest.approx(found.best.scores[0, head - 1].tolist(), abs=6e-3)
+
+
+@needs_chromium
+def test_the_focus_stays_and_what_is_chosen_can_be_seen(browser: Browser, tmp_path: Path) -> None:
+    long = " ".join("abcdefg"[n % 7] * 9 for n in range(60))
+    page = opened(browser, page_of([long, *["a b"] * 30]), tmp_path / "page.html", 600)
+    seen = """(() => { const lines = document.querySelector('#lines').getBoundingClientRect();
+        const step = document.querySelector('#lines [aria-pressed=true]').getBoundingClientRect();
+        return step.left >= lines.left && step.right <= lines.right; })()"""
+    for _ in range(4):
+        assert page.evaluate(seen)
+        page.press("ArrowRight", 39)
+    page.evaluate("document.querySelector('#tree [data-key=node-1]').focus()")
+    page.press("Enter", 13)
+    assert page.evaluate("state.y") == "n1"
+    assert page.evaluate("document.activeElement.getAttribute('data-key')") == "node-1"
+    page.evaluate("document.activeElement.blur()")
+    for _ in range(25):
+        page.press("ArrowDown", 40)
+    inside = """(() => { const list = document.querySelector('#list').getBoundingClientRect();
+        const item = document.querySelector('#list [aria-current]').getBoundingClientRect();
+        return item.top >= list.top - 1 && item.bottom <= list.bottom + 1; })()"""
+    assert page.evaluate(inside)
+    assert page.problems == []
+
+
+def test_models_of_one_name_are_numbered(here: Project) -> None:
+    page = nmt.explore("a b", model=here.run, against=here.run)
+    data = json.loads(page.html.partition('id="data">')[2].partition("</script>")[0])
+    assert [each["name"] for each in data["systems"]] == ["reversal", "reversal (2)"]
+
+
+@pytest.mark.parametrize("number", [0, -5])
+def test_a_sample_has_at_least_one_sentence(number: int, here: Project) -> None:
+    with pytest.raises(nmt.ConfigError, match="must be at least 1"):
+        nmt.explore(model=here.run, sample=number)
 
 
 @needs_chromium

@@ -42,6 +42,8 @@ def test_a_resumed_run_shows_what_its_log_has(
     sample = board.Tensors("sample/text_summary")[-1].tensor_proto.string_val[0].decode()
     assert sample.startswith("    source: ")
     assert "\n    translation: " in sample
+    assert call(*arguments, "--overwrite") == 0  # its files are known to be those of a run
+    assert len(read(run).Scalars("valid/loss")) == len(validations)
 
 
 def test_nothing_is_written_unless_asked_for(random_project: Project) -> None:

@@ -1,6 +1,7 @@
 """nmt report: one HTML file with everything that an evaluation says."""
 
 import base64
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -66,6 +67,26 @@ def test_the_report_is_one_file_without_scripts_or_paths(report: str, here: Proj
     assert len(pictures) >= 5
     assert all(base64.b64decode(each).startswith(b"\x89PNG") for each in pictures)
     assert len(report) < 5_000_000
+
+
+@pytest.mark.parametrize(
+    ("file", "key", "value"),
+    [
+        ("run.json", "training_seconds", "abc"),
+        ("run.json", "updates", None),
+        ("run.json", "tokens", {}),
+        ("best/model.json", "parameters", "abc"),
+        ("best/model.json", "update", [1]),
+        ("environment.json", "torch", "<script>"),
+    ],
+)
+def test_damaged_facts_are_left_out(file: str, key: str, value: object, here: Project) -> None:
+    path = here.run / file
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**facts, key: value}), encoding="utf-8")
+    html = nmt.report(here.run, output="report.html").read_text(encoding="utf-8")
+    assert "<script" not in html
+    assert "abc" not in Reader(html).text
 
 
 @pytest.mark.parametrize(
