@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nmt.config import Config, Overrides
     from nmt.decoding.translator import Translator
     from nmt.explorer.page import Page
+    from nmt.model.storage import SavedModel
     from nmt.workflow.attention import AttentionReport
     from nmt.workflow.evaluation import ModelEvaluation
     from nmt.workflow.findings import Finding
@@ -494,6 +495,7 @@ def explore(
     for path in [model, *_as_list(against)]:
         models, translator = open_translator([] if path is None else [Path(path)], device, {}, allowed_classes)
         opened.append((models[0], translator))
+    _check_languages([saved for saved, _ in opened])
     if training:
         text = replace(text, examples=watched_examples(opened[0][0]))
     examples, links = text.of([opened[0][0]], None if training else sample or 50)
@@ -586,6 +588,7 @@ def report(
     for path in [model, *_as_list(against)]:
         models, translator = open_translator([] if path is None else [Path(path)], device, {}, allowed_classes)
         opened.append((models[0], translator))
+    _check_languages([saved for saved, _ in opened])
     first = opened[0]
     if examples is None:
         examples = split_of([first[0]], _as_path(data), split or "test")
@@ -612,6 +615,19 @@ def _check_test_set(
         raise ConfigError("give --src and --ref, or --split and --data, not both")
     if split not in (None, "test", "valid"):
         raise ConfigError(f"--split {split}: must be test or valid")
+
+
+def _check_languages(models: Sequence[SavedModel]) -> None:
+    """Check that models translate between the same languages.
+
+    Raises:
+        ConfigError: One does not.
+    """
+    wanted = models[0].config.data.languages
+    for saved in models:
+        if saved.config.data.languages != wanted:
+            found, first = "-".join(saved.config.data.languages), "-".join(wanted)
+            raise ConfigError(f"--against {saved.path}: translates {found}, not {first}")
 
 
 def _check_sample(sample: int | None) -> None:

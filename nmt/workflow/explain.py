@@ -51,7 +51,9 @@ def _lines(saved: SavedModel, found: Forced, sources: Sequence[str], step: int) 
     weights, several = found.alignment[step], found.alignment.size(1) > 1
     if found.queries is not None:
         when = "before" if saved.config.model.decoder.order == "bahdanau" else "after"
-        yield f"  1. Query: the decoder's state {when} reading {found.tokens[step - 1] if step else 'the beginning'}"
+        projected = ", as the head projects it," if several else ""
+        last = found.tokens[step - 1] if step else "the beginning"
+        yield f"  1. Query: the decoder's state{projected} {when} reading {last}"
         for head, query in enumerate(found.queries[step], 1):
             yield f"     {f'head {head}: ' if several else ''}{describe_vector(query)}"
     if weights.any():

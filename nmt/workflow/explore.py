@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+log = logging.getLogger(__name__)
+
+
 def explore(
     models: Sequence[tuple[SavedModel, Translator]],
     examples: Sequence[Example],
@@ -45,32 +49,48 @@ def explore(
         unit: What they count: words, separated by spaces, or tokens of the models.
 
     Raises:
-        DataError: A sentence has no words, or too many, or a link points past its end.
+        DataError: No sentence can be shown, or a link points past the end of one.
     """
-    for number, example in enumerate(examples, 1):
-        for _, translator in models:
-            (tokens,) = translator.tokenize([example.src])
-            if not 0 < len(tokens) <= LONGEST:
-                found = f"{len(tokens):,} tokens, more than the {LONGEST} that can be shown" if tokens else "no words"
-                raise DataError(f"sentence {number}: has {found}; leave it out")
+    shown = _shown(examples, [translator for _, translator in models])
+    examples = [examples[number] for number in shown]
+    gold = None if gold is None else [gold[number] for number in shown]
     systems = []
     with progress_bar(total=len(models) * len(examples), unit=" sentences", desc="recording", leave=False) as bar:
         for name, (saved, translator) in name_models(models).items():
             rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
-            records, frames = [], read_emergence(saved) if emergence else []
+            stored = read_emergence(saved) if emergence else []
+            records, frames = [], [stored[number] for number in shown] if emergence else []
             with within_memory(translator.options, 1):
                 for number, example in enumerate(examples):
                     recorded = record(translator, example, rules)
                     if emergence:
-                        _check_watched(saved, number, recorded)
+                        _check_watched(saved, shown[number], recorded)
                     if gold is not None:
-                        reader = _GoldReader(translator, example, gold[number], number + 1, unit)
+                        reader = _GoldReader(translator, example, gold[number], shown[number] + 1, unit)
                         recorded = replace(recorded, measures={**recorded.measures, "AER": reader.error_rate()})
                         frames[number : number + 1] = [reader.rate(each) for each in frames[number : number + 1]]
                     records.append(recorded)
                     bar.update()
             systems.append(System.of_model(name, saved.config, translator.processor, records, frames))
     return make_page(title, examples, systems, gold, token_links=unit == "tokens")
+
+
+def _shown(examples: Sequence[Example], translators: Sequence[Translator]) -> list[int]:
+    """The sentences that can be shown; a warning says how many cannot.
+
+    Raises:
+        DataError: None can.
+    """
+    counts = [[len(translator.tokenize([example.src])[0]) for translator in translators] for example in examples]
+    shown = [number for number, each in enumerate(counts) if all(0 < count <= LONGEST for count in each)]
+    if not shown:
+        most = max(map(max, counts))
+        found = f"{most:,} tokens, more than the {LONGEST} that can be shown" if most else "no words"
+        raise DataError(f"sentence 1: has {found}; give another one")
+    if len(shown) < len(examples):
+        left = len(examples) - len(shown)
+        log.warning(f"left out: {left:,} sentences without words or with more than {LONGEST} tokens")
+    return shown
 
 
 class _GoldReader:

@@ -164,14 +164,14 @@ def _extremes(found: ModelEvaluation, examples: Sequence[Example], rules: Scorin
     references = [example.references for example in examples]
     scores = sentence_scores(found.hypotheses, references, rules)
     order = sorted(range(len(scores)), key=lambda number: scores[number])
-    yield "Marked are words that only the translation has; struck out are those of the first reference that it lacks."
+    yield "Marked are words that only the translation has; struck out are those of the nearest reference that it lacks."
     for name, chosen in (("worst", order[:SHOWN]), ("best", order[: -SHOWN - 1 : -1])):
         for number in chosen:
             example, text = examples[number], found.hypotheses[number]
-            rows = [
-                ("reference", plain(example.references[0])),
-                ("translation", mark_words(example.references[0], text)),
-            ]
+            copies = [text] * len(example.references)
+            close = sentence_scores(copies, [(each,) for each in example.references], rules)
+            nearest = example.references[close.index(max(close))]
+            rows = [("reference", plain(nearest)), ("translation", mark_words(nearest, text))]
             yield Sentence(f"{name}: sentence {number + 1}, BLEU {scores[number]:.1f}", example.src, rows)
 
 

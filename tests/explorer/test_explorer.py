@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -314,6 +315,30 @@ def test_models_of_one_name_are_numbered(here: Project) -> None:
     assert [each["name"] for each in data["systems"]] == ["reversal", "reversal (2)"]
 
 
+def test_sentences_that_cannot_be_shown_are_left_out(here: Project, caplog: pytest.LogCaptureFixture) -> None:
+    Path("in.txt").write_text(f"a b\n\n{'a ' * 300}\nc\n", encoding="utf-8")
+    Path("out.txt").write_text("B A\nA\nB\nC\n", encoding="utf-8")
+    Path("gold.txt").write_text("0-1 1-0\n\n\n0-0\n", encoding="utf-8")
+    with caplog.at_level("WARNING", logger="nmt"):
+        page = nmt.explore(model=here.run, src="in.txt", ref="out.txt", gold="gold.txt")
+    assert "left out: 2 sentences" in caplog.text
+    data = json.loads(page.html.partition('id="data">')[2].partition("</script>")[0])
+    assert [(each["source"], each["gold"]) for each in data["items"]] == [
+        ("a b", [[0, 1, 1], [1, 0, 1]]),
+        ("c", [[0, 0, 1]]),
+    ]
+
+
+def test_models_of_other_languages_are_refused(here: Project) -> None:
+    shutil.copytree(here.run / "best", "other")
+    config = Path("other/config.yaml")
+    config.write_text(
+        config.read_text(encoding="utf-8").replace("src_language: en", "src_language: fr"), encoding="utf-8"
+    )
+    with pytest.raises(nmt.ConfigError, match="--against other: translates fr-de, not en-de"):
+        nmt.explore("a b", model=here.run, against="other")
+
+
 @pytest.mark.parametrize("number", [0, -5])
 def test_a_sample_has_at_least_one_sentence(number: int, here: Project) -> None:
     with pytest.raises(nmt.ConfigError, match="must be at least 1"):
@@ -380,7 +405,7 @@ def test_each_sentence_has_its_alignment_error_rate(here: Project) -> None:
         (["", "--output", "p.html"], "sentence 1: has no words"),
         (["a " * 300, "--output", "p.html"], "sentence 1: has 300 tokens"),
         (["a b", "--output", "runs/reversal/best/p.html"], "is inside the model directory"),
-        (["a b", "--output", "nowhere/p.html"], "nowhere/p.html"),
+        (["a b", "--output", "nowhere/p.html"], "the folder nowhere does not exist"),
         (["a b", "--output", "p.html", "--against", "nowhere"], "nowhere"),
     ],
 )
