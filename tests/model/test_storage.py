@@ -149,7 +149,7 @@ def test_saving_leaves_the_model_as_it_is(saved: Path, tmp_path: Path) -> None:
 
 def test_nothing_in_a_model_directory_is_a_pickle(saved: Path) -> None:
     files = sorted(path for path in saved.rglob("*") if path.is_file())
-    assert {path.suffix for path in files} == {".json", ".yaml", ".safetensors"}
+    assert {path.suffix for path in files} == {".json", ".md", ".yaml", ".safetensors"}
     for path in files:
         content = path.read_bytes()
         assert not content.startswith((b"\x80", b"PK")), path
