@@ -482,7 +482,6 @@ def explore(
     _check_outputs({"--output": output}, (src, ref, gold))
     from nmt.workflow.explore import explore, watched_examples
     from nmt.workflow.given_text import GivenText
-    from nmt.workflow.translate import open_translator
 
     _check_sample(sample)
     given = any(each is not None for each in (sentence, src, split, data, sample))
@@ -491,11 +490,7 @@ def explore(
     text = GivenText.read(
         sentence, split, links_of, data=_as_path(data), src=_as_path(src), ref=_as_path(ref), gold=_as_path(gold)
     )
-    opened = []
-    for path in [model, *_as_list(against)]:
-        models, translator = open_translator([] if path is None else [Path(path)], device, {}, allowed_classes)
-        opened.append((models[0], translator))
-    _check_languages([saved for saved, _ in opened])
+    opened = _open_all(model, against, device, allowed_classes)
     if training:
         text = replace(text, examples=watched_examples(opened[0][0]))
     examples, links = text.of([opened[0][0]], None if training else sample or 50)
@@ -578,17 +573,12 @@ def report(
     from nmt.workflow.explore import name_of
     from nmt.workflow.given_text import split_of
     from nmt.workflow.model_report import make_report
-    from nmt.workflow.translate import open_translator
 
     references = _as_list(ref)
     _check_test_set(split, data, src, references)
     _check_outputs({"--output": output}, (src, *references))
     examples = None if src is None else read_files(Path(src), [Path(each) for each in references])
-    opened = []
-    for path in [model, *_as_list(against)]:
-        models, translator = open_translator([] if path is None else [Path(path)], device, {}, allowed_classes)
-        opened.append((models[0], translator))
-    _check_languages([saved for saved, _ in opened])
+    opened = _open_all(model, against, device, allowed_classes)
     first = opened[0]
     if examples is None:
         examples = split_of([first[0]], _as_path(data), split or "test")
@@ -617,17 +607,26 @@ def _check_test_set(
         raise ConfigError(f"--split {split}: must be test or valid")
 
 
-def _check_languages(models: Sequence[SavedModel]) -> None:
-    """Check that models translate between the same languages.
+def _open_all(
+    model: AnyPath | None, against: AnyPath | Sequence[AnyPath], device: str, allowed_classes: Collection[str]
+) -> list[tuple[SavedModel, Translator]]:
+    """Open a model, and those beside it.
 
     Raises:
-        ConfigError: One does not.
+        ConfigError: They translate between other languages.
     """
-    wanted = models[0].config.data.languages
-    for saved in models:
+    from nmt.workflow.translate import open_translator
+
+    opened = []
+    for path in [model, *_as_list(against)]:
+        (saved,), translator = open_translator([] if path is None else [Path(path)], device, {}, allowed_classes)
+        opened.append((saved, translator))
+    wanted = opened[0][0].config.data.languages
+    for saved, _ in opened:
         if saved.config.data.languages != wanted:
             found, first = "-".join(saved.config.data.languages), "-".join(wanted)
             raise ConfigError(f"--against {saved.path}: translates {found}, not {first}")
+    return opened
 
 
 def _check_sample(sample: int | None) -> None:

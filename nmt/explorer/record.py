@@ -25,8 +25,6 @@ from nmt.text.vocabulary import EOS_ID
 from nmt.visualize.heatmap import EOS_LABEL
 
 TOP_WORDS = 10
-SHOWN_NUMBERS = 8
-"""Shown numbers of a vector."""
 LONGEST = 200
 """Source tokens of a sentence that can be shown."""
 LONGEST_OCCLUDED = 60
@@ -110,20 +108,13 @@ class Record:
             yield from (token for step in forced.top for token, _ in step)
 
 
-def describe_vector(values: Tensor) -> str:
-    """The first numbers of a vector, how many there are, and its Euclidean norm."""
-    shown = " ".join(f"{value:.2f}" for value in values[:SHOWN_NUMBERS].tolist())
-    more = " ..." if len(values) > SHOWN_NUMBERS else ""
-    return f"{shown}{more} ({len(values):,} numbers, norm {values.norm():.2f})"
-
-
-def record(translator: Translator, example: Example, rules: ScoringRules) -> Record:
+def record(translator: Translator, example: Example, rules: ScoringRules | None) -> Record:
     """Search for translations of a sentence, and look at the best one and at the reference step by step.
 
     Args:
         translator: A single model; it does not split its input.
         example: The source, perhaps with references.
-        rules: How text is scored.
+        rules: How text is scored; None if what is given as reference is none, so that there is no BLEU.
     """
     tokens, ids = read_source(translator, example.src)
     tree = translator.grow_tree(ids)
@@ -306,7 +297,7 @@ def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return ranks
 
 
-def _measure(example: Example, best: Forced, rules: ScoringRules) -> dict[str, float]:
+def _measure(example: Example, best: Forced, rules: ScoringRules | None) -> dict[str, float]:
     """What sentences are sorted by: coverage, entropy, repetition, length ratio and, with a reference, BLEU."""
     measures = {
         "length": float(len(example.src.split())),
@@ -321,6 +312,6 @@ def _measure(example: Example, best: Forced, rules: ScoringRules) -> dict[str, f
     known = [value for value in best.agreement if value is not None]
     if known:
         measures["agreement"] = sum(known) / len(known)
-    if example.references:
+    if example.references and rules is not None:
         measures["BLEU"] = sentence_scores([best.text], [example.references], rules)[0]
     return measures

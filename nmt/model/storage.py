@@ -92,7 +92,8 @@ def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, fact
         except SafetensorError as error:
             raise OSError(str(error)) from None
         set_default_permissions(temporary / WEIGHTS)
-        write_text(temporary / CONFIG, dump_config(_without_paths(config)))
+        config = _without_paths(config)
+        write_text(temporary / CONFIG, dump_config(config))
         all_facts = {
             "format_version": FORMAT_VERSION,
             "nmt_version": __version__,
@@ -103,7 +104,7 @@ def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, fact
             **facts,
         }
         write_json(temporary / MARKER, all_facts)
-        write_text(temporary / CARD, make_card(_without_paths(config), all_facts))
+        write_text(temporary / CARD, make_card(config, all_facts))
         for path in temporary.rglob("*"):
             sync(path)  # before it replaces an older one
 

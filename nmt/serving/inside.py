@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from nmt.corpus.splitting import Example
-from nmt.evaluation.metrics import ScoringRules
 from nmt.explorer.page import System, page_data
 from nmt.explorer.record import LONGEST, record
 from nmt.serving.directions import Direction
@@ -31,6 +30,5 @@ def look_inside(direction: Direction, source: str, target: str) -> dict[str, Any
         if not 0 < count <= LONGEST:
             raise RequestError(400, f"Invalid request: {name} has {count} tokens; give 1 to {LONGEST}")
     example = Example(source, (target,) if target.strip() else ())
-    recorded = record(translator, example, ScoringRules.for_text(direction.config.text, direction.target))
-    recorded.measures.pop("BLEU", None)  # what was given is no reference
+    recorded = record(translator, example, rules=None)
     return page_data([example], [System.of_model(str(direction), direction.config, processor, [recorded])])

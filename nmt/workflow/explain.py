@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, DataError
-from nmt.explorer.record import Forced, describe_vector, force_best, force_text, read_source
+from nmt.explorer.record import Forced, force_best, force_text, read_source
 from nmt.model.attention.catalog import describe_mechanism
 from nmt.model.storage import SavedModel
 from nmt.visualize.heatmap import EOS_LABEL
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 BAR = 24
 """Width of a bar for a share of 1, in columns."""
+NUMBERS = 8
+"""Shown numbers of a vector."""
 
 
 def explain(saved: SavedModel, translator: Translator, sentence: str, step: int, target: str | None = None) -> str:
@@ -55,7 +57,7 @@ def _lines(saved: SavedModel, found: Forced, sources: Sequence[str], step: int) 
         last = found.tokens[step - 1] if step else "the beginning"
         yield f"  1. Query: the decoder's state{projected} {when} reading {last}"
         for head, query in enumerate(found.queries[step], 1):
-            yield f"     {f'head {head}: ' if several else ''}{describe_vector(query)}"
+            yield f"     {f'head {head}: ' if several else ''}{_vector(query)}"
     if weights.any():
         yield "  2. Scores of all source positions, and weights: the normalised scores"
         for head in range(weights.size(0)):
@@ -63,7 +65,7 @@ def _lines(saved: SavedModel, found: Forced, sources: Sequence[str], step: int) 
             yield from _bars(sources, weights[head], scores, f"     head {head + 1}" if several else "")
         if found.contexts is not None:
             yield "  3. Context: the sum of the encoder states, each times its weight"
-            yield f"     {describe_vector(found.contexts[step])}"
+            yield f"     {_vector(found.contexts[step])}"
     else:
         yield "  2. No attention: every step sees the same summary of the source"
     yield "  4. The most probable next words"
@@ -84,3 +86,10 @@ def _bars(sources: Sequence[str], weights: Tensor, scores: Tensor | None, title:
 
 def _bar(share: float) -> str:
     return "█" * round(BAR * share)
+
+
+def _vector(values: Tensor) -> str:
+    """The first numbers of a vector, how many there are, and its Euclidean norm."""
+    shown = " ".join(f"{value:.2f}" for value in values[:NUMBERS].tolist())
+    more = " ..." if len(values) > NUMBERS else ""
+    return f"{shown}{more} ({len(values):,} numbers, norm {values.norm():.2f})"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nmt.corpus.splitting import Example
 from nmt.decoding.translator import Translator
@@ -58,13 +58,13 @@ def explore(
     with progress_bar(total=len(models) * len(examples), unit=" sentences", desc="recording", leave=False) as bar:
         for name, (saved, translator) in name_models(models).items():
             rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
-            stored = read_emergence(saved) if emergence else []
-            records, frames = [], [stored[number] for number in shown] if emergence else []
+            watched = read_attention(saved.path.parent) if emergence else None
+            records, frames = [], [] if watched is None else [_emergence_of(watched, number) for number in shown]
             with within_memory(translator.options, 1):
                 for number, example in enumerate(examples):
                     recorded = record(translator, example, rules)
-                    if emergence:
-                        _check_watched(saved, shown[number], recorded)
+                    if watched is not None:
+                        _check_watched(saved, watched["sentences"][shown[number]], recorded)
                     if gold is not None:
                         reader = _GoldReader(translator, example, gold[number], shown[number] + 1, unit)
                         recorded = replace(recorded, measures={**recorded.measures, "AER": reader.error_rate()})
@@ -132,34 +132,25 @@ class _GoldReader:
         return replace(emergence, error_rates=rates)
 
 
-def _check_watched(saved: SavedModel, number: int, recorded: Record) -> None:
+def _check_watched(saved: SavedModel, stored: Mapping[str, Any], recorded: Record) -> None:
     """Check that a watched sentence still has the tokens that its stored attention is of.
 
     Raises:
         DataError: It has others.
     """
-    stored = read_attention(saved.path.parent)["sentences"][number]
     assert recorded.reference is not None
     if (stored["src"], stored["tgt"]) != (recorded.src_tokens[:-1], recorded.reference.tokens[:-1]):
         raise DataError(f"{saved.path.parent / WATCHED}: was stored for other tokens than the model's; train again")
 
 
-def read_emergence(saved: SavedModel) -> list[Emergence]:
-    """The attention of the sentences that the run of a model has watched, at each validation.
-
-    Raises:
-        DataError: The model's run has watched none.
-    """
-    facts = read_attention(saved.path.parent)
-    validations = facts["validations"]
-    return [
-        Emergence(
-            [each["update"] for each in validations],
-            [each["weights"][number] for each in validations],
-            [each["entropy"][number] for each in validations],
-        )
-        for number in range(len(facts["sentences"]))
-    ]
+def _emergence_of(watched: Mapping[str, Any], number: int) -> Emergence:
+    """The attention of a watched sentence at each validation of a run."""
+    validations = watched["validations"]
+    return Emergence(
+        [each["update"] for each in validations],
+        [each["weights"][number] for each in validations],
+        [each["entropy"][number] for each in validations],
+    )
 
 
 def watched_examples(saved: SavedModel) -> list[Example]:
