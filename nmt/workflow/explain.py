@@ -59,10 +59,17 @@ def _lines(saved: SavedModel, found: Forced, sources: Sequence[str], step: int) 
         for head, query in enumerate(found.queries[step], 1):
             yield f"     {f'head {head}: ' if several else ''}{_vector(query)}"
     if weights.any():
-        yield "  2. Scores of all source positions, and weights: the normalised scores"
+        if found.chances is None:
+            yield "  2. Scores of all source positions, and weights: the normalised scores"
+        else:
+            yield "  2. Scores of all source positions, the chances they give, and weights: 1 at the largest"
         for head in range(weights.size(0)):
-            scores = None if found.scores is None else found.scores[step, head]
-            yield from _bars(sources, weights[head], scores, f"     head {head + 1}" if several else "")
+            columns = [
+                (values[step, head], style)
+                for values, style in ((found.scores, "8.2f"), (found.chances, ".3f"))
+                if values is not None
+            ]
+            yield from _bars(sources, weights[head], columns, f"     head {head + 1}" if several else "")
         if found.contexts is not None:
             yield "  3. Context: the sum of the encoder states, each times its weight"
             yield f"     {_vector(found.contexts[step])}"
@@ -75,13 +82,14 @@ def _lines(saved: SavedModel, found: Forced, sources: Sequence[str], step: int) 
         yield f"     {word:<{width}}  {share:.3f}  {_bar(share):<{BAR}}{mark}".rstrip()
 
 
-def _bars(sources: Sequence[str], weights: Tensor, scores: Tensor | None, title: str) -> Iterator[str]:
+def _bars(sources: Sequence[str], weights: Tensor, columns: Sequence[tuple[Tensor, str]], title: str) -> Iterator[str]:
+    """A line for each source position: the given columns of numbers, each with its format, the weight and its bar."""
     if title:
         yield title
     width = max(map(len, sources))
     for place, (source, weight) in enumerate(zip(sources, weights.tolist(), strict=True)):
-        score = "" if scores is None else f"  {scores[place]:8.2f}"
-        yield f"     {source:<{width}}{score}  {weight:.3f}  {_bar(weight)}".rstrip()
+        numbers = "".join(f"  {values[place].item():{style}}" for values, style in columns)
+        yield f"     {source:<{width}}{numbers}  {weight:.3f}  {_bar(weight)}".rstrip()
 
 
 def _bar(share: float) -> str:

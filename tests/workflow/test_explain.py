@@ -1,6 +1,8 @@
 """nmt explain: the numbers of one step."""
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from conftest import Cli, Project
@@ -38,15 +40,35 @@ def test_another_target(here: Project, cli: Cli) -> None:
     assert "Step 3 of 3: ⟨eos⟩, after H G" in outcome.out
 
 
-@pytest.mark.parametrize("settings", [["model.attention.score=none"], ["model.attention.heads=2"]])
-def test_other_mechanisms(random_project: Project, tmp_path: object, cli: Cli, settings: list[str]) -> None:
-    run = f"{tmp_path}/run"
-    chosen = [part for each in (*settings, "train.max_updates=3") for part in ("--set", each)]
-    command = ["train", "--config", random_project.config, "--data", random_project.data, "--output", run, *chosen]
-    assert cli(*command).code == 0
-    out = cli("explain", "a b", "--model", run).out
-    assert ("No attention" in out) == ("none" in settings[0])
-    assert ("head 2" in out) == ("heads" in settings[0])
+@pytest.fixture
+def explain(random_project: Project, tmp_path: Path, cli: Cli) -> Callable[..., str]:
+    """Explain a sentence with a new model that has the given settings."""
+
+    def run(*settings: str) -> str:
+        chosen = [part for setting in ("train.max_updates=3", *settings) for part in ("--set", setting)]
+        command = ["train", "--config", random_project.config, "--data", random_project.data, *chosen]
+        assert cli(*command, "--output", tmp_path / "run").code == 0
+        return cli("explain", "a b c d", "--model", tmp_path / "run").out
+
+    return run
+
+
+@pytest.mark.parametrize("setting", ["model.attention.score=none", "model.attention.heads=2"])
+def test_other_mechanisms(explain: Callable[..., str], setting: str) -> None:
+    out = explain(setting)
+    assert ("No attention" in out) == ("none" in setting)
+    assert ("head 2" in out) == ("heads" in setting)
+
+
+def test_hard_attention_looks_at_the_largest_chance(explain: Callable[..., str]) -> None:
+    longer = ("train.max_updates=40", "train.optimizer.learning_rate=0.05")  # until the chances differ
+    out = explain("model.attention.window.name=hard", *longer)
+    rows = re.findall(r"^     (?:[a-d]|⟨eos⟩) +(-?[\d.]+)  ([\d.]+)  ([\d.]+)", out, re.MULTILINE)
+    assert len(rows) == 5
+    powers = [2.718281828 ** float(score) for score, _, _ in rows]
+    chances = [float(chance) for _, chance, _ in rows]
+    assert chances == pytest.approx([power / sum(powers) for power in powers], abs=5e-3)
+    assert [float(weight) for _, _, weight in rows] == [float(chance == max(chances)) for chance in chances]
 
 
 @pytest.mark.parametrize(
