@@ -188,6 +188,7 @@ def test_a_cell_that_was_handed_over_and_dies_has_failed(random_project: Project
     assert "its process ended without a result" in outcome.err or "log.txt" in outcome.err
 
 
+@pytest.mark.soak
 def test_stopping_reaches_what_a_launcher_runs(random_project: Project, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "nmt", "compare", "--config", str(random_project.config)]
     command += ["--data", str(random_project.data), "--output", str(tmp_path / "out"), "--set", "train.epochs=5000"]
@@ -310,6 +311,7 @@ def test_a_folder_inside_a_data_directory_is_refused(here: Project, cli: Cli) ->
     assert not (here.data / "inner").exists()
 
 
+@pytest.mark.soak
 def test_data_is_found_through_links(random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("deep/a/b").mkdir(parents=True)

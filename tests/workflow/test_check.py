@@ -345,6 +345,7 @@ finally:
 """
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(sys.platform != "linux", reason="needs glibc")
 def test_the_estimate_is_close_to_the_memory_of_training(project: Project, cli: Cli, tmp_path: Path) -> None:
     """Within 30% of the peak of a run with validations and checkpoints."""

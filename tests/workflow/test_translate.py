@@ -152,7 +152,7 @@ def test_a_long_line_is_not_evaluated(cli: Cli, tmp_path: Path, option: str) -> 
     assert found.err == f"nmt: error: {bad}: line 2: longer than 1 MB; write one sentence per line\n"
 
 
-@pytest.mark.parametrize("size", [100, pytest.param(2000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("size", [30, pytest.param(2000, marks=pytest.mark.soak)])
 def test_a_long_line_takes_little_memory(size: int, tmp_path: Path) -> None:
     """Of lines of `size` MB, one at the end of the file, no more is held than of lines of 1 MB."""
     peaks = []
