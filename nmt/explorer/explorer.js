@@ -1,6 +1,7 @@
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 const at = (id) => document.getElementById(id);
+const on = (id, type, act) => at(id).addEventListener(type, act);
 const state = { s: 0, m: 0, y: "0", h: 0, t: 0, u: 0, v: 0, d: 0, g: 0, k: "order" };
 const right = { guesses: 0, hits: 0, at: "" };
 
@@ -287,13 +288,15 @@ function options(id, entries, chosen) {
   show(id, ...entries.map(([value, label]) => html("option", { value }, label)));
   at(id).value = chosen;
 }
+const sorting = () => state.k.replace(/^-/, "");
+const measure = (n) => data.items[n].of[state.m].measures[sorting()];
 function order() {
-  const found = range(data.items.length), of = (n) => data.items[n].of[state.m].measures[state.k];
-  return state.k === "order" ? found : found.sort((a, b) => (of(a) ?? Infinity) - (of(b) ?? Infinity));
+  const found = range(data.items.length), sign = state.k[0] === "-" ? -1 : 1, value = (n) => sign * (measure(n) ?? sign * Infinity);
+  return state.k === "order" ? found : found.sort((a, b) => value(a) - value(b));
 }
 function drawList() {
   show("list", ...order().map((n) => {
-    const value = state.k === "order" ? "" : number(data.items[n].of[state.m].measures[state.k]);
+    const value = state.k === "order" ? "" : number(measure(n));
     return html("li", {}, html("button", { "aria-current": n === state.s ? "true" : null, "data-key": `item-${n}`, onclick: () => go({ s: n, t: 0, y: initial.y }) }, html("span", { dir: "auto" }, data.items[n].source), html("span", {}, value)));
   }));
 }
@@ -308,7 +311,7 @@ function draw() {
   const item = data.items[state.s], found = item.of[state.m], view = current();
   state.t = Math.max(0, Math.min(state.t, view.tgt.length - 1));
   const measures = new Set(data.items.flatMap((each) => Object.keys(each.of[state.m].measures)));
-  options("sort", [["order", "order"], ...[...measures].map((name) => [name, name])], state.k);
+  options("sort", [["order", "order"], ...[...measures].flatMap((name) => [[name, `${name} ↑`], [`-${name}`, `${name} ↓`]])], state.k);
   options("system", data.systems.map((each, n) => [n, each.name]), state.m);
   const targets = found.best.map((node, n) => [String(n), `${n + 1}. ${found.text[node]} (${number(found.sc[node])})`]);
   if (found.ref) targets.push(["r", `${data.live ? "given" : "reference"}: ${found.ref.text}`]);
@@ -350,19 +353,19 @@ function follow() {
   const found = data.items[state.s]?.of[state.m];
   if (!(state.h <= found?.heads)) state.h = 0;
   if (!(state.v <= found?.frames?.length)) state.v = 0;
-  if (!data.items.some((each) => Object.hasOwn(each.of[state.m].measures, state.k))) state.k = "order";
+  if (!data.items.some((each) => Object.hasOwn(each.of[state.m].measures, sorting()))) state.k = "order";
   if (!found || !/^(\d+|r|n\d+)$/.test(state.y) || (state.y[0] === "n" && Number(state.y.slice(1)) >= found.p.length)) state.y = "0";
   draw();
 }
 
-at("sort").addEventListener("change", (event) => go({ k: event.target.value }));
-at("system").addEventListener("change", (event) => go({ m: Number(event.target.value), y: initial.y, h: 0 }));
-at("target").addEventListener("change", (event) => go({ y: event.target.value, t: 0 }));
-at("head").addEventListener("change", (event) => go({ h: Number(event.target.value) }));
-at("when").addEventListener("input", (event) => go({ v: Number(event.target.value) % Number(event.target.max) }));
-at("unit").addEventListener("change", (event) => go({ u: Number(event.target.value), t: 0 }));
-at("difference").addEventListener("click", () => go({ d: state.d ? 0 : 1 }));
-at("guess").addEventListener("click", () => go({ g: state.g ? 0 : 1 }));
+on("sort", "change", (event) => go({ k: event.target.value }));
+on("system", "change", (event) => go({ m: Number(event.target.value), y: initial.y, h: 0 }));
+on("target", "change", (event) => go({ y: event.target.value, t: 0 }));
+on("head", "change", (event) => go({ h: Number(event.target.value) }));
+on("when", "input", (event) => go({ v: Number(event.target.value) % Number(event.target.max) }));
+on("unit", "change", (event) => go({ u: Number(event.target.value), t: 0 }));
+on("difference", "click", () => go({ d: state.d ? 0 : 1 }));
+on("guess", "click", () => go({ g: state.g ? 0 : 1 }));
 document.addEventListener("keydown", (event) => {
   if (!data.items.length || event.altKey || event.ctrlKey || event.metaKey || /^(SELECT|INPUT|TEXTAREA)$/.test(event.target.tagName)) return;
   const places = order(), place = places.indexOf(state.s), last = current().tgt.length - 1;
@@ -386,8 +389,8 @@ function picture() {
   copy.prepend(svg("rect", { width: "100%", height: "100%", fill: colour("back") }));
   return new XMLSerializer().serializeToString(copy);
 }
-at("save-svg").addEventListener("click", () => save("attention.svg", "image/svg+xml", picture()));
-at("save-png").addEventListener("click", () => {
+on("save-svg", "click", () => save("attention.svg", "image/svg+xml", picture()));
+on("save-png", "click", () => {
   const image = new Image(), shown = document.querySelector("#map svg");
   image.onload = () => {
     const canvas = html("canvas", { width: 2 * shown.getAttribute("width"), height: 2 * shown.getAttribute("height") });
@@ -396,11 +399,11 @@ at("save-png").addEventListener("click", () => {
   };
   image.src = `data:image/svg+xml,${encodeURIComponent(picture())}`;
 });
-at("save-json").addEventListener("click", () => {
+on("save-json", "click", () => {
   const view = current();
   save("attention.json", "application/json", JSON.stringify({ model: data.systems[state.m].name, head: state.h || "mean", units: state.u ? "words" : "tokens", update: view.found.frames?.[state.v - 1]?.update ?? null, source: data.items[state.s].source, translation: view.text, src: view.src, tgt: view.tgt, weights: view.w, log_probs: view.lp }, null, 1));
 });
-at("save-links").addEventListener("click", () => {
+on("save-links", "click", () => {
   const lines = data.items.map((item) => {
     const view = inWords(read(item, state.m, "0", state.h), data.systems[state.m].subwords, item.source), end = view.src.length - 1;
     return view.tgt.map((token, t) => { const weights = view.w[t].slice(0, end), most = Math.max(...weights); return token === "⟨eos⟩" || !(most > 0) ? null : `${weights.indexOf(most)}-${t}`; }).filter(Boolean).join(" ");

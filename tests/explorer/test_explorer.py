@@ -116,11 +116,33 @@ def test_permalinks_open_what_they_name(browser: Browser, tmp_path: Path) -> Non
     shown = [float(text) for text in texts(page, "#step tbody td:nth-child(2)")]
     assert shown == pytest.approx(found.best.alignment[2, 1].tolist(), abs=3e-3)
     wrongs = ["#s=99", "#y=n9999", "#t=-5", "#h=7", "#nonsense", "#s=x&y=%00", "#h=-1", "#h=1.5", "#t=1.5", "#s=0.5"]
-    wrongs += ["#v=9", "#v=-1", "#m=9", "#k=__proto__", "#k=toString", "#k=constructor", "#u=x&g=9&d=-1"]
+    wrongs += [
+        "#v=9",
+        "#v=-1",
+        "#m=9",
+        "#k=__proto__",
+        "#k=toString",
+        "#k=constructor",
+        "#k=-",
+        "#k=-order",
+        "#u=x&g=9&d=-1",
+    ]
     for wrong in wrongs:
         opened(browser, page_of(["a b"]), tmp_path / "other.html", place=wrong)
         assert texts(page, "#source") == ["a b"]
         assert page.problems == []
+
+
+@needs_chromium
+def test_the_list_is_sorted_both_ways(browser: Browser, tmp_path: Path) -> None:
+    page = opened(browser, page_of(["a b c", "d e", "f g a b"]), tmp_path / "page.html", place="#k=length")
+    assert texts(page, "#list button span:first-child") == ["d e", "a b c", "f g a b"]
+    choose = "const e = document.querySelector('#sort'); e.value = '-length'; e.dispatchEvent(new Event('change'))"
+    page.evaluate(choose)
+    assert texts(page, "#list button span:first-child") == ["f g a b", "a b c", "d e"]
+    assert texts(page, "#list button span:last-child") == ["4.00", "3.00", "2.00"]
+    assert page.evaluate("location.hash") == "#k=-length"
+    assert page.problems == []
 
 
 @needs_chromium
