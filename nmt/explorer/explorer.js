@@ -18,8 +18,9 @@ function build(element, attributes, children) {
 const html = (tag, attributes = {}, ...children) => build(document.createElement(tag), attributes, children);
 const svg = (tag, attributes = {}, ...children) => build(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-const number = (value, digits = 2) => (value === null || value === undefined ? "–" : value.toFixed(digits));
+const number = (value, digits = 2) => ((value ?? null) === null ? "–" : value.toFixed(digits));
 const range = (length) => Array.from({ length }, (_, n) => n);
+const within = (place, length) => Math.max(0, Math.min(place, length - 1));
 const rightToLeft = (tokens) => /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/.test(tokens.join(""));
 
 // Data
@@ -209,7 +210,7 @@ function drawMaps(view) {
   const kept = { ...view, src: view.src.slice(0, -1) };
   show("beside-map", drawGrid(kept, occlusion.map((drops) => drops.map((drop) => drop / most)), true, (value, t, s) => `log P(${view.tgt[t]}) falls by ${number(value * most)} without ${view.src[s]}`));
   const agreement = view.steps.agree[state.t];
-  at("agreement").textContent = `How much the log-probability of each token falls without a source token (at most ${number(most)}).` + (agreement === null || agreement === undefined ? "" : ` Rank correlation with attention at this step: ${number(agreement)}.`);
+  at("agreement").textContent = `How much the log-probability of each token falls without a source token (at most ${number(most)}).` + ((agreement ?? null) === null ? "" : ` Rank correlation with attention at this step: ${number(agreement)}.`);
 }
 
 /** Gold links; of words, if tokens are shown, between the first tokens of the words. */
@@ -309,7 +310,7 @@ function draw() {
   document.querySelector("main").hidden = !data.items.length;
   if (!data.items.length) return;
   const item = data.items[state.s], found = item.of[state.m], view = current();
-  state.t = Math.max(0, Math.min(state.t, view.tgt.length - 1));
+  state.t = within(state.t, view.tgt.length);
   const measures = new Set(data.items.flatMap((each) => Object.keys(each.of[state.m].measures)));
   options("sort", [["order", "order"], ...[...measures].flatMap((name) => [[name, `${name} ↑`], [`-${name}`, `${name} ↓`]])], state.k);
   options("system", data.systems.map((each, n) => [n, each.name]), state.m);
@@ -320,9 +321,9 @@ function draw() {
   options("head", [[0, found.heads > 1 ? "mean" : "1"], ...(found.heads > 1 ? range(found.heads).map((h) => [h + 1, h + 1]) : [])], state.h);
   options("unit", [[0, "tokens"], [1, "words"]], state.u);
   at("difference").hidden = data.systems.length < 2;
-  at("difference").setAttribute("aria-pressed", state.d ? "true" : "false");
+  at("difference").setAttribute("aria-pressed", Boolean(state.d));
   at("guess").hidden = !view.w.some((weights) => weights.some(Boolean));
-  at("guess").setAttribute("aria-pressed", state.g ? "true" : "false");
+  at("guess").setAttribute("aria-pressed", Boolean(state.g));
   at("source").textContent = item.source;
   at("reference").textContent = item.reference && !data.live ? `Reference: ${item.reference}` : "";
   at("measures").textContent = Object.entries(found.measures).map(([name, value]) => `${name} ${number(value)}`).join(", ");
@@ -336,7 +337,7 @@ function draw() {
 }
 function go(change) {
   Object.assign(state, change);
-  const hash = Object.entries(state).filter(([name, value]) => String(value) !== String(initial[name])).map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
+  const hash = Object.entries({ ...state, ...data.asked?.(state.s) }).filter(([name, value]) => `${value}` !== `${initial[name]}`).map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
   draw();
   try { history.replaceState(null, "", `#${hash}`); } catch { /* in the frame of a notebook */ }
 }
@@ -348,8 +349,8 @@ const initial = { ...state };
 function follow() {
   Object.assign(state, initial);
   for (const [name, value] of new URLSearchParams(location.hash.slice(1))) if (name in state) state[name] = typeof initial[name] === "number" ? Math.max(0, Math.trunc(Number(value))) || 0 : value;
-  state.s = Math.max(0, Math.min(state.s, data.items.length - 1));
-  state.m = Math.max(0, Math.min(state.m, data.systems.length - 1));
+  state.s = within(state.s, data.items.length);
+  state.m = within(state.m, data.systems.length);
   const found = data.items[state.s]?.of[state.m];
   if (!(state.h <= found?.heads)) state.h = 0;
   if (!(state.v <= found?.frames?.length)) state.v = 0;
@@ -368,8 +369,8 @@ on("difference", "click", () => go({ d: state.d ? 0 : 1 }));
 on("guess", "click", () => go({ g: state.g ? 0 : 1 }));
 document.addEventListener("keydown", (event) => {
   if (!data.items.length || event.altKey || event.ctrlKey || event.metaKey || /^(SELECT|INPUT|TEXTAREA)$/.test(event.target.tagName)) return;
-  const places = order(), place = places.indexOf(state.s), last = current().tgt.length - 1;
-  const moves = { ArrowLeft: { t: Math.max(0, state.t - 1) }, ArrowRight: { t: Math.min(last, state.t + 1) }, ArrowUp: { s: places[Math.max(0, place - 1)], t: 0, y: initial.y }, ArrowDown: { s: places[Math.min(places.length - 1, place + 1)], t: 0, y: initial.y } };
+  const places = order(), place = places.indexOf(state.s), steps = current().tgt.length;
+  const moves = { ArrowLeft: { t: within(state.t - 1, steps) }, ArrowRight: { t: within(state.t + 1, steps) }, ArrowUp: { s: places[within(place - 1, places.length)], t: 0, y: initial.y }, ArrowDown: { s: places[within(place + 1, places.length)], t: 0, y: initial.y } };
   if (moves[event.key]) { event.preventDefault(); go(moves[event.key]); }
 });
 addEventListener("hashchange", follow);

@@ -20,24 +20,40 @@
     at("sentence").focus();
   }
 
-  async function look(event) {
-    event.preventDefault();
+  /** Show what is in the form; false if it was not translated, or something else was asked meanwhile. */
+  async function look() {
     const [source, target] = JSON.parse(at("direction").value), asked = ++latest;
     say("Looking");
     try {
       const body = { q: at("sentence").value, given: at("given").value, source, target, api_key: at("key").value };
       const found = await load("explore", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
-      if (asked !== latest) return;
+      if (asked !== latest) return false;
       if (JSON.stringify(data.systems) !== JSON.stringify(found.systems)) data.items = [];
       data.systems = found.systems;
       data.items.push(...found.items);
       say("");
       go({ ...initial, u: state.u, d: 0, g: state.g, s: data.items.length - 1, y: body.given.trim() ? "r" : "0" });
+      return true;
     } catch (error) {
       if (asked === latest) say(`Not translated: ${error.message}`);
+      return false;
     }
   }
 
-  at("form").addEventListener("submit", look);
-  begin().catch((error) => say(`The server does not answer: ${error.message}`));
+  /** Show the sentence that the address names. */
+  async function open() {
+    const hash = location.hash, wanted = new URLSearchParams(hash.slice(1));
+    if (!wanted.get("q")) return;
+    at("sentence").value = wanted.get("q");
+    at("given").value = wanted.get("p") ?? "";
+    if (!await look()) return;
+    history.replaceState(null, "", `${hash}&s=${data.items.length - 1}`);
+    follow();
+  }
+
+  // The address names the sentence itself, as its place in the list ends with the page.
+  data.asked = (s) => ({ s: 0, q: data.items[s]?.source, p: data.items[s]?.of[0].ref?.text });
+  on("form", "submit", (event) => { event.preventDefault(); look(); });
+  addEventListener("hashchange", open);
+  begin().then(open).catch((error) => say(`The server does not answer: ${error.message}`));
 }

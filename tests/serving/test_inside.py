@@ -108,6 +108,15 @@ def test_sentences_are_typed_and_explored(width: int) -> None:
         loss = page.evaluate("Number(at('mechanism').textContent.match(/loss ([0-9.]+)/)[1])")
         assert loss == pytest.approx(-forced.token_log_probs[0], abs=0.011)
         assert page.evaluate("at('target').selectedOptions[0].text") == "given: <b>Die</b> Frau"
+        page.evaluate("go({ t: 1 })")
+        address = page.evaluate("location.href")
+        page.evaluate("go({ s: 0, y: '0' })")
+        assert page.evaluate("new URLSearchParams(location.hash.slice(1)).has('p')") is False
+        page.open("about:blank", width)
+        page.open(address, width)
+        page.wait_for("data.items.length === 1")
+        assert page.evaluate("[at('source').textContent, at('given').value]") == [SENTENCE, "<b>Die</b> Frau"]
+        page.wait_for("state.t === 1 && at('target').value === 'r'")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         if PICTURES:
             page.save_picture(Path(PICTURES) / f"inside-{width}.png")
