@@ -92,10 +92,12 @@ def test_every_cell_has_a_valid_config_and_a_name_of_its_own(path: Path) -> None
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=[path.stem for path in EXPERIMENTS])
 def test_the_ledger_has_results_of_the_experiments_as_they_are(path: Path) -> None:
-    cells = {(cell.name, cell.seed): list(cell.overrides) for cell in read_experiment(path).cells}
+    experiment = read_experiment(path)
+    cells = {(cell.name, cell.seed): list(cell.overrides) for cell in experiment.cells}
     for result in read_results(path.stem):
         if result.config:
-            assert cells[result.cell, result.seed] == result.settings
+            planned = load_config(experiment.config, cells[result.cell, result.seed])
+            assert load_config(result.config, result.settings) == planned
         for scores in result.scores.values():
             assert all(0 <= score["value"] <= 100 and score["signature"] for score in scores.values())
 
