@@ -30,7 +30,7 @@
       if (asked !== latest) return false;
       if (JSON.stringify(data.systems) !== JSON.stringify(found.systems)) data.items = [];
       data.systems = found.systems;
-      data.items.push(...found.items);
+      data.items.push(...found.items.map((item) => ({ ...item, from: source, to: target })));
       say("");
       go({ ...initial, u: state.u, d: 0, g: state.g, s: data.items.length - 1, y: body.given.trim() ? "r" : "0" });
       return true;
@@ -44,6 +44,13 @@
   async function open() {
     const hash = location.hash, wanted = new URLSearchParams(hash.slice(1));
     if (!wanted.get("q")) return;
+    if (wanted.has("from")) {
+      at("direction").value = JSON.stringify([wanted.get("from"), wanted.get("to")]);
+      if (!at("direction").value) {
+        at("direction").selectedIndex = 0;
+        return say(`Not translated: this server does not translate from ${wanted.get("from")} to ${wanted.get("to")}`);
+      }
+    }
     at("sentence").value = wanted.get("q");
     at("given").value = wanted.get("p") ?? "";
     if (!await look()) return;
@@ -52,7 +59,7 @@
   }
 
   // The address names the sentence itself, as its place in the list ends with the page.
-  data.asked = (s) => ({ s: 0, q: data.items[s]?.source, p: data.items[s]?.of[0].ref?.text });
+  data.asked = (s) => ({ s: 0, q: data.items[s]?.source, p: data.items[s]?.of[0].ref?.text, from: data.items[s]?.from, to: data.items[s]?.to });
   on("form", "submit", (event) => { event.preventDefault(); look(); });
   addEventListener("hashchange", open);
   begin().then(open).catch((error) => say(`The server does not answer: ${error.message}`));

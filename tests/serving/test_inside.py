@@ -123,3 +123,29 @@ def test_sentences_are_typed_and_explored(width: int) -> None:
         page.evaluate("at('sentence').value = 'a '.repeat(300); at('form').requestSubmit()")
         page.wait_for("at('asked').textContent.startsWith('Not translated: Invalid request: q has 300 tokens')")
         assert [entry for entry in page.problems if "400 (Bad Request)" not in entry] == []
+
+
+@pytest.mark.soak
+@needs_chromium
+def test_the_address_names_the_direction() -> None:
+    with serving(("en", "de", golden()), ("de", "en", golden())) as client, browsing() as page:
+        page.open(f"{client.base_url}/explore", 1200)
+        page.wait_for("at('direction').options.length === 2")
+        page.evaluate("at('direction').selectedIndex = 1; at('sentence').value = 'a b'; at('form').requestSubmit()")
+        page.wait_for("data.items.length === 1")
+        source, target = page.evaluate("JSON.parse(at('direction').value)")
+        address = page.evaluate("location.href")
+        assert f"from={source}&to={target}" in address
+        page.open("about:blank", 1200)
+        page.open(address, 1200)
+        page.wait_for("data.items.length === 1")
+        assert page.evaluate("[...JSON.parse(at('direction').value), at('source').textContent]") == [
+            source,
+            target,
+            "a b",
+        ]
+        page.open("about:blank", 1200)
+        page.open(address.replace(f"to={target}", "to=fr"), 1200)
+        page.wait_for(f"at('asked').textContent.endsWith('this server does not translate from {source} to fr')")
+        assert page.evaluate("[data.items.length, at('direction').selectedIndex]") == [0, 0]
+        assert page.problems == []
