@@ -186,13 +186,13 @@ def test_later_overrides_win_and_leave_their_neighbours(tmp_path: Path) -> None:
         ("train.epochs", "--set train.epochs: expected section.key=value"),
         ("=3", "--set =3: expected section.key=value"),
         ("train..epochs=3", "--set train..epochs=3: expected section.key=value"),
-        ("train.epohcs=3", "--set train.epohcs: train.epohcs: unknown key; did you mean epochs?"),
+        ("train.epohcs=3", "--set train.epohcs: unknown key; did you mean epochs?"),
         (
             "train.epochs=0",
-            "--set train.epochs: train.epochs: should be greater than or equal to 1, found 0",
+            "--set train.epochs: should be greater than or equal to 1, found 0",
         ),
-        ("train=3", "--set train: train: should be a section with keys, found 3"),
-        ("train.epochs=1e3", "--set train.epochs: train.epochs: should be a valid integer, found 1000.0"),
+        ("train=3", "--set train: should be a section with keys, found 3"),
+        ("train.epochs=1e3", "--set train.epochs: should be a valid integer, found 1000.0"),
     ],
 )
 def test_wrong_overrides_are_named(tmp_path: Path, override: str, message: str) -> None:
@@ -206,8 +206,8 @@ def test_an_override_that_is_not_yaml_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "override", "start"),
     [
-        ("data:\n  columns: [1, 2]\n", "data.columns=[0, 2]", "--set data.columns: data.columns.0: "),
-        ("train:\n  epochs: 3\n", "train={epochs: abc}", "--set train: train.epochs: "),
+        ("data:\n  columns: [1, 2]\n", "data.columns=[0, 2]", "--set data.columns.0: "),
+        ("train:\n  epochs: 3\n", "train={epochs: abc}", "--set train.epochs: "),
     ],
 )
 def test_what_an_override_replaces_is_not_blamed_on_the_file(
@@ -360,7 +360,7 @@ def test_wrong_values_are_reported_with_what_was_found(tmp_path: Path, text: str
 )
 def test_values_out_of_range_are_refused(tmp_path: Path, key: str, value: str) -> None:
     message = only_problem(tmp_path, "", f"{key}={value}")
-    assert message.startswith(f"--set {key}: {key}: ")
+    assert message.startswith(f"--set {key}: ")
     assert f"found {yaml.safe_load(value)!r}" in message
 
 

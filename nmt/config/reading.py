@@ -72,6 +72,7 @@ def _construct_int(loader: _Loader, node: yaml.ScalarNode) -> int:
 
 _Loader.add_constructor(_TAG + "int", _construct_int)
 
+_SET = "--set"
 _COMMAND_LINE = 1
 """Layer of `--set`. The config file is layer 0, the file that it extends -1, and so on."""
 
@@ -93,7 +94,8 @@ class _Source:
     def place_of(self, path: Place) -> str:
         for end in range(len(path), 0, -1):
             if path[:end] in self.places:
-                return f"{self.places[path[:end]].where}: "
+                where = self.places[path[:end]].where
+                return "--set " if where == _SET else f"{where}: "
         return ""
 
 
@@ -409,8 +411,7 @@ def _parse_setting(setting: str) -> _Source:
         raise ConfigError(f"--set {path}: {_NOT_UNICODE}")
     loaded = _load_yaml(f"value: {value}", "")
     parsed: Any = loaded.values.get("value")
-    written = _Written(f"--set {path.strip()}", _COMMAND_LINE)
-    places = {(*keys, *place[1:]): written for place in loaded.places if place}
+    places = {(*keys, *place[1:]): _Written(_SET, _COMMAND_LINE) for place in loaded.places if place}
     for key in reversed(keys):
         parsed = {key: parsed}
     return _Source(parsed, places)
@@ -541,13 +542,8 @@ def _rows(section: Section, places: Mapping[Place, _Written], above: Place = ())
             yield f"{indent}{key}:", ""
             yield from _rows(part, places, path)
         else:
-            yield f"{indent}{key}: {in_one_line(value)}", _origin(places.get(path))
-
-
-def _origin(written: _Written | None) -> str:
-    if written is None:
-        return "default"
-    return "--set" if written.layer == _COMMAND_LINE else written.where
+            written = places.get(path)
+            yield f"{indent}{key}: {in_one_line(value)}", written.where if written else "default"
 
 
 def in_one_line(value: Any) -> str:

@@ -113,7 +113,7 @@ def test_a_child_whose_setting_does_not_suit_its_parents_optimiser_is_reported(t
     [problem] = problems(tmp_path, "extends: parent.yaml\ntrain: {optimizer: {momentum: 0.9}}")
     assert problem.startswith("mine.yaml:2: train.optimizer.momentum: has no effect")
     [problem] = problems(tmp_path, "extends: parent.yaml", "train.optimizer.momentum=0.9")
-    assert problem.startswith("--set train.optimizer.momentum: train.optimizer.momentum: has no effect")
+    assert problem.startswith("--set train.optimizer.momentum: has no effect")
 
 
 def test_a_resolved_config_may_have_unused_values(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_combinations_with_unknown_values_are_not_checked(tmp_path: Path, text: 
 )  # fmt: skip
 def test_wrong_values_are_reported_with_what_may_have_been_meant(tmp_path: Path, override: str, message: str) -> None:
     key = override.partition("=")[0]
-    assert problems(tmp_path, "", override) == [f"--set {key}: {key}: {message}"]
+    assert problems(tmp_path, "", override) == [f"--set {key}: {message}"]
 
 
 SECTIONS_AND_KEYS = [key.path for key in describe_keys()]

@@ -107,7 +107,7 @@ def test_schema_prints_json(cli: Cli) -> None:
 
 
 def test_a_config_that_cannot_be_loaded_is_not_shown(configs: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^--set train.seed: train.seed: should be greater"):
+    with pytest.raises(ConfigError, match=r"^--set train.seed: should be greater"):
         show_config("young.yaml", ["train.seed=-1"])
 
 

@@ -41,7 +41,7 @@ def test_every_integer_has_a_largest_value_and_says_why(tmp_path: Path, path: st
     """There was no end, or a traceback, at 10^12 threads, 10^30 units, 10^8 layers."""
     huge = f"{10**20}"
     [line] = refused(tmp_path, "", f"{path}={f'[{huge}, 1]' if path == 'data.columns' else huge}")
-    assert line.startswith(f"--set {path}: {path}")
+    assert line.startswith(f"--set {path}")
     if path.endswith("seed"):
         assert "4294967295" in line
     else:
@@ -66,7 +66,7 @@ def test_there_are_many_integers() -> None:
 )
 def test_numbers_that_weights_and_scores_cannot_hold(tmp_path: Path, path: str, value: str) -> None:
     [line] = refused(tmp_path, "", f"{path}={value}")
-    assert line.startswith(f"--set {path}: {path}: should be ")
+    assert line.startswith(f"--set {path}: should be ")
 
 
 @pytest.mark.parametrize("option", ["size", "max_length"])
