@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table as Grid
 
     from nmt.table import Table
-    from nmt.workflow.report import Section
+    from nmt.workflow.data_report import Section
 
 LINE = 96
 """Maximum width of running text, in columns."""

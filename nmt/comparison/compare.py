@@ -20,9 +20,9 @@ from nmt.dataset import open_data, read_checksum
 from nmt.errors import ConfigError, DataError
 from nmt.files import check_file, real_path, write_json, write_text
 from nmt.replacement import check_output, locked
+from nmt.workflow.data_report import Section, format_markdown
 from nmt.workflow.outputs import check_not_inside
 from nmt.workflow.preprocess import preprocess
-from nmt.workflow.report import Section, format_markdown
 from nmt.workflow.setup import with_text_of
 
 log = logging.getLogger(__name__)

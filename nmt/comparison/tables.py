@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from nmt.comparison.results import Row, dig
 from nmt.evaluation.breakdown import FEWEST
 from nmt.table import Table
-from nmt.workflow.report import Section
+from nmt.workflow.data_report import Section
 
 SCORES, CURVES, LENGTHS = "bleu.png", "curves.png", "lengths.png"
 MISSING = "-"

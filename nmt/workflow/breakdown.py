@@ -31,7 +31,7 @@ from nmt.evaluation.training_text import decode_lines, load_training_pairs
 from nmt.progress import progress_bar
 from nmt.table import Table
 from nmt.text.processor import TextProcessor
-from nmt.workflow.report import Section
+from nmt.workflow.data_report import Section
 
 log = logging.getLogger(__name__)
 

@@ -28,9 +28,9 @@ from nmt.text.vocabulary import UNK_ID
 from nmt.training.device import resolve_device
 from nmt.training.loop import train_step
 from nmt.training.state import make_optimizer
+from nmt.workflow.data_report import REPORT
 from nmt.workflow.findings import LOSS_TOLERANCE, SMALLER_BATCH, SMALLER_MODEL, Finding
 from nmt.workflow.memory import as_text, available_memory
-from nmt.workflow.report import REPORT
 from nmt.workflow.setup import choose_precision, make_model, outline, prepare, with_precision, with_text_of
 from nmt.workflow.trial_updates import check_updates
 

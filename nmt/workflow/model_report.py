@@ -21,10 +21,10 @@ from nmt.model.attention.catalog import describe_mechanism
 from nmt.model.storage import SavedModel
 from nmt.reporting.blocks import Block, Chapter, Picture, Sentence, Text, mark_words, plain, render
 from nmt.table import Table
+from nmt.workflow.data_report import read_report
 from nmt.workflow.evaluate import Extras, evaluate_model
 from nmt.workflow.evaluation import ModelEvaluation
 from nmt.workflow.explore import name_models
-from nmt.workflow.report import read_report
 from nmt.workflow.runs import MARKER as RUN_MARKER
 from nmt.workflow.runs import find_data
 from nmt.workflow.translate import draw_alignment

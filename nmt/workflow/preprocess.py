@@ -41,9 +41,9 @@ from nmt.progress import progress_bar
 from nmt.replacement import atomic_directory, check_not_in_use, locked
 from nmt.text.processor import TextProcessor, load_processor
 from nmt.workflow.augmentation import add_copies
+from nmt.workflow.data_report import describe, warn_of_unknown, write_report
 from nmt.workflow.encoding import encode
 from nmt.workflow.outputs import DATA, check_directory
-from nmt.workflow.report import describe, warn_of_unknown, write_report
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from conftest import Cli
 from nmt.files import read_json
 from nmt.table import Table
 from nmt.terminal import write_sections
-from nmt.workflow.report import (
+from nmt.workflow.data_report import (
     EXCERPT,
     SPLITS,
     Section,
