@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmt.files import PACKAGE
+from nmt.workflow.configs import load_config
 
 ROOT = PACKAGE.parent
 FOLDERS = [ROOT / name for name in (".github", "configs", "data/sample", "nmt", "scripts", "tests")]
@@ -55,3 +56,10 @@ def test_every_file_is_reached_from_the_readme() -> None:
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 200
+
+
+def test_the_config_that_is_written_out_is_the_shipped_one(tmp_path: Path) -> None:
+    text = (ROOT / "configs/README.md").read_text(encoding="utf-8").partition("`tatoeba_small`, written out:")[2]
+    path = tmp_path / "tatoeba_small.yaml"
+    path.write_text(text.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
+    assert load_config(str(path)) == load_config("tatoeba_small")

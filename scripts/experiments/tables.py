@@ -14,7 +14,7 @@ from experiments.ledger import LEDGER, Result, read_results
 from nmt.files import write_text
 
 README = LEDGER.parent / "README.md"
-HEADER = ["cell", "seeds", "precision", "M weights", "epochs", "M tokens", "minutes", "GFLOP/s"]
+HEADER = ["cell", "seeds", "precision", "weights (M)", "epochs", "tokens (M)", "minutes", "GFLOP/s"]
 
 
 def add_command(commands: Commands) -> None:
@@ -68,8 +68,10 @@ def row_of(cell: Sequence[Result]) -> list[str]:
 
 
 def spread(values: Sequence[float | None]) -> str:
-    """Mean and, of several, standard deviation; a dash if there are none."""
+    """Mean and, of several, standard deviation; how many there are, if not all; a dash if there are none."""
     known = [value for value in values if value is not None]
     if not known:
         return "–"
-    return f"{mean(known):.2f}" + (f" ± {stdev(known):.2f}" if len(known) > 1 else "")
+    deviation = f" ± {stdev(known):.2f}" if len(known) > 1 else ""
+    missing = f" ({len(known)} of {len(values)})" if len(known) < len(values) else ""
+    return f"{mean(known):.2f}{deviation}{missing}"

@@ -52,9 +52,11 @@ def test_data_is_shared_by_cells_that_do_not_change_it() -> None:
     assert len({cell.data_name for cell in text}) == 2
 
 
-def test_a_budget_uses_its_time_up() -> None:
-    config = "tatoeba_small"
-    assert make_cells(compare(config=config))[0].config.train.validation.patience is not None
+def test_a_budget_uses_its_time_up(tmp_path: Path) -> None:
+    path = tmp_path / "patient.yaml"
+    path.write_text("extends: sample\ntrain: {validation: {patience: 5}}\n", encoding="utf-8")
+    config = str(path)
+    assert make_cells(compare(config=config))[0].config.train.validation.patience == 5
     assert make_cells(compare(config=config, budget_minutes=1))[0].config.train.validation.patience is None
     wanted = {"train.validation.patience": 2}
     assert make_cells(compare(budget_minutes=1, settings=wanted))[0].config.train.validation.patience == 2
