@@ -25,10 +25,13 @@ MARKDOWN = "report.md"
 PICTURE = "lengths.png"
 SPLITS = ("train", "valid", "test")
 SIDES = {"src": "source", "tgt": "target"}
+IN_WORDS = {"train": "training", "valid": "validation"}
 EXCERPT = 72
 """Maximum number of characters to show of a sentence."""
 MANY_UNKNOWN = 0.2
 """Share of unknown tokens in training above which there is a warning."""
+MANY_UNKNOWN_PIECES = 0.02
+"""Share of unknown subwords in validation above which there is a warning: fewer pieces would spell the same words."""
 OVERLOOKED = re.compile(r"^ |(?<= ) | \Z")
 """Spaces that are easily overlooked: leading, trailing and repeated ones."""
 
@@ -96,12 +99,16 @@ def describe(report: dict[str, Any]) -> list[str]:
 
 
 def warn_of_unknown(report: dict[str, Any]) -> list[str]:
-    """A warning for each side of the training pairs with too many unknown tokens."""
+    """A warning for each side with too many unknown tokens in training, or unknown subwords in validation."""
     advice = "the vocabulary is that of other text; remove text.reuse" if report.get("reused") else LARGER
+    limits = {"train": (MANY_UNKNOWN, advice)}
+    if report.get("tokenizer") == "subword" and not report["reused"]:
+        limits["valid"] = (MANY_UNKNOWN_PIECES, "pieces that training text lacks; lower text.subword.vocabulary_size")
     return [
-        f"WARNING: {share:.1%} of the {name} tokens in training are unknown: {advice}"
-        for name, share in zip(SIDES.values(), report["unknown_share"]["train"], strict=True)
-        if share > MANY_UNKNOWN
+        f"WARNING: {share:.1%} of the {side} tokens in {IN_WORDS[name]} are unknown: {remedy}"
+        for name, (limit, remedy) in limits.items()
+        for side, share in zip(SIDES.values(), report["unknown_share"][name], strict=True)
+        if share > limit
     ]
 
 

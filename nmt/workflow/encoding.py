@@ -74,6 +74,7 @@ def encode(
     counts |= {"valid": _Counts.of(valid), "test": _Counts.of(test)}
     return {
         "reused": reused is not None,
+        "tokenizer": processor.src_tokenizer.kind,
         "too_many_tokens": int(np.sum(~fits)),
         "copies": int(np.sum(fits[len(splits.train) :])),
         "vocabulary": {side: len(vocabulary) for side, vocabulary in zip(SIDES, vocabularies, strict=True)},
