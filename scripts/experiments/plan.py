@@ -23,6 +23,8 @@ class Cell:
         models: Keys of other cells that translate together instead of a training.
         teachers: Keys of other cells, whose joint translations of the training sources are added to the training pairs
             (sequence-level distillation, Kim & Rush, 2016).
+        init_from: Experiment and key of a finished cell, such as "tatoeba/22-epochs-1", whose weights and vocabularies
+            the training starts from; empty for a new model.
     """
 
     experiment: str
@@ -31,6 +33,7 @@ class Cell:
     overrides: tuple[str, ...]
     models: tuple[str, ...] = ()
     teachers: tuple[str, ...] = ()
+    init_from: str = ""
 
     @property
     def key(self) -> str:
@@ -78,6 +81,7 @@ def read_experiment(path: Path) -> Experiment:
                 (*common, *cell.get("settings", [])),
                 tuple(cell.get("models", [])),
                 tuple(cell.get("teachers", [])),
+                cell.get("init_from", ""),
             )
             for cell in values["cells"]
             for seed in cell.get("seeds", seeds)

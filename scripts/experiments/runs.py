@@ -88,6 +88,7 @@ def train_cell(experiment: Experiment, cell: Cell, arguments: argparse.Namespace
     folder.mkdir(parents=True, exist_ok=True)
     if cell.models:
         return score_ensemble(experiment, cell, folder, arguments)
+    planned, cell = cell, with_parent(cell, arguments.output)
     data = prepare_data(experiment, cell, folder, arguments)
     output, log = folder / cell.key, folder / f"{cell.key}.log"
     overrides = ours.overriding([*cell.overrides, f"train.seed={cell.seed}", f"train.threads={arguments.threads}"])
@@ -98,7 +99,7 @@ def train_cell(experiment: Experiment, cell: Cell, arguments: argparse.Namespace
     state = read_json(output / "run.json")
     precision = load_config(str(output / "config.yaml")).train.precision
     return replace(
-        new_result(experiment, cell, arguments.threads),
+        new_result(experiment, planned, arguments.threads),
         precision=precision,
         gflops=round((before[precision] + after[precision]) / 2),
         parameters=state["parameters"],
@@ -110,6 +111,14 @@ def train_cell(experiment: Experiment, cell: Cell, arguments: argparse.Namespace
         peak_mib=round(finished.peak / MIB),
         scores=score(cell, [output], folder, arguments.threads),
     )
+
+
+def with_parent(cell: Cell, output: Path) -> Cell:
+    """Add the settings that start a training from another cell's model; they hold the path of this machine."""
+    if not cell.init_from:
+        return cell
+    parent = output / cell.init_from
+    return replace(cell, overrides=(*cell.overrides, f"text.reuse={parent}", f"train.init_from={parent}"))
 
 
 def score_ensemble(experiment: Experiment, cell: Cell, folder: Path, arguments: argparse.Namespace) -> Result:

@@ -172,17 +172,23 @@ models = ["plain-1", "plain-2"]
 [[cells]]
 name = "student"
 teachers = ["plain-1", "plain-2"]
+[[cells]]
+name = "continued"
+init_from = "trial/plain-1"
 """
     )
     command = ["run", str(path), "--threads", "1", "--output", str(tmp_path / "runs"), "--corpora", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", ["experiment.py", *command])
     experiment.main()
-    assert capsys.readouterr().out.count("valid BLEU") == 4
-    both, first, second, student = read_results("trial")
+    assert capsys.readouterr().out.count("valid BLEU") == 5
+    both, continued, first, second, student = read_results("trial")
     assert (first.updates, first.tokens, first.seed, second.seed) == (3, 3 * (25 + 10), 1, 2)
     assert first.precision in ("float32", "bfloat16")
     assert (both.parameters, both.updates) == (2 * first.parameters, 6)
     assert student.updates == 3
+    assert (continued.updates, continued.settings) == (3, [])
+    run = load_config(str(tmp_path / "runs/trial/continued-1/config.yaml"))
+    assert run.text.reuse == run.train.init_from == str(tmp_path / "runs/trial/plain-1")
     (distilled,) = (tmp_path / "runs/trial").glob("*.distilled")
     assert (distilled / "train.src").read_text().splitlines() == 2 * sentences
     assert (distilled / "train.tgt").read_text().splitlines()[:10] == [line.upper() for line in sentences]
@@ -192,6 +198,12 @@ teachers = ["plain-1", "plain-2"]
     monkeypatch.setattr(sys, "argv", ["experiment.py", *tested])
     experiment.main()
     assert capsys.readouterr().out.count("test BLEU") == 3
-    assert [sorted(result.scores) for result in read_results("trial")] == [["test", "valid"]] * 3 + [["valid"]]
+    assert [sorted(result.scores) for result in read_results("trial")] == [
+        ["test", "valid"],
+        ["valid"],
+        ["test", "valid"],
+        ["test", "valid"],
+        ["valid"],
+    ]
     experiment.main()
     assert capsys.readouterr().out == ""
