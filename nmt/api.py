@@ -94,8 +94,8 @@ def train(
 ) -> Run:
     """Train a model; the best one is stored in RUN/best.
 
-    Seeds the random number generators of Python, numpy and torch. In the main thread, handles SIGINT, SIGTERM and
-    SIGUSR1 while training.
+    Seeds the random number generators of Python, numpy and torch. In the main thread, handles SIGINT, SIGTERM,
+    SIGHUP and SIGUSR1 while training.
 
     Args:
         config: Name of a shipped config, path of a YAML file, or a config.
@@ -343,7 +343,7 @@ def evaluate(
         what=split or "test" if src is None else str(src),
         outputs=OutputFiles(*map(_as_path, outputs.values())),
         extras=Extras(
-            against=open_systems(others, device, options, allowed_classes, len(examples)),
+            against=open_systems(others, device, options, allowed_classes, len(examples), overrides),
             test=test,
             breakdown=breakdown,
             attention=attention,
@@ -719,6 +719,7 @@ def compare(
     )
 
 
+@as_nmt_errors()
 def serve(
     model: AnyPath | Sequence[AnyPath] = (),
     *,
@@ -735,7 +736,9 @@ def serve(
     log_format: Literal["json", "text", "none"] = "json",
     allowed_classes: Collection[str] = (),
 ) -> None:
-    """Serve models over HTTP, as LibreTranslate does, until SIGINT or SIGTERM; only a main thread handles those.
+    """Serve models over HTTP, as LibreTranslate does, until a signal to end: SIGINT, SIGTERM or SIGHUP.
+
+    Only a main thread handles signals.
 
     Args:
         model: Run or model directories, one for each direction; none is the newest finished run under `runs`.

@@ -349,6 +349,8 @@ def translate(
         raise ConfigError("give a sentence or --input, not both")
     if attention is not None and sentence is None:
         raise ConfigError("--attention draws one sentence: give it as the argument")
+    if attention is not None and (format_ is not None or n_best > 1 or with_attention):
+        raise ConfigError("--attention draws the best translation: leave --format, --n-best and --with-attention out")
     if prefix is not None and (sentence is None or attention is not None):
         raise ConfigError("--prefix is for one sentence, given as the argument, and goes without --attention")
     whole = input_ is not None and output is not None and input_.is_file() and (output.is_file() or not output.exists())
@@ -494,7 +496,7 @@ def evaluate(
     ] = True,
     allow_class: AllowOption = None,
 ) -> None:
-    """Score a model with sacreBLEU's BLEU and chrF on detokenised text.
+    """Score a model with sacreBLEU's BLEU, chrF, chrF++ and TER on detokenised text.
 
     Example: nmt evaluate --split test --json scores.json
     """
@@ -771,7 +773,8 @@ def compare(
 
     raise_on_interrupt()
     if cell is not None:
-        if any((comparison, config, vary, set_, seeds, budget_minutes, source, data, jobs, launcher, output)):
+        others = comparison, config, vary, set_, seeds, budget_minutes, source, data, jobs, launcher, output
+        if any(others) or split != "test":
             raise ConfigError("--cell runs a cell as it was made: leave the other options out")
         nmt.comparison.cell.run_cell(cell)
         return

@@ -127,6 +127,25 @@ class EncodedPairs:
         return cls(src, tgt)
 
 
+def encode_examples(
+    processor: TextProcessor, examples: Sequence[Example], *, longest_source: int | None = None
+) -> EncodedPairs:
+    """Encode raw sentences, one pair per reference.
+
+    Args:
+        processor: Tokenizers and vocabularies.
+        examples: Sources with references.
+        longest_source: Maximum number of tokens that are kept of a source; None keeps all.
+    """
+    sources = [tokens[:longest_source] for tokens in processor.tokenize_source([each.src for each in examples])]
+    targets = processor.tokenize_target(reference for each in examples for reference in each.references)
+    repeated = (tokens for tokens, each in zip(sources, examples, strict=True) for _ in each.references)
+    return EncodedPairs(
+        Sequences.pack(map(processor.src_vocabulary.encode, repeated)),
+        Sequences.pack(map(processor.tgt_vocabulary.encode, targets)),
+    )
+
+
 @dataclass(frozen=True)
 class DataDirectory:
     """A data directory written by `nmt preprocess`.

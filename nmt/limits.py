@@ -20,7 +20,7 @@ MAX_EXAMPLE = 4 * MIB
 MAX_TEXT_FILE = 256 * MIB
 """Bytes of a vocabulary, a tokenizer file, or the fingerprints of training sources."""
 MAX_HEADER = 16 * MIB
-"""Bytes of the header of a weights file or a checkpoint."""
+"""Bytes of the header of a weights file."""
 MAX_EXAMPLES = 4 * GIB
 """Bytes of the raw sentences of a validation or test split."""
 MAX_COUNT = 10**15

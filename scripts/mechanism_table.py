@@ -28,13 +28,14 @@ from nmt.corpus.splitting import Example
 from nmt.dataset import MARKER as DATA_MARKER
 from nmt.dataset import DataDirectory, open_data
 from nmt.decoding.translator import Translator
-from nmt.errors import DataError, NmtError
-from nmt.evaluation.alignment import GoldLinks, alignment_error_rate, check_links, forced_alignments, read_alignments
+from nmt.errors import ConfigError, DataError, NmtError
+from nmt.evaluation.alignment import GoldLinks, read_alignments
 from nmt.files import read_json, shipped
 from nmt.model.seq2seq import build_model
 from nmt.model.storage import load_model
 from nmt.training.loop import plan_epoch, train_step
 from nmt.training.state import make_optimizer
+from nmt.workflow.attention import measure_attention
 from nmt.workflow.configs import load_config
 from nmt.workflow.evaluate import evaluate_model, read_split
 from nmt.workflow.runs import MARKER, find_data, find_model
@@ -171,9 +172,12 @@ def measure(
         Translator(saved.model, processor, saved.config.decode.model_copy(update={"beam_size": size}))
         for size in (1, BEAM_SIZE)
     )
-    check_links(gold, processor, pairs)
-    predicted = forced_alignments(saved.model, processor, pairs)
-    error_rate = "–" if predicted is None else f"{alignment_error_rate(predicted, gold):.3f}"
+    with_reference = [Example(pair.src, (pair.tgt,)) for pair in pairs]
+    try:
+        aligned = measure_attention(name, greedy, with_reference, forced=True, gold=gold, unit="tokens")
+        error_rate = f"{aligned.error_rate:.3f}"
+    except ConfigError:
+        error_rate = "–"  # a model without attention
     bleu = evaluate_model([saved], beam, examples, what=name).scores["bleu"]
     sources = [example.src for example in examples]
     training = measure_training(saved.config, open_data(find_data(saved)))

@@ -87,6 +87,8 @@ def test_heatmap_is_written(here: Project, cli: Cli) -> None:
     assert found.out == "C B A\n"
     assert Path("map.png").read_bytes().startswith(b"\x89PNG")
     assert_error(cli("translate", "a b c", "--attention", "map.nothing"), "map.nothing")
+    for options in (["--format", "jsonl"], ["--n-best", 2], ["--format", "jsonl", "--with-attention"]):
+        assert_error(cli("translate", "a b c", "--attention", "other.png", *options), "leave --format, --n-best")
     assert_error(cli("translate", " ", "--attention", "empty.png"), "no words")
     assert not Path("empty.png").exists()
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from nmt.comparison.cell import BUDGET, FAILURE, RESULT, RUN, TRAINING, read_result
 from nmt.comparison.plan import Cell
+from nmt.corpus.parallel import available_cores
 from nmt.errors import ConfigError, DataError, RunInterrupted, shorten
 from nmt.files import read_json
 from nmt.replacement import is_locked
@@ -48,7 +49,8 @@ class Job:
         folder: Its folder.
         process: The process; None before it is started, and if an earlier command started it.
         state: What the cell is doing, in a word.
-        at_work: Whether a process is known to work on it: ours, or one that holds the lock of its folder.
+        at_work: Whether a process works on it: ours, one that holds the lock of its folder, or one that a launcher was
+            asked to start.
         seen: Whether such a lock was seen.
     """
 
@@ -127,7 +129,7 @@ def _look(job: Job, launcher: str | None) -> None:
     elif job.process is None:
         job.state, job.at_work = "waiting", False
     else:  # what held the lock has left no result
-        job.state, job.at_work = "failed" if job.seen else "launched", False
+        job.state, job.at_work = ("failed", False) if job.seen else ("launched", True)
     if job.state != before:
         log.info(f"{job.cell.title}: {job.state}{_summary(job)}")
 
@@ -170,7 +172,7 @@ def _start(job: Job, jobs: int, launcher: str | None) -> None:
     if launcher is not None:
         command = launcher.replace("{command}", shlex.join(command)).replace("{name}", shlex.quote(job.cell.key))
     elif jobs > 1 and "OMP_NUM_THREADS" not in environment:
-        environment["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // jobs))
+        environment["OMP_NUM_THREADS"] = str(max(1, available_cores() // jobs))
     with (job.folder / LOG).open("ab") as file:
         job.process = subprocess.Popen(
             command,

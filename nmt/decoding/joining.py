@@ -44,6 +44,7 @@ def _join(sentences: list[Translation], glue: str) -> Translation:
         score=sum(each.score for each in sentences),
         alignment=_block_diagonal(sentences),
         truncated=any(each.truncated for each in sentences),
+        unknown=sum(each.unknown for each in sentences),
         token_log_probs=[value for each in sentences for value in each.token_log_probs],
         sentences=sentences,
     )

@@ -18,6 +18,7 @@ from nmt.decoding.search import search, search_steps
 from nmt.decoding.stepper import EnsembleStepper, Seq2SeqStepper, Stepper
 from nmt.decoding.strategy import BeamStrategy, GreedyStrategy, SamplingStrategy, Strategy
 from nmt.decoding.tree import BeamTree, grow_tree
+from nmt.errors import ConfigError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS_ID
 
@@ -64,7 +65,17 @@ class Searcher:
 
         Returns:
             The hypotheses of each source, in order, best first; none if probabilities are not finite.
+
+        Raises:
+            ConfigError: A prefix is longer than a translation of its source may be.
         """
+        for source, prefix in zip(sources, prefixes or (), strict=False):
+            most = int(self._lengths().most(torch.tensor(len(source) + 1)))
+            if len(prefix) > most:
+                raise ConfigError(
+                    f"the prefix has {len(prefix):,} tokens, but a translation of this sentence at most {most:,}; give "
+                    "a shorter prefix, or raise decode.max_length or decode.max_length_ratio"
+                )
         width = n_best if self.options.sampling.temperature else self.options.beam_size
 
         def search_batch(stepper: Stepper[Any], batch: list[int]) -> list[list[Hypothesis]]:
@@ -113,8 +124,6 @@ class Searcher:
 
     def _scoring(self) -> Scoring:
         options = self.options
-        if options.beam_size == 1 and options.sampling.temperature is None:
-            return Scoring()  # there is nothing to rank
         return Scoring(options.length_penalty, options.length_norm, options.coverage_penalty)
 
     def _rules(self) -> list[Constraint]:
@@ -134,7 +143,6 @@ class Searcher:
         Returns:
             For each source a single hypothesis, in order; none if probabilities are not finite.
         """
-        scoring = Scoring(self.options.length_penalty, self.options.length_norm, self.options.coverage_penalty)
 
         def score_batch(stepper: Stepper[Any], batch: list[int]) -> list[list[Hypothesis]]:
             forced = [[*targets[n], EOS_ID] for n in batch]
@@ -144,7 +152,7 @@ class Searcher:
                 *self._encode([sources[n] for n in batch]),
                 GreedyStrategy(),
                 lengths=Lengths(longest, max_ratio=0.0, margin=longest),
-                scoring=scoring,
+                scoring=self._scoring(),
                 constraints=[ForcedPrefix(forced)],
                 with_alignment=with_alignment,
             )

@@ -203,7 +203,7 @@ class Translator:
             For each source its translations, best first; an empty source has an empty one.
 
         Raises:
-            ConfigError: `n_best` is not from 1 to the beam size.
+            ConfigError: `n_best` is not from 1 to the beam size, or a prefix is too long for the limits of the search.
             ValueError: There are more texts than prefixes, or fewer.
             CheckpointError: The model's probabilities are not finite.
         """

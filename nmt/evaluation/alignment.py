@@ -12,14 +12,8 @@ import torch
 from torch import Tensor
 
 from nmt.batching import pad
-from nmt.config import DecodeSection
-from nmt.corpus import Pair
 from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translator
-from nmt.errors import ConfigError, DataError
-from nmt.evaluation.loss import evaluating
-from nmt.model.attention import FixedContext
-from nmt.model.seq2seq import Seq2Seq
-from nmt.text.processor import TextProcessor
+from nmt.errors import DataError
 
 Links = set[tuple[int, int]]
 """Word alignment of a pair: (source token, target token), counted from 0."""
@@ -83,25 +77,6 @@ def alignment_error_rate(predicted: Sequence[Links], gold: Sequence[GoldLinks]) 
     return 1 - common / total if total else 0.0
 
 
-def check_links(gold: Sequence[GoldLinks], processor: TextProcessor, pairs: Sequence[Pair]) -> None:
-    """Check that gold links refer to the tokens of a processor.
-
-    Raises:
-        DataError: A link points past the end of a sentence.
-        ConfigError: The tokens are subwords.
-    """
-    _require_words(processor)
-    sources = processor.tokenize_source([pair.src for pair in pairs])
-    targets = processor.tokenize_target(pair.tgt for pair in pairs)
-    for links, pair, src, tgt in zip(gold, pairs, sources, targets, strict=True):
-        for i, j in sorted(links.possible):
-            if i >= len(src) or j >= len(tgt):
-                raise DataError(
-                    f"gold link {i}-{j} of {pair.src!r} ||| {pair.tgt!r}: the sentences have {len(src)} and {len(tgt)} "
-                    "tokens; use alignments of the same pairs and tokenizer"
-                )
-
-
 @dataclass(frozen=True)
 class Alignment:
     """Attention of a model for one sentence pair.
@@ -161,52 +136,9 @@ def _forced(translator: Translator, sources: Sequence[str], references: Sequence
     ]
 
 
-def forced_alignments(
-    model: Seq2Seq, processor: TextProcessor, pairs: Sequence[Pair], batch_size: int = 64
-) -> list[Links] | None:
-    """Link each target token to the source token attended most in forced decoding of the reference.
-
-    The weights are averaged over heads. EOS is excluded on both sides; a target token with no weight on any source
-    token has no link.
-
-    Args:
-        model: The model; it is put into evaluation mode and back.
-        processor: Tokenizers, which must split into words.
-        pairs: Raw sentences with their references.
-        batch_size: Sentences at once.
-
-    Returns:
-        Links of each pair, in order; None for a model without attention.
-
-    Raises:
-        ConfigError: The tokens are subwords.
-    """
-    _require_words(processor)
-    if isinstance(model.decoder.cell.attention, FixedContext):
-        return None
-    translator = Translator(model, processor, DecodeSection(batch_size=batch_size))
-    with evaluating(model):
-        found = align(translator, [pair.src for pair in pairs], [pair.tgt for pair in pairs])
-        return [strongest_links(each.weights.mean(dim=1)[:-1, :-1]) for each in found]
-
-
 def strongest_links(weights: Tensor) -> Links:
     """Link each target token to the source token with the largest weight, if that is not 0: [T, S]."""
     if weights.numel() == 0:
         return set()
     weight, position = weights.max(dim=-1)
     return {(int(position[j]), j) for j in weight.nonzero().flatten().tolist()}
-
-
-def _require_words(processor: TextProcessor) -> None:
-    """Check that tokens are words.
-
-    Raises:
-        ConfigError: They are subwords.
-    """
-    for key, tokenizer in (("source", processor.src_tokenizer), ("target", processor.tgt_tokenizer)):
-        if tokenizer.kind == "subword":
-            raise ConfigError(
-                f"text.tokenizer: the model's {key} tokens are subwords, but alignments link words; "
-                "use a model with text.tokenizer: spacy"
-            )

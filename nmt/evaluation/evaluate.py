@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmt.corpus.splitting import Example
-from nmt.dataset import EncodedPairs, Sequences
-from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translator
+from nmt.dataset import EncodedPairs
+from nmt.decoding.translator import Translator
 from nmt.errors import CheckpointError
 from nmt.evaluation.alignment import Alignment, align
 from nmt.evaluation.attention_statistics import HeadStatistics, LengthAttention, attention_by_length, summarize
@@ -17,7 +17,6 @@ from nmt.evaluation.breakdown import bin_by_length
 from nmt.evaluation.loss import evaluating, mean_loss, perplexity
 from nmt.evaluation.metrics import QUICK_METRICS, Score, ScoringRules, score_corpus
 from nmt.model.seq2seq import Seq2Seq
-from nmt.text.processor import TextProcessor
 
 
 @dataclass(frozen=True)
@@ -78,17 +77,6 @@ def evenly_spaced(number: int, most: int) -> list[int]:
     if number <= most:
         return list(range(number))
     return [int(place) for place in np.linspace(0, number - 1, most).round()]
-
-
-def encode_examples(processor: TextProcessor, examples: Sequence[Example]) -> EncodedPairs:
-    """Encode each source with each of its references; of a source, at most `MAX_SOURCE_LENGTH` tokens are kept."""
-    sources = [tokens[:MAX_SOURCE_LENGTH] for tokens in processor.tokenize_source([each.src for each in examples])]
-    targets = processor.tokenize_target(reference for each in examples for reference in each.references)
-    repeated = [tokens for tokens, each in zip(sources, examples, strict=True) for _ in each.references]
-    return EncodedPairs(
-        Sequences.pack(map(processor.src_vocabulary.encode, repeated)),
-        Sequences.pack(map(processor.tgt_vocabulary.encode, targets)),
-    )
 
 
 class Validator:

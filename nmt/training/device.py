@@ -27,15 +27,13 @@ def resolve_device(name: str) -> torch.device:
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if mps else "cpu")
-    if not re.fullmatch(r"cpu|mps|cuda(:\d+)?", name):
+    named = re.fullmatch(r"(cpu|mps|cuda)(?::([0-9]{1,18}))?", name)
+    if not named or (named[2] and named[1] != "cuda"):
         raise ConfigError(f"device {name}: must be auto, cpu, cuda, cuda:N or mps")
-    device = torch.device(name)
-    found = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(mps)}
-    if (device.index or 0) >= found[device.type]:
-        raise ConfigError(
-            f"device {name} is not available ({found[device.type]} {device.type} devices found); use auto or cpu"
-        )
-    return device
+    found = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(mps)}[named[1]]
+    if int(named[2] or 0) >= found:  # torch keeps an index in 8 bits, so that it would accept some that are too large
+        raise ConfigError(f"device {name} is not available ({found} {named[1]} devices found); use auto or cpu")
+    return torch.device(name)
 
 
 def use_fast_products() -> bool:

@@ -211,6 +211,7 @@ def train(
             step = train_step(state.replica, batches, state.optimizer, options, progress.update, state.workers)
         progress.update += 1
         progress.position += 1
+        state.average.update(progress.update)
         state.meter.add(step.loss, step.norm, step.tokens, step.skipped)
         validating = progress.update % every == 0 or progress.update == state.total_updates
         if progress.update % options.log_every == 0 or validating:

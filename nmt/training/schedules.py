@@ -16,7 +16,7 @@ class LearningRate:
 
     constant: 1. inverse_sqrt (Vaswani et al., 2017, eq. 3): sqrt(warmup / update). cosine (Loshchilov & Hutter,
     2017): from 1 to `floor` over the whole run. plateau: times `factor` after more than `patience` validations
-    without improvement. Each starts with a linear warm-up over `warmup` updates.
+    without improvement, down to `floor`. Each starts with a linear warm-up over `warmup` updates.
 
     Args:
         config: The schedule.

@@ -26,9 +26,9 @@ def draw_learning_curve(run: Path) -> None:
     kinds: dict[str, list[dict[str, Any]]] = {
         kind: [entry for entry in entries if entry["kind"] == kind] for kind in ("train", "valid")
     }
-    scored = bool(kinds["valid"]) and "bleu" in kinds["valid"][0]
-    figure = Figure(figsize=(10 if scored else 5.5, 4), layout="constrained")
-    axes = figure.subplots(1, 2 if scored else 1, squeeze=False)[0]
+    scores = [entry for entry in kinds["valid"] if {"bleu", "chrf"} <= entry.keys()]
+    figure = Figure(figsize=(10 if scores else 5.5, 4), layout="constrained")
+    axes = figure.subplots(1, 2 if scores else 1, squeeze=False)[0]
     train, valid = kinds["train"], kinds["valid"]
     updates: Callable[[list[dict[str, Any]]], list[int]] = lambda rows: [row["update"] for row in rows]  # noqa: E731
     losses = [row.get("loss", math.nan) for row in train]  # values that are not finite are not logged
@@ -37,10 +37,10 @@ def draw_learning_curve(run: Path) -> None:
         losses = [row.get("loss", math.nan) for row in valid]
         axes[0].plot(updates(valid), losses, label="validation", color="tab:orange", marker=".")
     axes[0].set(xlabel="updates", ylabel="cross-entropy (nats per token)", title="Loss")
-    if scored:
+    if scores:
         for key, label, colour in (("bleu", "BLEU", "tab:green"), ("chrf", "chrF", "tab:purple")):
-            axes[1].plot(updates(valid), [row[key] for row in valid], label=label, color=colour, marker=".")
-        best = max(valid, key=lambda row: row["bleu"])
+            axes[1].plot(updates(scores), [row[key] for row in scores], label=label, color=colour, marker=".")
+        best = max(scores, key=lambda row: row["bleu"])
         axes[1].annotate(
             f"{best['bleu']:.1f}",
             (best["update"], best["bleu"]),

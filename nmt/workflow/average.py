@@ -77,6 +77,8 @@ def _data_of(model: SavedModel, output: Path) -> Any:
 def _kept(paths: Sequence[Path], last: int) -> list[Path]:
     if len(paths) != 1:
         raise ConfigError("--last averages models of one run: give one")
+    if last < 2:
+        raise ConfigError(f"--last {last}: must be at least 2")
     kept = sorted((paths[0] / MODELS).glob("update-*"))
     if len(kept) < last:
         raise CheckpointError(

@@ -208,7 +208,8 @@ def check_overfitting(config: Config, data: DataDirectory, new_model: Callable[[
             "r_drop": 0.0,
         }
     )
-    without_dropout = config.model.model_copy(update=dict.fromkeys(DROPOUT, 0.0))
+    attention = config.model.attention.model_copy(update={"dropout": 0.0})
+    without_dropout = config.model.model_copy(update={**dict.fromkeys(DROPOUT, 0.0), "attention": attention})
     model = new_model(config.model_copy(update={"model": without_dropout}))
     optimizer = make_optimizer(options.optimizer, model)
     pairs = data.train.select(typical_pairs(data.train, OVERFIT_PAIRS))

@@ -14,9 +14,9 @@ from nmt.config import Config, TextSection
 from nmt.corpus.identity import save_seen
 from nmt.corpus.normalization import Normalizer
 from nmt.corpus.parallel import map_chunks
-from nmt.corpus.splitting import Example, Splits
+from nmt.corpus.splitting import Splits
 from nmt.corpus.store import PairStore, Rows, TextColumn, in_chunks
-from nmt.dataset import TEXT, EncodedPairs, Ids, Sequences, write_sequences
+from nmt.dataset import TEXT, EncodedPairs, Ids, encode_examples, write_sequences
 from nmt.errors import DataError
 from nmt.progress import progress_bar
 from nmt.text.indexing import TokenIndex, index_block
@@ -108,18 +108,6 @@ def _learn(
     processor = TextProcessor(*tokenizers, *vocabularies, normalizer)
     processor.save_vocabularies(output / TEXT)
     return processor, sides
-
-
-def encode_examples(processor: TextProcessor, examples: Sequence[Example]) -> EncodedPairs:
-    """Encode raw sentences, one pair per reference, both sides repaired in the same way as training text."""
-    pairs = [(example.src, reference) for example in examples for reference in example.references]
-    tokenizers = processor.src_tokenizer, processor.tgt_tokenizer
-    vocabularies = processor.src_vocabulary, processor.tgt_vocabulary
-    src, tgt = (
-        Sequences.pack(map(vocabulary.encode, tokenizer.tokenize([processor.normalizer(pair[side]) for pair in pairs])))
-        for side, (tokenizer, vocabulary) in enumerate(zip(tokenizers, vocabularies, strict=True))
-    )
-    return EncodedPairs(src, tgt)
 
 
 class _EncodedSide:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from nmt.config import Overrides
 from nmt.corpus import Pair
 from nmt.corpus.identity import count_seen, load_seen
 from nmt.corpus.normalization import Normalizer
 from nmt.corpus.splitting import Example
-from nmt.dataset import read_checksum, read_examples, read_facts
-from nmt.decoding.translator import Translator
-from nmt.errors import CheckpointError, DataError
+from nmt.dataset import encode_examples, read_checksum, read_examples, read_facts
+from nmt.decoding.translator import MAX_SOURCE_LENGTH, Translator
+from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.evaluation.diagnostics import diagnose, find_faults
-from nmt.evaluation.evaluate import encode_examples, evaluate
+from nmt.evaluation.evaluate import evaluate
 from nmt.evaluation.loss import LossMeasures, measure_loss, own_words
 from nmt.evaluation.metrics import (
     METRICS,
@@ -189,7 +190,13 @@ def evaluate_model(
         what: Name of the test set.
         outputs: Files to write.
         extras: What to measure besides.
+
+    Raises:
+        ConfigError: The model is compared with itself.
     """
+    extras = replace(extras, name=extras.name or name_of(models))
+    if extras.name in extras.against:
+        raise ConfigError(f"--against {extras.name}: is the model that is evaluated; give another system")
     with outputs.opened() as write:
         found = _measure(models, translator, examples, what, extras)
         write(found, [example.references for example in examples])
@@ -213,7 +220,7 @@ def _measure(
     ):
         found = evaluate(translator, examples, rules, bar.update, METRICS, resamples, extras.attention)
     references = [example.references for example in examples]
-    systems = [(extras.name or name_of(models), found.hypotheses), *_translations(extras.against, examples)]
+    systems = [(extras.name, found.hypotheses), *_translations(extras.against, examples)]
     comparisons, breakdown = {}, None
     if extras.against:
         comparisons = compare_systems(systems, references, rules, metrics=METRICS, test=extras.test)
@@ -269,7 +276,12 @@ def _translations(
 
 
 def open_systems(
-    paths: Sequence[Path], device: str, options: Mapping[str, Any], allowed_classes: Collection[str], lines: int
+    paths: Sequence[Path],
+    device: str,
+    options: Mapping[str, Any],
+    allowed_classes: Collection[str],
+    lines: int,
+    overrides: Overrides = (),
 ) -> dict[str, Translator | list[str]]:
     """Open the systems to compare a model with.
 
@@ -279,6 +291,7 @@ def open_systems(
         options: Search options for models; None keeps their config.
         allowed_classes: As for `load_model`.
         lines: Number of lines that a file must have.
+        overrides: Other search settings for models.
 
     Raises:
         CheckpointError: There is no such model, or it is damaged.
@@ -291,7 +304,7 @@ def open_systems(
     systems: dict[str, Translator | list[str]] = {}
     for path in paths:
         if path.is_dir():
-            systems[str(path)] = open_translator([path], device, options, allowed_classes)[1]
+            systems[str(path)] = open_translator([path], device, options, allowed_classes, overrides=overrides)[1]
             continue
         translations = _read(path)
         if len(translations) != lines:
@@ -302,7 +315,8 @@ def open_systems(
 
 def _measure_loss(translator: Translator, examples: Sequence[Example]) -> tuple[LossMeasures, LossMeasures]:
     """Teacher-forced and free-running; see `ModelEvaluation`."""
-    pairs, size = encode_examples(translator.processor, examples), min(LOSS_BATCH, translator.options.batch_size)
+    pairs = encode_examples(translator.processor, examples, longest_source=MAX_SOURCE_LENGTH)
+    size = min(LOSS_BATCH, translator.options.batch_size)
     with within_memory(translator.options, len(pairs)):
         return (
             measure_loss(translator.model, pairs, size),

@@ -19,6 +19,8 @@ HARMLESS = (
     "train.epochs",
     "train.max_updates",
     "train.log_every",
+    "train.watch",
+    "train.tensorboard",
     "train.max_skipped",
     "train.validation.patience",
     "train.checkpoint",

@@ -41,7 +41,7 @@ def read_keys(path: Path) -> list[str]:
             content = file.read(MAX_KEYS + 1)
         if len(content) > MAX_KEYS:
             raise ConfigError(f"{path}: has more than {MAX_KEYS // MIB} MiB; write one API key per line")
-        keys = list(filter(None, map(str.strip, content.decode("utf-8").splitlines())))
+        keys = list(filter(None, map(str.strip, content.decode("utf-8-sig").splitlines())))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:

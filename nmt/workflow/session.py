@@ -8,10 +8,9 @@ from typing import NamedTuple
 from nmt.config import Config, with_search_options
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import ConfigError, NmtError, printable
+from nmt.visualize.heatmap import EOS_LABEL
 from nmt.visualize.shades import draw_shades
 from nmt.workflow.translate import decode_line, within_memory
-
-EOS_LABEL = "</s>"
 
 
 class Command(NamedTuple):

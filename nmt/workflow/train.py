@@ -407,7 +407,6 @@ class _Run:
                             self._draw()
                             self._watch(event.update)
                     case Updated():
-                        self.state.average.update(event.update)
                         bar.update()
                         asked = workers.agree(event.update, requests.due(event.update))
                         # While updates are skipped, earlier checkpoints must not be rotated out.

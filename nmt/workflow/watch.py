@@ -18,6 +18,8 @@ from nmt.files import read_json, write_json
 
 WATCHED = "attention.json"
 FORMAT_VERSION = 1
+MAX_SIZE = 1 << 28
+"""Maximum size of the file in bytes: 100 sentences and several heads make 100 kB or more per validation."""
 
 
 def add_attention(run: Path, update: int, examples: Sequence[Example], alignments: Sequence[Alignment]) -> None:
@@ -57,7 +59,7 @@ def read_attention(run: Path) -> dict[str, Any]:
         raise DataError(
             f"{run}: has no {WATCHED}; train with --set train.watch=8 to store attention at each validation"
         )
-    facts = read_json(run / WATCHED)
+    facts = read_json(run / WATCHED, MAX_SIZE)
     try:
         whole = facts["format_version"] == FORMAT_VERSION and _is_whole(facts["sentences"], facts["validations"])
     except (LookupError, TypeError, ValueError):

@@ -161,19 +161,23 @@ def test_a_cell_that_fails_leaves_the_others(random_project: Project, tmp_path: 
 
 
 def test_a_launcher_gets_the_command_of_a_cell(random_project: Project, tmp_path: Path, cli: Cli) -> None:
-    """One that hands it over and ends at once, as the submission to a cluster does."""
-    launched = tmp_path / "launched.txt"
+    """One that hands it over and ends at once, as the submission to a cluster does; the next one waits for its end."""
+    launched, finished = tmp_path / "launched.txt", f"find {tmp_path / 'out'} -name result.json | wc -l"
     outcome = cli(
         *("compare", "--config", random_project.config, "--data", random_project.data, "--output", tmp_path / "out"),
         *(
             "--set",
             "train.max_updates=4",
+            "--seeds",
+            "1,2",
+            "--jobs",
+            "1",
             "--launcher",
-            f"echo {{name}} >> {launched}; nohup {{command}} >/dev/null 2>&1 &",
+            f"echo {{name}} $({finished}) >> {launched}; (sleep 2; exec nohup {{command}}) >/dev/null 2>&1 &",
         ),
     )
     assert outcome.code == 0
-    assert launched.read_text(encoding="utf-8") == "random-1\n"
+    assert launched.read_text(encoding="utf-8") == "random-1 0\nrandom-2 1\n"
     assert [row["name"] for row in read_table(tmp_path / "out")] == ["random"]
 
 
@@ -230,6 +234,7 @@ def test_a_budget_decides_the_number_of_updates_once(random_project: Project, tm
         (["--config", "sample", "--vary", "text.lowercase=true,false", "--data", "."], "--data .: the cells differ"),
         (["--cell", "."], ".: is not the folder of a cell"),
         (["--cell", ".", "--jobs", "2"], "leave the other options out"),
+        (["--cell", ".", "--split", "valid"], "leave the other options out"),
         (["--config", "sample", "--source", "nowhere.tsv"], "nowhere.tsv"),
     ],
 )

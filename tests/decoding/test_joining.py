@@ -19,9 +19,17 @@ FIRST = Translation(
     -0.5,
     torch.tensor([[[0.9, 0.1]], [[0.8, 0.2]], [[0.7, 0.3]]]),
     token_log_probs=[-0.9],
+    unknown=1,
 )
 SECOND = Translation(
-    "z", ["z"], ["b", "c"], -2.0, -0.25, torch.tensor([[[0.1, 0.6, 0.3]], [[0.0, 0.5, 0.5]]]), token_log_probs=[-0.1]
+    "z",
+    ["z"],
+    ["b", "c"],
+    -2.0,
+    -0.25,
+    torch.tensor([[[0.1, 0.6, 0.3]], [[0.0, 0.5, 0.5]]]),
+    token_log_probs=[-0.1],
+    unknown=1,
 )
 WORSE = Translation("w", ["w"], ["b", "c"], -4.0, -1.0, torch.tensor([[[0.2, 0.2, 0.6]]]))
 
@@ -35,6 +43,7 @@ def test_scores_are_summed_and_tokens_concatenated_by_rank() -> None:
     best, other = join_sentences([[FIRST], [Translation("")], [SECOND, WORSE]], " ")
     assert (best.text, best.tokens, best.src_tokens) == ("x y z", ["x", "y", "z"], ["a", "b", "c"])
     assert (best.log_prob, best.score, best.token_log_probs) == (-3.0, -0.75, [-0.9, -0.1])
+    assert (best.unknown, other.unknown) == (2, 1)
     assert (other.text, other.log_prob, other.score) == ("x y w", -5.0, -1.5)
     assert join_sentences([[FIRST], [SECOND]], "")[0].text == "x yz"
     assert join_sentences([[FIRST, WORSE]], " ") == [FIRST, WORSE]

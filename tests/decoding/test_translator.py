@@ -293,6 +293,28 @@ def test_an_empty_translation_is_an_empty_line() -> None:
     assert [translation.text for translation in found] == [""] * len(LINES)
 
 
+def test_a_prefix_must_leave_room() -> None:
+    model = translator(max_length=4)
+    (found,) = model.complete(["a b"], ["X Y Z X"])
+    assert (found[0].tokens, len(found[0].token_log_probs)) == (["X", "Y", "Z", "X"], 4)
+    with pytest.raises(ConfigError, match=r"the prefix has 5 tokens, .* at most 4; .* raise decode\.max_length"):
+        model.complete(["a b"], ["X Y Z X Y"])
+    with pytest.raises(ConfigError, match=r"at most 16"):  # 3 * (a + EOS) + 10
+        translator(max_length=30).complete(["a"], ["X " * 17])
+
+
+def test_a_greedy_translation_has_the_score_of_the_same_text_when_given() -> None:
+    ending = random_model()
+    with torch.no_grad():
+        ending.decoder.output.bias[EOS_ID] = 60.0
+    model = translator(ending, beam_size=1)
+    ((found,),) = model.complete(["a b c"], ["X Y Z"])
+    (given,) = model.score(["a b c"], ["X Y Z"])
+    assert found.tokens == given.tokens == ["X", "Y", "Z"]
+    assert (found.log_prob, found.score) == pytest.approx((given.log_prob, given.score))
+    assert found.score == pytest.approx(found.log_prob / ((5 + 4) / 6))
+
+
 def test_given_translations_belong_to_the_texts() -> None:
     model = translator()
     with pytest.raises(ValueError, match="1 texts, but 2"):

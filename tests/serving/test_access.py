@@ -1,11 +1,14 @@
 """Access control: rates, keys, host names, origins and limits."""
 
+from pathlib import Path
+
 import pytest
 from real_server import golden  # noqa: F401  (skips where the extra is missing)
 
 from nmt.errors import ConfigError
 from nmt.serving.access import MAX_CLIENTS, Keys, Pages, Rate, is_loopback
 from nmt.serving.limits import Limits
+from nmt.workflow.serve import read_keys
 
 
 def test_a_rate_is_a_burst_and_then_a_steady_flow() -> None:
@@ -38,6 +41,11 @@ def test_keys() -> None:
     assert Keys().find("") is None
     with pytest.raises(ConfigError, match="API key"):
         Keys(["a", " "])
+
+
+def test_a_file_of_keys_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text("secret\n\n other \n", encoding="utf-8-sig")
+    assert read_keys(tmp_path / "keys") == ["secret", "other"]
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_auto_is_an_available_device() -> None:
 
 
 def absent() -> list[str]:
-    names = [f"cuda:{torch.cuda.device_count()}", "cuda:99"]
+    names = [f"cuda:{torch.cuda.device_count()}", "cuda:99", "cuda:128", "cuda:256", "cuda:99999999999"]
     names += [] if torch.cuda.is_available() else ["cuda"]
     names += [] if torch.backends.mps.is_available() else ["mps"]
     return names

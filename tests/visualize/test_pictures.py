@@ -116,6 +116,11 @@ def test_a_learning_curve_is_a_picture(tmp_path: Path, entries: list[dict[str, o
     assert height > 300
 
 
+def test_validations_without_scores_are_left_out_of_their_panel(tmp_path: Path) -> None:
+    draw(tmp_path, [*TRAIN, SCORED[0], VALID[1]])
+    draw(tmp_path, [*TRAIN, VALID[0], SCORED[1]])
+
+
 def test_scores_have_a_panel_of_their_own(tmp_path: Path) -> None:
     losses, _ = draw(tmp_path, [*TRAIN, *VALID])
     scored, _ = draw(tmp_path, [*TRAIN, *SCORED])

@@ -10,6 +10,7 @@ from conftest import Cli, Project
 from test_faults import errors, tree
 
 import nmt
+from nmt.errors import ConfigError
 from nmt.model.storage import load_model
 
 RUN = Path("runs/reversal")
@@ -44,6 +45,12 @@ def test_the_average_has_the_mean_of_the_weights(here: Project, models: list[Pat
     assert cli("evaluate", "--model", "mean").code == 0
     assert cli("average", *models, "--output", "deep/down/mean").code == 0
     assert cli("evaluate", "--model", "deep/down/mean").code == 0
+
+
+@pytest.mark.parametrize("last", [-1, 0, 1])
+def test_an_average_is_of_two_or_more(models: list[Path], last: int) -> None:
+    with pytest.raises(ConfigError, match=f"--last {last}: must be at least 2"):
+        nmt.average(RUN, "mean", last=last)
 
 
 def test_the_last_models_of_a_run(models: list[Path], cli: Cli) -> None:

@@ -196,12 +196,23 @@ def test_what_cannot_be_compared_is_refused(here: Project, cli: Cli, monkeypatch
         outcome = cli("evaluate", "--against", path)
         assert (outcome.code, outcome.out) == (1, "")
         assert outcome.err.startswith(f"nmt: error: {message}")
+    same = cli("evaluate", "--model", here.run / "best", "--against", here.run / "best")
+    assert (same.code, same.out) == (1, "")
+    assert "is the model that is evaluated; give another system" in same.err
     with pytest.raises(ConfigError, match="--test sign: must be bootstrap or randomization"):
         nmt.evaluate(test="sign")  # type: ignore[arg-type]
     monkeypatch.setattr("nmt.workflow.evaluate.MAX_TESTED", 2)
     outcome = cli("evaluate", "--against", "short.txt")
     assert "compare systems on at most 2 of them" in outcome.err
     assert "±" not in cli("evaluate").out
+
+
+def test_search_settings_hold_for_all_models(here: Project, cli: Cli) -> None:
+    other = shutil.copytree(here.run, "other")
+    found = evaluated(cli, "--against", other, "--set", "decode.beam_size=1", "--set", "decode.max_length=2")
+    first, second = found["comparisons"]["bleu"]
+    assert (second["score"], second["p_value"]) == (first["score"], 1)
+    assert first["score"] != evaluated(cli)["scores"]["bleu"]["value"]
 
 
 def test_a_breakdown_of_two_systems(here: Project, cli: Cli) -> None:

@@ -17,7 +17,7 @@ from nmt.corpus.splitting import Example
 from nmt.dataset import read_examples
 from nmt.evaluation.alignment import Alignment
 from nmt.evaluation.evaluate import evenly_spaced
-from nmt.workflow.watch import add_attention
+from nmt.workflow.watch import add_attention, read_attention
 
 
 def read(run: Path) -> dict[str, Any]:
@@ -82,6 +82,16 @@ def test_other_sentences_and_damage_begin_a_new_file(watched: Path, tmp_path: Pa
         found = read(tmp_path)
         assert [each["update"] for each in found["validations"]] == [1000]
         assert [each["source"] for each in found["sentences"]] == ["a"]
+
+
+def test_the_history_of_many_long_sentences_is_kept(tmp_path: Path) -> None:
+    tokens = ["a"] * 60
+    text = " ".join(tokens)
+    alignment = Alignment(text, text, tokens, tokens, torch.full((61, 1, 61), 1 / 61), True)
+    for update in (1, 2, 3):
+        add_attention(tmp_path, update, [Example(text, (text,))] * 100, [alignment] * 100)
+    assert (tmp_path / "attention.json").stat().st_size > 1 << 20
+    assert [each["update"] for each in read_attention(tmp_path)["validations"]] == [1, 2, 3]
 
 
 def test_nothing_is_stored_unless_asked_for(random_project: Project) -> None:
