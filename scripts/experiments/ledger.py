@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nmt.config import Config
 from nmt.files import read_json, write_json
 
 Scores = dict[str, dict[str, dict[str, float | str]]]
@@ -25,7 +27,7 @@ class Result:
         seed: Seed of training.
         system: Program and version.
         config: Name of the config; empty for another program.
-        settings: What the cell changes in it.
+        settings: The whole config; see `settings_of`.
         finished: Date.
         threads: CPU threads.
         beam_size: Hypotheses per sentence.
@@ -65,6 +67,28 @@ class Result:
         """BLEU of a split; None if it was not scored."""
         found = self.scores.get(split, {}).get("bleu")
         return None if found is None else float(found["value"])
+
+
+UNNAMED = {"data": {"source", "licence", "directory", "workers"}, "train": {"seed", "threads", "device"}}
+"""Keys that do not belong to a recipe, or that a result names elsewhere."""
+
+
+def settings_of(config: Config) -> list[str]:
+    """All values that are not the default of their key, as `section.key=value`, so that no later config changes them.
+
+    Args:
+        config: The whole config.
+    """
+    values, defaults = (each.model_dump(mode="json", exclude={"name": True, **UNNAMED}) for each in (config, Config()))
+    return list(_differing(values, defaults, ""))
+
+
+def _differing(values: Mapping[str, Any], defaults: Mapping[str, Any], section: str) -> Iterator[str]:
+    for key, value in values.items():
+        if isinstance(value, dict) and isinstance(defaults.get(key), dict):
+            yield from _differing(value, defaults[key], f"{section}{key}.")
+        elif key not in defaults or value != defaults[key]:
+            yield f"{section}{key}={json.dumps(value)}"
 
 
 def rounded(scores: Mapping[str, Any]) -> dict[str, dict[str, float | str]]:

@@ -18,7 +18,7 @@ from benchmarks.measuring import MIB, environment, run
 from benchmarks.workload import read_lines, write_lines
 
 import nmt
-from experiments.ledger import Result, Scores, path_of, read_result, rounded, write_result
+from experiments.ledger import Result, Scores, path_of, read_result, rounded, settings_of, write_result
 from experiments.plan import Cell, Experiment, read_experiment
 from nmt.config import load_config
 from nmt.corpus.sources import open_corpus, read_pairs
@@ -141,7 +141,7 @@ def new_result(experiment: Experiment, cell: Cell, threads: int) -> Result:
         seed=cell.seed,
         system=f"nmt {nmt.__version__}",
         config=experiment.config,
-        settings=list(cell.overrides),
+        settings=settings_of(load_config(experiment.config, list(cell.overrides))),
         finished=datetime.datetime.now(datetime.UTC).date().isoformat(),
         threads=threads,
         beam_size=BEAM_SIZE,

@@ -11,7 +11,7 @@ sys.path.insert(0, str(SCRIPTS))  # where scripts/experiment.py finds its module
 import experiment  # noqa: E402
 from benchmarks.measuring import RunError  # noqa: E402
 from experiments import ledger, opennmt, tables  # noqa: E402
-from experiments.ledger import Result, read_results, write_result  # noqa: E402
+from experiments.ledger import Result, read_results, settings_of, write_result  # noqa: E402
 from experiments.plan import read_experiment  # noqa: E402
 
 from nmt.errors import ConfigError  # noqa: E402
@@ -96,10 +96,23 @@ def test_the_ledger_has_results_of_the_experiments_as_they_are(path: Path) -> No
     cells = {(cell.name, cell.seed): list(cell.overrides) for cell in experiment.cells}
     for result in read_results(path.stem):
         if result.config:
-            planned = load_config(experiment.config, cells[result.cell, result.seed])
-            assert load_config(result.config, result.settings) == planned
+            assert result.settings == settings_of(load_config(experiment.config, cells[result.cell, result.seed]))
         for scores in result.scores.values():
             assert all(0 <= score["value"] <= 100 and score["signature"] for score in scores.values())
+
+
+@pytest.mark.parametrize("name", ["tatoeba", "tatoeba_small", "multi30k", "sample"])
+def test_the_settings_of_a_result_are_its_whole_config(name: str, tmp_path: Path) -> None:
+    config = load_config(
+        name, ["train.seed=3", "train.threads=1", "model.attention={score: additive, options: {size: 64}}"]
+    )
+    (tmp_path / "empty.yaml").write_text("name: empty\n", encoding="utf-8")
+    settings = settings_of(config)
+    again = load_config(str(tmp_path / "empty.yaml"), settings)
+    assert (again.text, again.model, again.decode) == (config.text, config.model, config.decode)
+    assert (again.data.split, again.data.augment) == (config.data.split, config.data.augment)
+    assert again.train == config.train.model_copy(update={"seed": 1, "threads": None})
+    assert not any(each.startswith(("data.source", "name")) for each in settings)
 
 
 def test_the_tables_show_the_ledger() -> None:
