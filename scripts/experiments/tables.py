@@ -14,7 +14,7 @@ from experiments.ledger import LEDGER, Result, read_results
 from nmt.files import write_text
 
 README = LEDGER.parent / "README.md"
-HEADER = ["cell", "seeds", "precision", "weights (M)", "epochs", "tokens (M)", "minutes", "GFLOP/s"]
+HEADER = ["cell", "seeds", "precision", "weights (M)", "epochs", "tokens (M)", "cores", "minutes", "GFLOP/s"]
 
 
 def add_command(commands: Commands) -> None:
@@ -51,8 +51,9 @@ def table_of(results: Sequence[Result]) -> str:
 
 
 def row_of(cell: Sequence[Result]) -> list[str]:
-    """The row of a cell."""
+    """The row of a cell; minutes and rates are means over the seeds with equal numbers of cores."""
     first = cell[0]
+    by_cores = [[result for result in cell if result.threads == cores] for cores in sorted({r.threads for r in cell})]
     return [
         first.cell,
         str(len(cell)),
@@ -60,8 +61,9 @@ def row_of(cell: Sequence[Result]) -> list[str]:
         f"{first.parameters / 1e6:.1f}",
         f"{mean([result.epochs for result in cell]):.1f}",
         f"{mean([result.tokens / 1e6 for result in cell]):.1f}",
-        f"{mean([result.minutes for result in cell]):.0f}",
-        f"{mean([result.gflops for result in cell]):.0f}",
+        " / ".join(str(results[0].threads) for results in by_cores),
+        " / ".join(f"{mean([result.minutes for result in results]):.0f}" for results in by_cores),
+        " / ".join(f"{mean([result.gflops for result in results]):.0f}" for results in by_cores),
         spread([result.bleu("valid") for result in cell]),
         spread([result.bleu("test") for result in cell]),
     ]

@@ -134,8 +134,10 @@ def test_a_table_by_hand() -> None:
     results = [variant("plain", 1, 30.0), variant("better", 1, 31.0, 29.0), variant("better", 2, 33.0, 31.0)]
     header, _, first, second = tables.table_of(results).splitlines()
     assert header.startswith("| cell | seeds |")
-    assert first == "| better | 2 | float32 | 1.2 | 2.0 | 2.0 | 2 | 200 | 32.00 ± 1.41 | 30.00 ± 1.41 |"
+    assert first == "| better | 2 | float32 | 1.2 | 2.0 | 2.0 | 2 | 2 | 200 | 32.00 ± 1.41 | 30.00 ± 1.41 |"
     assert second.endswith("| 30.00 | – |")
+    results[1] = dataclasses.replace(results[1], threads=1, minutes=3.0, gflops=100)
+    assert "| 1 / 2 | 3 / 2 | 100 / 200 | 32.00" in tables.table_of(results)
 
 
 def test_reports_of_opennmt_are_read() -> None:
