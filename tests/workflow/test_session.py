@@ -11,6 +11,7 @@ import pytest
 
 import nmt
 from nmt.decoding.translator import Translator
+from nmt.visualize.heatmap import EOS_LABEL
 from nmt.workflow.session import BAD_COMMAND, COMMANDS, Session
 
 GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
@@ -63,8 +64,8 @@ def test_attention_is_drawn() -> None:
     best = translator().translate("He is old.", with_alignment=True)
     assert best.alignment is not None
     assert text == best.text
-    assert header.split() == [*best.src_tokens, "</s>"]
-    assert [row.split()[0] for row in rows] == [*best.tokens, "</s>"][: len(best.alignment)]
+    assert header.split() == [*best.src_tokens, EOS_LABEL]
+    assert [row.split()[0] for row in rows] == [*best.tokens, EOS_LABEL][: len(best.alignment)]
     _, (_, *links), _ = talk(":attention", "He is old.", width=10)
     assert [link.split()[0] for link in links] == [row.split()[0] for row in rows]
     assert all(0 < float(link.split()[2]) <= 1 for link in links)
