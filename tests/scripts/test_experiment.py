@@ -1,6 +1,8 @@
 import dataclasses
 import json
+import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -120,6 +122,24 @@ def test_the_tables_show_the_ledger() -> None:
     assert tables.with_tables(text) == text
 
 
+def test_the_table_of_errors_counts_the_verdicts_on_each_sentence() -> None:
+    lines = (SCRIPTS / "experiments/tatoeba_errors.tsv").read_text(encoding="utf-8").splitlines()
+    rows = [dict(zip(lines[0].split("\t"), line.split("\t"), strict=True)) for line in lines[1:]]
+    assert [int(row["line"]) for row in rows] == list(range(26, 5001, 50))
+    assert all(bool(row["cause"]) == (row["verdict"] == "wrong") for row in rows)
+    verdicts = Counter(row["verdict"] for row in rows)
+    text = " ".join(tables.README.read_text(encoding="utf-8").split())
+    said = re.search(r"(\d+) are a reference word for word, (\d+) others .*?, (\d+) are wrong", text)
+    assert said
+    assert [int(number) for number in said.groups()] == [
+        verdicts[name] for name in ("as a reference", "right", "wrong")
+    ]
+    table = text.split("| cause | number | for example |")[1].split("- All ten")[0]
+    counts = {cause: int(number) for cause, number in re.findall(r"\| ([a-z ,]+) \| (\d+) \|", table)}
+    assert counts.pop("word order") == 0
+    assert counts == Counter(row["cause"] for row in rows if row["cause"])
+
+
 def test_results_are_stored_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "LEDGER", tmp_path)
     write_result(RESULT, "plain-1")
@@ -201,7 +221,7 @@ init_from = "trial/plain-1"
     assert first.precision in ("float32", "bfloat16")
     assert (both.parameters, both.updates) == (2 * first.parameters, 6)
     assert student.updates == 3
-    assert (continued.updates, continued.settings) == (3, [])
+    assert (continued.updates, continued.settings) == (3, first.settings)
     run = load_config(str(tmp_path / "runs/trial/continued-1/config.yaml"))
     assert run.text.reuse == run.train.init_from == str(tmp_path / "runs/trial/plain-1")
     (distilled,) = (tmp_path / "runs/trial").glob("*.distilled")
