@@ -349,11 +349,11 @@ def test_a_resumed_run_keeps_its_automatic_precision(
     run, whole = tmp_path / "run", tmp_path / "whole"
     arguments = ["train.precision=auto", "train.epochs=1"]
     with monkeypatch.context() as patch:
-        patch.setattr(devices, "_product_seconds", {torch.float32: 2.0, torch.bfloat16: 1.0}.__getitem__)
+        patch.setattr(devices, "_bfloat16_gain", lambda: 2.0)
         assert call(*train_arguments(random_project, whole, "train.precision=bfloat16", "train.epochs=1")) == 0
         stop(random_project, run, 9, patch, *arguments)
     assert load_config(run / "config.yaml").train.precision == "bfloat16"
-    monkeypatch.setattr(devices, "_product_seconds", {torch.float32: 1.0, torch.bfloat16: 1.0}.__getitem__)
+    monkeypatch.setattr(devices, "_bfloat16_gain", lambda: 1.0)
     found = cli(*train_arguments(random_project, run, *arguments, "--resume"))
     assert found.code == 0
     assert "changed since" not in found.err
