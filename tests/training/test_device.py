@@ -109,6 +109,10 @@ def test_the_automatic_precision_is_bfloat16_where_products_are_faster(
         assert resolve_precision(name, torch.device("cpu")) == name
 
 
+def test_products_take_time() -> None:
+    assert 1 / 60 < devices._bfloat16_gain() < 60
+
+
 def test_the_gain_is_the_ratio_of_the_fastest_products(monkeypatch: pytest.MonkeyPatch) -> None:
     # Each product takes the time between two readings of the clock: float32 and bfloat16 in turn.
     times = [3.0, 9.0, 8.0, 2.0] + 22 * [5.0, 4.0]
