@@ -11,6 +11,8 @@ from nmt.errors import DataError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+DPI = 130  # of PNG and other pixel formats
+
 
 def check_picture(path: Path) -> None:
     """Check that a picture can be written before the work that leads to it.
@@ -33,7 +35,7 @@ def _check_format(figure: Figure, path: Path) -> str:
     return kind
 
 
-def save_figure(figure: Figure, path: Path, dpi: int = 130) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure in the format of the file name's suffix.
 
     Raises:
@@ -45,7 +47,7 @@ def save_figure(figure: Figure, path: Path, dpi: int = 130) -> None:
         with warnings.catch_warnings():
             # Emoji and other characters that the font lacks are drawn as boxes; the user sees that.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-            figure.savefig(temporary, format=kind, dpi=dpi, bbox_inches="tight")
+            figure.savefig(temporary, format=kind, dpi=DPI, bbox_inches="tight")
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
