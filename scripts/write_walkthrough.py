@@ -29,6 +29,7 @@ from nmt.model.attention import ScoreAttention
 from nmt.model.attention.additive import AdditiveScore
 from nmt.model.attention.window import GlobalWindow
 from nmt.model.decoder_cell import BahdanauCell, Maxout
+from nmt.model.output import OutputLayer
 from nmt.model.recurrent import PlainStack, RecurrentStack
 from nmt.model.recurrent_encoder import RecurrentEncoder
 from nmt.text.vocabulary import BOS_ID, EOS_ID
@@ -156,6 +157,7 @@ def check(translator: Translator) -> None:
         and attention.heads.number == 1
         and isinstance(attention.window, GlobalWindow)
         and not attention.reads_own_past
+        and type(model.decoder.output) is OutputLayer
     )
     if not fits:
         raise ConfigError("the chapter is about one layer of GRUs in Bahdanau's order with the additive score")

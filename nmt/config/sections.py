@@ -346,6 +346,11 @@ class ModelSection(Section):
     tying: Literal["none", "target", "all"] = key(
         "none", "target: output = target embedding; all: = source embedding too"
     )
+    output_norm: Annotated[Positive, Field(le=100)] | None = key(
+        None,
+        "norm of the readout and of words' vectors in the output layer (Nguyen & Chiang, 2018), about 5; null: any",
+        unit="1",
+    )
     encoder: EncoderSection = EncoderSection()
     decoder: DecoderSection = DecoderSection()
     attention: AttentionSection = AttentionSection()

@@ -15,6 +15,7 @@ from nmt.model.kernels.dropout import Dropout
 from nmt.model.kernels.stepwise import StepWeight, WeightFormat, prepare
 from nmt.model.layout import Layout
 from nmt.model.losses import CROSS_ENTROPY, Loss
+from nmt.model.output import OutputLayer
 from nmt.model.recurrent import RecurrentStack, RecurrentState
 from nmt.text.vocabulary import BOS_ID
 
@@ -89,7 +90,7 @@ class Decoder(nn.Module):
         embedding: nn.Embedding,
         cell: DecoderCell,
         initial_state: InitialState,
-        output: nn.Linear,
+        output: OutputLayer,
         *,
         embedding_dropout: float = 0.0,
         output_dropout: float = 0.0,
@@ -202,4 +203,4 @@ class Decoder(nn.Module):
 
     def loss(self, readouts: Tensor, targets: Tensor, loss: Loss = CROSS_ENTROPY) -> Tensor:
         """A loss of the output layer, summed, in nats: [P, readout size] and words [P] -> scalar."""
-        return loss(self.output_dropout(readouts), self.output.weight, self.output.bias, targets)
+        return loss(*self.output.operands(self.output_dropout(readouts)), targets)

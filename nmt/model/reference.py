@@ -162,6 +162,11 @@ def luong_step(
     return torch.tanh(W_c @ torch.cat([c, state[0]])), a, state
 
 
+def fixed_norm(x: Tensor, r: float) -> Tensor:
+    """r x / |x|: with fixed norms, of the readout and of every row of W in the output layer (Nguyen & Chiang, 2018)."""
+    return r * x / x.square().sum().sqrt()
+
+
 def cross_entropy(readout: Tensor, word: int, W: Tensor, b: Tensor, label_smoothing: float = 0.0) -> Tensor:
     """-log p(word) of softmax(W readout + b), with label smoothing (Szegedy et al., 2016, section 7)."""
     logits = W @ readout + b

@@ -13,8 +13,8 @@ from nmt.model.attention import Attention, Score, build_attention
 from nmt.model.decoder import Decoder, DecoderOutput, InitialState, WordChooser
 from nmt.model.decoder_cell import BahdanauCell, DecoderCell, LuongCell
 from nmt.model.encoder import Encoder, EncoderOutput
-from nmt.model.kernels.stepwise import StepLinear
 from nmt.model.losses import CROSS_ENTROPY, Loss
+from nmt.model.output import FixedNormOutput, OutputLayer
 from nmt.model.recurrent import GATES, NormalizedLayer, build_stack
 from nmt.model.recurrent_encoder import RecurrentEncoder
 from nmt.text.vocabulary import PAD_ID
@@ -117,7 +117,7 @@ def _build_decoder(config: ModelSection, encoder: Encoder, embedding: nn.Embeddi
     readout_size = config.embedding_size if tied else section.hidden_size
     attention = build_attention(config.attention, section.hidden_size, encoder.output_size)
     cell = _build_cell(config, attention, readout_size)
-    output = StepLinear(readout_size, embedding.num_embeddings)
+    output = _build_output(config.output_norm, readout_size, embedding.num_embeddings)
     if tied:
         output.weight = embedding.weight
     initial_state = InitialState(section.initial_state, encoder, cell.recurrent)
@@ -129,6 +129,10 @@ def _build_decoder(config: ModelSection, encoder: Encoder, embedding: nn.Embeddi
         embedding_dropout=_or(config.embedding_dropout, config.dropout),
         output_dropout=_or(config.output_dropout, config.dropout),
     )
+
+
+def _build_output(norm: float | None, readout_size: int, tgt_size: int) -> OutputLayer:
+    return OutputLayer(readout_size, tgt_size) if norm is None else FixedNormOutput(readout_size, tgt_size, norm)
 
 
 def _build_cell(config: ModelSection, attention: Attention, readout_size: int) -> DecoderCell:

@@ -182,10 +182,10 @@ def describe_parameters(config: Config, model: Seq2Seq, available: int) -> Findi
 
 
 def check_initial_loss(config: Config, data: DataDirectory, model: Seq2Seq) -> Iterator[Finding]:
-    """The initial loss should be near that of uniform guessing, or lower with `train.init_from`."""
+    """The initial loss should be near that of random weights, or lower with `train.init_from`."""
     generator = np.random.default_rng(config.train.seed)
     sample = data.train.select(generator.permutation(len(data.train))[:LOSS_SAMPLE])
-    loss, size = mean_loss(model, sample), len(data.tgt_vocabulary)
+    loss, size, expected = mean_loss(model, sample), len(data.tgt_vocabulary), model.decoder.output.initial_loss
     text = (
         f"{loss:.2f} nats per token over {len(sample):,} pairs; uniform guessing has ln {size:,} = {math.log(size):.2f}"
     )
@@ -193,7 +193,9 @@ def check_initial_loss(config: Config, data: DataDirectory, model: Seq2Seq) -> I
         ok = loss < math.log(size)
         advice = "; the weights of train.init_from do not help"
     else:
-        ok = abs(loss - math.log(size)) < LOSS_TOLERANCE
+        if config.model.output_norm is not None:
+            text += f", random vectors of norm {config.model.output_norm:g} {expected:.2f}"
+        ok = abs(loss - expected) < LOSS_TOLERANCE
         advice = f", more than {LOSS_TOLERANCE} away; see model.initialization"
     yield Finding("initial loss", ok, text if ok else text + advice)
 

@@ -20,6 +20,7 @@ from nmt.model.attention.past import Coverage, LocationFeatures
 from nmt.model.attention.scaled_dot import ScaledDotScore
 from nmt.model.attention.window import MonotonicWindow, PredictiveWindow
 from nmt.model.decoder_cell import BahdanauCell, LuongCell, Maxout
+from nmt.model.output import FixedNormOutput
 from nmt.model.recurrent import LayeredStack, NormalizedLayer, PlainStack, RecurrentStack
 from nmt.model.reference import Norm, Step
 from nmt.model.seq2seq import Seq2Seq
@@ -48,6 +49,9 @@ def steps_of(stack: RecurrentStack) -> list[Step]:
         return [lambda x, state, w=w: (reference.gru_step(x, *state, *w),) for w in weights]
     return [lambda x, state, w=w: reference.lstm_step(x, *state, *w[:2], w[2] + w[3]) for w in weights]
 
+
+NORM = 3.0
+"""The fixed norm of the models that have one."""
 
 States = list[tuple[Tensor, ...]]
 
@@ -231,6 +235,10 @@ def decode(
         else:
             readout, alignment, state = reference.luong_step(y, state, attention, layers, W, feedback)
             feedback = None if feedback is None else readout
-        logits.append(decoder.output.weight @ readout + decoder.output.bias)
+        rows = decoder.output.weight
+        if isinstance(decoder.output, FixedNormOutput):
+            rows = torch.stack([reference.fixed_norm(row, NORM) for row in rows])
+            readout = reference.fixed_norm(readout, NORM)
+        logits.append(rows @ readout + decoder.output.bias)
         alignments.append(alignment)
     return torch.stack(logits), torch.stack(alignments)

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 from covering import covering
-from oracle import decode
+from oracle import NORM, decode
 from torch import Tensor, nn
 
 from nmt.batching import Batch, pad, real_positions
@@ -68,12 +68,19 @@ def variant(order: str, input_feeding: bool = False, attention: str = "general",
     return Variant(order, input_feeding, attention, cell, 1, "backward")
 
 
-def random_model(choice: Variant, tying: str = "none", encoder: dict[str, Any] | None = None, **depth: Any) -> Seq2Seq:
+def random_model(
+    choice: Variant,
+    tying: str = "none",
+    encoder: dict[str, Any] | None = None,
+    output_norm: float | None = None,
+    **depth: Any,
+) -> Seq2Seq:
     """A float64 model whose every weight and bias is drawn from U(-1, 1)."""
     config = ModelSection(
         embedding_size=3,
         dropout=0.0,
         tying=tying,
+        output_norm=output_norm,
         encoder=EncoderSection(**{"cell": "gru", "hidden_size": 2, **(encoder or {})}),
         decoder=DecoderSection(
             cell=choice.cell,
@@ -352,6 +359,12 @@ def test_a_deep_decoder_follows_the_equations(choice: Variant, depth: dict[str, 
 @pytest.mark.parametrize("order", ["bahdanau", "luong"])
 def test_a_tied_decoder_follows_the_equations(order: str, tying: str) -> None:
     follows_the_equations(random_model(variant(order), tying))
+
+
+@pytest.mark.parametrize("tying", ["none", "target"])
+@pytest.mark.parametrize(("order", "input_feeding"), ORDERS)
+def test_a_decoder_with_fixed_norms_follows_the_equations(order: str, input_feeding: bool, tying: str) -> None:
+    follows_the_equations(random_model(variant(order, input_feeding), tying, output_norm=NORM))
 
 
 @pytest.mark.parametrize(("readout", "order"), [("plain", "luong"), ("maxout", "bahdanau")])

@@ -119,6 +119,17 @@ def test_problems_are_found(project: Project, cli: Cli, names: list[str], settin
         assert name in last
 
 
+def test_the_initial_loss_of_fixed_norms_is_above_that_of_guessing(project: Project, cli: Cli) -> None:
+    found = cli("check", "--config", project.config, "--data", project.data, "--set", "model.output_norm=3")
+    (line,) = (line for line in found.out.splitlines() if "initial loss" in line)
+    assert line.startswith("ok")
+    vocabulary, size = (
+        len(open_data(project.data).tgt_vocabulary),
+        load_config(project.config).model.decoder.hidden_size,
+    )
+    assert f"random vectors of norm 3 {math.log(vocabulary) + 81 / (2 * size):.2f}" in line
+
+
 def test_weights_to_start_from_are_better_than_guessing(project: Project, cli: Cli) -> None:
     settings = ["--set", f"train.init_from={project.run}", "--set", "train.optimizer.learning_rate=0.0005"]
     found = cli("check", "--config", project.config, "--data", project.data, *settings)

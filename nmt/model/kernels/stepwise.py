@@ -96,21 +96,29 @@ class _Product(torch.autograd.Function):
 
 
 class StepLinear(nn.Linear):
-    """A linear layer for use at every step of a loop: `prepare` replaces it by a `PreparedLinear`."""
+    """A linear layer for use at every step of a loop, before which `prepare` replaces it."""
+
+    def prepare(self, weight_format: WeightFormat) -> nn.Module:
+        """The layer in the steps of a loop.
+
+        Args:
+            weight_format: Wraps its weight.
+        """
+        return PreparedLinear(weight_format(self.weight), self.bias)
 
 
 class PreparedLinear(nn.Module):
     """A `StepLinear` in the steps of a loop.
 
     Args:
-        layer: The layer.
-        weight_format: Wraps its weight.
+        weight: Its weight.
+        bias: Its bias, if it has one.
     """
 
-    def __init__(self, layer: nn.Linear, weight_format: WeightFormat) -> None:
+    def __init__(self, weight: StepWeight, bias: Tensor | None) -> None:
         super().__init__()
-        self.weight = weight_format(layer.weight)
-        self.bias = layer.bias
+        self.weight = weight
+        self.bias = bias
 
     def forward(self, inputs: Tensor) -> Tensor:
         """x W^T + b: [..., K] -> [..., M]."""
@@ -124,7 +132,7 @@ Module = TypeVar("Module", bound=nn.Module)
 def prepare(module: Module, weight_format: WeightFormat = StepWeight) -> Module:
     """Copy a module for the steps of a loop, sharing its parameters.
 
-    Every `StepLinear` becomes a `PreparedLinear`. Discard the copy after the loop: it does not see updates of the
+    Every `StepLinear` is replaced by its `prepare`. Discard the copy after the loop: it does not see updates of the
     parameters.
 
     Args:
@@ -132,7 +140,7 @@ def prepare(module: Module, weight_format: WeightFormat = StepWeight) -> Module:
         weight_format: Wraps each weight.
     """
     if isinstance(module, StepLinear):
-        return cast(Module, PreparedLinear(module, weight_format))
+        return cast(Module, module.prepare(weight_format))
     prepared = copy.copy(module)
     prepared._modules = {name: child and prepare(child, weight_format) for name, child in module._modules.items()}
     return prepared
