@@ -52,7 +52,7 @@ BATCH_OR_SIZES = "out of memory; lower train.batch.size or the sizes under model
         ("command", 400, ["model.encoder.hidden_size=16000"], "out of memory; lower the sizes under model"),
         (
             "validation",
-            20,
+            8,
             ["train.max_updates=1", "train.batch.size=1", "decode.batch_size=50", HUGE_SCORE],
             "out of memory; lower decode.batch_size or the sizes under model",
         ),

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from nmt.model.kernels.cells import gru_sequence, gru_step, lstm_step
 from nmt.model.kernels.dropout import Dropout
+from nmt.model.kernels.lstm import run_lstm
 from nmt.model.kernels.stepwise import StepWeight, WeightFormat
 
 CellName = Literal["gru", "lstm"]
@@ -133,8 +134,8 @@ class PlainStack(RecurrentStack):
 
     def forward(self, inputs: Tensor, state: RecurrentState) -> tuple[tuple[Tensor, ...], RecurrentState]:
         """Run all steps of all layers in one call, or layer by layer if that is faster."""
-        if self.cell == "lstm":
-            outputs, last = self.rnn(inputs, state)
+        if isinstance(self.rnn, nn.LSTM):
+            outputs, last = run_lstm(self.rnn, inputs, state)
             return (outputs,), last
         if inputs.device.type != "cpu":
             outputs, hidden = self.rnn(inputs, state[0])

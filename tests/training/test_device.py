@@ -110,7 +110,7 @@ def test_the_automatic_precision_is_bfloat16_where_products_are_faster(
 
 
 def test_products_take_time() -> None:
-    assert 1 / 60 < devices._bfloat16_gain() < 60
+    assert 1 / 1000 < devices._bfloat16_gain() < 60  # 1 / 190 without instructions for bfloat16
 
 
 def test_the_gain_is_the_ratio_of_the_fastest_products(monkeypatch: pytest.MonkeyPatch) -> None:
