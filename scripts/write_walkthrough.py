@@ -160,7 +160,9 @@ def check(translator: Translator) -> None:
         and type(model.decoder.output) is OutputLayer
     )
     if not fits:
-        raise ConfigError("the chapter is about one layer of GRUs in Bahdanau's order with the additive score")
+        raise ConfigError(
+            "the chapter is about one layer of GRUs in Bahdanau's order with the additive score, without fixed norms"
+        )
 
 
 def gru_of(stack: RecurrentStack) -> reference.Step:

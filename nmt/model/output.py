@@ -21,9 +21,14 @@ class OutputLayer(StepLinear):
         return readouts, self.weight, self.bias
 
     @property
-    def initial_loss(self) -> float:
-        """Expected cross-entropy with random weights, in nats per token: that of guessing."""
+    def uniform_loss(self) -> float:
+        """Cross-entropy of the uniform distribution over the words, in nats per token."""
         return math.log(self.out_features)
+
+    @property
+    def initial_loss(self) -> float:
+        """Expected cross-entropy with random weights, in nats per token."""
+        return self.uniform_loss
 
 
 class FixedNormOutput(OutputLayer):
@@ -40,7 +45,6 @@ class FixedNormOutput(OutputLayer):
 
     def __init__(self, in_features: int, out_features: int, norm: float) -> None:
         super().__init__(in_features, out_features)
-        self.unit = FixedNorm(1.0)
         self.longer = FixedNorm(norm**2)
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -49,23 +53,23 @@ class FixedNormOutput(OutputLayer):
 
     def operands(self, readouts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """See `OutputLayer`; r^2 is part of x."""
-        return self.longer(readouts), self.unit(self.weight), self.bias
+        return self.longer(readouts), unit(self.weight), self.bias
 
     def prepare(self, weight_format: WeightFormat) -> nn.Module:
         """See `StepLinear`."""
-        return nn.Sequential(self.longer, PreparedLinear(weight_format(self.unit(self.weight)), self.bias))
+        return nn.Sequential(self.longer, PreparedLinear(weight_format(unit(self.weight)), self.bias))
 
     @property
     def initial_loss(self) -> float:
         """See `OutputLayer`; the cosine of random vectors has the variance 1 / K."""
-        return super().initial_loss + self.longer.norm**2 / (2 * self.in_features)
+        return self.uniform_loss + self.longer.norm**2 / (2 * self.in_features)
 
 
 class FixedNorm(nn.Module):
-    """x -> r x / |x|, or r x / SHORTEST if |x| is less: [..., K] -> [..., K], in float32 or better.
+    """Gives vectors a norm; see `unit`.
 
     Args:
-        norm: r.
+        norm: The norm.
     """
 
     def __init__(self, norm: float) -> None:
@@ -73,6 +77,11 @@ class FixedNorm(nn.Module):
         self.norm = norm
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """See the class."""
-        exact = inputs.to(torch.promote_types(inputs.dtype, torch.float32))
-        return self.norm * nn.functional.normalize(exact, dim=-1, eps=SHORTEST)
+        """[..., K] -> [..., K]."""
+        return self.norm * unit(inputs)
+
+
+def unit(vectors: Tensor) -> Tensor:
+    """x -> x / |x|, or x / SHORTEST if |x| is less: [..., K] -> [..., K], in float32 or better."""
+    exact = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
+    return nn.functional.normalize(exact, dim=-1, eps=SHORTEST)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor, nn
 
@@ -62,7 +60,7 @@ class Seq2Seq(nn.Module):
     @property
     def uniform_loss(self) -> float:
         """Cross-entropy of the uniform distribution over target words, in nats per token: that of random guessing."""
-        return math.log(self.decoder.output.out_features)
+        return self.decoder.output.uniform_loss
 
     @property
     def device(self) -> torch.device:

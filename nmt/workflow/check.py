@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -185,12 +184,11 @@ def check_initial_loss(config: Config, data: DataDirectory, model: Seq2Seq) -> I
     """The initial loss should be near that of random weights, or lower with `train.init_from`."""
     generator = np.random.default_rng(config.train.seed)
     sample = data.train.select(generator.permutation(len(data.train))[:LOSS_SAMPLE])
-    loss, size, expected = mean_loss(model, sample), len(data.tgt_vocabulary), model.decoder.output.initial_loss
-    text = (
-        f"{loss:.2f} nats per token over {len(sample):,} pairs; uniform guessing has ln {size:,} = {math.log(size):.2f}"
-    )
+    loss, size = mean_loss(model, sample), len(data.tgt_vocabulary)
+    uniform, expected = model.uniform_loss, model.decoder.output.initial_loss
+    text = f"{loss:.2f} nats per token over {len(sample):,} pairs; uniform guessing has ln {size:,} = {uniform:.2f}"
     if config.train.init_from is not None:
-        ok = loss < math.log(size)
+        ok = loss < uniform
         advice = "; the weights of train.init_from do not help"
     else:
         if config.model.output_norm is not None:

@@ -9,6 +9,7 @@ from torch import nn
 from nmt.config import Config, DecoderSection, EncoderSection, ModelSection, OptimizerSection, TrainSection
 from nmt.dataset import EncodedPairs, Sequences
 from nmt.errors import ConfigError
+from nmt.model.kernels.lstm import cpu_has_bfloat16_lstm
 from nmt.model.seq2seq import build_model
 from nmt.training import device as devices
 from nmt.training.device import (
@@ -110,7 +111,8 @@ def test_the_automatic_precision_is_bfloat16_where_products_are_faster(
 
 
 def test_products_take_time() -> None:
-    assert 1 / 1000 < devices._bfloat16_gain() < 60  # 1 / 190 without instructions for bfloat16
+    slowest = 1 / 60 if cpu_has_bfloat16_lstm() else 1 / 1000  # 1 / 190 on a CPU with AVX2 alone
+    assert slowest < devices._bfloat16_gain() < 60
 
 
 def test_the_gain_is_the_ratio_of_the_fastest_products(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,10 +123,8 @@ def test_the_initial_loss_of_fixed_norms_is_above_that_of_guessing(project: Proj
     found = cli("check", "--config", project.config, "--data", project.data, "--set", "model.output_norm=3")
     (line,) = (line for line in found.out.splitlines() if "initial loss" in line)
     assert line.startswith("ok")
-    vocabulary, size = (
-        len(open_data(project.data).tgt_vocabulary),
-        load_config(project.config).model.decoder.hidden_size,
-    )
+    vocabulary = len(open_data(project.data).tgt_vocabulary)
+    size = load_config(project.config).model.decoder.hidden_size
     assert f"random vectors of norm 3 {math.log(vocabulary) + 81 / (2 * size):.2f}" in line
 
 

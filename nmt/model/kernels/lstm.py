@@ -19,16 +19,14 @@ def run_lstm(layers: nn.LSTM, inputs: Tensor, state: tuple[Tensor, ...]) -> tupl
     Returns:
         Outputs of the last layer, [B, T, H], and the new state.
     """
-    if inputs.device.type == "cpu" and not cpu_has_bfloat16_lstm():
+    h, c = state
+    autocast = inputs.device.type == "cpu" and torch.is_autocast_enabled("cpu")
+    if autocast and not cpu_has_bfloat16_lstm():
         exact = layers.all_weights[0][0].dtype
         with torch.autocast("cpu", enabled=False):
-            return _call(layers, inputs.to(exact), tuple(part.to(exact) for part in state))
-    return _call(layers, inputs, state)
-
-
-def _call(layers: nn.LSTM, inputs: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    h, c = state
-    outputs, last = layers(inputs, (h, c))
+            outputs, last = layers(inputs.to(exact), (h.to(exact), c.to(exact)))
+    else:
+        outputs, last = layers(inputs, (h, c))
     return outputs, last
 
 
