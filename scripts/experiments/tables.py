@@ -51,19 +51,20 @@ def table_of(results: Sequence[Result]) -> str:
 
 
 def row_of(cell: Sequence[Result]) -> list[str]:
-    """The row of a cell; minutes and rates are means over the seeds with equal numbers of cores."""
+    """The row of a cell; minutes and rates are means over the seeds with equal precision and numbers of cores."""
     first = cell[0]
-    by_cores = [[result for result in cell if result.threads == cores] for cores in sorted({r.threads for r in cell})]
+    setups = sorted({(result.precision, result.threads) for result in cell})
+    parts = [[result for result in cell if (result.precision, result.threads) == setup] for setup in setups]
     return [
         first.cell,
         str(len(cell)),
-        first.precision,
+        " / ".join(dict.fromkeys(precision for precision, _ in setups)),
         f"{first.parameters / 1e6:.1f}",
         f"{mean([result.epochs for result in cell]):.1f}",
         f"{mean([result.tokens / 1e6 for result in cell]):.1f}",
-        " / ".join(str(results[0].threads) for results in by_cores),
-        " / ".join(f"{mean([result.minutes for result in results]):.0f}" for results in by_cores),
-        " / ".join(f"{mean([result.gflops for result in results]):.0f}" for results in by_cores),
+        " / ".join(str(threads) for _, threads in setups),
+        " / ".join(f"{mean([result.minutes for result in results]):.0f}" for results in parts),
+        " / ".join(f"{mean([result.gflops for result in results]):.0f}" for results in parts),
         spread([result.bleu("valid") for result in cell]),
         spread([result.bleu("test") for result in cell]),
     ]

@@ -157,7 +157,9 @@ def test_a_table_by_hand() -> None:
     assert first == "| better | 2 | float32 | 1.2 | 2.0 | 2.0 | 2 | 2 | 200 | 32.00 ± 1.41 | 30.00 ± 1.41 |"
     assert second.endswith("| 30.00 | – |")
     results[1] = dataclasses.replace(results[1], threads=1, minutes=3.0, gflops=100)
-    assert "| 1 / 2 | 3 / 2 | 100 / 200 | 32.00" in tables.table_of(results)
+    assert "| 2 | float32 | 1.2 | 2.0 | 2.0 | 1 / 2 | 3 / 2 | 100 / 200 | 32.00" in tables.table_of(results)
+    results[1] = dataclasses.replace(results[1], threads=2, precision="bfloat16")
+    assert "| 2 | bfloat16 / float32 | 1.2 | 2.0 | 2.0 | 2 / 2 | 3 / 2 | 100 / 200 | 32.00" in tables.table_of(results)
 
 
 def test_reports_of_opennmt_are_read() -> None:
