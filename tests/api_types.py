@@ -5,7 +5,7 @@ from typing import assert_type
 
 import nmt
 
-translator = nmt.load("runs/sample", beam_size=4, allowed_classes=["package.module.Class"])
+translator = nmt.load("runs/demo", beam_size=4, allowed_classes=["package.module.Class"])
 assert_type(translator, nmt.Translator)
 assert_type(translator.translate("a"), nmt.Translation)
 assert_type(translator.translate("a", 3), list[nmt.Translation])

@@ -44,7 +44,7 @@ def test_every_name_is_there_and_no_other() -> None:
 def test_the_script_of_the_readme_runs(here: Project) -> None:
     text = README.read_text("utf-8")
     (script,) = re.findall(r"^## From Python\n.*?^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    program = script.replace("runs/sample", str(here.run)).replace('"sample"', repr(str(here.config)))
+    program = script.replace("runs/demo", str(here.run)).replace('"sample"', repr(str(here.config)))
     done = python(program.replace("beam_size=4", "beam_size=3"), here.root)
     first, *texts = done.stdout.splitlines()
     assert first.endswith("])")
