@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import math
+import signal
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.measuring import RunError
 from benchmarks.systems import UPDATES_PER_REPORT
 from nmt.errors import NmtError
+from nmt.signals import ENDING, handled_signals
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -30,9 +33,15 @@ def run_command(description: str | None, modules: Iterable[Any]) -> None:
         module.add_command(commands)
     arguments = parser.parse_args()
     try:
-        arguments.run(arguments)
+        with handled_signals(ENDING, signal.default_int_handler):
+            arguments.run(arguments)
     except (NmtError, RunError) as error:
         sys.exit(f"error: {error}")
+    except OSError as error:
+        sys.exit(f"error: {error.filename}: {error.strerror}" if error.filename else f"error: {error}")
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
 
 
 def positive(text: str) -> int:
@@ -43,6 +52,17 @@ def positive(text: str) -> int:
 def updates(text: str) -> int:
     """A number of updates that includes at least one report of the speed."""
     return _at_least(UPDATES_PER_REPORT, text)
+
+
+def minutes(text: str) -> float:
+    """A time of more than 0 minutes."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number above 0, found {text!r}")
+    return value
 
 
 def _at_least(smallest: int, text: str) -> int:

@@ -2,12 +2,14 @@
 
 PYTHON launcher.py PRECISION MODULE [ARGUMENT ...]
 
-PRECISION is `default`, which changes nothing, or a value of `torch.set_float32_matmul_precision`. The last line of
-output has the settings of the process when the module ended.
+PRECISION is `default`, which changes nothing, or a value of `torch.set_float32_matmul_precision`. Limits on the kernels
+that are kept in memory, which `nmt` sets for itself, are removed. The last line of output has the settings of the
+process when the module ended.
 """
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 
@@ -15,6 +17,8 @@ import sys
 def main() -> None:
     """Set the precision, run the module, report."""
     sys.path.pop(0)  # this folder, whose modules must not shadow those of the other toolkit
+    for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+        os.environ.pop(name, None)  # before torch reads it
     import torch
 
     precision, module, *arguments = sys.argv[1:]

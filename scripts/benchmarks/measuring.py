@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import subprocess
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 INTERVAL = 0.25  # seconds between memory samples
+SECONDS_TO_END = 60
 MIB = 1 << 20
 
 
@@ -71,8 +73,7 @@ def run(command: Sequence[str], log: Path, variables: Mapping[str, str]) -> Fini
         try:
             _, status, usage = os.wait4(process.pid, 0)
         except BaseException:
-            process.kill()
-            process.wait()
+            end(process)
             raise
     seconds = time.perf_counter() - begin
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -81,6 +82,17 @@ def run(command: Sequence[str], log: Path, variables: Mapping[str, str]) -> Fini
         last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no output")
         raise RunError(f"exit code {process.returncode} ({last[:160]}); log: {log}")
     return Finished(seconds, usage.ru_maxrss * 1024, text)  # Linux counts in KiB
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ask a process to end, and kill it if it has not done so after a while; a training writes a checkpoint first."""
+    process.terminate()
+    try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(SECONDS_TO_END)
+    finally:
+        process.kill()
+        process.wait()
 
 
 def measure(command: list[str]) -> tuple[float, int]:

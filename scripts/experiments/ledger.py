@@ -8,11 +8,24 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
 from nmt.config import Config
+from nmt.config.checks import dotted
+from nmt.errors import ConfigError
 from nmt.files import read_json, write_json
 
-Scores = dict[str, dict[str, dict[str, float | str]]]
-"""By split and metric, value and signature."""
+
+@dataclass(frozen=True)
+class Score:
+    """A score of a corpus, and sacreBLEU's description of how it was computed."""
+
+    value: float
+    signature: str
+
+
+Scores = dict[str, dict[str, Score]]
+"""By split and metric."""
 
 LEDGER = Path(__file__).resolve().parent / "results"
 
@@ -27,7 +40,7 @@ class Result:
         seed: Seed of training.
         system: Program and version.
         config: Name of the config; empty for another program.
-        settings: The whole config; see `settings_of`.
+        settings: The whole config, see `settings_of`, or that of the other program.
         finished: Date.
         threads: CPU threads.
         beam_size: Hypotheses per sentence.
@@ -41,7 +54,14 @@ class Result:
         total_minutes: Time of training with validation.
         peak_mib: Peak resident memory of training.
         scores: By split and metric, value and signature: {"valid": {"bleu": {"value": 38.1, "signature": "..."}}}.
+        models: Of an ensemble, the keys of its cells.
+        teachers: Keys of the cells whose translations were added to the training pairs.
+        init_from: Experiment and key of the cell whose weights and vocabularies the training started from.
+        revision: Commit of this repository, with "-dirty" if files differed from it; empty where it is not known.
+        torch: Version of torch; empty where it is not known.
     """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     experiment: str
     cell: str
@@ -62,11 +82,16 @@ class Result:
     total_minutes: float = 0
     peak_mib: int = 0
     scores: Scores = field(default_factory=dict)
+    models: list[str] = field(default_factory=list)
+    teachers: list[str] = field(default_factory=list)
+    init_from: str = ""
+    revision: str = ""
+    torch: str = ""
 
     def bleu(self, split: str) -> float | None:
         """BLEU of a split; None if it was not scored."""
         found = self.scores.get(split, {}).get("bleu")
-        return None if found is None else float(found["value"])
+        return None if found is None else found.value
 
 
 UNNAMED = {"data": {"source", "licence", "directory", "workers"}, "train": {"seed", "threads", "device"}}
@@ -91,9 +116,9 @@ def _differing(values: Mapping[str, Any], defaults: Mapping[str, Any], section: 
             yield f"{section}{key}={json.dumps(value)}"
 
 
-def rounded(scores: Mapping[str, Any]) -> dict[str, dict[str, float | str]]:
+def rounded(scores: Mapping[str, Any]) -> dict[str, Score]:
     """Value, to two decimals, and signature of each metric."""
-    return {key: {"value": round(each["value"], 2), "signature": each["signature"]} for key, each in scores.items()}
+    return {key: Score(round(each["value"], 2), each["signature"]) for key, each in scores.items()}
 
 
 def path_of(experiment: str, key: str) -> Path:
@@ -110,10 +135,24 @@ def write_result(result: Result, key: str) -> Path:
 
 
 def read_result(experiment: str, key: str) -> Result:
-    """A result of the ledger."""
-    return Result(**read_json(path_of(experiment, key)))
+    """A result of the ledger.
+
+    Raises:
+        DataError: The file is missing or not JSON.
+        ConfigError: It is not a result.
+    """
+    return _read(path_of(experiment, key))
 
 
 def read_results(experiment: str) -> list[Result]:
-    """All results of an experiment, by cell and seed."""
-    return [Result(**read_json(path)) for path in sorted((LEDGER / experiment).glob("*.json"))]
+    """All results of an experiment, by cell and seed; raises as `read_result` does."""
+    return [_read(path) for path in sorted((LEDGER / experiment).glob("*.json"))]
+
+
+def _read(path: Path) -> Result:
+    try:
+        return TypeAdapter(Result).validate_python(read_json(path))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = dotted(tuple(map(str, first["loc"])))
+        raise ConfigError(f"{path}: is not a result of the ledger ({place}: {first['msg']})") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import time
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.arguments import Commands, positive
+from benchmarks.arguments import Commands, minutes, positive
 from benchmarks.measuring import MIB, RunError, environment, run
 from benchmarks.opennmt import (
     BATCH,
@@ -37,6 +38,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "mlp, input feeding": {"global_attention": "mlp", "input_feed": 1},
 }
 """Two sensible configs, beside what `config_of` says."""
+PATHS = "data", "src_vocab", "tgt_vocab", "save_model"
+"""Keys of a config that hold paths of this machine."""
 PROBE, REPORT = 150, 50
 """Updates from which the number of updates that fit into the time is estimated, and updates between two reports."""
 
@@ -47,7 +50,7 @@ def add_command(commands: Commands) -> None:
     parser.add_argument("experiment", type=Path, metavar="FILE", help="a TOML file of this folder")
     parser.add_argument("--python", type=Path, required=True, metavar="PYTHON", help="interpreter with OpenNMT-py")
     parser.add_argument("--kind", choices=CONFIGS, default="general", help="attention and feeding")
-    parser.add_argument("--minutes", type=float, required=True, help="time of training")
+    parser.add_argument("--minutes", type=minutes, required=True, help="time of training")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=positive, default=2, help="CPU threads")
     parser.add_argument("--corpora", type=Path, help=f"folder of the corpora [default: the variable {CORPORA}]")
@@ -95,15 +98,15 @@ def train_opennmt(arguments: argparse.Namespace) -> None:
         print(f"{write_result(result, cell.key)}: test BLEU {result.bleu('test'):.2f}")
         return
 
-    before = product_rate(arguments.threads)["float32"]
+    before = product_rate(arguments.threads, fast=False)["float32"]
     probe = config_of(arguments.kind, folder, PROBE, len(data.train), arguments.seed)
     first, *_, last = read_seconds(peer.run("probe", MODULE, write_config(probe, folder / "probe.json")).text)
     updates = max(PROBE, round(arguments.minutes * 60 * (PROBE - REPORT) / (last - first)))
     config = config_of(arguments.kind, folder, updates, len(data.train), arguments.seed)
     begin = time.perf_counter()
     finished = peer.run("train", MODULE, write_config(config, folder / "config.json"))
-    minutes = (time.perf_counter() - begin) / 60
-    after = product_rate(arguments.threads)["float32"]
+    total = (time.perf_counter() - begin) / 60
+    after = product_rate(arguments.threads, fast=False)["float32"]
 
     scores = {"valid": translate(peer, data, "valid", updates)}
     pairs, tokens = len(data.train), int(data.train.tgt.lengths.sum()) + len(data.train)
@@ -111,14 +114,14 @@ def train_opennmt(arguments: argparse.Namespace) -> None:
         new_result(experiment, cell, arguments.threads),
         system=f"OpenNMT-py {VERSION}",
         config="",
-        settings=[f"{key}={value}" for key, value in CONFIGS[arguments.kind].items()],
+        settings=[f"{key}={json.dumps(value)}" for key, value in sorted(config.items()) if key not in PATHS],
         gflops=round((before + after) / 2),
         parameters=int(re.findall(r"number of parameters: (\d+)", finished.text)[-1]),
         epochs=round(updates * BATCH / pairs, 2),
         updates=updates,
         tokens=round(tokens * updates * BATCH / pairs),
         minutes=round(read_seconds(finished.text)[-1] / 60, 1),
-        total_minutes=round(minutes, 1),
+        total_minutes=round(total, 1),
         peak_mib=round(finished.peak / MIB),
         scores=scores,
     )

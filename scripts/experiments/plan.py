@@ -4,11 +4,40 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+from pydantic import Field, ValidationError
+
+from nmt.config.checks import describe, dotted
+from nmt.config.sections import Section, Seed
 from nmt.errors import ConfigError
+
+Texts = tuple[str, ...]
+Seeds = Annotated[tuple[Seed, ...], Field(min_length=1)]
+
+
+class CellTable(Section):
+    """A cell in a file: one training for each of its seeds."""
+
+    name: Annotated[str, Field(pattern="[A-Za-z0-9]")]
+    seeds: Seeds | None = None
+    settings: Texts = ()
+    models: Texts = ()
+    teachers: Texts = ()
+    init_from: str = ""
+
+
+class ExperimentTable(Section):
+    """The file of an experiment; what is common to all cells stands above them."""
+
+    config: str
+    source: Texts = ()
+    seeds: Seeds = (1,)
+    settings: Texts = ()
+    cells: Annotated[tuple[CellTable, ...], Field(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -67,25 +96,26 @@ def read_experiment(path: Path) -> Experiment:
     """Read an experiment.
 
     Raises:
-        ConfigError: The file is missing or wrong.
+        ConfigError: The file is missing or wrong; one line per problem.
     """
     try:
-        values: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-        common = tuple(values.get("settings", []))
-        seeds = values.get("seeds", [1])
-        cells = tuple(
-            Cell(
-                path.stem,
-                cell["name"],
-                seed,
-                (*common, *cell.get("settings", [])),
-                tuple(cell.get("models", [])),
-                tuple(cell.get("teachers", [])),
-                cell.get("init_from", ""),
-            )
-            for cell in values["cells"]
-            for seed in cell.get("seeds", seeds)
-        )
-        return Experiment(path.stem, values["config"], tuple(values.get("source", [])), cells)
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        found = ExperimentTable.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: is not an experiment ({type(error).__name__}: {error})") from None
+    except ValidationError as error:
+        lines = [
+            f"{path}: {dotted(place)}: {describe(item, place, ExperimentTable)}"
+            for item in error.errors()
+            if item["type"] != "too_short" or not item["input"]  # or else its items are wrong, which is shown
+            for place in [tuple(map(str, item["loc"]))]
+        ]
+        raise ConfigError(*lines) from None
+    cells = tuple(
+        Cell(path.stem, cell.name, seed, (*found.settings, *cell.settings), cell.models, cell.teachers, cell.init_from)
+        for cell in found.cells
+        for seed in cell.seeds or found.seeds
+    )
+    repeated = [key for key, number in Counter(cell.key for cell in cells).items() if number > 1]
+    if repeated:
+        raise ConfigError(f"{path}: several cells have the key {repeated[0]}; give them names or seeds that differ")
+    return Experiment(path.stem, found.config, found.source, cells)

@@ -6,6 +6,7 @@ import argparse
 import datetime
 import hashlib
 import os
+import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,10 +23,12 @@ from experiments.ledger import Result, Scores, path_of, read_result, rounded, se
 from experiments.plan import Cell, Experiment, read_experiment
 from nmt.config import load_config
 from nmt.corpus.sources import open_corpus, read_pairs
+from nmt.errors import ConfigError
 from nmt.files import read_json
 from nmt.training.device import use_fast_products
 
 CORPORA = "NMT_BENCH_DATA"
+SCRIPTS = Path(__file__).resolve().parents[1]
 BEAM_SIZE = 5
 ROWS, INNER, COLUMNS = 1024, 512, 4096  # of the product whose rate is measured
 
@@ -48,12 +51,23 @@ def add_command(commands: Commands) -> None:
 
 
 def chosen_cells(experiment: Experiment, arguments: argparse.Namespace) -> list[Cell]:
-    """The cells that the arguments name; all without names."""
-    return [
-        cell
-        for cell in experiment.cells
-        if (not arguments.cell or cell.name in arguments.cell) and (not arguments.seed or cell.seed in arguments.seed)
-    ]
+    """The cells that the arguments name; all without names.
+
+    Raises:
+        ConfigError: There is no cell with one of the names, or none of them has one of the seeds.
+    """
+    names = list(dict.fromkeys(cell.name for cell in experiment.cells))
+    for name in arguments.cell or []:
+        if name not in names:
+            raise ConfigError(f"--cell {name}: {experiment.name} has no such cell; it has {', '.join(names)}")
+    cells = [cell for cell in experiment.cells if not arguments.cell or cell.name in arguments.cell]
+    seeds = sorted({cell.seed for cell in cells})
+    for seed in arguments.seed or []:
+        if seed not in seeds:
+            raise ConfigError(
+                f"--seed {seed}: not planned for these cells; their seeds are {', '.join(map(str, seeds))}"
+            )
+    return [cell for cell in cells if not arguments.seed or cell.seed in arguments.seed]
 
 
 def test_experiment(arguments: argparse.Namespace) -> None:
@@ -145,7 +159,21 @@ def new_result(experiment: Experiment, cell: Cell, threads: int) -> Result:
         finished=datetime.datetime.now(datetime.UTC).date().isoformat(),
         threads=threads,
         beam_size=BEAM_SIZE,
+        models=list(cell.models),
+        teachers=list(cell.teachers),
+        init_from=cell.init_from,
+        revision=revision(),
+        torch=torch.__version__,
     )
+
+
+def revision() -> str:
+    """Commit of this repository, and whether files differ from it; empty if git cannot tell."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        return subprocess.run(command, cwd=SCRIPTS, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def score(cell: Cell, models: Sequence[Path], folder: Path, threads: int, split: str = "valid") -> Scores:
@@ -160,12 +188,15 @@ def score(cell: Cell, models: Sequence[Path], folder: Path, threads: int, split:
 
 
 def prepare_data(experiment: Experiment, cell: Cell, folder: Path, arguments: argparse.Namespace) -> Path:
-    """The data directory of a cell, which it shares with all cells with the same text and data settings."""
-    settings = "\n".join([*cell.data_overrides, *(f"teacher {key}" for key in cell.teachers)])
-    data = folder / f"data-{hashlib.sha256(settings.encode()).hexdigest()[:8]}"
+    """The data directory of a cell, which it shares with all cells with equal text and data settings and sources."""
+    corpora = arguments.corpora or Path(os.environ.get(CORPORA, "../shared/data"))
+    sources = [corpora / name for name in experiment.source]
+    config = load_config(experiment.config, list(cell.overrides))
+    settings = config.model_dump_json(include={"data", "text"})
+    parts = [settings, *(str(source.resolve()) for source in sources), *(f"teacher {key}" for key in cell.teachers)]
+    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    data = folder / f"data-{digest[:8]}"
     if not (data / "data.json").exists():
-        corpora = arguments.corpora or Path(os.environ.get(CORPORA, "../shared/data"))
-        sources = [corpora / name for name in experiment.source]
         if cell.teachers:
             teachers = [folder / key for key in cell.teachers]
             sources[:2] = distill(sources[:2], teachers, data.with_suffix(".distilled"), arguments.threads)
@@ -195,10 +226,16 @@ def distill(training: Sequence[Path], teachers: Sequence[Path], folder: Path, th
     return both
 
 
-def product_rate(threads: int) -> dict[str, float]:
-    """GFLOP/s of a matrix product of typical size, by precision; the best of as many as fit into half a second."""
+def product_rate(threads: int, *, fast: bool = True) -> dict[str, float]:
+    """GFLOP/s of a matrix product of typical size, by precision; the best of as many as fit into half a second.
+
+    Args:
+        threads: CPU threads.
+        fast: Use the fast fp32 products of `nmt` rather than torch's default, which other toolkits use.
+    """
     torch.set_num_threads(threads)
-    use_fast_products()
+    if fast:
+        use_fast_products()
     rates = {}
     for dtype in (torch.float32, torch.bfloat16):
         left, right = torch.ones(ROWS, INNER, dtype=dtype), torch.ones(INNER, COLUMNS, dtype=dtype)

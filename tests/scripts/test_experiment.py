@@ -1,3 +1,4 @@
+import argparse
 import dataclasses
 import json
 import re
@@ -6,17 +7,18 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import torch
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))  # where scripts/experiment.py finds its modules
 
 import experiment  # noqa: E402
 from benchmarks.measuring import RunError  # noqa: E402
-from experiments import ledger, opennmt, tables  # noqa: E402
-from experiments.ledger import Result, read_results, settings_of, write_result  # noqa: E402
+from experiments import ledger, opennmt, runs, tables  # noqa: E402
+from experiments.ledger import Result, Score, read_results, settings_of, write_result  # noqa: E402
 from experiments.plan import read_experiment  # noqa: E402
 
-from nmt.errors import ConfigError  # noqa: E402
+from nmt.errors import ConfigError, DataError  # noqa: E402
 from nmt.workflow.configs import load_config  # noqa: E402
 
 EXPERIMENTS = sorted((SCRIPTS / "experiments").glob("*.toml"))
@@ -40,14 +42,14 @@ RESULT = Result(
     total_minutes=2.0,
     peak_mib=700,
     beam_size=5,
-    scores={"valid": {"bleu": {"value": 30.0, "signature": "tok:none"}}},
+    scores={"valid": {"bleu": Score(30.0, "tok:none")}},
 )
 
 
 def variant(cell: str, seed: int, valid: float, test: float | None = None) -> Result:
-    scores = {"valid": {"bleu": {"value": valid, "signature": "tok:none"}}}
+    scores = {"valid": {"bleu": Score(valid, "tok:none")}}
     if test is not None:
-        scores["test"] = {"bleu": {"value": test, "signature": "tok:none"}}
+        scores["test"] = {"bleu": Score(test, "tok:none")}
     return dataclasses.replace(RESULT, cell=cell, seed=seed, scores=scores)
 
 
@@ -74,14 +76,64 @@ settings = ["text.subword.vocabulary_size=4000", "train.r_drop=1"]
     assert found.cells[2].data_overrides == ("text.subword.vocabulary_size=4000",)
 
 
-@pytest.mark.parametrize("text", ["", "config = 'a'", "config = 'a'\n[[cells]]\nseeds = [1]", "config =", "\0"])
-def test_what_is_not_an_experiment_is_refused(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("config =", "is not an experiment (TOMLDecodeError: Invalid value (at end of document))"),
+        ("config = 'a'", "cells: field required"),
+        ("config = 'a'\ncells = []", "cells: should have at least 1 item after validation, not 0, found []"),
+        ("config = 'a'\ncells = 'b'", "cells: should be a valid tuple, found 'b'"),
+        ("config = 3\n[[cells]]\nname = 'b'", "config: should be a valid string, found 3"),
+        ("config = 'a'\nsetting = []\n[[cells]]\nname = 'b'", "setting: unknown key; did you mean settings?"),
+        ("config = 'a'\n[[cells]]\nseeds = [1]", "cells.0.name: field required"),
+        ("config = 'a'\n[[cells]]\nname = '!'", "cells.0.name: should match pattern '[A-Za-z0-9]', found '!'"),
+        ("config = 'a'\n[[cells]]\nname = 'b'\nsettings = 'c'", "cells.0.settings: should be a valid tuple, found 'c'"),
+        ("config = 'a'\n[[cells]]\nname = 'b'\nsetings = []", "cells.0.setings: unknown key"),
+        ("config = 'a'\n[[cells]]\nname = 'b'\nseeds = ['1']", "cells.0.seeds.0: should be a valid integer, found '1'"),
+        (
+            "config = 'a'\n[[cells]]\nname = 'B 4'\n[[cells]]\nname = 'b-4'",
+            "several cells have the key b-4-1; give them names or seeds that differ",
+        ),
+    ],
+)
+def test_what_is_not_an_experiment_is_refused(tmp_path: Path, text: str, expected: str) -> None:
     path = tmp_path / "trial.toml"
     path.write_text(text)
-    with pytest.raises(ConfigError, match=r"trial\.toml: is not an experiment"):
+    with pytest.raises(ConfigError) as raised:
         read_experiment(path)
+    assert str(raised.value) == f"{path}: {expected}"
     with pytest.raises(ConfigError, match=r"none\.toml: is not an experiment"):
         read_experiment(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["run", "--cell", "none"], "--cell none: trial has no such cell; it has plain, other"),
+        (["test", "--cell", "plain", "--seed", "3"], "--seed 3: not planned for these cells; their seeds are 1, 2"),
+        (["run", "--cell", "plain", "--output", "FILE/runs"], "FILE/runs/trial: Not a directory"),
+        (
+            ["opennmt", "--python", "FILE", "--minutes", "nan"],
+            "argument --minutes: must be a number above 0, found 'nan'",
+        ),
+    ],
+)
+def test_bad_arguments_get_one_line(
+    tmp_path: Path,
+    options: list[str],
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(ledger, "LEDGER", tmp_path / "results")
+    path = tmp_path / "trial.toml"
+    path.write_text("config = 'sample'\n[[cells]]\nname = 'plain'\nseeds = [1, 2]\n[[cells]]\nname = 'other'\n")
+    options = [option.replace("FILE", str(path)) for option in options]
+    monkeypatch.setattr(sys, "argv", ["experiment.py", options[0], str(path), *options[1:]])
+    with pytest.raises(SystemExit) as raised:
+        experiment.main()
+    said = capsys.readouterr().err if raised.value.code == 2 else f"{raised.value.code}"
+    assert said.endswith(expected.replace("FILE", str(path)) + "\n" * (raised.value.code == 2))
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=[path.stem for path in EXPERIMENTS])
@@ -95,12 +147,15 @@ def test_every_cell_has_a_valid_config_and_a_name_of_its_own(path: Path) -> None
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=[path.stem for path in EXPERIMENTS])
 def test_the_ledger_has_results_of_the_experiments_as_they_are(path: Path) -> None:
     experiment = read_experiment(path)
-    cells = {(cell.name, cell.seed): list(cell.overrides) for cell in experiment.cells}
+    cells = {(cell.name, cell.seed): cell for cell in experiment.cells}
     for result in read_results(path.stem):
         if result.config:
-            assert result.settings == settings_of(load_config(experiment.config, cells[result.cell, result.seed]))
+            cell = cells[result.cell, result.seed]
+            assert result.settings == settings_of(load_config(experiment.config, list(cell.overrides)))
+            assert (result.models, result.teachers) == (list(cell.models), list(cell.teachers))
+            assert result.init_from == cell.init_from
         for scores in result.scores.values():
-            assert all(0 <= score["value"] <= 100 and score["signature"] for score in scores.values())
+            assert all(0 <= score.value <= 100 and score.signature for score in scores.values())
 
 
 @pytest.mark.parametrize("name", ["tatoeba", "tatoeba_small", "multi30k", "sample"])
@@ -148,6 +203,47 @@ def test_results_are_stored_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     other, plain = read_results("trial")
     assert plain == RESULT
     assert (other.bleu("valid"), other.bleu("test"), plain.bleu("test")) == (31.0, 30.5, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[]", r"plain-1\.json: is not a result"),
+        ('{"x": 1}', r"plain-1\.json: is not a result of the ledger \(experiment: Field required\)"),
+        ("{", r"plain-1\.json: not valid JSON"),
+        ('"bleu": {}', r"\(scores\.valid\.bleu\.value: Field required\)"),
+        ('"seed": "one"', r"\(seed: Input should be a valid integer"),
+        ('"more": 1', r"\(more: Unexpected keyword argument\)"),
+    ],
+)
+def test_a_damaged_result_is_named(tmp_path: Path, text: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "LEDGER", tmp_path)
+    path = write_result(RESULT, "plain-1")
+    values = json.loads(path.read_text())
+    if text.startswith('"'):
+        changed = json.loads(f"{{{text}}}")
+        values |= {"scores": {"valid": changed}} if "bleu" in changed else changed
+        text = json.dumps(values)
+    path.write_text(text)
+    with pytest.raises((ConfigError, DataError), match=expected):
+        read_results("trial")
+
+
+def test_cells_share_data_only_if_it_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "trial.toml"
+    path.write_text(
+        "config = 'sample'\nsource = ['a.tsv']\n[[cells]]\nname = 'plain'\n[[cells]]\nname = 'same'\n"
+        "settings = ['train.epochs=1']\n[[cells]]\nname = 'other'\nsettings = ['data.split.seed=2']\n"
+    )
+    trial = read_experiment(path)
+    monkeypatch.setattr(runs, "run", lambda *_: None)
+
+    def data(cell: int, corpora: str) -> str:
+        arguments = argparse.Namespace(corpora=tmp_path / corpora, threads=1)
+        return runs.prepare_data(trial, trial.cells[cell], tmp_path, arguments).name
+
+    assert data(0, "one") == data(1, "one")
+    assert len({data(0, "one"), data(2, "one"), data(0, "two")}) == 3
 
 
 def test_a_table_by_hand() -> None:
@@ -224,6 +320,8 @@ init_from = "trial/plain-1"
     assert (both.parameters, both.updates) == (2 * first.parameters, 6)
     assert student.updates == 3
     assert (continued.updates, continued.settings) == (3, first.settings)
+    assert (both.models, student.teachers) == (["plain-1", "plain-2"], ["plain-1", "plain-2"])
+    assert (continued.init_from, continued.torch) == ("trial/plain-1", torch.__version__)
     run = load_config(str(tmp_path / "runs/trial/continued-1/config.yaml"))
     assert run.text.reuse == run.train.init_from == str(tmp_path / "runs/trial/plain-1")
     (distilled,) = (tmp_path / "runs/trial").glob("*.distilled")
