@@ -1,8 +1,11 @@
 import argparse
 import json
+import os
+import signal
 import statistics
 import subprocess
 import sys
+import time
 from argparse import Namespace
 from pathlib import Path
 
@@ -424,3 +427,29 @@ def test_memory_is_seen_until_a_kill(tmp_path: Path) -> None:
     assert max(stream.run(command, tmp_path / "log", 1, kill_after=1.5)) > 2**20
     with pytest.raises(RunError, match="exit code 3"):
         list(stream.run([sys.executable, "-c", "exit(3)"], tmp_path / "log", 1))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_command_can_write_a_checkpoint(tmp_path: Path, number: signal.Signals) -> None:
+    child = "import signal, sys, time\n" + (
+        "def stop(*_):\n    open(sys.argv[1] + '/checkpoint', 'w').close()\n    sys.exit(75)\n"
+        "signal.signal(signal.SIGTERM, stop)\nopen(sys.argv[1] + '/started', 'w').close()\ntime.sleep(60)\n"
+    )
+    parent = (
+        "import argparse, pathlib, sys\nfrom benchmarks import arguments, measuring\n"
+        "class Module:\n"
+        "    def add_command(commands):\n"
+        "        commands.add_parser('go').set_defaults(run=lambda _: measuring.run(\n"
+        "            [sys.executable, '-c', CHILD, FOLDER], pathlib.Path(FOLDER) / 'log', {}))\n"
+        "sys.argv = ['parent.py', 'go']\narguments.run_command(None, [Module])\n"
+    )
+    program = f"CHILD = {child!r}\nFOLDER = {str(tmp_path)!r}\n{parent}"
+    variables = {**os.environ, "PYTHONPATH": str(SCRIPTS)}
+    with subprocess.Popen([sys.executable, "-c", program], env=variables, stderr=subprocess.PIPE, text=True) as process:
+        while not (tmp_path / "started").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=30)
+    assert (process.returncode, said) == (130, "interrupted\n")
+    assert (tmp_path / "checkpoint").exists()
