@@ -40,7 +40,7 @@ def run_limited(where: str, size: int, *arguments: object) -> str:
 
 
 needs_linux = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
-HUGE_SCORE = "model.attention={score: additive, options: {size: 4096}}"
+HUGE_SCORE = "model.attention={score: additive, options: {size: 65536}}"
 BATCH_OR_SIZES = "out of memory; lower train.batch.size or the sizes under model"
 
 
@@ -52,7 +52,7 @@ BATCH_OR_SIZES = "out of memory; lower train.batch.size or the sizes under model
         ("command", 400, ["model.encoder.hidden_size=16000"], "out of memory; lower the sizes under model"),
         (
             "validation",
-            8,
+            64,
             ["train.max_updates=1", "train.batch.size=1", "decode.batch_size=50", HUGE_SCORE],
             "out of memory; lower decode.batch_size or the sizes under model",
         ),
