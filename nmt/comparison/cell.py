@@ -144,8 +144,9 @@ def _within_budget(config: Config, data: Path, minutes: float | None, folder: Pa
         return config
     if not (folder / BUDGET).exists():
         seconds, per_epoch = measure_updates(config, data, min(20.0, 60 * minutes / 10))
+        seconds = round(seconds, 5)  # as it is stored, so that the number of updates follows from the file
         updates = max(1, round(60 * minutes / seconds))
-        write_json(folder / BUDGET, {"updates": updates, "updates_per_epoch": per_epoch, "seconds": round(seconds, 5)})
+        write_json(folder / BUDGET, {"updates": updates, "updates_per_epoch": per_epoch, "seconds": seconds})
         log.info(f"{folder}: {updates:,} updates fit into {minutes:g} minutes, at {seconds:.3f} s each")
     budget = read_facts(folder / BUDGET, ("updates", "updates_per_epoch"))
     epochs = math.ceil(budget["updates"] / budget["updates_per_epoch"])
