@@ -78,7 +78,7 @@ class Page:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
-    def wait_for(self, condition: str, seconds: float = 20) -> None:
+    def wait_for(self, condition: str, seconds: float = 60) -> None:
         """Wait until an expression is true."""
         end = time.monotonic() + seconds
         while not self.evaluate(condition):

@@ -228,7 +228,7 @@ def test_a_folder_without_permission(here: Project, capsys: pytest.CaptureFixtur
 
 
 def wait_for(path: Path) -> None:
-    deadline = time.time() + 20
+    deadline = time.time() + 60
     while not path.exists():
         assert time.time() < deadline, f"{path} never came"
         time.sleep(0.05)

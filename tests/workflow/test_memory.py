@@ -1,12 +1,13 @@
 import math
 import sys
-import time
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from nmt.config import OptimizerSection
 from nmt.training.state import make_optimizer
+from nmt.workflow import memory
 from nmt.workflow.memory import (
     Footprint,
     Trial,
@@ -117,17 +118,13 @@ def test_a_single_sentence_that_does_not_fit() -> None:
     assert (trials.complete, trials.fits) == (True, False)
 
 
-def test_what_takes_long_is_not_tried() -> None:
-    sizes = []
-
-    def run(size: int) -> None:
-        sizes.append(size)
-        time.sleep(0.01 * size)
-
-    trials = try_sizes(run, 1_000_000, CPU, math.inf, 0.3)
+def test_what_takes_long_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    monkeypatch.setattr(memory, "time", SimpleNamespace(perf_counter=lambda: 0.01 * sum(sizes)))
+    trials = try_sizes(sizes.append, 1_000_000, CPU, math.inf, 0.3)
     assert sizes == [1, 2, 8]
     assert (trials.complete, trials.fits) == (False, True)
-    assert trials.expect(1_000_000).seconds > 5_000
+    assert trials.expect(1_000_000).seconds == pytest.approx(10_000)
 
 
 def test_extrapolation() -> None:
