@@ -328,8 +328,9 @@ def test_training_starts_from_a_model(here: Project, tmp_path: Path, cli: Cli) -
     )
     facts = [json.loads((run / "best/model.json").read_text()) for run in (here.run, tmp_path / "tuned")]
     assert facts[1]["scores"]["loss"] == pytest.approx(facts[0]["scores"]["loss"], rel=1e-3)
-    found = cli("train", *common, "--output", tmp_path / "other", "--set", "model.decoder.hidden_size=32")
-    assert_error(found, "another kind of model", "model.decoder.hidden_size (64 there, 32 here)")
+    different = ["--set", "model.decoder.hidden_size=32", "--set", "model.dropout=0.123"]
+    found = cli("train", *common, "--output", tmp_path / "other", *different)
+    assert_error(found, "another kind of model: model.decoder.hidden_size (64 there, 32 here); set the same")
     write_reversal_corpus(tmp_path / "more.tsv", 700)
     assert cli("preprocess", "--config", here.config, "-s", tmp_path / "more.tsv", "-o", tmp_path / "more").code == 0
     found = cli("train", *common, "--data", tmp_path / "more", "--output", tmp_path / "other")

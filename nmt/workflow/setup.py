@@ -96,8 +96,8 @@ def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) ->
         raise ConfigError(
             f"train.init_from: {path} has other vocabularies than {data.path}; preprocess with --set text.reuse={path}"
         )
-    differing = differing_keys(other.config.model, config.model, "model.")
-    if any(not key.startswith(_INITIAL) for key in differing):
+    keys = differing_keys(other.config.model, config.model, "model.")
+    if differing := [key for key in keys if not key.startswith(_INITIAL)]:
         raise ConfigError(f"train.init_from: {path} is another kind of model: {', '.join(differing)}; set the same")
     model.load_state_dict(other.model.state_dict())
     return model
