@@ -30,7 +30,7 @@
       if (asked !== latest) return false;
       if (JSON.stringify(data.systems) !== JSON.stringify(found.systems)) data.items = [];
       data.systems = found.systems;
-      data.items.push(...found.items.map((item) => ({ ...item, from: source, to: target })));
+      data.items.push(...found.items.map((item) => ({ ...item, words: found.words, from: source, to: target })));
       say("");
       go({ ...initial, u: state.u, d: 0, g: state.g, s: data.items.length - 1, y: body.given.trim() ? "r" : "0" });
       return true;

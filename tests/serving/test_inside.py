@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from browser import browsing, needs_chromium
+from browser import Page, browsing, needs_chromium
 from real_server import golden, golden_config, serving
 
 from nmt.corpus.splitting import Example
@@ -22,6 +22,13 @@ SENTENCE = "The old woman reads a book."
 
 def ask(client: httpx.Client, **fields: object) -> httpx.Response:
     return client.post("/explore", json={"q": SENTENCE, "source": "en", "target": "de", **fields})
+
+
+def cells(page: Page, place: str) -> list[list[str]]:
+    """The text of a table, row by row, without its head."""
+    rows = f"[...document.querySelectorAll('{place} tbody tr')].map((row) => [...row.cells].map((e) => e.textContent))"
+    found: list[list[str]] = page.evaluate(rows)
+    return found
 
 
 @pytest.mark.parametrize("given", ["", "Die Frau schläft."])
@@ -123,6 +130,33 @@ def test_sentences_are_typed_and_explored(width: int) -> None:
         page.evaluate("at('sentence').value = 'a '.repeat(300); at('form').requestSubmit()")
         page.wait_for("at('asked').textContent.startsWith('Not translated: Invalid request: q has 300 tokens')")
         assert [entry for entry in page.problems if "400 (Bad Request)" not in entry] == []
+
+
+@needs_chromium
+def test_every_column_of_each_sentence_can_be_read() -> None:
+    translator, sources = golden(), [SENTENCE, "I am old."]
+    with serving(("en", "de", translator)) as client, browsing() as page:
+        page.open(f"{client.base_url}/explore", 1200)
+        page.wait_for("document.activeElement.id === 'sentence' && at('direction').options.length === 1")
+        for number, source in enumerate(sources, start=1):
+            page.evaluate(f"at('sentence').value = {source!r}; at('form').requestSubmit()")
+            page.wait_for(f"data.items.length === {number}")
+        for number in (1, 0):  # and back to the first: each reply numbers its words anew
+            page.evaluate(f"document.querySelector('[data-key=item-{number}]').click()")
+            recorded = record(translator, Example(sources[number], ()), rules=None)
+            page.evaluate("go({ t: 1 })")
+            weights = recorded.best.alignment[1].mean(dim=0).tolist()
+            rows = cells(page, "#step")
+            assert [row[0] for row in rows] == recorded.src_tokens
+            assert [float(row[1]) for row in rows] == pytest.approx(weights, abs=0.005)
+            likely = cells(page, "#top")
+            assert [row[0] for row in likely] == [token for token, _ in recorded.best.top[1]]
+            assert [float(row[1]) for row in likely] == pytest.approx(
+                [share for _, share in recorded.best.top[1]], abs=0.001
+            )
+            for row in (*rows, *likely):
+                assert not {"undefined", "NaN", "null"} & set(row)
+        assert page.problems == []
 
 
 @pytest.mark.soak
