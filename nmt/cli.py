@@ -866,7 +866,7 @@ def serve(
         Path | None, typer.Option(metavar="FILE", help="File with such keys, one per line, hidden from other users.")
     ] = None,
     max_characters: Annotated[int, typer.Option(min=1, help="Characters of a request.")] = 100_000,
-    max_sentences: Annotated[int, typer.Option(min=1, help="Lines of a request, or pieces of its HTML.")] = 1000,
+    max_sentences: Annotated[int, typer.Option(min=1, help="Sentences of a request.")] = 2000,
     max_queue: Annotated[int, typer.Option(min=1, help="Sentences that may wait for a model.")] = 5000,
     requests_per_minute: Annotated[
         int | None, typer.Option(min=1, help="Requests of a client or a key. [default: no limit]")
@@ -897,7 +897,7 @@ def serve(
 
     Example: nmt serve --model runs/en-de --model runs/de-en --port 5000
     """
-    from nmt.workflow.serve import read_keys
+    from nmt.workflow.serve import exit_if_busy, read_keys
 
     raise_on_interrupt()
     nmt.serve(
@@ -920,6 +920,7 @@ def serve(
         log_format=log_.value,
         allowed_classes=allow_class or (),
     )
+    exit_if_busy()
 
 
 @app.command()

@@ -277,14 +277,47 @@ class Translator:
         self, lines: Sequence[str], n_best: int, with_alignment: bool, advance: Callable[[int], object]
     ) -> list[list[Translation]]:
         """The translations of each line, in order, best first."""
-        with self._tokenizing:
-            sources, owners = self._read(lines)
+        sentences = self.read(lines)
+        owners = [line for line, parts in enumerate(sentences) for _ in parts]
         left = Counter(owners)
 
         def finish(places: Iterable[int]) -> None:
             done = Counter(owners[place] for place in places)
             left.subtract(done)
             advance(sum(not left[line] for line in done))
+
+        results = iter(
+            self.translate_tokens([part for parts in sentences for part in parts], n_best, with_alignment, finish)
+        )
+        return [self.join([next(results) for _ in parts]) for parts in sentences]
+
+    def read(self, lines: Sequence[str]) -> list[list[list[str]]]:
+        """The sentences of each line, or parts of one that is too long, as tokens."""
+        with self._tokenizing:
+            sentences = [self.splitter(line) if self.splitter else [line] for line in lines]
+            tokens = iter(self.processor.tokenize_source([sentence for each in sentences for sentence in each]))
+            return [[part for _ in each for part in self._cut(next(tokens))] for each in sentences]
+
+    def translate_tokens(
+        self,
+        sentences: Sequence[list[str]],
+        n_best: int,
+        with_alignment: bool = False,
+        finish: Callable[[Iterable[int]], object] = lambda places: None,
+    ) -> list[list[Translation]]:
+        """The translations of each sentence of `read`, best first.
+
+        Args:
+            sentences: Source tokens of each.
+            n_best: Number of translations of each.
+            with_alignment: Keep alignments.
+            finish: Called with the places of the sentences that are finished.
+
+        Raises:
+            ConfigError: `n_best` is not from 1 to the beam size.
+            CheckpointError: The model's probabilities are not finite.
+        """
+        self.check_n_best(n_best)
 
         def search(ids: list[list[int]], order: list[int]) -> list[list[Hypothesis]]:
             return self.searcher.search(
@@ -294,19 +327,12 @@ class Translator:
                 advance=lambda batch: finish(order[n] for n in batch),
             )
 
-        finish(n for n, tokens in enumerate(sources) if not tokens)
-        results = self._render_found(sources, search)
-        of_lines: list[list[list[Translation]]] = [[] for _ in lines]
-        for line, translations in zip(owners, results, strict=True):
-            of_lines[line].append(translations)
-        return [join_sentences(each, self.splitter.glue if self.splitter else " ") for each in of_lines]
+        finish(n for n, tokens in enumerate(sentences) if not tokens)
+        return self._render_found(sentences, search)
 
-    def _read(self, lines: Sequence[str]) -> tuple[list[list[str]], list[int]]:
-        """Tokens of each sentence, or part of one that is too long, and the number of the line that it is from."""
-        sentences = [self.splitter(line) if self.splitter else [line] for line in lines]
-        tokens = iter(self.processor.tokenize_source([sentence for each in sentences for sentence in each]))
-        parts = [(part, line) for line, each in enumerate(sentences) for _ in each for part in self._cut(next(tokens))]
-        return [part for part, _ in parts], [line for _, line in parts]
+    def join(self, found: Sequence[Sequence[Translation]]) -> list[Translation]:
+        """The translations of a line, from those of its sentences; see `join_sentences`."""
+        return join_sentences(found, self.splitter.glue if self.splitter else " ")
 
     def _cut(self, tokens: list[str]) -> Iterable[list[str]]:
         """A sentence that can be read whole, or parts of it that are short enough to be translated whole."""

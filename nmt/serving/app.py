@@ -23,11 +23,11 @@ from nmt.explorer.page import make_live_page
 from nmt.serving.access import Keys, Pages, Rate
 from nmt.serving.batches import Batcher, QueueFull, Stopped, Translated
 from nmt.serving.directions import Detection, Direction, Directions
-from nmt.serving.fields import RequestError, count_field, read_fields, text_field, texts_field
+from nmt.serving.fields import RequestError, count_field, discard, head_key, read_fields, text_field, texts_field
 from nmt.serving.inside import look_inside
 from nmt.serving.limits import Limits
 from nmt.serving.lines import Lines
-from nmt.serving.log import Record
+from nmt.serving.log import UNANSWERED, Record
 from nmt.serving.markup import Document
 from nmt.serving.page import PAGE, PAGE_POLICY
 from nmt.text.languages import language_name
@@ -39,6 +39,7 @@ PAGES = ("/", "/explore")
 POLICY = "default-src 'none'; frame-ancestors 'none'"
 HEADERS = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
 RETRY = {"retry-after": "1"}
+STOPPING = "the server is stopping"
 
 T = TypeVar("T")
 
@@ -89,7 +90,7 @@ class Service:
 
     async def translate(self, request: Request) -> Response:
         """`POST /translate`."""
-        fields = await self._checked_fields(request)
+        fields = await self._read(request)
         texts, several = texts_field(fields, self.limits)
         record = _record(request)
         record.characters = sum(map(len, texts))
@@ -98,15 +99,18 @@ class Service:
         alternatives = count_field(fields, "alternatives")
         if kind not in FORMATS:
             raise RequestError(400, f"Invalid request: format {shorten(kind)} is neither text nor html")
+        self._admit(request, fields)
         documents = await asyncio.to_thread(lambda: [FORMATS[kind](text) for text in texts])
         detections = await self._detect(documents, target) if source == AUTO else None
         sources = [source] * len(texts) if detections is None else [each.language for each in detections]
         directions = [self._direction(each, target) for each in sources]
-        record.sentences = sum(len(document.texts) for document in documents)
+        sentences = await asyncio.to_thread(lambda: list(map(_sentences, documents, directions)))
+        record.sentences = sum(len(parts) for lines in sentences for parts in lines)
         if record.sentences > self.limits.max_sentences:
             limit = self.limits.max_sentences
             raise RequestError(400, f"Invalid request: {record.sentences} sentences exceed the limit of {limit}")
-        work = self._translations(documents, directions, 1 + alternatives, record)
+        with_alignment = any(document.needs_alignment for document in documents)
+        work = self._translations(sentences, directions, 1 + alternatives, with_alignment, record)
         found = await _while_connected(request, work)
         processors = [direction.translator.processor for direction in directions]
         rendered = await asyncio.to_thread(lambda: list(map(_renderings, documents, found, processors)))
@@ -119,10 +123,11 @@ class Service:
 
     async def detect(self, request: Request) -> Response:
         """`POST /detect`."""
-        fields = await self._checked_fields(request)
+        fields = await self._read(request)
         texts, several = texts_field(fields, self.limits)
         if several:
             raise RequestError(400, "Invalid request: q is not a string")
+        self._admit(request, fields)
         _record(request).characters = len(texts[0])
         found = await asyncio.to_thread(self.directions.detect, texts[0])
         return JSONResponse([_as_json(detection) for detection in found])
@@ -169,7 +174,7 @@ class Service:
 
     async def explore(self, request: Request) -> Response:
         """`POST /explore`."""
-        fields = await self._checked_fields(request)
+        fields = await self._read(request)
         texts, several = texts_field(fields, self.limits)
         if several:
             raise RequestError(400, "Invalid request: q is not a string")
@@ -179,19 +184,30 @@ class Service:
         record.characters, record.sentences = len(texts[0]) + len(given), 1
         if record.characters > self.limits.max_characters:
             raise RequestError(400, f"Invalid request: more than {self.limits.max_characters} characters")
+        self._admit(request, fields)
         work = self._batchers[direction].call(lambda: look_inside(direction, texts[0], given))
         return JSONResponse(await _while_connected(request, work))
 
-    async def _checked_fields(self, request: Request) -> dict[str, Any]:
-        """The fields of a request, after checking its API key and rate."""
+    async def _read(self, request: Request) -> dict[str, Any]:
+        """The fields of a request; if it has a wrong key in its head, its body is not read."""
+        key = head_key(request, self.limits)
+        if key is not None and self._keys.required and self._keys.find(key) is None:
+            await discard(request.stream())
+            self._admit(request, {"api_key": key})
         fields = await read_fields(request, self.limits)
+        if key is not None:
+            fields.setdefault("api_key", key)
+        return fields
+
+    def _admit(self, request: Request, fields: Mapping[str, Any]) -> None:
+        """Check the API key of a request that is otherwise valid, and count it."""
         key = self._keys.find(text_field(fields, "api_key", ""))
         client = key if key is not None else _record(request).client
         if seconds := self._rate.wait(client):
             raise RequestError(429, "Slow down: too many requests", {"retry-after": str(seconds)})
         if self._keys.required and key is None:
-            raise RequestError(403, "Invalid API key" if fields.get("api_key") else "An API key is required: api_key")
-        return fields
+            message = "Invalid API key" if fields.get("api_key") else "An API key is required: api_key"
+            raise RequestError(403, message, {"connection": "close"})
 
     async def _detect(self, documents: Sequence[Text], target: str) -> list[Detection]:
         """The most probable language of each document, among those that can be translated into the target."""
@@ -211,25 +227,34 @@ class Service:
         return found
 
     async def _translations(
-        self, documents: Sequence[Text], directions: Sequence[Direction], n_best: int, record: Record
+        self,
+        sentences: Sequence[list[list[list[str]]]],
+        directions: Sequence[Direction],
+        n_best: int,
+        with_alignment: bool,
+        record: Record,
     ) -> list[list[list[Translation]]]:
-        """The translations of each sentence of each document; each model gets all of its sentences at once."""
-        with_alignment = any(document.needs_alignment for document in documents)
+        """The translations of each line of each document; each model gets all of its sentences at once."""
 
         async def translate(direction: Direction) -> list[list[Translation]]:
-            own = (document for document, each in zip(documents, directions, strict=True) if each is direction)
-            texts = [text for document in own for text in document.texts]
+            own = (lines for lines, each in zip(sentences, directions, strict=True) if each is direction)
+            parts = [part for lines in own for line in lines for part in line]
             number = min(n_best, direction.translator.options.beam_size)
-            done: Translated = await self._batchers[direction].translate(texts, number, with_alignment)
+            done: Translated = await self._batchers[direction].translate(parts, number, with_alignment)
             record.batch = max(record.batch, done.batch)
             return done.translations
 
         models = list(dict.fromkeys(directions))
         found = dict(zip(models, map(iter, await asyncio.gather(*map(translate, models))), strict=True))
         return [
-            [next(found[direction]) for _ in document.texts]
-            for document, direction in zip(documents, directions, strict=True)
+            [direction.translator.join([next(found[direction]) for _ in line]) for line in lines]
+            for lines, direction in zip(sentences, directions, strict=True)
         ]
+
+
+def _sentences(document: Text, direction: Direction) -> list[list[list[str]]]:
+    """The sentences of each line of a document, as tokens."""
+    return direction.translator.read(document.texts)
 
 
 def _renderings(document: Text, translations: list[list[Translation]], processor: TextProcessor) -> list[str]:
@@ -298,7 +323,13 @@ def build_app(service: Service, write: Callable[[Record], None]) -> ASGIApp:
     }
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False
-    with_cors = CORSMiddleware(app, allow_origins=service.pages.origins, allow_methods=["GET", "POST"], max_age=3600)
+    with_cors = CORSMiddleware(
+        app,
+        allow_origins=service.pages.origins,
+        allow_methods=["GET", "POST"],
+        allow_headers=["Authorization"],
+        max_age=3600,
+    )
     paths = [route.path for route in routes]
     return Gate(app, with_cors if service.pages.origins else app, service.pages, write, paths)
 
@@ -320,7 +351,7 @@ async def _refuse_busy(request: Request, error: QueueFull) -> Response:
 
 
 async def _refuse_stopped(request: Request, error: Stopped) -> Response:
-    return _error(503, "the server is stopping", RETRY)
+    return _error(503, STOPPING, RETRY)
 
 
 async def _refuse_failed(request: Request, error: NmtError) -> Response:
@@ -374,7 +405,11 @@ class Gate:
         try:
             await app(scope, receive, reply)
         except ClientDisconnect:
-            record.status = 499
+            record.status = UNANSWERED
+        except asyncio.CancelledError:  # the server's time to stop is over
+            if record.status != UNANSWERED:
+                raise
+            await _error(503, STOPPING, RETRY)(scope, receive, reply)
         except Exception as error:  # it has been answered
             record.error = _where(error)
         finally:

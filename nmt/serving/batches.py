@@ -16,8 +16,10 @@ from typing import TypeVar
 
 from nmt.decoding.translator import Translation, Translator
 
-LONG = 400
-"""A sentence with more characters gets a batch of its own, so that others need not wait for it."""
+THREAD = "nmt model "
+"""What the names of the models' threads begin with."""
+LONG = 50
+"""Sentences with more tokens do not share a batch with shorter ones, which would have to wait for them."""
 
 
 T = TypeVar("T")
@@ -36,7 +38,7 @@ class _Job:
     """Sentences of one request.
 
     Attributes:
-        texts: The sentences.
+        sentences: The tokens of each sentence.
         n_best: Translations per sentence.
         with_alignment: Whether to keep alignments.
         future: Done when all sentences are translated.
@@ -47,7 +49,7 @@ class _Job:
         arrived: When it was queued, in seconds of the monotonic clock.
     """
 
-    texts: Sequence[str]
+    sentences: Sequence[list[str]]
     n_best: int
     with_alignment: bool
     future: asyncio.Future[None]
@@ -72,13 +74,14 @@ class Translated:
 
 
 class Batcher:
-    """One model, one thread, one queue. Requests take turns sentence by sentence, so that a large one delays no other.
+    """One model, one thread, one queue. Requests take turns sentence by sentence: a large one delays no other by more
+    than a batch.
 
     Args:
         translator: The model; its batch size bounds a batch.
         max_queue: Maximum number of waiting sentences.
         batch_wait: Seconds that a sentence waits for others to share its batch.
-        name: Name of the thread.
+        name: Name of the model, for that of the thread.
     """
 
     def __init__(self, translator: Translator, max_queue: int, batch_wait: float, name: str = "batcher") -> None:
@@ -89,7 +92,7 @@ class Batcher:
         self._waiting = 0
         self._stopping = False
         self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._work, name=THREAD + name, daemon=True)
         self._thread.start()
 
     @property
@@ -97,11 +100,13 @@ class Batcher:
         """Number of waiting sentences."""
         return self._waiting
 
-    async def translate(self, texts: Sequence[str], n_best: int = 1, with_alignment: bool = False) -> Translated:
+    async def translate(
+        self, sentences: Sequence[list[str]], n_best: int = 1, with_alignment: bool = False
+    ) -> Translated:
         """Translate sentences; if the caller is cancelled, those not yet begun are dropped.
 
         Args:
-            texts: The sentences.
+            sentences: The tokens of each, as `Translator.read` finds them.
             n_best: Translations per sentence, at most the beam size.
             with_alignment: Keep alignments.
 
@@ -110,11 +115,11 @@ class Batcher:
             Stopped: The server is stopping.
             Exception: Any error of the translator.
         """
-        if not texts:
+        if not sentences:
             return Translated([], 0)
-        job = _Job(texts, n_best, with_alignment, asyncio.get_running_loop().create_future())
+        job = _Job(sentences, n_best, with_alignment, asyncio.get_running_loop().create_future())
         await self._finish(job)
-        return Translated([job.found[number] for number in range(len(texts))], job.largest)
+        return Translated([job.found[number] for number in range(len(sentences))], job.largest)
 
     async def call(self, work: Callable[[], T]) -> T:
         """Call a function in the model's thread, when its turn comes: it counts as one sentence.
@@ -129,7 +134,7 @@ class Batcher:
         """
         results: list[T] = []
         future = asyncio.get_running_loop().create_future()
-        await self._finish(_Job([""], 1, False, future, work=lambda: results.append(work())))
+        await self._finish(_Job([[]], 1, False, future, work=lambda: results.append(work())))
         return results[0]
 
     async def _finish(self, job: _Job) -> None:
@@ -137,10 +142,10 @@ class Batcher:
         with self._changed:
             if self._stopping:
                 raise Stopped
-            if self._waiting + len(job.texts) > self._max_queue:
+            if self._waiting + len(job.sentences) > self._max_queue:
                 raise QueueFull
             self._jobs.append(job)
-            self._waiting += len(job.texts)
+            self._waiting += len(job.sentences)
             self._changed.notify()
         try:
             await job.future
@@ -163,11 +168,16 @@ class Batcher:
         with self._changed:
             if job in self._jobs:
                 self._jobs.remove(job)
-                self._waiting -= len(job.texts) - job.taken
+                self._waiting -= len(job.sentences) - job.taken
 
     def _work(self) -> None:
         while (batch := self._next_batch()) is not None:
             self._translate(batch)
+            with self._changed:
+                for job in dict.fromkeys(job for job, _ in batch):
+                    if job in self._jobs:  # its next sentences come after those of all others that wait
+                        self._jobs.remove(job)
+                        self._jobs.append(job)
 
     def _next_batch(self) -> list[tuple[_Job, int]] | None:
         """The sentences to translate next, each as a job and an index; None when the server is stopping."""
@@ -187,14 +197,18 @@ class Batcher:
         """Take sentences from the jobs in turn, only those that may share a batch with the first."""
         batch: list[tuple[_Job, int]] = []
         skipped: list[_Job] = []
+        longest = 0
         while self._jobs and len(batch) < size:
             job = self._jobs.popleft()
-            if batch and not _may_share(batch[0], (job, job.taken)):
+            length = max(longest, len(job.sentences[job.taken]))
+            fits = length <= LONG or (len(batch) + 1) * length <= size * LONG // 4
+            if batch and not (fits and _may_share(batch[0], (job, job.taken))):
                 skipped.append(job)
                 continue
+            longest = length
             batch.append((job, job.taken))
             job.taken += 1
-            if job.taken < len(job.texts):
+            if job.taken < len(job.sentences):
                 self._jobs.append(job)
         self._jobs.extendleft(reversed(skipped))
         self._waiting -= len(batch)
@@ -202,10 +216,10 @@ class Batcher:
 
     def _translate(self, batch: list[tuple[_Job, int]]) -> None:
         first, _ = batch[0]
-        texts = [job.texts[number] for job, number in batch]
+        sentences = [job.sentences[number] for job, number in batch]
         try:
             if first.work is None:
-                found = self.translator.translate(texts, first.n_best, first.with_alignment)
+                found = self.translator.translate_tokens(sentences, first.n_best, first.with_alignment)
             else:
                 first.work()
                 found = [[]]
@@ -217,14 +231,16 @@ class Batcher:
         for (job, number), translations in zip(batch, found, strict=True):
             job.found[number] = translations
             job.largest = max(job.largest, len(batch))
-            if len(job.found) == len(job.texts):
+            if len(job.found) == len(job.sentences):
                 _deliver(job, None)
 
 
 def _may_share(one: tuple[_Job, int], other: tuple[_Job, int]) -> bool:
-    """Whether two sentences are translated with the same options and neither is long."""
-    kinds = {(job.n_best, job.with_alignment, job.work) for job, _ in (one, other)}
-    return len(kinds) == 1 and all(len(job.texts[number]) <= LONG for job, number in (one, other))
+    """Whether two sentences are translated with the same options, and both are long or neither is."""
+    kinds = {
+        (job.n_best, job.with_alignment, job.work, len(job.sentences[number]) > LONG) for job, number in (one, other)
+    }
+    return len(kinds) == 1
 
 
 def _deliver(job: _Job, error: Exception | None) -> None:

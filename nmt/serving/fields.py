@@ -12,12 +12,15 @@ from urllib.parse import parse_qs
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
+from nmt.limits import KIB
 from nmt.serving.limits import Limits
 
 MAX_FIELDS = 100
 """Maximum number of fields of a form besides its texts."""
 LINGER = 1.0
 """Seconds to keep reading a body that is refused, so that the client gets to read the error."""
+MAX_PARSED_AT_ONCE = 64 * KIB
+"""Bytes of a larger body are parsed in a thread of their own, so that other requests need not wait."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -45,17 +48,42 @@ async def read_fields(request: Request, limits: Limits) -> dict[str, Any]:
         ClientDisconnect: The client has disconnected.
     """
     body = await _read_body(request, limits)
-    fields = _form_fields(request.scope["query_string"].decode("ascii", "replace"), limits)
+    fields = _query_fields(request, limits)
+    if len(body) > MAX_PARSED_AT_ONCE:
+        fields.update(await asyncio.to_thread(_body_fields, request, body, limits))
+    else:
+        fields.update(_body_fields(request, body, limits))
+    return fields
+
+
+def head_key(request: Request, limits: Limits) -> str | None:
+    """The API key in the head of a request: `Authorization: Bearer KEY`, or `api_key` in its address.
+
+    Raises:
+        RequestError: The address is malformed.
+    """
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return key.strip()
+    fields = _query_fields(request, limits)
+    return text_field(fields, "api_key") if "api_key" in fields else None
+
+
+def _query_fields(request: Request, limits: Limits) -> dict[str, Any]:
+    return _form_fields(request.scope["query_string"].decode("ascii", "replace"), limits)
+
+
+def _body_fields(request: Request, body: bytes, limits: Limits) -> dict[str, Any]:
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type == "application/json":
-        fields.update(_json_fields(body))
-    elif content_type == "multipart/form-data":
-        fields.update(await _multipart_fields(request, body, limits))
-    elif content_type == "application/x-www-form-urlencoded":
-        fields.update(_form_fields(_text(body), limits))
-    elif body:
+        return _json_fields(body)
+    if content_type == "multipart/form-data":
+        return _multipart_fields(request, body, limits)
+    if content_type == "application/x-www-form-urlencoded":
+        return _form_fields(_text(body), limits)
+    if body:
         raise RequestError(400, "send JSON with Content-Type: application/json, or a form")
-    return fields
+    return {}
 
 
 async def _read_body(request: Request, limits: Limits) -> bytes:
@@ -73,14 +101,15 @@ async def _read_body(request: Request, limits: Limits) -> bytes:
                         break
                 else:
                     return bytes(body)
-            await _discard(stream)
+            await discard(stream)
             raise too_large
     except TimeoutError:
         message = f"the body did not arrive within {limits.body_seconds:g} seconds"
         raise RequestError(408, message, {"connection": "close"}) from None
 
 
-async def _discard(stream: AsyncGenerator[bytes, None]) -> None:
+async def discard(stream: AsyncGenerator[bytes, None]) -> None:
+    """Read the rest of a body that is refused for a moment, so that the client gets to read the error."""
     try:
         async with asyncio.timeout(LINGER):
             async for _ in stream:
@@ -120,7 +149,7 @@ def _form_fields(text: str, limits: Limits) -> dict[str, Any]:
     return _single(found)
 
 
-async def _multipart_fields(request: Request, body: bytes, limits: Limits) -> dict[str, Any]:
+def _multipart_fields(request: Request, body: bytes, limits: Limits) -> dict[str, Any]:
     async def stream() -> AsyncGenerator[bytes, None]:
         yield body
 
@@ -131,8 +160,12 @@ async def _multipart_fields(request: Request, body: bytes, limits: Limits) -> di
         max_fields=limits.max_sentences + MAX_FIELDS,
         max_part_size=limits.max_body,
     )
+    parsing = parser.parse()
     try:
-        form = await parser.parse()
+        parsing.send(None)  # it waits for nothing, as the whole body is there
+        raise AssertionError("the parser waits for more")
+    except StopIteration as end:
+        form = end.value
     except (MultiPartException, KeyError, LookupError, UnicodeDecodeError, ValueError) as error:
         reason = error.message if isinstance(error, MultiPartException) else "it is damaged"
         raise RequestError(400, f"the form cannot be read: {reason}") from None

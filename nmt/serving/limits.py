@@ -17,25 +17,27 @@ class Limits:
 
     Attributes:
         max_characters: Characters per request, all its texts together.
-        max_sentences: Sentences per request: lines of its texts, or pieces of its HTML.
+        max_sentences: Sentences per request, after its lines, or the pieces of its HTML, are split.
         max_queue: Sentences waiting for a model; more are refused until it has caught up.
         requests_per_minute: Requests per client or API key; None sets no limit.
         batch_wait: Seconds that a sentence waits for others to share its batch.
         head_seconds: Time for a request's headers to arrive.
         body_seconds: Time for a request's body to arrive.
-        stop_seconds: Time for requests to finish when the server stops.
+        send_seconds: Time without the client reading anything of a reply, after which it is disconnected.
+        stop_seconds: Time for the server to stop; requests that are not finished after 7/8 of it get a 503.
 
     Raises:
         ConfigError: A limit is not positive, or a large request could never fit into the queue.
     """
 
     max_characters: int = 100_000
-    max_sentences: int = 1000
+    max_sentences: int = 2000
     max_queue: int = 5000
     requests_per_minute: int | None = None
     batch_wait: float = 0.005
     head_seconds: float = 10.0
     body_seconds: float = 10.0
+    send_seconds: float = 30.0
     stop_seconds: float = 8.0
 
     def __post_init__(self) -> None:

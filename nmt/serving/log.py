@@ -13,6 +13,9 @@ from nmt.errors import printable
 
 Format = Literal["json", "text", "none"]
 
+UNANSWERED = 499
+"""Status in the log of a request whose client disconnected before it got a reply."""
+
 _log = logging.getLogger("nmt.serving.requests")
 
 
@@ -35,7 +38,7 @@ class Record:
     client: str
     method: str
     route: str
-    status: int = 499
+    status: int = UNANSWERED
     characters: int = 0
     sentences: int = 0
     milliseconds: float = 0.0

@@ -46,6 +46,7 @@ _MARKUP = re.compile(
 _ATTRIBUTE = re.compile(r"""([^\s=/"'>]+)\s*(?:=\s*("[^"]*"|'[^']*'|[^\s"'>]*))?""")
 _SPACES = re.compile(r"&nbsp;|&#160;|&#[xX][aA]0;|\s|[^\s&]+|&")
 _WORD = re.compile(r"\S+")
+_NUMBER = re.compile("&#0*([0-9]+)")
 
 
 @dataclass
@@ -220,7 +221,7 @@ def _runs(pieces: list[Piece]) -> Iterator[list[Piece]]:
 def _unit(run: list[Piece]) -> Unit | None:
     """A run of text and inline tags as a unit; None if it has no word to translate."""
     raw = "".join(piece.raw for piece in run if piece.kind == "text")
-    if not any(map(str.isalnum, html.unescape(raw))):
+    if not any(map(str.isalnum, _unescape(raw))):
         return None
     parts = _SPACES.findall(raw)
     before = "".join(takewhile(_is_space, parts)) if run[0].kind == "text" else ""
@@ -230,12 +231,17 @@ def _unit(run: list[Piece]) -> Unit | None:
 
 
 def _is_space(part: str) -> bool:
-    return html.unescape(part).isspace()
+    return _unescape(part).isspace()
+
+
+def _unescape(text: str) -> str:
+    # Eight digits are more than any character has, and Python converts no number of several thousand.
+    return html.unescape(_NUMBER.sub(lambda found: f"&#{found[1][:8]}", text))
 
 
 def _read(run: list[Piece]) -> tuple[str, list[Element]]:
     """The words of a run, separated by single spaces, and its tags."""
-    contents = [html.unescape(piece.raw) if piece.kind == "text" else "" for piece in run]
+    contents = [_unescape(piece.raw) if piece.kind == "text" else "" for piece in run]
     text = "".join(contents)
     words = [found.span() for found in _WORD.finditer(text)]
     starts, ends = [start for start, _ in words], [end for _, end in words]

@@ -9,6 +9,7 @@ import logging
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator
 from types import FrameType
 from typing import Any
@@ -19,6 +20,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nmt.errors import ConfigError, printable
+from nmt.limits import KIB
 from nmt.serving.access import Keys, Pages, is_loopback
 from nmt.serving.app import Service, build_app
 from nmt.serving.directions import Directions
@@ -30,6 +32,11 @@ log = logging.getLogger(__name__)
 logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it warns of what the client is told
 
 BACKLOG = 1024
+SEND_BUFFER = 64 * KIB
+STOP_SHARE = 7 / 8
+"""Share of the time to stop after which requests that are not finished are answered with an error."""
+MAX_CHUNKS = 10_000
+"""Maximum number of chunks of a body: reading each takes time in which nobody else is answered."""
 
 
 class Server:
@@ -103,7 +110,7 @@ class Server:
             self._server.on_start = self._announce(directions)
             asyncio.run(self._server.serve([self._socket]))
         finally:
-            service.stop(limits.stop_seconds)
+            service.stop(self._server.seconds_left if self._server is not None else 0.0)
             self.close()
         log.info(f"stopped{self._server.reason}: {number:,} requests were answered")
 
@@ -126,6 +133,8 @@ def _bind(host: str, port: int) -> socket.socket:
         bound = socket.socket(family, kind, protocol)
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # Connections inherit it: what a slow client has read is soon seen from here.
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
             bound.bind(address)
         except BaseException:
             bound.close()
@@ -141,6 +150,7 @@ def _config(app: ASGIApp, limits: Limits, trusted_proxies: Collection[str]) -> u
 
     class Connection(_Connection):
         head_seconds = limits.head_seconds
+        send_seconds = limits.send_seconds
 
     return uvicorn.Config(
         app,
@@ -164,10 +174,27 @@ class _Uvicorn(uvicorn.Server):
 
     on_start: Callable[[], None]
     reason = ""
+    _deadline = 0.0
+
+    @property
+    def seconds_left(self) -> float:
+        """Time until the server must have stopped."""
+        return max(0.0, self._deadline - time.monotonic())
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.on_start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        seconds = float(self.config.timeout_graceful_shutdown or 0)
+        self._deadline = time.monotonic() + seconds
+        asyncio.get_running_loop().call_later(STOP_SHARE * seconds, self._end_requests)
+        await super().shutdown(sockets)
+
+    def _end_requests(self) -> None:
+        """Cancel the requests that are not finished, which answers them."""
+        for task in self.server_state.tasks:
+            task.cancel()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -180,26 +207,61 @@ class _Uvicorn(uvicorn.Server):
         self.reason = f" by {signal.Signals(sig).name}"
 
 
+class _Parser(h11.Connection):
+    """Refuses a body in very many chunks."""
+
+    _chunks = 0
+
+    def next_event(self) -> Any:
+        event = super().next_event()
+        if isinstance(event, h11.Data):
+            self._chunks += event.chunk_start
+            if self._chunks > MAX_CHUNKS:
+                raise h11.RemoteProtocolError("too many chunks")
+        elif isinstance(event, h11.Request):
+            self._chunks = 0
+        return event
+
+
 class _Connection(H11Protocol):
-    """HTTP/1.1 with a time limit for headers, and errors in JSON for malformed requests."""
+    """HTTP/1.1 with time limits for headers and for reading replies, and errors in JSON for malformed requests."""
 
     head_seconds: float
+    send_seconds: float
     _timer: asyncio.TimerHandle | None = None
+    _watch: asyncio.TimerHandle | None = None
+    _unsent, _progress = 0, 0.0  # bytes of replies that wait for the client, and when it last read some
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.conn = _Parser(h11.SERVER)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if len(self.connections) > MAX_CONNECTIONS:
             transport.close()
         self._update_timer()
+        self._watch_reading()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         self._update_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in filter(None, (self._timer, self._watch)):
+            timer.cancel()
         super().connection_lost(exc)
+
+    def _watch_reading(self) -> None:
+        """Disconnect a client that has not read anything of what waits for it for a while."""
+        unsent, now = self.transport.get_write_buffer_size(), self.loop.time()
+        if unsent == 0 or unsent < self._unsent:
+            self._progress = now
+        elif now - self._progress >= self.send_seconds:
+            self.transport.abort()
+            return
+        self._unsent = unsent
+        self._watch = self.loop.call_later(self.send_seconds / 10, self._watch_reading)
 
     def _update_timer(self) -> None:
         """Run the timer while headers are due, but not while a request is handled, which has limits of its own."""

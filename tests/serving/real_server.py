@@ -32,7 +32,7 @@ SENTENCES = [
 
 
 class Gated(Translator):
-    """A translator that waits until it is opened, and keeps the texts it was given."""
+    """A translator that waits until it is opened, and keeps the sentences it was given, without spaces."""
 
     def __init__(self) -> None:
         translator = golden()
@@ -41,11 +41,11 @@ class Gated(Translator):
         self.started = threading.Event()
         self.batches: list[list[str]] = []
 
-    def translate(self, texts: Any, *arguments: Any, **options: Any) -> Any:
-        self.batches.append(list(texts))
+    def translate_tokens(self, sentences: Any, *arguments: Any, **options: Any) -> Any:
+        self.batches.append(["".join(tokens).replace("▁", "") for tokens in sentences])
         self.started.set()
         assert self.open.wait(20)
-        return super().translate(texts, *arguments, **options)
+        return super().translate_tokens(sentences, *arguments, **options)
 
 
 @functools.cache

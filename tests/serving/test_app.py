@@ -167,7 +167,7 @@ def test_an_invalid_field_is_named(client: httpx.Client, fields: dict[str, Any],
         ("application/json", b'{"q": ' + b"9" * 5000 + b"}", "not JSON"),
         ("text/plain", b"{}", "application/json"),
         ("application/x-www-form-urlencoded", b"q=%ff", "not UTF-8"),
-        ("application/x-www-form-urlencoded", b"a=1&" * 2000, "too many fields"),
+        ("application/x-www-form-urlencoded", b"a=1&" * 3000, "too many fields"),
         ("multipart/form-data", b"x", "cannot be read"),
         ("multipart/form-data; boundary=x", b"nothing of the kind", "cannot be read"),
         (
@@ -238,6 +238,13 @@ def test_the_rate_of_each_client_and_key_is_limited(translator: Translator) -> N
         assert [ask(client, api_key=f"guess {n}").status_code for n in range(3)] == [403, 403, 429]
         assert 1 <= int(ask(client, api_key="one").headers["retry-after"]) <= 30
         assert client.get("/health").status_code == 200
+
+
+def test_malformed_requests_do_not_count(translator: Translator) -> None:
+    with serving(("en", "de", translator), limits={"requests_per_minute": 1}) as client:
+        for wrong in ({"q": 3}, {"target": None}, {"format": "pdf"}, {"alternatives": -1}):
+            error_of(ask(client, **wrong), 400)
+        assert [ask(client).status_code for _ in range(2)] == [200, 429]
 
 
 def test_pages_of_other_origins_are_refused(client: httpx.Client) -> None:
@@ -327,7 +334,7 @@ def test_two_directions_are_two_models(translator: Translator) -> None:
 
 def test_an_error_of_the_model_is_one_line(translator: Translator, records: Records) -> None:
     class Broken(Translator):
-        def translate(self, *arguments: Any, **options: Any) -> Any:
+        def translate_tokens(self, *arguments: Any, **options: Any) -> Any:
             raise ValueError("the secret text")
 
     with serving(("en", "de", Broken(translator.model, translator.processor, translator.options))) as client:

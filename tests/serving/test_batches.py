@@ -11,7 +11,8 @@ import pytest
 from real_server import SENTENCES, Gated, golden, recording, serving, wait_until
 
 from nmt.errors import ConfigError
-from nmt.serving.batches import LONG, Batcher, QueueFull, Stopped
+from nmt.serving.batches import LONG, Batcher, QueueFull, Stopped, Translated
+from nmt.text.sentences import SentenceSplitter
 
 
 @pytest.fixture
@@ -27,6 +28,11 @@ def batcher(gated: Gated) -> Iterator[Batcher]:
     yield found
     gated.open.set()
     found.stop(10)
+
+
+async def ask(batcher: Batcher, *texts: str, n_best: int = 1) -> Translated:
+    """Translate texts of one sentence each."""
+    return await batcher.translate([part for (part,) in batcher.translator.read(texts)], n_best)
 
 
 def test_200_concurrent_requests_get_the_same_translations_as_one_by_one() -> None:
@@ -56,11 +62,11 @@ def test_requests_take_turns(gated: Gated, batcher: Batcher) -> None:
     gated.options = gated.options.model_copy(update={"batch_size": 3})
 
     async def work() -> None:
-        first = asyncio.create_task(batcher.translate(["go"]))
+        first = asyncio.create_task(ask(batcher, "go"))
         await asyncio.to_thread(gated.started.wait)
-        large = asyncio.create_task(batcher.translate([f"a{n}" for n in range(5)]))
-        small = asyncio.create_task(batcher.translate(["b"]))
-        other = asyncio.create_task(batcher.translate(["c0", "c1"], 2))
+        large = asyncio.create_task(ask(batcher, *(f"a{n}" for n in range(5))))
+        small = asyncio.create_task(ask(batcher, "b"))
+        other = asyncio.create_task(ask(batcher, "c0", "c1", n_best=2))
         await asyncio.sleep(0.02)
         gated.open.set()
         await asyncio.gather(first, large, small, other)
@@ -69,26 +75,63 @@ def test_requests_take_turns(gated: Gated, batcher: Batcher) -> None:
     assert gated.batches == [["go"], ["a0", "b", "a1"], ["c0", "c1"], ["a2", "a3", "a4"]]
 
 
-def test_a_long_sentence_has_a_batch_of_its_own(gated: Gated, batcher: Batcher) -> None:
-    long = "word " * LONG
+def test_long_and_short_sentences_do_not_share_a_batch(gated: Gated, batcher: Batcher) -> None:
+    long = ["word"] * (2 * LONG)
+    gated.options = gated.options.model_copy(update={"batch_size": 16})
 
-    async def work() -> list[Any]:
-        first = asyncio.create_task(batcher.translate(["go"]))
+    async def work() -> list[int]:
+        first = asyncio.create_task(ask(batcher, "go"))
         await asyncio.to_thread(gated.started.wait)
-        tasks = [asyncio.create_task(batcher.translate([text])) for text in ("a", long, "b", long)]
+        tasks = [asyncio.create_task(batcher.translate(each)) for each in ([["a"]], [long] * 5, [["b"]])]
         await asyncio.sleep(0.02)
         gated.open.set()
         return [(await task).batch for task in [first, *tasks]]
 
-    assert asyncio.run(work()) == [1, 2, 1, 2, 1]
-    assert gated.batches == [["go"], ["a", "b"], [long], [long]]
+    assert asyncio.run(work()) == [1, 2, 2, 2]
+    whole = "word" * (2 * LONG)  # 16 / 4 * LONG tokens have room for two of these
+    assert gated.batches == [["go"], ["a", "b"], [whole] * 2, [whole] * 2, [whole]]
+
+
+def test_a_short_request_waits_for_one_batch_of_a_long_one(gated: Gated) -> None:
+    long = ["word"] * (2 * LONG)
+    gated.options = gated.options.model_copy(update={"batch_size": 2})
+    batcher = Batcher(gated, max_queue=200, batch_wait=0)
+
+    async def work() -> None:
+        large = asyncio.create_task(batcher.translate([long] * 3))
+        await asyncio.to_thread(gated.started.wait)
+        small = asyncio.create_task(ask(batcher, "a"))
+        await asyncio.sleep(0.02)
+        gated.open.set()
+        await asyncio.gather(large, small)
+
+    asyncio.run(work())
+    batcher.stop(10)
+    whole = "word" * (2 * LONG)
+    assert gated.batches == [[whole], ["a"], [whole], [whole]]
+
+
+def test_a_long_line_is_split_before_it_waits(gated: Gated) -> None:
+    body = {"q": "I am old. " * 5, "source": "en", "target": "de"}
+    with recording() as records, serving(("en", "de", gated), limits={"max_sentences": 4, "max_queue": 4}) as client:
+        gated.splitter = SentenceSplitter("en", "de")
+        reply = client.post("/translate", json=body)
+        gated.open.set()
+        assert reply.status_code == 400
+        assert "5 sentences exceed the limit of 4" in reply.json()["error"]
+        reply = client.post("/translate", json={**body, "q": "I am old. She sleeps. I am old."})
+        expected = [golden().translate(text).text for text in ("I am old.", "She sleeps.", "I am old.")]
+        assert reply.json() == {"translatedText": " ".join(expected)}
+        wait_until(lambda: len(records.lines) == 2)
+        assert records.last["sentences"] == 3
+    assert gated.batches == [["Iamold.", "Shesleeps.", "Iamold."]]
 
 
 def test_cancelled_sentences_are_not_translated(gated: Gated, batcher: Batcher) -> None:
     async def work() -> None:
-        first = asyncio.create_task(batcher.translate(["go"]))
+        first = asyncio.create_task(ask(batcher, "go"))
         await asyncio.to_thread(gated.started.wait)
-        tasks = [asyncio.create_task(batcher.translate(texts)) for texts in (["a", "b"], ["c"])]
+        tasks = [asyncio.create_task(ask(batcher, *texts)) for texts in (["a", "b"], ["c"])]
         await asyncio.sleep(0.02)
         assert batcher.waiting == 3
         tasks[0].cancel()
@@ -105,15 +148,15 @@ def test_cancelled_sentences_are_not_translated(gated: Gated, batcher: Batcher) 
 
 def test_the_queue_is_bounded(gated: Gated, batcher: Batcher) -> None:
     async def work() -> None:
-        first = asyncio.create_task(batcher.translate(["go"]))
+        first = asyncio.create_task(ask(batcher, "go"))
         await asyncio.to_thread(gated.started.wait)
-        waiting = asyncio.create_task(batcher.translate(["a"] * 150))
+        waiting = asyncio.create_task(ask(batcher, *["a"] * 150))
         await asyncio.sleep(0)
         with pytest.raises(QueueFull):
-            await batcher.translate(["a"] * 51)
+            await ask(batcher, *["a"] * 51)
         gated.open.set()
         assert len((await waiting).translations) == 150
-        assert len((await batcher.translate(["a"] * 200)).translations) == 200
+        assert len((await ask(batcher, *["a"] * 200)).translations) == 200
         assert (await batcher.translate([])).translations == []
         await first
 
@@ -125,9 +168,9 @@ def test_an_error_ends_only_its_batch(batcher: Batcher, gated: Gated) -> None:
 
     async def work() -> None:
         with pytest.raises(ConfigError, match="beam size"):
-            await batcher.translate(["a"] * 130, n_best=1000)
+            await ask(batcher, *["a"] * 130, n_best=1000)
         assert batcher.waiting == 0
-        assert (await batcher.translate(["I am old."])).translations[0][0].text
+        assert (await ask(batcher, "I am old.")).translations[0][0].text
 
     asyncio.run(work())
     assert len(gated.batches) == 2
@@ -135,14 +178,14 @@ def test_an_error_ends_only_its_batch(batcher: Batcher, gated: Gated) -> None:
 
 def test_waiting_requests_fail_when_the_server_stops(gated: Gated, batcher: Batcher) -> None:
     async def work() -> None:
-        first = asyncio.create_task(batcher.translate(["go"]))
+        first = asyncio.create_task(ask(batcher, "go"))
         await asyncio.to_thread(gated.started.wait)
-        waiting = asyncio.create_task(batcher.translate(["a"]))
+        waiting = asyncio.create_task(ask(batcher, "a"))
         await asyncio.sleep(0.02)
         threading.Timer(0.05, gated.open.set).start()
         await asyncio.to_thread(batcher.stop, 10)
         assert len((await first).translations) == 1
-        for task in (waiting, asyncio.create_task(batcher.translate(["b"]))):
+        for task in (waiting, asyncio.create_task(ask(batcher, "b"))):
             with pytest.raises(Stopped):
                 await task
 
