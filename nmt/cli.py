@@ -892,8 +892,8 @@ def serve(
 ) -> None:
     """Serve models over HTTP to LibreTranslate's clients and to a page for browsers.
 
-    Ctrl-C and SIGTERM stop it when the requests at work are answered. It needs the extra packages of
-    pip install 'nmt-attention[serve]'.
+    Ctrl-C and SIGTERM stop it when the requests at work are answered. It needs more packages:
+    pip install starlette uvicorn python-multipart
 
     Example: nmt serve --model runs/en-de --model runs/de-en --port 5000
     """

@@ -1,6 +1,7 @@
 """The Markdown files: links between them lead somewhere, and the first of them stays short."""
 
 import re
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -63,3 +64,10 @@ def test_the_config_that_is_written_out_is_the_shipped_one(tmp_path: Path) -> No
     path = tmp_path / "tatoeba_small.yaml"
     path.write_text(text.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
     assert load_config(str(path)) == load_config("tatoeba_small")
+
+
+def test_nothing_tells_to_install_a_name_that_is_not_published() -> None:
+    """One day it may be the name of a stranger's package."""
+    name = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"].encode()
+    files = [path for path in (ROOT / "nmt").rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    assert [path for path in files if name in path.read_bytes()] == []

@@ -25,9 +25,7 @@ def check_board(wanted: bool) -> None:
         ConfigError: It is not.
     """
     if wanted and importlib.util.find_spec("tensorboard") is None:
-        raise ConfigError(
-            "train.tensorboard: tensorboard is not installed; install it with: pip install 'nmt-attention[tensorboard]'"
-        )
+        raise ConfigError("train.tensorboard: tensorboard is not installed: pip install tensorboard")
 
 
 class Board(Protocol):

@@ -27,10 +27,9 @@ def require_libraries() -> None:
     Raises:
         ConfigError: Some are missing.
     """
-    missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
+    missing = [name.replace("_", "-") for name in LIBRARIES if importlib.util.find_spec(name) is None]
     if missing:
-        names = ", ".join(missing).replace("_", "-")
-        raise ConfigError(f"nmt serve: {names} not installed; install them with: pip install 'nmt-attention[serve]'")
+        raise ConfigError(f"nmt serve: {', '.join(missing)} not installed: pip install {' '.join(missing)}")
 
 
 def read_keys(path: Path) -> list[str]:

@@ -361,8 +361,7 @@ def test_errors_at_the_start_are_reported_in_one_line(
     assert "--allow-origin x" in error("--allow-origin", "x", "--port", 0)
     monkeypatch.setattr(nmt.workflow.serve, "LIBRARIES", ("starlette", "no_such_library"))
     found = error()
-    assert "no-such-library" in found
-    assert "nmt-attention[serve]" in found
+    assert found.rstrip().endswith("pip install no-such-library")
 
 
 def test_a_server_for_other_machines_without_a_key_warns(caplog: pytest.LogCaptureFixture) -> None:

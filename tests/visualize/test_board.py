@@ -53,5 +53,5 @@ def test_nothing_is_written_unless_asked_for(random_project: Project) -> None:
 def test_without_the_library_the_run_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     check_board(False)
-    with pytest.raises(ConfigError, match=r"nmt-attention\[tensorboard\]"):
+    with pytest.raises(ConfigError, match=r"pip install tensorboard$"):
         check_board(True)
