@@ -370,7 +370,7 @@ def translate(
     name, source = _opened_input(sentence, input_)
     allowed = allow_class or ()
     translator = nmt.load(
-        model,
+        model or _default_model(),
         device=device,
         beam_size=beam_size,
         batch_size=batch_size,
@@ -440,6 +440,16 @@ def _opened_input(sentence: str | None, path: Path | None) -> tuple[str, context
     if sys.stdin is None:
         raise ConfigError("standard input is closed; give a sentence or --input")
     return "standard input", contextlib.nullcontext(cast("Readable", sys.stdin.buffer))
+
+
+def _default_model() -> Path:
+    """The newest finished run; at a terminal it is named, as nobody chose it."""
+    from nmt.workflow.runs import newest_run
+
+    run, number = newest_run()
+    if sys.stderr.isatty():
+        log.info(f"model: {run}, newest of {number}")
+    return run
 
 
 def _show(text: str) -> None:
@@ -606,7 +616,7 @@ def attention(
         raise_on_interrupt()
         nmt.explore(
             sentence,
-            model=model,
+            model=model or _default_model(),
             against=against or (),
             split=split,
             data=data,
@@ -627,7 +637,7 @@ def attention(
     raise_on_interrupt()
     found = nmt.measure_attention(
         sentence,
-        model=model,
+        model=model or _default_model(),
         target=target,
         split=split,
         data=data,
@@ -694,7 +704,7 @@ def report(
 
     raise_on_interrupt()
     written = nmt.report(
-        model,
+        model or _default_model(),
         against=against or (),
         split=split,
         data=data,
@@ -839,7 +849,11 @@ def score(
     check_files({"--output": output}, [src, tgt])
     raise_on_interrupt()
     translator = nmt.load(
-        model, device=device, batch_size=batch_size, precision=precision, allowed_classes=allow_class or ()
+        model or _default_model(),
+        device=device,
+        batch_size=batch_size,
+        precision=precision,
+        allowed_classes=allow_class or (),
     )
     shape = None if format_ == "text" else FORMATS[format_](translator.processor)
     with open_output(output) as file:
@@ -901,7 +915,7 @@ def serve(
 
     raise_on_interrupt()
     nmt.serve(
-        model or (),
+        model or _default_model(),
         host=host,
         port=port,
         device=device,
@@ -947,6 +961,8 @@ def runs(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of runs.")] = Path("runs"),
 ) -> None:
     """List runs: state (running, finished, stopped, broken), updates, best score, time.
+
+    A star marks the newest finished run, which commands use without --model.
 
     Example: nmt runs
     """

@@ -43,7 +43,8 @@ def explain(saved: SavedModel, translator: Translator, sentence: str, step: int,
         found = force_best(translator, tokens, ids) if target is None else force_text(translator, ids, target)
     if not 1 <= step <= len(found.tokens):
         raise ConfigError(f"--step {step}: the translation has {len(found.tokens)} steps: {' '.join(found.tokens)}")
-    lines = [f"{sentence} -> {found.text}", ". ".join(filter(None, describe_mechanism(saved.config.model))), ""]
+    mechanism = ". ".join(filter(None, describe_mechanism(saved.config.model)))
+    lines = [f"{sentence} -> {found.text}", f"model: {saved.path}", mechanism, ""]
     return "\n".join([*lines, *_lines(saved, found, [*tokens, EOS_LABEL], step - 1)]) + "\n"
 
 

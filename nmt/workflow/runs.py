@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import time
@@ -85,6 +86,18 @@ def find_data(saved: SavedModel) -> Path:
     raise CheckpointError(f"{saved.path}: the data it was trained on is no longer there; give it with --data DIR")
 
 
+def newest_run() -> tuple[Path, int]:
+    """The newest finished run under `runs`, which commands use by default, and the number of finished runs.
+
+    Raises:
+        CheckpointError: There is none.
+    """
+    finished = [run for run in RUNS.glob("[!.]*") if read_state(run) == "finished"]
+    if not finished:
+        raise CheckpointError(f"{RUNS}: no finished run in {RUNS.resolve()}; train first, or give --model DIR")
+    return max(finished, key=_last_change), len(finished)
+
+
 def find_model(path: Path | None) -> Path:
     """The model directory of a run or model directory.
 
@@ -95,10 +108,7 @@ def find_model(path: Path | None) -> Path:
         CheckpointError: There is no finished run, or the run has no model.
     """
     if path is None:
-        finished = [run for run in RUNS.glob("[!.]*") if read_state(run) == "finished"]
-        if not finished:
-            raise CheckpointError(f"{RUNS}: no finished run in {RUNS.resolve()}; train first, or give --model DIR")
-        path = max(finished, key=_last_change)
+        path, _ = newest_run()
     if check_file(path / BEST / MODEL_MARKER, path).is_file():
         return path / BEST
     if (path / MARKER).is_file():
@@ -139,7 +149,7 @@ def _read_fact(run: Path, name: str) -> Any:
 
 
 def list_runs(directory: Path) -> Table:
-    """List the runs in a folder, the latest last.
+    """List the runs in a folder, the latest last; a star marks the one that commands use by default.
 
     Raises:
         DataError: There are none.
@@ -149,8 +159,12 @@ def list_runs(directory: Path) -> Table:
         there = "is not a directory" if directory.exists() else "does not exist"
         what = "contains no runs" if directory.is_dir() else there
         raise DataError(f"{directory}: {what}; train first, or give the folder of your runs")
-    header = ("run", "state", "updates", "epoch", "best", "at", "training", "last change")
-    return Table(header, [_describe_run(run) for run in found], "llllllll")
+    default = None
+    if directory.resolve() == RUNS.resolve():
+        with contextlib.suppress(CheckpointError):
+            default = newest_run()[0].name
+    header = ("run", "state", "updates", "epoch", "best", "at", "training", "last change", "")
+    return Table(header, [(*_describe_run(run), "*" if run.name == default else "") for run in found], "lllllllll")
 
 
 def _last_change(run: Path) -> tuple[float, float]:

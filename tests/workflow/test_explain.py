@@ -17,8 +17,9 @@ def test_the_numbers_are_those_of_the_translation(here: Project, cli: Cli) -> No
     assert found.alignment is not None
     lines = outcome.out.splitlines()
     assert lines[0] == f"a b c -> {found.text}"
-    assert "additive, Bahdanau's order. Additive score" in lines[1]
-    assert lines[3] == f"Step 2 of {len(found.tokens) + 1}: {found.tokens[1]}, after {found.tokens[0]}"
+    assert lines[1] == f"model: {here.run}/best"
+    assert "additive, Bahdanau's order. Additive score" in lines[2]
+    assert lines[4] == f"Step 2 of {len(found.tokens) + 1}: {found.tokens[1]}, after {found.tokens[0]}"
     rows = [re.match(r"     (\S+) +(-?[\d.]+)  ([\d.]+)", line) for line in lines]
     weights = [float(row[3]) for row in rows if row and row[1] in ("a", "b", "c", "⟨eos⟩")]
     assert weights == pytest.approx(found.alignment[1, 0].tolist(), abs=6e-4)

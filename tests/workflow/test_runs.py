@@ -1,8 +1,12 @@
+import contextlib
 import json
 import os
+import pty
+import shutil
 import time
 from pathlib import Path
 
+import processes
 import pytest
 from conftest import Cli, Project
 
@@ -61,18 +65,19 @@ def test_runs_in_all_states(tmp_path: Path) -> None:
         "at",
         "training",
         "last change",
+        "",
     ]
     counted = ["1,234 of 5,678", "3"]
     best = ["bleu 26.71", "1,000", "1:02:03"]
-    assert [row[:-1] for row in found[:-1]] == [
+    assert [row[:-2] for row in found[:-1]] == [
         ["done", "finished", *counted, *best],
         ["halted", "stopped", *counted, "-", "-", "1:02:03"],
         ["failed", "broken", *counted, *best],
         ["killed", "broken", *counted, *best],
         ["alive", "running", *counted, *best],
     ]
-    assert found[-1] == ["damaged", "broken", *["-"] * 6]
-    assert all(row[-1].startswith(time.strftime("%Y-")) for row in found[:-1])
+    assert found[-1] == ["damaged", "broken", *["-"] * 6, ""]
+    assert all(row[-2].startswith(time.strftime("%Y-")) for row in found[:-1])
 
 
 ENDLESS = b"""{"state": "finished", "updates": 3, "total_updates": 3, "epochs": 1, "best": null,
@@ -87,7 +92,7 @@ ENDLESS = b"""{"state": "finished", "updates": 3, "total_updates": 3, "epochs": 
 def test_a_damaged_state_is_one_row(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run/run.json").write_bytes(content)
-    assert rows(tmp_path)[0] == ["run", "broken", *["-"] * 6]
+    assert rows(tmp_path)[0] == ["run", "broken", *["-"] * 6, ""]
 
 
 def test_runs_that_were_copied_keep_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,6 +116,61 @@ def test_runs_of_the_same_second_and_of_no_known_time(tmp_path: Path) -> None:
         then = 1767225600 + 0.5 - age / 10  # half a second after what the first two tell
         os.utime(run / "run.json", (then, then))
     assert [row[0] for row in rows(tmp_path)] == ["b", "c", "a"]
+
+
+def test_the_run_that_commands_use_by_default_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for place in (Path("runs"), Path("elsewhere")):
+        place.mkdir()
+        for age, (name, state) in enumerate({"halted": "stopped", "new": "finished", "old": "finished"}.items()):
+            write_json(folder(write(place, name, state, 100 * age) / "best") / "model.json", {})
+    marks = {"old": "", "new": "*", "halted": ""}
+    assert {row[0]: row[-1] for row in rows(Path("runs"))} == marks
+    assert {row[0]: row[-1] for row in rows(tmp_path / "runs")} == marks
+    assert find_model(None) == Path("runs/new/best")
+    assert {row[-1] for row in rows(Path("elsewhere"))} == {""}
+
+
+def at_terminal(*arguments: object) -> tuple[str, list[str]]:
+    """Standard output of a command in a pipe, and the lines of its standard error at a terminal."""
+    terminal, end = pty.openpty()
+    with processes.start(*arguments, stdout=processes.PIPE, stderr=end, new_session=True) as process:
+        os.close(end)
+        said = b""
+        with contextlib.suppress(OSError):  # its other end is closed
+            while part := os.read(terminal, 4096):
+                said += part
+        out, _ = process.communicate(timeout=120)
+        assert process.returncode == 0
+    os.close(terminal)
+    return out, said.decode().splitlines()
+
+
+def test_a_command_says_at_a_terminal_which_model_it_chose(here: Project, cli: Cli) -> None:
+    shutil.copytree(here.run, "runs/second")
+    then = "2030-01-01T00:00:00+0000"
+    write_json(Path("runs/second/run.json"), read_json(Path("runs/second/run.json")) | {"time": then})
+    Path("a.txt").write_text("a b\n", encoding="utf-8")
+    Path("b.txt").write_text("B A\n", encoding="utf-8")
+    line = "model: runs/second, newest of 2"
+    commands: list[tuple[object, ...]] = [
+        ("translate", "a b"),
+        ("attention", "a b"),
+        ("score", "--src", "a.txt", "--tgt", "b.txt"),
+        ("report", "--src", "a.txt", "--ref", "b.txt", "--output", "report.html"),
+    ]
+    for command in commands:
+        out, said = at_terminal(*command)
+        assert said[0] == line
+        given = cli(*command, "--model", "runs/second")
+        assert line not in given.err
+        piped = cli(*command)
+        assert (piped.out, piped.err) == (given.out, given.err)
+        assert out == piped.out
+    for command in [("explain", "a b"), ("evaluate", "--src", "a.txt", "--ref", "b.txt")]:  # they name it in any case
+        out, said = at_terminal(*command)
+        assert line not in said
+        assert "runs/second/best" in "\n".join([out, *said])
 
 
 def folder(path: Path) -> Path:
