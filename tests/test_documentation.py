@@ -1,6 +1,8 @@
-"""The Markdown files: links between them lead somewhere, and the first of them stays short."""
+"""The Markdown files: links between them lead somewhere, and the first of them stays short, and its Python is sound."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -71,3 +73,25 @@ def test_nothing_tells_to_install_a_name_that_is_not_published() -> None:
     name = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"].encode()
     files = [path for path in (ROOT / "nmt").rglob("*") if path.is_file() and path.suffix != ".pyc"]
     assert [path for path in files if name in path.read_bytes()] == []
+
+
+PLACES = ["tests/example.py", "nmt/model/attention/distance.py", "tests/test_distance.py"]
+"""Where the linter is told that README's blocks of Python lie."""
+
+
+@pytest.mark.parametrize(("number", "place"), list(enumerate(PLACES)), ids=PLACES)
+def test_python_in_the_readme_passes_the_linter_and_the_type_checker(number: int, place: str, tmp_path: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert len(blocks) == len(PLACES)
+
+    def check(tool: str, *arguments: str) -> None:
+        command = [sys.executable, "-m", tool, *arguments]
+        found = subprocess.run(command, cwd=ROOT, input=blocks[number], capture_output=True, text=True, check=False)
+        assert found.returncode == 0, found.stdout + found.stderr
+
+    check("ruff", "check", "--stdin-filename", place, "-")
+    check("ruff", "format", "--check", "--stdin-filename", place, "-")
+    if place.startswith("nmt/"):
+        path = tmp_path / Path(place).name
+        path.write_text(blocks[number], encoding="utf-8")
+        check("mypy", "--strict", str(path))
