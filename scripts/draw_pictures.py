@@ -1,9 +1,12 @@
-"""Draw the pictures of the top README: the explorer, a report, the emergence of alignment, and what attention is for.
+"""Draw the pictures of the READMEs, or list those that no longer show what a config gives today.
 
-Usage: python scripts/draw_pictures.py [--model runs/demo] [--output data/pictures] [--chromium chromium]
+Usage: python scripts/draw_pictures.py --commit COMMIT [--real runs/tatoeba_small] [--model runs/demo]
+       python scripts/draw_pictures.py --check
 
-The model is that of `make demo`; its run has watched a few sentences (`train.watch`). Pages are photographed by a
-headless Chromium.
+The learning curve and the attention of a sentence are those of README's four commands; the explorer, the report and the
+emergence of alignment those of `make demo`, whose run has watched a few sentences (`train.watch`). Each of these
+pictures holds the config, commit and scores of its run as PNG text. What attention is for comes from the stored
+comparison of mechanisms. Pages are photographed by a headless Chromium.
 """
 
 from __future__ import annotations
@@ -12,17 +15,30 @@ import argparse
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 import nmt
+from nmt.config import Config, differing_keys, dump_config, parse_config, read_config
+from nmt.errors import ConfigError, NmtError
 from nmt.explorer.encoding import from_bytes
 from nmt.files import read_json
 from nmt.visualize.picture import save_figure
+from nmt.workflow.configs import load_config
+from nmt.workflow.runs import MARKER
+from nmt.workflow.translate import draw_attention
 from nmt.workflow.watch import read_attention
+
+SENTENCE = "Yesterday I saw him at the station."
+BOTTLENECK_PICTURE = "bottleneck.png"
+OF_THE_CALL: dict[str, Any] = {"data.source": [], "data.licence": None, "train.precision": "auto"}
+"""Values that the command line or the machine of a run decides, not its recipe."""
 
 MECHANISMS = Path(__file__).parent / "experiments/comparisons/mechanisms"
 BOTTLENECK = {
@@ -36,24 +52,101 @@ PLACE = "#t=4"
 
 
 def main() -> None:
-    """Draw all of them."""
+    """Draw all of them, or check them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=Path, default=Path("runs/demo"), help="run directory")
-    parser.add_argument("--output", type=Path, default=Path("data/pictures"), help="folder for the pictures")
+    parser.add_argument("--real", type=Path, default=Path("runs/tatoeba_small"), help="run of README's four commands")
+    parser.add_argument("--model", type=Path, default=Path("runs/demo"), help="run of make demo")
+    parser.add_argument("--commit", help="commit that both runs were trained at")
+    parser.add_argument("--output", type=Path, default=Path("data/pictures"), help="folder of the pictures")
     parser.add_argument("--chromium", default="chromium", help="headless browser")
+    parser.add_argument("--check", action="store_true", help="list pictures whose config has changed since; draw none")
     arguments = parser.parse_args()
+    if not arguments.output.is_dir():
+        parser.exit(1, f"error: {arguments.output}: no such folder; give that of the pictures with --output\n")
+    if arguments.check:
+        stale = list(find_stale(arguments.output))
+        print(*stale, sep="\n", end="\n" if stale else "")
+        parser.exit(bool(stale))
+    if not arguments.commit:
+        parser.exit(1, "error: give the commit that the runs were trained at with --commit\n")
     if shutil.which(arguments.chromium) is None:
         parser.exit(1, f"error: {arguments.chromium}: no such program; give a Chromium with --chromium\n")
-    facts = read_attention(arguments.model)
-    longest = max(range(len(facts["sentences"])), key=lambda number: len(facts["sentences"][number]["src"]))
-    draw_emergence(facts, longest, arguments.output / "emergence.png")
-    draw_bottleneck(arguments.output / "bottleneck.png")
+    try:
+        draw_all(arguments.real, arguments.model, arguments.output, arguments.chromium, arguments.commit)
+    except NmtError as error:
+        parser.exit(1, f"error: {error}\n")
+
+
+def draw_all(real: Path, demo: Path, output: Path, chromium: str, commit: str) -> None:
+    """Draw all pictures.
+
+    Args:
+        real: Run of README's four commands.
+        demo: Run of `make demo`.
+        output: Folder for the pictures.
+        chromium: Headless browser.
+        commit: Commit that both were trained at.
+    """
+    translation = draw_attention(nmt.load(real), SENTENCE, output / "attention.png").target
+    facts = {"commit": commit, **describe_run(real), "translation": f"{SENTENCE} -> {translation}"}
+    shutil.copyfile(real / "learning_curve.png", output / "learning_curve.png")
+    for name in ("attention.png", "learning_curve.png"):
+        stamp(output / name, facts)
+    draw_bottleneck(output / BOTTLENECK_PICTURE)
+    watched = read_attention(demo)
+    longest = max(range(len(watched["sentences"])), key=lambda number: len(watched["sentences"][number]["src"]))
+    draw_emergence(watched, longest, output / "emergence.png")
     with tempfile.TemporaryDirectory() as folder:
         page, report = Path(folder, "page.html"), Path(folder, "report.html")
-        nmt.explore(model=arguments.model, split="test", sample=12, output=page)
-        nmt.report(arguments.model, split="test", output=report)
-        photograph(arguments.chromium, f"{page.as_uri()}{PLACE}", (1180, 860), arguments.output / "explorer.png")
-        photograph(arguments.chromium, report.as_uri(), (1000, 860), arguments.output / "report.png")
+        nmt.explore(model=demo, split="test", sample=12, output=page)
+        nmt.report(demo, split="test", output=report)
+        photograph(chromium, f"{page.as_uri()}{PLACE}", (1180, 860), output / "explorer.png")
+        photograph(chromium, report.as_uri(), (1000, 860), output / "report.png")
+    facts = {"commit": commit, **describe_run(demo)}
+    for name in ("emergence.png", "explorer.png", "report.png"):
+        stamp(output / name, facts)
+
+
+def describe_run(run: Path) -> dict[str, str]:
+    """What the pictures of a run hold: its config, its best score in validation, and that of its test set."""
+    config, state = read_config(run / "config.yaml"), read_json(run / MARKER)
+    return {
+        "config": dump_config(without_call(config)),
+        "valid": f"{state['metric']} {state['best']:.2f}",
+        "test": f"BLEU {nmt.evaluate(run, short_inputs=False).bleu:.2f}",
+    }
+
+
+def without_call(config: Config) -> Config:
+    """A config as it would be without command line and machine."""
+    return load_config(config, OF_THE_CALL)
+
+
+def stamp(path: Path, facts: Mapping[str, str]) -> None:
+    """Store text in a PNG, in place of what it has."""
+    info = PngInfo()
+    for name, value in facts.items():
+        info.add_text(name, value, zip=len(value) > 100)
+    with Image.open(path) as image:
+        image.load()
+        image.save(path, pnginfo=info, optimize=True)
+
+
+def find_stale(folder: Path) -> Iterator[str]:
+    """Yield a line for each picture of a run whose config has changed since."""
+    for path in sorted(folder.glob("*.png")):
+        if path.name == BOTTLENECK_PICTURE:  # of stored figures
+            continue
+        try:
+            with Image.open(path) as image:
+                stored = without_call(parse_config(image.info["config"], "its config"))
+            changed = differing_keys(stored, without_call(load_config(stored.name)))
+        except KeyError:
+            changed = ["does not say what config it shows"]
+        except (ConfigError, OSError) as error:
+            changed = str(error).splitlines()
+        if changed:
+            yield f"{path}: {', '.join(changed)}"
 
 
 def draw_emergence(facts: dict[str, Any], number: int, path: Path) -> None:

@@ -1,0 +1,84 @@
+"""Pictures say what run they show, and which of them are out of date."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Project
+from PIL import Image
+
+import nmt
+from nmt.config import dump_config
+from nmt.files import PACKAGE, read_json
+from nmt.workflow.configs import load_config
+
+sys.path.insert(0, str(PACKAGE.parent / "scripts"))
+from draw_pictures import describe_run, stamp
+
+SCRIPT = PACKAGE.parent / "scripts/draw_pictures.py"
+
+
+def picture(path: Path, **facts: str) -> Path:
+    Image.new("RGB", (3, 2), "red").save(path)
+    stamp(path, facts)
+    return path
+
+
+def check(folder: Path) -> tuple[int, list[str]]:
+    """Exit code and lines of `--check`."""
+    command = [sys.executable, str(SCRIPT), "--check", "--output", str(folder)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.stderr == ""
+    return found.returncode, found.stdout.splitlines()
+
+
+def test_pictures_of_another_config_are_listed(tmp_path: Path) -> None:
+    shipped = load_config("sample")
+    machine = ["data.source=[elsewhere.tsv]", "data.licence=none", "train.precision=bfloat16"]
+    picture(tmp_path / "same.png", config=dump_config(load_config(shipped, machine)))
+    assert check(tmp_path) == (0, [])
+    text = dump_config(load_config(shipped, ["train.epochs=3", "model.dropout=0.25"]))
+    other = picture(tmp_path / "other.png", config=text)
+    older = picture(tmp_path / "older.png", config=text + "forgotten: 1\n")
+    (tmp_path / "torn.png").write_bytes(other.read_bytes()[:20])
+    unknown = picture(tmp_path / "unknown.png")
+    code, lines = check(tmp_path)
+    assert code == 1
+    assert lines[1] == f"{other}: model.dropout (0.25 there, 0.2 here), train.epochs (3 there, 16 here)"
+    assert lines[0].startswith(f"{older}: ")
+    assert "forgotten" in lines[0]
+    assert lines[2].startswith(f"{tmp_path}/torn.png: ")
+    assert lines[3].startswith(f"{unknown}: ")
+    assert len(lines) == 4
+
+
+def test_a_picture_holds_what_its_run_says(here: Project, tmp_path: Path) -> None:
+    facts = describe_run(here.run)
+    path = picture(tmp_path / "a.png", commit="c", **facts)
+    with Image.open(path) as image:
+        assert image.getpixel((2, 1)) == (255, 0, 0)
+        assert image.text == {"commit": "c", **facts}
+    assert facts["valid"] == f"bleu {read_json(here.run / 'run.json')['best']:.2f}"
+    assert facts["test"] == f"BLEU {nmt.evaluate(here.run).bleu:.2f}"
+    assert "name: reversal" in facts["config"]
+    assert str(tmp_path.parent) not in facts["config"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "--commit"),
+        (["--check", "--output", "nowhere"], "nowhere: no such folder"),
+        (["--commit", "abc", "--real", "nowhere"], "nowhere"),
+        (["--commit", "abc", "--chromium", "no-such-program"], "no-such-program: no such program"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
+    browser = ["--chromium", sys.executable] if "--chromium" not in arguments else []
+    command = [sys.executable, str(SCRIPT), "--output", str(tmp_path), *browser, *arguments]
+    found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=SCRIPT.parents[1])
+    assert found.returncode == 1
+    assert found.stderr.startswith("error: ")
+    assert found.stderr.count("\n") == 1
+    assert message in found.stderr
