@@ -101,7 +101,7 @@ def draw_all(real: Path, demo: Path, output: Path, chromium: str, commit: str) -
         nmt.explore(model=demo, split="test", sample=12, output=page)
         nmt.report(demo, split="test", output=report)
         photograph(chromium, f"{page.as_uri()}{PLACE}", (1180, 860), output / "explorer.png")
-        photograph(chromium, report.as_uri(), (1000, 860), output / "report.png")
+        photograph(chromium, report.as_uri(), (1000, 950), output / "report.png")
     facts = {"commit": commit, **describe_run(demo)}
     for name in ("emergence.png", "explorer.png", "report.png"):
         stamp(output / name, facts)
@@ -123,13 +123,13 @@ def without_call(config: Config) -> Config:
 
 
 def stamp(path: Path, facts: Mapping[str, str]) -> None:
-    """Store text in a PNG, in place of what it has."""
+    """Store text in an opaque PNG, in place of what it has."""
     info = PngInfo()
     for name, value in facts.items():
         info.add_text(name, value, zip=len(value) > 100)
     with Image.open(path) as image:
-        image.load()
-        image.save(path, pnginfo=info, optimize=True)
+        opaque = image.convert("RGB")
+    opaque.save(path, pnginfo=info, optimize=True)
 
 
 def find_stale(folder: Path) -> Iterator[str]:

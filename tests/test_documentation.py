@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from nmt.files import PACKAGE
 from nmt.workflow.configs import load_config
@@ -95,3 +96,21 @@ def test_python_in_the_readme_passes_the_linter_and_the_type_checker(number: int
         path = tmp_path / Path(place).name
         path.write_text(blocks[number], encoding="utf-8")
         check("mypy", "--strict", str(path))
+
+
+def test_figures_are_those_of_the_run_in_the_pictures() -> None:
+    texts = []
+    for name in ("attention", "learning_curve"):
+        with Image.open(ROOT / f"data/pictures/{name}.png") as image:
+            texts.append(image.text)
+    facts, other = texts
+    assert facts == other
+    assert "name: tatoeba_small" in facts["config"]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"run directory: runs/tatoeba_small .*best (\w+ [\d.]+) at", readme) == [facts["valid"]]
+    source, translation = facts["translation"].split(" -> ")
+    assert f'$ nmt translate "{source}" --attention attention.png\n    {translation}\n' in readme
+    shown = re.compile(r"runs/tatoeba_small/best on test: .*\n.*\n +(BLEU [\d.]+)")
+    figures = {path: shown.findall(path.read_text(encoding="utf-8")) for path in FILES}
+    found = {path.relative_to(ROOT).as_posix(): figure for path, figure in figures.items() if figure}
+    assert found == {"README.md": [facts["test"]], "nmt/decoding/README.md": [facts["test"]]}
