@@ -91,7 +91,7 @@ def test_a_healthy_project_is_fine_and_nothing_is_written(
     ("names", "settings"),
     [
         (
-            ["initial loss", "first updates"],
+            ["initial loss", "one batch overfits", "first updates"],
             [
                 "model.initialization.scale=5",
                 "train.optimizer={name: sgd, learning_rate: 1000.0, clip_norm: null}",
@@ -117,6 +117,44 @@ def test_problems_are_found(project: Project, cli: Cli, names: list[str], settin
     for name in names:
         assert ("PROBLEM", name) in lines_of(found.out)
         assert name in last
+    assert ("-", "decoding") in lines_of(found.out)  # not another problem: the batch was not learnt
+
+
+SMALL = [f"model.{part}=12" for part in ("embedding_size", "encoder.hidden_size", "decoder.hidden_size")]
+
+
+def test_a_small_model_is_given_the_updates_that_it_needs(project: Project, cli: Cli) -> None:
+    options = [part for setting in SMALL for part in ("--set", setting)]
+    found = cli("check", "--config", project.config, "--data", project.data, *options)
+    assert found.code == 0, found
+    (updates,) = re.findall(r"loss 0\.10 after (\d+) updates of Adam", found.out)
+    assert int(updates) > 200
+    assert {("ok", "one batch overfits"), ("ok", "decoding")} <= set(lines_of(found.out))
+
+
+def overfitting(project: Project, *settings: str) -> dict[str, Finding]:
+    """What `nmt check` finds of overfitting, by name."""
+    data, config = open_data(project.data), load_config(str(project.config), settings)
+
+    def new_model(config: Config) -> Seq2Seq:
+        torch.manual_seed(1)
+        return build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
+
+    return {finding.name: finding for finding in check.check_overfitting(config, data, new_model)}
+
+
+def test_a_loss_that_still_falls_is_no_problem(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "OVERFIT_LONGEST", 200)
+    found = overfitting(project, *SMALL)
+    assert [found[name].ok for name in ("one batch overfits", "decoding")] == [None, None]
+    assert " after 200 updates" in found["one batch overfits"].text
+    assert found["one batch overfits"].text.endswith("not settled: the loss still falls")
+
+
+def test_a_loss_that_is_not_a_number_is_a_problem(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "OVERFIT_RATE", 1e30)
+    found = overfitting(project)
+    assert [found[name].ok for name in ("one batch overfits", "decoding")] == [False, None]
 
 
 def test_the_initial_loss_of_fixed_norms_is_above_that_of_guessing(project: Project, cli: Cli) -> None:
