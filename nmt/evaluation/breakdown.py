@@ -50,10 +50,10 @@ class WordAccuracy:
         return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
 
     @property
-    def f1(self) -> float:
-        """Harmonic mean of precision and recall, from 0 to 1; 0 if there is no such word."""
+    def f1(self) -> float | None:
+        """Harmonic mean of precision and recall, from 0 to 1; None if there is no such word."""
         total = self.in_references + self.in_translations
-        return 2 * self.common / total if total else 0.0
+        return 2 * self.common / total if total else None
 
 
 def accuracy_by_frequency(

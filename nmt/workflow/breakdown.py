@@ -95,7 +95,7 @@ class Breakdown:
 
     def _frequency_table(self) -> Table:
         rows = [
-            [each[0].name, f"{each[0].in_references:,}", *(f"{accuracy.f1:.3f}" for accuracy in each)]
+            [each[0].name, f"{each[0].in_references:,}", *(_f1(accuracy) for accuracy in each)]
             for each in zip(*self.frequencies.values(), strict=True)
         ]
         return _table(["occurrences", "in references", *self.frequencies], rows)
@@ -185,11 +185,15 @@ def _tables(difference: Difference) -> Iterator[Table | str]:
                 texts = (each.source, each.reference, each.first, each.second)
                 labels = ("source", "reference", "first", "second")
                 rows = [[label, shorten(text)] for label, text in zip(labels, texts, strict=True)]
-                yield Table(["", ""], [*rows, ["BLEU", f"{each.gap:+.1f}"]], "ll")
+                yield Table(["", ""], [*rows, ["BLEU", f"{each.gap:+z.1f}"]], "ll")
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> Table:
     return Table(header, rows, "l" + "r" * (len(header) - 1), caption)
+
+
+def _f1(accuracy: WordAccuracy) -> str:
+    return "–" if accuracy.f1 is None else f"{accuracy.f1:.3f}"
 
 
 def _or_dash(bleu: float | None) -> str:

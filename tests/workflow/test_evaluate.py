@@ -230,6 +230,9 @@ def test_a_breakdown_of_two_systems(here: Project, cli: Cli) -> None:
     words = [word for example in examples for word in example.references[0].split()]
     assert sum(each["in_references"] for each in found["frequencies"][other]) == len(words)
     assert sum(each["common"] for each in found["frequencies"][other]) >= len(words) // 3
+    # Eight letters, each in hundreds of training pairs: there are no words that occur 5 to 9 times.
+    assert [each["f1"] for each in found["frequencies"][other] if each["low"] == 5] == [None]
+    assert "\n5-9\t0\t–\t–\n" in outcome.out
     (difference,) = found["differences"]
     better, _ = difference["gaps"]
     assert better[0]["second"] == "A"
