@@ -184,7 +184,7 @@ def lines_of(function: Callable[..., Any]) -> str:
 
 def vector(values: Tensor) -> str:
     """The first numbers of a vector, and how many there are."""
-    return f"{' '.join(f'{value:.3f}' for value in values[:SHOWN].tolist())} ... ({len(values)} numbers)"
+    return f"{' '.join(f'{value:z.3f}' for value in values[:SHOWN].tolist())} ... ({len(values)} numbers)"
 
 
 @torch.inference_mode()

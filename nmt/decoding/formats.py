@@ -77,7 +77,7 @@ class NBestFormat(Format):
 
     def render(self, number: int, source: str, translations: Sequence[Translation]) -> str:
         """A line for each translation, best first."""
-        return "".join(f"{number} ||| {each.text} ||| {each.score:.4f}\n" for each in translations)
+        return "".join(f"{number} ||| {each.text} ||| {each.score:z.4f}\n" for each in translations)
 
 
 class PharaohFormat(Format):

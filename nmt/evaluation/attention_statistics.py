@@ -78,7 +78,7 @@ class Spread:
     deviation: float
 
     def __str__(self) -> str:
-        return f"{self.mean:.3f} ± {self.deviation:.3f}"
+        return f"{self.mean:z.3f} ± {self.deviation:.3f}"
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class LossMeasures:
         return perplexity(self.loss)
 
     def __str__(self) -> str:
-        return f"loss {self.loss:.2f} (perplexity {self.perplexity:.2f}), accuracy {self.accuracy:.1%}"
+        return f"loss {self.loss:z.2f} (perplexity {self.perplexity:.2f}), accuracy {self.accuracy:.1%}"
 
     def as_json(self) -> dict[str, float]:
         """As plain values."""

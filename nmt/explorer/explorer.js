@@ -5,8 +5,6 @@ const on = (id, type, act) => at(id).addEventListener(type, act);
 const state = { s: 0, m: 0, y: "0", h: 0, t: 0, u: 0, v: 0, d: 0, g: 0, k: "order" };
 const right = { guesses: 0, hits: 0, at: "" };
 
-// Elements
-
 function build(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
@@ -18,12 +16,10 @@ function build(element, attributes, children) {
 const html = (tag, attributes = {}, ...children) => build(document.createElement(tag), attributes, children);
 const svg = (tag, attributes = {}, ...children) => build(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-const number = (value, digits = 2) => ((value ?? null) === null ? "–" : value.toFixed(digits));
+const number = (value, digits = 2) => ((value ?? null) === null ? "–" : value.toFixed(digits).replace(/^-(?=[0.]+$)/, ""));
 const range = (length) => Array.from({ length }, (_, n) => n);
 const within = (place, length) => Math.max(0, Math.min(place, length - 1));
 const rightToLeft = (tokens) => /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/.test(tokens.join(""));
-
-// Data
 
 const decoded = new WeakMap();
 function bytes(owner) {
@@ -35,7 +31,7 @@ function row(owner, index, heads, sources) {
   const all = bytes(owner), start = index * heads * sources;
   return range(heads).map((h) => Array.from(all.subarray(start + h * sources, start + (h + 1) * sources), (value) => value / 255));
 }
-/** Rows of numbers that are stored in hundredths. */
+/** Rows of numbers stored in hundredths. */
 function hundredths(text, columns) {
   const all = new DataView(Uint8Array.from(atob(text), (each) => each.charCodeAt(0)).buffer), rows = [];
   for (let n = 0; n + columns <= all.byteLength / 2; n += columns) rows.push(range(columns).map((k) => all.getInt16(2 * (n + k), true) / 100));
@@ -49,7 +45,7 @@ function path(tree, end) {
   return found;
 }
 
-/** What is shown of a model: tokens, weights of the chosen head, and the details of each step that are known. */
+/** What is shown of a model: tokens, weights of the chosen head, and the known details of each step. */
 function read(item, system, y, head) {
   const found = item.of[system], src = found.src, heads = found.heads;
   const pick = (rows) => (head && head <= heads ? rows[head - 1] : mean(rows));
@@ -97,8 +93,6 @@ function current(system = state.m) {
   if (state.u) return inWords(view, data.systems[system].subwords, data.items[state.s].source);
   return { ...view, occ: view.steps?.occ ? hundredths(view.steps.occ, view.src.length - 1) : null };
 }
-
-// Drawing
 
 const size = (() => {
   const context = document.createElement("canvas").getContext("2d");
@@ -240,7 +234,7 @@ function drawStep(view) {
   const columns = [["weight", (s) => number(weights[s], 3)], ["before", (s) => number(covered(s))]];
   if (scores) columns.push(["score", (s) => number(scores[s])]);
   if (chances) columns.push(["chance", (s) => number(chances[s])]);
-  if (occlusion) columns.push(["without it", (s) => (s < occlusion.length ? number(-occlusion[s]).replace(/^-(0\.00)$/, "$1") : "–")]);
+  if (occlusion) columns.push(["without it", (s) => (s < occlusion.length ? number(-occlusion[s]) : "–")]);
   const titles = ["source", ...columns.map(([title]) => title)];
   const rows = view.src.map((token, s) => html("tr", {}, html("th", { scope: "row" }, token), ...columns.map(([, text]) => html("td", { class: "number" }, text(s)))));
   show("step", html("table", {}, html("thead", {}, html("tr", {}, ...titles.map((title, n) => html("th", { scope: "col", class: n ? "number" : null }, title)))), html("tbody", {}, ...rows)));
@@ -271,8 +265,6 @@ function drawTree(view) {
   show("tree", svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Prefixes in the beam; scores in parentheses where a translation ends" }, ...parts, ...labels));
 }
 
-// Guessing
-
 const key = () => `${state.s}/${state.m}/${state.y}/${state.t}`;
 const revealed = () => right.at === key();
 function answer(s) {
@@ -284,12 +276,11 @@ function answer(s) {
   at("status").textContent = `${hit ? "Right" : `It looked at ${current().src[weights.indexOf(Math.max(...weights))]}`}: ${right.hits} of ${right.guesses}.`;
 }
 
-// Controls
-
 function options(id, entries, chosen) {
   show(id, ...entries.map(([value, label]) => html("option", { value }, label)));
   at(id).value = chosen;
 }
+const measured = (name, value) => number(value, /^(length|repetition)$/.test(name) ? 0 : 2);
 const sorting = () => state.k.replace(/^-/, "");
 const measure = (n) => data.items[n].of[state.m].measures[sorting()];
 function order() {
@@ -298,14 +289,14 @@ function order() {
 }
 function drawList() {
   show("list", ...order().map((n) => {
-    const value = state.k === "order" ? "" : number(measure(n));
+    const value = state.k === "order" ? "" : measured(sorting(), measure(n));
     return html("li", {}, html("button", { "aria-current": n === state.s ? "true" : null, "data-key": `item-${n}`, onclick: () => go({ s: n, t: 0, y: initial.y }) }, html("span", { dir: "auto" }, data.items[n].source), html("span", {}, value)));
   }));
 }
-/** Scroll an element so that a place in it can be seen. */
+/** Scroll an element to show a place in it. */
 function reveal(id, scroll, length, place) {
   const found = at(id), [first, size] = [found[scroll], found[length]];
-  if (place !== null && place !== undefined && (place < first + 20 || place > first + size - 20)) found[scroll] = place - size / 2;
+  if ((place ?? null) !== null && (place < first + 20 || place > first + size - 20)) found[scroll] = place - size / 2;
 }
 function draw() {
   document.querySelector("main").hidden = !data.items.length;
@@ -327,7 +318,7 @@ function draw() {
   at("guess").setAttribute("aria-pressed", Boolean(state.g));
   at("source").textContent = item.source;
   at("reference").textContent = item.reference && !data.live ? `Reference: ${item.reference}` : "";
-  at("measures").textContent = Object.entries(found.measures).map(([name, value]) => `${name} ${number(value)}`).join(", ");
+  at("measures").textContent = Object.entries(found.measures).map(([name, value]) => `${name} ${measured(name, value)}`).join(", ");
   at("status").textContent = state.g && !revealed() ? `Where does the model look to write “${view.tgt[state.t]}”? Choose a source word.` : "";
   const focused = document.activeElement?.closest("[data-key]")?.getAttribute("data-key");
   drawList(); drawCurve(view); drawLines(view); drawMaps(view); drawStep(view); drawTree(view);
@@ -376,8 +367,6 @@ document.addEventListener("keydown", (event) => {
 });
 addEventListener("hashchange", follow);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-
-// Saving
 
 function save(name, type, content) {
   const link = html("a", { href: URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type })), download: name });

@@ -236,7 +236,7 @@ def check_overfitting(config: Config, data: DataDirectory, new_model: Callable[[
             bar.update()
     updates = len(lowest) - 1
     learnt = loss < OVERFIT_LOSS
-    text = f"{len(pairs)} pairs of median length: loss {loss:.2f} after {updates} updates of Adam at {OVERFIT_RATE}"
+    text = f"{len(pairs)} pairs of median length: loss {loss:z.2f} after {updates} updates of Adam at {OVERFIT_RATE}"
     if learnt:
         yield Finding("one batch overfits", True, text)
     elif falls():

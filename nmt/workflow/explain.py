@@ -67,7 +67,7 @@ def _lines(saved: SavedModel, found: Forced, sources: Sequence[str], step: int) 
         for head in range(weights.size(0)):
             columns = [
                 (values[step, head], style)
-                for values, style in ((found.scores, "8.2f"), (found.chances, ".3f"))
+                for values, style in ((found.scores, "z8.2f"), (found.chances, ".3f"))
                 if values is not None
             ]
             yield from _bars(sources, weights[head], columns, f"     head {head + 1}" if several else "")
@@ -99,6 +99,6 @@ def _bar(share: float) -> str:
 
 def _vector(values: Tensor) -> str:
     """The first numbers of a vector, how many there are, and its Euclidean norm."""
-    shown = " ".join(f"{value:.2f}" for value in values[:NUMBERS].tolist())
+    shown = " ".join(f"{value:z.2f}" for value in values[:NUMBERS].tolist())
     more = " ..." if len(values) > NUMBERS else ""
     return f"{shown}{more} ({len(values):,} numbers, norm {values.norm():.2f})"

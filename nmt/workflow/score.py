@@ -49,7 +49,7 @@ def score_files(
                 warn_of_cut(number, each)
                 log_prob += each.log_prob
                 tokens += len(each.token_log_probs)
-                lines.append(output.render(number, source, [each]) if output else f"{each.log_prob:.4f}\n")
+                lines.append(output.render(number, source, [each]) if output else f"{each.log_prob:z.4f}\n")
             write("".join(lines))
             bar.update(len(window))
     if not number:

@@ -86,7 +86,7 @@ class Session:
     def _show(self, found: list[Translation]) -> None:
         for rank, each in enumerate(found, start=1):
             before = f"{rank}  " if self.n_best > 1 else ""
-            score = f"{each.score:.4f}  " if self.scores else ""
+            score = f"{each.score:z.4f}  " if self.scores else ""
             self.show(printable(f"{before}{score}{each.text}"))
         weights = found[0].alignment
         if self.attention and weights is not None:

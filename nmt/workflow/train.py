@@ -394,7 +394,7 @@ class _Run:
                     case Reported():
                         self._log("train", vars(event))
                         bar.set_postfix_str(
-                            f"epoch {event.epoch}, loss {event.loss:.3f}, {event.tokens_per_second:,.0f} tok/s"
+                            f"epoch {event.epoch}, loss {event.loss:z.3f}, {event.tokens_per_second:,.0f} tok/s"
                         )
                     case Skipped():
                         self._log("skipped", vars(event))

@@ -340,7 +340,7 @@ def describe_updates(pairs: EncodedPairs, epoch: Epoch, timing: Timing) -> Itera
     losses, last = timing.losses, timing.losses[-5:]
     mean = sum(last) / len(last)
     ok = mean < losses[0] + LOSS_TOLERANCE
-    text = f"loss {losses[0]:.2f} at the first, {mean:.2f} over the last {len(last)} of {len(losses)}"
+    text = f"loss {losses[0]:.2f} at the first, {mean:z.2f} over the last {len(last)} of {len(losses)}"
     advice = "; lower train.optimizer.learning_rate, or set train.optimizer.clip_norm or train.schedule.warmup"
     yield Finding("first updates", ok, text if ok else text + advice)
     speed, updates = timing.tokens / timing.seconds, len(epoch.groups)

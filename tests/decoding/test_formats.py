@@ -34,6 +34,11 @@ def test_n_best_has_number_text_and_score() -> None:
     assert NBestFormat(WORDS).render(7, "a b", [BEST, SECOND]) == "7 ||| B A ||| -0.2500\n7 ||| A ||| -1.0000\n"
 
 
+def test_a_score_of_almost_zero_has_no_sign() -> None:
+    certain = Translation("A", ["A"], ["a"], -0.00004, -0.00004, WEIGHTS[:1])
+    assert NBestFormat(WORDS).render(1, "a", [certain]) == "1 ||| A ||| 0.0000\n"
+
+
 def test_pharaoh_has_word_links() -> None:
     assert PharaohFormat(WORDS).render(1, "a b", [BEST]) == "1-0 0-1\n"
     assert PharaohFormat(WORDS).render(1, "", [Translation("")]) == "\n"

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from nmt.evaluation.attention_statistics import (
+    Spread,
     attention_by_length,
     coverage,
     diagonality,
@@ -98,3 +99,7 @@ def test_attention_by_length_is_that_of_its_sentences() -> None:
     without = attention_by_length(bins, [None] * 6)
     assert [each.heads for each in without] == [[], []]
     assert mean_sharpness([]) is None
+
+
+def test_a_mean_of_almost_zero_has_no_sign() -> None:
+    assert str(Spread(-0.0002, 0.5)) == "0.000 ± 0.500"

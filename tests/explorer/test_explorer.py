@@ -131,7 +131,12 @@ def test_the_list_is_sorted_both_ways(browser: Browser, tmp_path: Path) -> None:
     choose = "const e = document.querySelector('#sort'); e.value = '-length'; e.dispatchEvent(new Event('change'))"
     page.evaluate(choose)
     assert texts(page, "#list button span:first-child") == ["f g a b", "a b c", "d e"]
-    assert texts(page, "#list button span:last-child") == ["4.00", "3.00", "2.00"]
+    assert texts(page, "#list button span:last-child") == ["4", "3", "2"]
+    assert re.match(r"length 3, length ratio \d\.\d\d, repetition [01], ", texts(page, "#measures")[0])
+    assert (
+        page.evaluate("[-0.004, -0.0, -0.006, 0, -10].map((value) => number(value)).join()")
+        == "0.00,0.00,-0.01,0.00,-10.00"
+    )
     assert page.evaluate("location.hash") == "#k=-length"
     assert page.problems == []
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from conftest import Cli, Project
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 import nmt
 
@@ -81,3 +83,13 @@ def test_bad_input_is_one_line(arguments: list[str], message: str, here: Project
     assert outcome.code == 1
     assert message in outcome.err
     assert len(outcome.err.splitlines()) == 1
+
+
+def test_numbers_that_are_almost_zero_have_no_sign(here: Project) -> None:
+    """The first number of a query is made almost zero by its weights."""
+    weights = here.run / "best/model.safetensors"
+    tensors = {name: tensor * 1e-6 for name, tensor in load_file(weights).items()}
+    save_file(tensors, weights, safe_open(weights, "pt").metadata())
+    text = nmt.explain("a b c", model=here.run)
+    assert " 0.00 0.00 " in text
+    assert "-0.0" not in text
