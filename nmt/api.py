@@ -479,7 +479,7 @@ def explore(
         NmtError: A model, the text or the links cannot be used, or arguments conflict.
         OutOfMemory: Memory ran out.
     """
-    _check_outputs({"--output": output}, (src, ref, gold))
+    _check_page(output, (src, ref, gold))
     from nmt.workflow.explore import explore, watched_examples
     from nmt.workflow.given_text import GivenText
 
@@ -576,7 +576,7 @@ def report(
 
     references = _as_list(ref)
     _check_test_set(split, data, src, references)
-    _check_outputs({"--output": output}, (src, *references))
+    _check_page(output, (src, *references))
     examples = None if src is None else read_files(Path(src), [Path(each) for each in references])
     opened = _open_all(model, against, device, allowed_classes)
     first = opened[0]
@@ -640,6 +640,14 @@ def _check_outputs(outputs: Mapping[str, AnyPath | None], inputs: Sequence[AnyPa
     check_files(
         {name: _as_path(path) for name, path in outputs.items()}, [Path(each) for each in inputs if each is not None]
     )
+
+
+def _check_page(output: AnyPath | None, inputs: Sequence[AnyPath | None]) -> None:
+    """Check the file that a page is written to: devices and pipes are allowed."""
+    path = _as_path(output)
+    if path is not None and path.suffix.lower() not in (".html", ".htm") and (path.is_file() or not path.exists()):
+        raise DataError(f"--output {path}: a page is HTML; give a name that ends in .html")
+    _check_outputs({"--output": output}, inputs)
 
 
 @as_nmt_errors()

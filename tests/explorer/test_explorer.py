@@ -420,6 +420,7 @@ def test_each_sentence_has_its_alignment_error_rate(here: Project) -> None:
         (["a b", "--against", "runs/reversal"], "--against is for a page"),
         (["a b", "--output", "p.html", "--json", "x.json"], "--json does not go with --output"),
         (["a b", "--output", "p.html", "--target", "A"], "--target does not go with --output"),
+        (["a b", "--output", "p.pdf"], "--output p.pdf: a page is HTML; give a name that ends in .html"),
         (["", "--output", "p.html"], "sentence 1: has no words"),
         (["a " * 300, "--output", "p.html"], "sentence 1: has 300 tokens"),
         (["a b", "--output", "runs/reversal/best/p.html"], "is inside the model directory"),
@@ -432,4 +433,4 @@ def test_bad_input_is_one_line(arguments: list[str], message: str, here: Project
     assert outcome.code == 1
     assert message in outcome.err
     assert len(outcome.err.splitlines()) == 1
-    assert not Path("p.html").exists()
+    assert not [*Path().glob("p.*")]

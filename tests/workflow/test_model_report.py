@@ -145,10 +145,12 @@ def test_a_model_without_its_run_and_data_still_has_a_report(here: Project, cli:
         (["--output", "runs/reversal/best/r.html"], "is inside the model directory"),
         (["--output", "r.html", "--against", "nowhere"], "nowhere"),
         (["--output", "nowhere/r.html"], "nowhere/r.html"),
+        (["--output", "r.pdf"], "--output r.pdf: a page is HTML; give a name that ends in .html"),
+        (["--output", "r"], "--output r: a page is HTML"),
     ],
 )
 def test_bad_input_is_one_line(arguments: list[str], message: str, here: Project, cli: Cli) -> None:
     outcome = cli("report", *arguments)
     assert outcome.code == 1
     assert message in outcome.err.splitlines()[-1]
-    assert not Path("r.html").exists()
+    assert not [*Path().glob("r.*")]
