@@ -49,6 +49,8 @@ def read_comparison(name: str | None, given: Mapping[str, Any]) -> ComparisonSec
     Raises:
         ConfigError: One line per problem.
     """
+    if name is None and not given.get("config"):
+        raise ConfigError("give a comparison file, the name of a shipped one, or configs with --config")
     path = None if name is None else find_shipped(name, FOLDER, "comparison")
     values = {} if path is None else load_yaml_file(path)
     used = {key: value for key, value in given.items() if value is not None and value not in ((), [], {})}

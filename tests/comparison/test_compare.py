@@ -222,7 +222,8 @@ def test_a_budget_decides_the_number_of_updates_once(random_project: Project, tm
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "config: field required"),
+        ([], "give a comparison file, the name of a shipped one, or configs with --config"),
+        (["--seeds", "1,2"], "or configs with --config"),
         (["nowhere"], "nowhere: no such comparison file"),
         (["--config", "sample", "--seeds", "1,x"], "--seeds 1,x: expected whole numbers"),
         (["--config", "sample", "--seeds", "-1"], "seeds.0: should be greater than or equal to 0"),
