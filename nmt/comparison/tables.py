@@ -69,9 +69,10 @@ def _note(rows: Sequence[Row]) -> str:
     signatures = sorted({str(dig(result, ("scores", "bleu", "signature"))) for row in rows for result in row.results})
     return (
         f"{first['sentences']:,} sentences of {first['split']}, beam {first['beam_size']}. BLEU is "
-        f"{' or '.join(signatures)}. ± is half of the 95% interval of a bootstrap over sentences. p, for each seed, is "
-        f"the probability of a difference from {rows[0].name} this large if both were equally good, by a paired "
-        f"bootstrap; it is {MISSING} where test set or scoring differ, or {rows[0].name} has no result for the seed. "
+        f"{' or '.join(signatures)}. ± is half of the 95% interval of a bootstrap over sentences. The difference, for "
+        f"each seed, is that in BLEU from {rows[0].name} with the same seed, and p the probability of one this large "
+        f"if both were equally good, by a paired bootstrap; it is {MISSING} where test set or scoring differ, or "
+        f"{rows[0].name} has no result for the seed. "
         "Neither says what another seed would change: that is in the standard deviation over seeds. Perplexities are "
         "per token, so they can be compared only between equal vocabularies."
     )
@@ -79,13 +80,13 @@ def _note(rows: Sequence[Row]) -> str:
 
 def score_table(rows: Sequence[Row]) -> Table:
     """BLEU and chrF with intervals, significance, the spread over seeds, and perplexity."""
-    header = ["config", "seeds", "BLEU", "p", "std over seeds", "chrF", "perplexity", "length ratio"]
+    header = ["config", "seeds", "BLEU", "difference (p)", "std over seeds", "chrF", "perplexity", "length ratio"]
     cells = [
         [
             row.name,
             str(len(row.results)),
             _with_interval(row, "bleu"),
-            ", ".join(MISSING if p is None else f"{p:.3f}" for p in row.p_values),
+            ", ".join(_differences(row, rows[0])),
             MISSING if (spread := row.deviation("scores", "bleu", "value")) is None else f"{spread:.2f}",
             _with_interval(row, "chrf"),
             _number(row.mean("teacher_forced", "perplexity"), ".2f"),
@@ -94,6 +95,14 @@ def score_table(rows: Sequence[Row]) -> Table:
         for row in rows
     ]
     return Table(header, cells, "l" + "r" * (len(header) - 1))
+
+
+def _differences(row: Row, first: Row) -> Iterator[str]:
+    """For each seed, the difference in BLEU from the first config with the same seed, and its p-value."""
+    bleu = ("scores", "bleu", "value")
+    baselines = {result["seed"]: dig(result, bleu) for result in first.results}
+    for result, p in zip(row.results, row.p_values, strict=True):
+        yield MISSING if p is None else f"{dig(result, bleu) - baselines[result['seed']]:+z.2f} ({p:.3f})"
 
 
 def _with_interval(row: Row, metric: str) -> str:

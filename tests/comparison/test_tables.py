@@ -67,9 +67,17 @@ def test_scores_are_means_with_the_spread_over_seeds_beside_the_interval() -> No
     rows = {row[0]: dict(zip(score_table(ROWS).header, row, strict=True)) for row in score_table(ROWS).rows}
     assert rows["a"]["BLEU"] == "21.50 ± 1.50"
     assert rows["a"]["std over seeds"] == "2.12"  # sqrt((1.5^2 + 1.5^2) / 1)
-    assert rows["a"]["p"] == "-, -"
-    assert (rows["b"]["p"], rows["b"]["std over seeds"], rows["b"]["seeds"]) == ("0.012", "-", "1")
+    assert rows["a"]["difference (p)"] == "-, -"
+    assert rows["b"]["difference (p)"] == "+5.00 (0.012)"
+    assert (rows["b"]["std over seeds"], rows["b"]["seeds"]) == ("-", "1")
     assert rows["b"]["chrF"] == "45.00 ± 1.50"
+
+
+def test_each_difference_has_its_sign() -> None:
+    """Against 20 with seed 1 and 23 with seed 2, in the order of the row's own seeds."""
+    changed = [make_result("c", seed, bleu) for seed, bleu in ((2, 21.5), (1, 20.75), (3, 99), (1, 19.999))]
+    row = score_table([*ROWS, Row("c", changed, [0.004, 0.03, None, 1.0])]).rows[2]
+    assert row[3] == "-1.50 (0.004), +0.75 (0.030), -, +0.00 (1.000)"
 
 
 def test_the_other_tables_have_a_row_for_each_config() -> None:
