@@ -76,8 +76,8 @@ def preprocess(
     settings = load_config(config, overrides)
     sources = _as_list(source)
     if sources:
-        licence = settings.data.licence if "data.licence" in overridden(overrides) else None  # not that of the config's
-        settings = with_sources(settings, [str(each) for each in sources], licence)
+        stated = "data.licence" in overridden(overrides)
+        settings = with_sources(settings, [str(each) for each in sources], keep_licence=stated)
     directory = settings.data_directory if output is None else Path(output)
     return PreparedData(directory, preprocess(settings, directory, overwrite=overwrite))
 

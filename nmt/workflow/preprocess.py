@@ -6,6 +6,7 @@ import contextlib
 import logging
 import shutil
 import time
+import zipfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
@@ -17,7 +18,7 @@ import numpy as np
 from nmt.config import CleaningSection, Config, differing_keys, dump_config, read_config
 from nmt.corpus import Pair
 from nmt.corpus.cleaning import Cleaner, CleaningReport
-from nmt.corpus.download import resolve_sources
+from nmt.corpus.download import UNREADABLE, resolve_sources
 from nmt.corpus.identity import Fingerprints, take_fingerprints
 from nmt.corpus.normalization import Normalizer
 from nmt.corpus.parallel import map_chunks
@@ -48,6 +49,8 @@ from nmt.workflow.outputs import DATA, check_directory
 log = logging.getLogger(__name__)
 
 RAW_DIRECTORY = Path("data/raw")
+MAX_ABOUT = 1 << 16
+"""Bytes that are read of an archive's `_about.txt`."""
 FREQUENT = 10
 """How many of the most frequent sentences are in the report."""
 
@@ -73,6 +76,8 @@ def preprocess(config: Config, output: Path, *, overwrite: bool = False) -> dict
         report = _write_data(config, output, overwrite)
     for line in describe(report):
         log.info(line)
+    if config.data.licence is None:
+        log.info('licence of the data: not stated; state it with --set "data.licence=LICENCE; ORIGIN"')
     for line in warn_of_unknown(report):
         log.warning(line)
     return report
@@ -316,8 +321,14 @@ def _load_reused(config: Config, path: Path) -> TextProcessor:
     return processor
 
 
-def with_sources(config: Config, sources: Sequence[str], licence: str | None = None) -> Config:
-    """The config with other sources and their licence.
+def with_sources(config: Config, sources: Sequence[str], *, keep_licence: bool = False) -> Config:
+    """The config with other sources.
+
+    Args:
+        config: The config.
+        sources: Files or URLs.
+        keep_licence: Whether its licence is theirs; otherwise it stays only with files that are recognisably the
+            config's own.
 
     Raises:
         ConfigError: There is no format with so many files.
@@ -327,5 +338,22 @@ def with_sources(config: Config, sources: Sequence[str], licence: str | None = N
             "--source: give 1 file, 2 parallel files, 3 of a Tatoeba export, or 4 or 6 of train, valid and test; "
             f"found {len(sources)}"
         )
+    own = config.data.source
+    same = keep_licence or (len(own) == len(sources) and all(map(_is_copy, own, sources)))
+    licence = config.data.licence if same else None
     data = config.data.model_copy(update={"source": tuple(sources), "licence": licence})
     return config.model_copy(update={"data": data})
+
+
+def _is_copy(own: str, given: str) -> bool:
+    """Whether a file has the name of that at a URL, or is an archive whose `_about.txt` names the folder of the URL."""
+    scheme, _, address = own.partition("://")
+    if own == given or scheme not in ("http", "https"):
+        return own == given
+    folder, _, name = address.rpartition("/")
+    if Path(given).name == name and "://" not in given:
+        return True
+    if Path(given).suffix.lower() == ".zip":
+        with contextlib.suppress(OSError, KeyError, *UNREADABLE), zipfile.ZipFile(given) as archive:
+            return f"{folder}/".encode() in archive.open("_about.txt").read(MAX_ABOUT)
+    return False

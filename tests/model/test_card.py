@@ -1,16 +1,20 @@
 """The model card says what the model is, and nothing in it is markup of others."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import Project
+from conftest import Cli, Project
 
 import nmt
 from nmt.config import Config, read_config
 from nmt.model.card import make_card
 from nmt.model.storage import load_model
+from nmt.workflow.configs import load_config
+from nmt.workflow.preprocess import with_sources
 
+PAIRS = "a b\tB A\nc d e\tE D C\nb a\tA B\n" * 3
 FACTS = {"nmt_version": "1.2", "torch_version": "2.0", "parameters": 1234567}
 
 
@@ -58,8 +62,49 @@ def test_text_of_a_config_is_no_markup() -> None:
 
 def test_other_sources_do_not_inherit_the_licence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("own.tsv").write_text("a b\tB A\nc d e\tE D C\nb a\tA B\n" * 3, encoding="utf-8")
+    Path("own.tsv").write_text(PAIRS, encoding="utf-8")
     settings = ["data.split={valid_size: 1, test_size: 0}", "text.tokenizer=whitespace"]
     for extra, licence in (([], None), (["data.licence=mine"], "mine")):
         prepared = nmt.preprocess("sample", source="own.tsv", output=f"data-{licence}", overrides=[*settings, *extra])
         assert read_config(prepared.path / "config.yaml").data.licence == licence
+
+
+ABOUT = "Check for newest version here:\n  http://www.manythings.org/anki/\nDate of this file:\n  2018-05-13\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "about", "kept"),
+    [
+        ("deu-eng.zip", None, True),
+        ("deu-eng-2018-05-13.zip", ABOUT, True),
+        ("deu-eng-2018-05-13.zip", None, False),
+        ("other.zip", "from www.example.org/anki/", False),
+        ("own.tsv", None, False),
+    ],
+)
+def test_the_licence_stays_with_the_source_of_the_config(
+    name: str, about: str | None, kept: bool, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(name, "w") as archive:
+            archive.writestr("deu.txt", PAIRS)
+            if about is not None:
+                archive.writestr("_about.txt", about)
+    else:
+        Path(name).write_text(PAIRS, encoding="utf-8")
+    config = "name: c\ntext: {tokenizer: whitespace}\ndata:\n  split: {valid_size: 1, test_size: 0}\n  licence: CC\n"
+    source = "  source: https://www.manythings.org/anki/deu-eng.zip\n"
+    Path("c.yaml").write_text(config + source, encoding="utf-8")
+    outcome = cli("preprocess", "--config", "c.yaml", "--source", name)
+    assert outcome.code == 0, outcome.err
+    assert read_config(Path("data/prepared/c/config.yaml")).data.licence == ("CC" if kept else None)
+    assert ("licence of the data: not stated" in outcome.err) == (not kept)
+    assert ('--set "data.licence=' in outcome.err) == (not kept)
+
+
+def test_a_file_named_like_a_local_source_does_not_inherit_its_licence() -> None:
+    """The archives of manythings.org contain a deu.txt too."""
+    assert with_sources(load_config("sample"), ["elsewhere/deu.txt"]).data.licence is None
+    assert with_sources(load_config("sample"), ["data/sample/deu.txt"]).data.licence == "Apache-2.0; synthetic"
+    assert with_sources(load_config("multi30k"), ["train.en.gz"] * 2).data.licence is None
