@@ -6,7 +6,16 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config import Config, DecodeSection, differing_keys, dump_config, find_config, parse_config, read_config
+from nmt.config import (
+    Config,
+    DecodeSection,
+    differing_keys,
+    dump_config,
+    find_config,
+    parse_config,
+    read_config,
+    with_search_options,
+)
 from nmt.errors import ConfigError, printable
 from nmt.files import shipped
 from nmt.workflow.configs import load_config
@@ -197,6 +206,35 @@ def test_later_overrides_win_and_leave_their_neighbours(tmp_path: Path) -> None:
 )
 def test_wrong_overrides_are_named(tmp_path: Path, override: str, message: str) -> None:
     assert only_problem(tmp_path, "", override) == message
+
+
+def test_all_wrong_overrides_are_named_at_once(tmp_path: Path) -> None:
+    """Also those that cannot be read, which say nothing of what the others need: tying all needs a joint vocabulary."""
+    overrides = ["train.epohcs=3", "train.seed", "model.tying=all", "text.vocabulary.joint={", "model.dropout=7"]
+    lines = problems(tmp_path, "train: {epochs: 0}\n", *overrides)
+    for start in ("--set train.epohcs: unknown key", "--set train.seed: expected", "--set:1:", "--set model.dropout: "):
+        assert len([line for line in lines if line.startswith(start)]) == 1
+    assert "mine.yaml:1: train.epochs: should be greater than or equal to 1, found 0" in lines
+    assert len(lines) == 5
+
+
+def test_a_file_that_cannot_be_read_is_named_with_the_overrides_that_cannot(tmp_path: Path) -> None:
+    lines = problems(tmp_path, "train: {", "train.seed", "=2")
+    assert ["not valid YAML" in line for line in lines] == [True, False, False]
+
+
+def test_all_wrong_search_options_are_named_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        with_search_options(Config(), {}, ["train.epochs=3", "decode.beam_size=0", "decode.min_length", "decode.x=1"])
+    starts = (
+        "train.epochs: cannot be changed",
+        "--set decode.beam_size: ",
+        "--set decode.min_length: ",
+        "--set decode.x: ",
+    )
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 4
+    assert all(any(line.startswith(start) for line in lines) for start in starts)
 
 
 def test_an_override_that_is_not_yaml_is_refused(tmp_path: Path) -> None:

@@ -315,7 +315,7 @@ def _without(values: Mapping[str, Any], places: Collection[Place], above: Place 
     return kept
 
 
-def _validate(source: _Source, *, new: bool, checks: Sequence[Check]) -> Config:
+def _validate(source: _Source, *, new: bool, checks: Sequence[Check], unread: Sequence[Problem] = ()) -> Config:
     """Check values and combinations.
 
     Combinations are checked even if single values are wrong, unless those are part of the combination.
@@ -325,6 +325,7 @@ def _validate(source: _Source, *, new: bool, checks: Sequence[Check]) -> Config:
         new: Whether this config is for new work rather than that of saved data or a saved model: it is then also
             checked for settings without effect.
         checks: Further checks for combinations that cannot work.
+        unread: Keys whose overrides could not be read, and why, in whole lines.
 
     Raises:
         ConfigError: One line per problem.
@@ -336,6 +337,7 @@ def _validate(source: _Source, *, new: bool, checks: Sequence[Check]) -> Config:
     except ValidationError as error:
         problems, unknown = _value_problems(error)
         config = Config.model_validate(_without(source.values, unknown))
+    unknown |= {path for path, _ in unread}
     found = chain(*(check(config) for check in (conflicts, *checks)))
     if new:
         layers = {path: written.layer for path, written in source.places.items()}
@@ -343,8 +345,9 @@ def _validate(source: _Source, *, new: bool, checks: Sequence[Check]) -> Config:
     for places, message in found:
         if not any(_within(place, other) or _within(other, place) for place in places for other in unknown):
             problems.append((places[0], message))
-    if problems:
-        lines = [f"{source.place_of(path)}{dotted(path)}: {message}" for path, message in problems]
+    if problems or unread:
+        lines = [line for _, line in unread]
+        lines += [f"{source.place_of(path)}{dotted(path)}: {message}" for path, message in problems]
         raise ConfigError(*_first_of(list(dict.fromkeys(lines))))
     return config
 
@@ -393,9 +396,9 @@ def as_values(overrides: Overrides) -> dict[str, Any]:
     if isinstance(overrides, Mapping):
         return dict(overrides)
     result = {}
-    for setting in as_settings(overrides):
+    for setting, source in _readable(overrides).items():
         keys = setting.partition("=")[0].strip()
-        value = _parse_setting(setting).values
+        value = source.values
         for key in keys.split("."):
             value = value[key]
         result[keys] = value
@@ -417,6 +420,32 @@ def _parse_setting(setting: str) -> _Source:
     return _Source(parsed, places)
 
 
+def _parse_settings(overrides: Overrides) -> tuple[dict[str, _Source], list[Problem]]:
+    """The values of each setting; and of those that cannot be read the keys, and why, in whole lines."""
+    values: dict[str, _Source] = {}
+    problems: list[Problem] = []
+    for setting in as_settings(overrides):
+        values.pop(setting, None)  # a repeated setting counts where it is last
+        try:
+            values[setting] = _parse_setting(setting)
+        except ConfigError as error:
+            keys = tuple(setting.partition("=")[0].strip().split("."))
+            problems += [(keys, line) for line in error.args]
+    return values, problems
+
+
+def _readable(overrides: Overrides) -> dict[str, _Source]:
+    """The values of each setting.
+
+    Raises:
+        ConfigError: Some cannot be read, one line each.
+    """
+    values, problems = _parse_settings(overrides)
+    if problems:
+        raise ConfigError(*(line for _, line in problems))
+    return values
+
+
 def overridden(overrides: Overrides) -> dict[str, str]:
     """The dotted path of each value set by overrides, with the `section.key=value` that sets it."""
 
@@ -427,17 +456,22 @@ def overridden(overrides: Overrides) -> dict[str, str]:
         else:
             yield path
 
-    return {path: setting for setting in as_settings(overrides) for path in paths(_parse_setting(setting).values, "")}
+    return {path: setting for setting, source in _readable(overrides).items() for path in paths(source.values, "")}
 
 
-def _load(config: str | Path | Config, overrides: Overrides) -> _Source:
+def _load(config: str | Path | Config, overrides: Overrides) -> tuple[_Source, list[Problem]]:
+    """The raw values of a config with overrides, and the problems of those that cannot be read."""
+    settings, problems = _parse_settings(overrides)
     if isinstance(config, Config):
         source = _Source(config.model_dump(mode="json"), {})
     else:
-        source = _read(find_config(str(config)))
-    for setting in as_settings(overrides):
-        source = _merge(source, _parse_setting(setting))
-    return source
+        try:
+            source = _read(find_config(str(config)))
+        except ConfigError as error:
+            raise ConfigError(*error.args, *(line for _, line in problems)) from None
+    for setting in settings.values():
+        source = _merge(source, setting)
+    return source, problems
 
 
 def load_config(config: str | Path | Config, overrides: Overrides = (), checks: Sequence[Check] = ()) -> Config:
@@ -451,7 +485,8 @@ def load_config(config: str | Path | Config, overrides: Overrides = (), checks: 
     Raises:
         ConfigError: One line per problem: file and line, key, what was found, what is allowed.
     """
-    return _validate(_load(config, overrides), new=True, checks=checks)
+    source, unread = _load(config, overrides)
+    return _validate(source, new=True, checks=checks, unread=unread)
 
 
 def with_search_options(config: Config, given: Mapping[str, Any], overrides: Overrides = ()) -> DecodeSection:
@@ -465,10 +500,22 @@ def with_search_options(config: Config, given: Mapping[str, Any], overrides: Ove
     Raises:
         ConfigError: A value is not allowed, or an override is not about the search; one line per problem.
     """
-    for path in overridden(overrides):
-        if not path.startswith("decode."):
-            raise ConfigError(f"{path}: cannot be changed after training; only keys of decode can be set here")
-    options = _validate(_load(config, overrides), new=False, checks=()).decode if overrides else config.decode
+    keys = {setting: setting.partition("=")[0].strip() for setting in as_settings(overrides)}
+    allowed = [setting for setting, path in keys.items() if path.split(".")[0] in ("decode", "")]
+    lines = [
+        f"{path}: cannot be changed after training; only keys of decode can be set here"
+        for setting, path in keys.items()
+        if setting not in allowed
+    ]
+    options = config.decode
+    try:
+        if allowed:
+            source, unread = _load(config, allowed)
+            options = _validate(source, new=False, checks=(), unread=unread).decode
+    except ConfigError as error:
+        lines += error.args
+    if lines:
+        raise ConfigError(*lines)
     values = {key: value for key, value in given.items() if value is not None}
     try:
         return DecodeSection.model_validate({**options.model_dump(), **values})
@@ -523,8 +570,8 @@ def show_config(name: str, overrides: Overrides = (), checks: Sequence[Check] = 
     Raises:
         ConfigError: As in `load_config`.
     """
-    source = _load(name, overrides)
-    rows = list(_rows(_validate(source, new=True, checks=checks), source.places))
+    source, unread = _load(name, overrides)
+    rows = list(_rows(_validate(source, new=True, checks=checks, unread=unread), source.places))
     width = max(len(line) for line, origin in rows if origin and len(line) <= _WIDEST)
     return "".join(f"{line:{width}}  # {origin}\n" if origin else f"{line}\n" for line, origin in rows)
 
