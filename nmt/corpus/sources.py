@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,9 +15,12 @@ from numpy.typing import NDArray
 
 from nmt.corpus import Pair
 from nmt.corpus.lines import OVERLONG, TOO_LONG, in_blocks, read_lines
-from nmt.errors import DataError, list_names
+from nmt.errors import DataError, list_names, shorten
+
+log = logging.getLogger(__name__)
 
 SPLIT_NAMES = ("train", "valid", "test")
+HEADER_WORDS = ("source", "src", "target", "tgt")
 PLACES = 5
 """How many malformed lines are located in the report, per kind."""
 
@@ -153,11 +157,13 @@ class Table(Source):
         path: The file.
         columns: Columns of source and target, from 1.
         first_lines: Lines to read; None reads all.
+        languages: Codes and names of the languages: a first line of nothing else is a header.
     """
 
     path: Path
     columns: tuple[int, int]
     first_lines: int | None = None
+    languages: tuple[str, ...] = ()
 
     @property
     def description(self) -> str:  # type: ignore[override]
@@ -168,8 +174,23 @@ class Table(Source):
         """About a megabyte of lines at a time."""
         number = 1
         for lines in in_blocks(read_lines(self.path, self.first_lines), len):
+            if number == 1 and self._is_header(lines[0]):
+                found = shorten(" | ".join(_cells(lines[0])))
+                log.warning(
+                    f"{self.path}:1: {found} is a header, not a sentence pair: skipped; if it is a pair, move it to "
+                    "another line"
+                )
+                number += 1
+                lines = lines[1:]
             yield from _split_at_overlong((str(self.path),), number, (lines,), report, self.columns)
             number += len(lines)
+
+    def _is_header(self, line: bytes) -> bool:
+        """Whether the two columns of a line are different ones of a few words that name languages or sides."""
+        cells = _cells(line)
+        names = {name.casefold() for name in (*self.languages, *HEADER_WORDS)}
+        found = {cells[column - 1].casefold() for column in self.columns if column <= len(cells)}
+        return len(found) == 2 and found <= names
 
     def reject_empty(self, report: LineReport) -> None:
         """See `Source`."""
@@ -388,7 +409,12 @@ class Corpus:
 
 
 def open_corpus(
-    paths: Sequence[Path], *, columns: tuple[int, int] = (1, 2), first_lines: int | None = None, reverse: bool = False
+    paths: Sequence[Path],
+    *,
+    columns: tuple[int, int] = (1, 2),
+    first_lines: int | None = None,
+    reverse: bool = False,
+    languages: Sequence[str] = (),
 ) -> Corpus:
     """Recognise the format of a corpus by its number of files.
 
@@ -402,6 +428,7 @@ def open_corpus(
         columns: Source and target column, from 1. Only for a tab-separated file.
         first_lines: Read only so many lines of an unsplit corpus or of the training split; None reads all.
         reverse: Swap source and target.
+        languages: Codes and names of the languages, by which the header of a tab-separated file is told.
 
     Raises:
         DataError: There is no format with so many files.
@@ -409,7 +436,7 @@ def open_corpus(
     swap = -1 if reverse else 1
     if len(paths) == 1:
         src_column, tgt_column = columns[::swap]
-        return Corpus(Table(paths[0], (src_column, tgt_column), first_lines), {})
+        return Corpus(Table(paths[0], (src_column, tgt_column), first_lines, tuple(languages)), {})
     if len(paths) == 3:
         src, tgt = paths[:2][::swap]
         return Corpus(Export(src, tgt, paths[2], first_lines), {})
@@ -484,6 +511,11 @@ def _decode(block: bytes) -> list[str | None]:
     if b"\r" in block:
         lines = [line and line.removesuffix("\r") for line in lines]
     return lines
+
+
+def _cells(line: bytes) -> list[str]:
+    """The columns of a line without spaces and quotes around them."""
+    return [cell.strip(' "\r\n') for cell in (_decode_line(line) or "").split("\t")]
 
 
 def _decode_line(line: bytes) -> str | None:

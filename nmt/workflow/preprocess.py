@@ -40,6 +40,7 @@ from nmt.errors import ConfigError, DataError, when_out_of_memory
 from nmt.files import check_file, shipped, write_json, write_text
 from nmt.progress import progress_bar
 from nmt.replacement import atomic_directory, check_not_in_use, locked
+from nmt.text.languages import language_name
 from nmt.text.processor import TextProcessor, load_processor
 from nmt.workflow.augmentation import add_copies
 from nmt.workflow.data_report import describe, warn_of_unknown, write_report
@@ -92,7 +93,11 @@ def _write_data(config: Config, output: Path, overwrite: bool) -> dict[str, Any]
         raise ConfigError("data.source: is empty; list files in the config or give them with --source")
     paths = resolve_sources([_bundled(source) for source in config.data.source], RAW_DIRECTORY)
     corpus = open_corpus(
-        paths, columns=config.data.columns, first_lines=config.data.first_lines, reverse=config.data.reverse
+        paths,
+        columns=config.data.columns,
+        first_lines=config.data.first_lines,
+        reverse=config.data.reverse,
+        languages=[*config.data.languages, *map(language_name, config.data.languages)],
     )
     reused = _load_reused(config, Path(config.text.reuse)) if config.text.reuse else None
     normalizer = make_normalizer(config.data.cleaning)
