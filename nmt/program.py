@@ -19,7 +19,7 @@ from nmt.errors import (
     is_out_of_memory,
 )
 from nmt.files import naming, open_text
-from nmt.signals import INTERRUPTED, handled_signals
+from nmt.signals import INTERRUPTED, handled_signals, raise_when_safe
 from nmt.terminal import showing_messages, write_message
 
 STOPPED = 75
@@ -33,8 +33,8 @@ class _Terminated(BaseException):
         self.signal = signal.Signals(number)
 
 
-def _terminate(number: int, frame: object) -> NoReturn:
-    raise _Terminated(number)
+def _terminate(number: int, frame: object) -> None:
+    raise_when_safe(_Terminated(number))
 
 
 class _OutputClosed(Exception):

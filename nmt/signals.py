@@ -43,6 +43,37 @@ def handled_signals(names: Sequence[str], handler: Callable[[int, FrameType | No
             signal.signal(number, before[number])
 
 
+_blocks = 0
+_waiting: list[BaseException] = []
+
+
+def raise_when_safe(error: BaseException) -> None:
+    """Raise an error in the handler of a signal, or at the end of the `uninterrupted` block that is at work."""
+    if not _blocks:
+        raise error
+    _waiting.append(error)
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """A block that signals do not interrupt: an exception that a handler raises inside torch can abort the process."""
+    global _blocks
+    main = threading.current_thread() is threading.main_thread()  # only there handlers run
+    _blocks += main
+    try:
+        yield
+    finally:
+        _blocks -= main
+        if main and not _blocks and _waiting:
+            error = _waiting[0]
+            _waiting.clear()
+            raise error
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise_when_safe(KeyboardInterrupt())
+
+
 def _exit(number: int, frame: FrameType | None) -> NoReturn:
     with contextlib.suppress(OSError):
         os.write(2, f"nmt: error: {INTERRUPTED}\n".encode())
@@ -56,6 +87,6 @@ def exit_on_interrupt() -> None:
 
 
 def raise_on_interrupt() -> None:
-    """From now on Ctrl-C raises KeyboardInterrupt again, so that work in progress is cleaned up."""
+    """From now on Ctrl-C raises KeyboardInterrupt when that is safe, so that work in progress is cleaned up."""
     if signal.getsignal(signal.SIGINT) is _exit:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, _interrupt)

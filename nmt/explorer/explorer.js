@@ -64,7 +64,7 @@ function read(item, system, y, head) {
   };
 }
 
-/** Tokens grouped into the words of a text, by counting characters: [[first, ...], ...]. */
+/** Tokens grouped into words, by counting characters: [[first, ...], ...]. */
 function words(tokens, subwords, text) {
   const owners = subwords || !text ? null : text.split(/\s+/).filter(Boolean).flatMap((word, n) => Array(word.length).fill(n));
   const groups = [];
@@ -238,8 +238,7 @@ function drawStep(view) {
   const titles = ["source", ...columns.map(([title]) => title)];
   const rows = view.src.map((token, s) => html("tr", {}, html("th", { scope: "row" }, token), ...columns.map(([, text]) => html("td", { class: "number" }, text(s)))));
   show("step", html("table", {}, html("thead", {}, html("tr", {}, ...titles.map((title, n) => html("th", { scope: "col", class: n ? "number" : null }, title)))), html("tbody", {}, ...rows)));
-  const names = data.items[state.s].words ?? data.words;  // each reply of a server has its own list
-  const top = steps?.top[t] && range(steps.top[t].length / 2).map((n) => [names[steps.top[t][2 * n]], steps.top[t][2 * n + 1] / 1000]);
+  const top = steps?.top[t] && range(steps.top[t].length / 2).map((n) => [(data.items[state.s].words ?? data.words)[steps.top[t][2 * n]], steps.top[t][2 * n + 1] / 1000]);
   const vector = (name, text) => { const row = text ? hundredths(text, 5)[t].map((each) => number(each)) : []; return text ? `${name} ${row.slice(0, 4).join(" ")} … (norm ${row[4]}). ` : ""; };
   at("vectors").textContent = vector("Query", steps?.q) + vector("Context", steps?.c);
   show("top", ...(top ? [html("table", {}, html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "next word"), html("th", { scope: "col", class: "number" }, "probability"), html("th", {}))), html("tbody", {}, ...top.map(([token, share]) => html("tr", {}, html("td", {}, token), html("td", { class: "number" }, number(share, 3)), html("td", {}, html("meter", { value: share, max: 1, "aria-hidden": "true" }))))))] : [html("p", { class: "small" }, state.u ? "Choose tokens as units to see the most probable next tokens and the scores." : view.lp ? "The most probable next words are stored for the best translation and the reference." : "Of earlier validations only the attention is stored.")]));

@@ -30,6 +30,7 @@
       if (asked !== latest) return false;
       if (JSON.stringify(data.systems) !== JSON.stringify(found.systems)) data.items = [];
       data.systems = found.systems;
+      // Each reply numbers its words anew.
       data.items.push(...found.items.map((item) => ({ ...item, words: found.words, from: source, to: target })));
       say("");
       go({ ...initial, u: state.u, d: 0, g: state.g, s: data.items.length - 1, y: body.given.trim() ? "r" : "0" });

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 from nmt.config import CheckpointSection
-from nmt.signals import ENDING, handled_signals
+from nmt.signals import ENDING, handled_signals, raise_when_safe
 
 NOTHING, CHECKPOINT, STOP = 0, 1, 2
 """Requests, in order of urgency; a stop includes a checkpoint."""
@@ -50,14 +50,14 @@ class Requests:
 def handling_signals(requests: Requests) -> Iterator[None]:
     """Turn signals into requests: SIGINT, SIGTERM and SIGHUP to stop, SIGUSR1 for a checkpoint.
 
-    A second Ctrl-C raises KeyboardInterrupt at once. Outside the main thread no signal is handled.
+    A second Ctrl-C raises KeyboardInterrupt. Outside the main thread no signal is handled.
     """
     interrupted = False
 
     def note(number: int, frame: FrameType | None) -> None:
         nonlocal interrupted
         if number == signal.SIGINT and interrupted:
-            raise KeyboardInterrupt
+            raise_when_safe(KeyboardInterrupt())
         interrupted = interrupted or number == signal.SIGINT
         requests.ask(CHECKPOINT if number == getattr(signal, "SIGUSR1", None) else STOP)
 
