@@ -125,9 +125,12 @@ def _fail(message: str, code: int) -> NoReturn:
 
 @contextlib.contextmanager
 def open_output(path: Path | None) -> Iterator[TextIO]:
-    """Standard output, or a file written atomically; UTF-8 with line feeds whatever the locale."""
+    """Standard output, or a file written atomically by one command at a time; UTF-8 with line feeds in any locale."""
     if path is not None:
-        with open_text(path, errors="replace") as file:
+        from nmt.replacement import locked
+
+        plain = path.is_file() or not path.exists()
+        with locked(path) if plain else contextlib.nullcontext(), open_text(path, errors="replace") as file:
             yield file
         return
     if sys.stdout is None:

@@ -7,7 +7,8 @@ They would then count as the same sentence, which can cost a pair but never leak
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,8 +33,43 @@ FINGERPRINTS = np.dtype(
 Fingerprints = NDArray[np.void]
 
 
+_APOSTROPHES = re.compile("['\u2019\u02bc]")
+_CONTRACTIONS = [
+    (verb, re.compile(rf"\b{before}{verb}\b"), short)
+    for before, verbs, short in (
+        (r"(do|does|did|is|are|was|were|has|have|had|could|should|would|must|need|might)", " not", r"\1nt"),
+        (r"can ?", "not", "cant"),
+        (r"will", " not", "wont"),
+        (r"(he|she|it|that|there|who|what|where|here)", "s not", r"\1 isnt"),
+        (r"(you|they)", "re not", r"\1 arent"),
+        (r"we", " arent", "werent"),
+        (r"(i)", " am", r"\1m"),
+        (r"(we|you|they|who|what|there)", " are", r"\1re"),
+        (r"(he|she|it|that|there|who|what|where|when|why|how|here)", " is| has", r"\1s"),
+        (r"(i|we|you|they|who|could|should|would|must|might)", " have", r"\1ve"),
+        (r"(i|he|she|it|we|you|they|that|there|who|what)", " will", r"\1ll"),
+        (r"(i|he|she|it|we|you|they|that|there|who)", " would| had", r"\1d"),
+        (r"let", " us", "lets"),
+    )
+    for verb in verbs.split("|")
+]
+"""Verbs, English forms that end in them, without apostrophes and capitals, and what replaces them, in this order."""
+
+
 def identity(text: str) -> str:
-    """What sentences are compared by: letters and digits, ignoring case; if there are none, the text itself."""
+    """What sentences are compared by: letters and digits, ignoring case; if there are none, the text itself.
+
+    English contractions are the same as their full forms: "I am" is "I'm". Other languages have no such words.
+    """
+    words = _APOSTROPHES.sub("", text.casefold())
+    for verb, full, short in _CONTRACTIONS:
+        if verb in words:  # most texts have none, and a search takes longer
+            words = full.sub(short, words)
+    return _letters(words) if any(map(str.isalnum, words)) else text
+
+
+def _letters(text: str) -> str:
+    """Letters and digits, ignoring case; if there are none, the text itself."""
     return "".join(filter(str.isalnum, text.casefold())) or text
 
 
@@ -91,11 +127,19 @@ def count_seen(texts: Sequence[str], seen: NDArray[np.uint64]) -> int:
     """
     if not len(seen):
         return 0
-    wanted = identities(texts)
-    places = np.minimum(np.searchsorted(seen, wanted), len(seen) - 1)
-    return int(np.count_nonzero(seen[places] == wanted))
+    # Models of older versions know the identities that contractions had of their own.
+    return int(np.count_nonzero(_among(identities(texts), seen) | _among(_fingerprints(map(_letters, texts)), seen)))
+
+
+def _among(wanted: NDArray[np.uint64], seen: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = seen[np.minimum(np.searchsorted(seen, wanted), len(seen) - 1)] == wanted
+    return found
 
 
 def identities(texts: Sequence[str]) -> NDArray[np.uint64]:
     """Identity fingerprints of sentences, comparable with those of `take_fingerprints`."""
-    return np.frombuffer(b"".join(fingerprint(identity(text)) for text in texts), dtype=">u8").astype(np.uint64)
+    return _fingerprints(map(identity, texts))
+
+
+def _fingerprints(texts: Iterable[str]) -> NDArray[np.uint64]:
+    return np.frombuffer(b"".join(map(fingerprint, texts)), dtype=">u8").astype(np.uint64)

@@ -45,7 +45,7 @@ function path(tree, end) {
   return found;
 }
 
-/** What is shown of a model: tokens, weights of the chosen head, what is known of each step. */
+/** What is shown of a model: tokens, weights of the chosen head, and its known steps. */
 function read(item, system, y, head) {
   const found = item.of[system], src = found.src, heads = found.heads;
   const pick = (rows) => (head && head <= heads ? rows[head - 1] : mean(rows));

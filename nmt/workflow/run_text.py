@@ -12,7 +12,7 @@ from nmt.corpus.identity import load_seen, save_seen
 from nmt.dataset import TEXT, DataDirectory
 from nmt.errors import CheckpointError, DataError
 from nmt.files import check_file, read_bytes, sha256, write_text
-from nmt.limits import MAX_JSON
+from nmt.limits import MAX_JSON, MAX_TEXT_FILE
 from nmt.replacement import atomic_directory
 from nmt.text.processor import SEEN, TEXT_FILES, copy_text_files
 from nmt.workflow.runs import find_model
@@ -58,7 +58,7 @@ def check_written(data: DataDirectory, folder: Path) -> None:
 
 
 def _add_seen(path: Path, other: Path) -> None:
-    here, there = load_seen(path), load_seen(other)
+    here, there = load_seen(path), load_seen(check_file(other, other.parent, MAX_TEXT_FILE))
     if here is None or there is None:
         path.unlink(missing_ok=True)
     else:

@@ -37,6 +37,41 @@ def test_letters_and_digits_are_the_identity(text: str, same: str) -> None:
     assert identity(same) == same
 
 
+@pytest.mark.parametrize(
+    "forms",
+    [
+        ("I am here.", "I'm here.", "I\u2019m here", "Im here"),
+        ("You are not old.", "You're not old.", "You aren't old."),
+        ("We are not old.", "We're not old.", "We aren't old."),
+        ("He is not old.", "He's not old.", "He isn't old."),
+        ("I do not know.", "I don't know."),
+        ("I can not go.", "I cannot go.", "I can't go."),
+        ("It will not rain.", "It won't rain."),
+        ("She has gone, and they have too.", "She's gone, and they've too."),
+        ("I would go if we had time.", "I'd go if we'd time."),
+        ("Let us go; it is late and there will be rain.", "Let's go; it's late and there'll be rain."),
+    ],
+    ids=lambda forms: forms[0],
+)
+def test_contractions_are_their_full_forms(forms: tuple[str, ...]) -> None:
+    assert len(set(map(identity, forms))) == 1
+    assert len(set(identities(forms).tolist())) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("I am here.", "I was here."),
+        ("They were not old.", "They are not old."),
+        ("He has not come.", "He is not come."),
+        ("Ich bin nicht da.", "Ich bins nicht."),
+        ("Will I am?", "William?!"),
+    ],
+)
+def test_other_words_stay_different(one: str, other: str) -> None:
+    assert identity(one) != identity(other)
+
+
 @settings(deadline=None)
 @given(st.text("aA!ß s", max_size=3), st.text("aA!ß s", max_size=3))
 def test_fingerprints_are_equal_if_identities_are(first: str, second: str) -> None:

@@ -8,13 +8,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import processes
 import pytest
 from conftest import Cli, Project, call, train_arguments
 from processes import PIPE, Running
 
-from nmt.corpus.identity import count_seen, identities, load_seen, save_seen
+from nmt.corpus.identity import count_seen, fingerprint, identities, load_seen, save_seen
 from nmt.errors import DataError
+from nmt.limits import MAX_TEXT_FILE
 from nmt.replacement import check_not_in_use
 from nmt.text.processor import SEEN
 from nmt.workflow.runs import path_from
@@ -233,6 +235,16 @@ def test_init_from_adds_the_training_sources_of_the_other_model(here: Project, c
     assert json.loads(Path("scores.json").read_text())["in_training"]["sources"] is None
 
 
+def test_init_from_refuses_fingerprints_of_any_size(here: Project, cli: Cli) -> None:
+    stranger = Path(shutil.copytree(here.run / "best", "stranger"))
+    with (stranger / "text" / SEEN).open("r+b") as file:
+        file.truncate(MAX_TEXT_FILE + 1)  # sparse: it takes no space
+    outcome = cli(*train_arguments(here, Path("runs/refused"), f"train.init_from={stranger}"))
+    assert outcome.code == 1
+    assert f"{stranger / 'text' / SEEN}: " in outcome.err
+    assert "more than the limit" in outcome.err
+
+
 def test_fingerprints_are_counted(tmp_path: Path) -> None:
     texts = [f"Sentence {n}." for n in range(1000)]
     save_seen(tmp_path / "seen.npy", identities([*texts, *texts]))
@@ -241,6 +253,8 @@ def test_fingerprints_are_counted(tmp_path: Path) -> None:
     assert len(seen) == 1000
     assert (tmp_path / "seen.npy").stat().st_size == 8 * 1000 + 128
     assert count_seen(["sentence 7", "SENTENCE 1!", "Sentence 1000.", "another"], seen) == 2
+    old = np.array([int.from_bytes(fingerprint(text), "big") for text in ("iamold", "imsad")], dtype=np.uint64)
+    assert count_seen(["I am old.", "I'm old.", "I'm sad.", "I am sad."], np.sort(old)) == 3  # as before, and one more
     save_seen(tmp_path / "none.npy", identities([]))
     none = load_seen(tmp_path / "none.npy")
     assert none is not None

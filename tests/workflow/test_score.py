@@ -11,6 +11,7 @@ from conftest import Cli, Project
 from nmt.dataset import open_data
 from nmt.evaluation.loss import mean_loss
 from nmt.model.storage import load_model
+from nmt.replacement import locked
 
 
 def write_pairs(project: Project, folder: Path) -> list[str]:
@@ -87,3 +88,16 @@ def test_a_cut_source_and_missing_lines_are_said(cli: Cli, project: Project, tmp
         path.write_text("", encoding="utf-8")
     done = cli("score", "--src", src, "--tgt", tgt, "--model", project.run)
     assert (done.code, done.err) == (1, f"nmt: error: {src}: has no lines; give one source sentence per line\n")
+
+
+def test_one_command_at_a_time_writes_a_file(cli: Cli, project: Project, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("a\n", encoding="utf-8")
+    output = tmp_path / "scores"
+    arguments = ["score", "--model", project.run, "--src", tmp_path / "in", "--tgt", tmp_path / "in", "-o", output]
+    with locked(output):
+        outcome = cli(*arguments)
+    assert outcome.code == 1
+    assert f"{output}: in use by another command" in outcome.err
+    assert not output.exists()
+    assert cli(*arguments).code == 0
+    assert [path.name for path in tmp_path.iterdir() if "scores" in path.name] == ["scores"]
