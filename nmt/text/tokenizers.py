@@ -21,6 +21,8 @@ from nmt.limits import MAX_TEXT_FILE
 from nmt.text.settings import FLAG, TEXT, TEXTS, check_settings, one_of
 from nmt.text.spacing import Spacing
 
+PIECES = "text.subword.vocabulary_size"
+"""The key of the number of pieces."""
 WORD_BEGINNING = "\u2581"  # SentencePiece's mark for a space and for the start of a line
 
 ANY_LANGUAGE = "use text.tokenizer: subword or whitespace"
@@ -203,11 +205,12 @@ class SubwordTokenizer(Tokenizer):
             larger = re.search(r"[Vv]ocabulary size is smaller than required_chars\. \d+ vs (\d+)", message)
             limit = re.search(r"value <= (\d+)", message)
             if larger:
-                advice = f"the text has {larger[1]} different characters; raise text.subword.vocabulary_size"
+                advice = f"the text has {larger[1]} different characters; raise {PIECES}"
             elif limit:
-                advice = f"the training text has at most {limit[1]}; lower text.subword.vocabulary_size"
+                fewer = max(1, int(limit[1]) // 4)  # that many are so rare that little is learnt about most of them
+                advice = f"the training text has at most {limit[1]}; use fewer: --set {PIECES}={fewer}"
             elif "INTERNAL" in message:
-                advice = "SentencePiece itself needs three; raise text.subword.vocabulary_size"
+                advice = f"SentencePiece itself needs three; raise {PIECES}"
             else:
                 advice = shorten(message)
             raise DataError(f"cannot learn {vocabulary_size} {algorithm} pieces: {advice}") from None

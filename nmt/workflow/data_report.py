@@ -17,6 +17,7 @@ from nmt.dataset import MARKER
 from nmt.errors import DataError, printable
 from nmt.files import read_json, write_json, write_text
 from nmt.table import Table
+from nmt.text.tokenizers import PIECES
 from nmt.text.vocabulary import LARGER
 from nmt.visualize.lengths import draw_lengths
 
@@ -103,7 +104,8 @@ def warn_of_unknown(report: dict[str, Any]) -> list[str]:
     advice = "the vocabulary is that of other text; remove text.reuse" if report.get("reused") else LARGER
     limits = {"train": (MANY_UNKNOWN, advice)}
     if report.get("tokenizer") == "subword" and not report["reused"]:
-        limits["valid"] = (MANY_UNKNOWN_PIECES, "pieces that training text lacks; lower text.subword.vocabulary_size")
+        fewer = min(max(report["vocabulary"].values()), report["pairs"]["train"]) // 2
+        limits["valid"] = (MANY_UNKNOWN_PIECES, f"training text lacks these pieces; use fewer: --set {PIECES}={fewer}")
     return [
         f"WARNING: {share:.1%} of the {side} tokens in {IN_WORDS[name]} are unknown: {remedy}"
         for name, (limit, remedy) in limits.items()

@@ -177,8 +177,12 @@ def test_lowercase_words_learn_the_spacing_of_lowercase_text() -> None:
 
 @algorithms
 def test_more_pieces_than_the_text_has_are_refused_with_advice(algorithm: str) -> None:
-    with pytest.raises(DataError, match=r"^cannot learn 50000 .* at most \d+; lower text\.subword\.vocabulary_size$"):
+    with pytest.raises(DataError, match=r"^cannot learn 50000 .* at most \d+; use fewer: --set ") as refused:
         SubwordTokenizer.learn(SAMPLE, algorithm=algorithm, vocabulary_size=50_000)  # type: ignore[arg-type]
+    _, _, option = str(refused.value).rpartition(" --set ")
+    key, _, number = option.partition("=")
+    assert key == "text.subword.vocabulary_size"
+    SubwordTokenizer.learn(SAMPLE, algorithm=algorithm, vocabulary_size=int(number))  # type: ignore[arg-type]
 
 
 @algorithms

@@ -242,10 +242,12 @@ def test_a_corpus_of_an_odd_name_is_reported_in_one_line() -> None:
 @pytest.mark.parametrize(("tokenizer", "reused"), [("subword", False), ("spacy", False), ("subword", True)])
 def test_unknown_pieces_in_validation_cause_a_warning(tokenizer: str, reused: bool) -> None:
     shares = {**REPORT["unknown_share"], "valid": [0.02, 0.183]}
-    warnings = warn_of_unknown(changed(unknown_share=shares, tokenizer=tokenizer, reused=reused))
+    pairs, sizes = {"train": 3001, "valid": 9, "test": 9}, {"src": 6000, "tgt": 5900}
+    report = changed(unknown_share=shares, tokenizer=tokenizer, reused=reused, pairs=pairs, vocabulary=sizes)
+    warnings = warn_of_unknown(report)
     expected = (
-        "WARNING: 18.3% of the target tokens in validation are unknown: pieces that training text lacks; "
-        "lower text.subword.vocabulary_size"
+        "WARNING: 18.3% of the target tokens in validation are unknown: training text lacks these pieces; "
+        "use fewer: --set text.subword.vocabulary_size=1500"
     )
     assert warnings == ([expected] if tokenizer == "subword" and not reused else [])
 
