@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import NoReturn, TextIO
 
 from nmt.errors import (
@@ -33,8 +34,8 @@ class _Terminated(BaseException):
         self.signal = signal.Signals(number)
 
 
-def _terminate(number: int, frame: object) -> None:
-    raise_when_safe(_Terminated(number))
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise_when_safe(_Terminated(number), number, frame)
 
 
 class _OutputClosed(Exception):

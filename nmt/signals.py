@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import NoReturn
@@ -43,35 +45,57 @@ def handled_signals(names: Sequence[str], handler: Callable[[int, FrameType | No
             signal.signal(number, before[number])
 
 
-_blocks = 0
-_waiting: list[BaseException] = []
+POSTPONED = 0.02
+"""Seconds after which a signal that came while a library was at work comes again."""
+PATIENCE = 3.0
+"""Seconds after which its handler raises in any case."""
+_LIBRARY = re.compile(
+    r"<frozen importlib|[/\\](?:site|dist)-packages[/\\]"
+    r"(?!(?:nmt|typer|click|tqdm|filelock)[/\\]|torch[/\\]utils[/\\]_contextlib)"
+)
+"""Files of code that must not be interrupted: imports, and libraries but for those that only call our functions."""
+_first: float | None = None
 
 
-def raise_when_safe(error: BaseException) -> None:
-    """Raise an error in the handler of a signal, or at the end of the `uninterrupted` block that is at work."""
-    if not _blocks:
-        raise error
-    _waiting.append(error)
+def raise_when_safe(error: BaseException, number: int, frame: FrameType | None) -> None:
+    """Raise an error in the handler of a signal, or a moment later if a library is at work or being imported.
+
+    An exception inside a library can abort the process, as in C++ that is called by torch, or end as another error.
+
+    Args:
+        error: What to raise.
+        number: The signal.
+        frame: The frame that it interrupted.
+    """
+    global _first
+    now = time.monotonic()
+    _first = now if _first is None else _first
+    if now - _first < PATIENCE and _in_library(frame):
+        again = threading.Timer(POSTPONED, _raise_signal, [number])
+        again.daemon = True
+        again.start()
+        return
+    _first = None
+    raise error
 
 
-@contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """A block that signals do not interrupt: an exception that a handler raises inside torch can abort the process."""
-    global _blocks
-    main = threading.current_thread() is threading.main_thread()  # only there handlers run
-    _blocks += main
-    try:
-        yield
-    finally:
-        _blocks -= main
-        if main and not _blocks and _waiting:
-            error = _waiting[0]
-            _waiting.clear()
-            raise error
+def _in_library(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if _LIBRARY.search(frame.f_code.co_filename):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _raise_signal(number: int) -> None:
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, number)  # it may wait for input
+    else:
+        signal.raise_signal(number)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise_when_safe(KeyboardInterrupt())
+    raise_when_safe(KeyboardInterrupt(), number, frame)
 
 
 def _exit(number: int, frame: FrameType | None) -> NoReturn:

@@ -1,87 +1,79 @@
-"""Signals that arrive while torch is at work."""
+"""Signals that arrive while a library is at work."""
 
 import signal
-import threading
-from collections.abc import Iterator
-from pathlib import Path
+import time
+from collections.abc import Callable
+from types import FrameType
 
+import processes
 import pytest
 
-import nmt
-from nmt.signals import handled_signals, raise_when_safe, uninterrupted
+import nmt.signals
+from nmt.signals import PATIENCE, handled_signals, raise_when_safe
 
 
 class Ended(Exception):
     """What the handler raises."""
 
 
-@pytest.fixture(autouse=True)
-def handler() -> Iterator[None]:
-    with handled_signals(["SIGTERM"], lambda number, frame: raise_when_safe(Ended())):
-        yield
+def handle(number: int, frame: FrameType | None) -> None:
+    raise_when_safe(Ended(), number, frame)
 
 
-def test_a_handler_raises_at_once_outside_and_at_the_end_of_the_outer_block_inside() -> None:
-    done = []
-    with pytest.raises(Ended):
-        signal.raise_signal(signal.SIGTERM)
-
-    @uninterrupted()
-    def work() -> None:
-        with uninterrupted():
+def alone() -> None:
+    """A signal in our own code ends it at once."""
+    with handled_signals(["SIGTERM"], handle):
+        try:
             signal.raise_signal(signal.SIGTERM)
-            done.append("inner")
-        signal.raise_signal(signal.SIGTERM)  # asked twice, ended once
-        done.append("outer")
-
-    with pytest.raises(Ended):
-        work()
-    assert done == ["inner", "outer"]
-    with uninterrupted():
-        done.append("next")
-    assert done[-1] == "next"
+            print("went on")
+        except Ended:
+            print("ended")
 
 
-def test_a_signal_wins_over_an_error_in_the_block() -> None:
+def inside(seconds: float = 0.0) -> None:
+    """A signal while numpy calls our function."""
+    import numpy as np
 
-    @uninterrupted()
-    def fail() -> None:
+    def work(row: object) -> int:
         signal.raise_signal(signal.SIGTERM)
-        raise ValueError
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            pass
+        print("worked", flush=True)
+        return 1
 
-    with pytest.raises(Ended):
-        fail()
-    with pytest.raises(ValueError, match="alone"), uninterrupted():
-        raise ValueError("alone")
-
-
-def test_blocks_of_other_threads_delay_nothing() -> None:
-    entered, leave = threading.Event(), threading.Event()
-
-    def work() -> None:
-        with uninterrupted():
-            entered.set()
-            leave.wait(10)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    assert entered.wait(10)
-    with pytest.raises(Ended):
-        signal.raise_signal(signal.SIGTERM)
-    leave.set()
-    thread.join()
+    with handled_signals(["SIGTERM"], handle):
+        try:
+            print(np.apply_along_axis(work, 0, np.zeros((1, 1))), flush=True)
+            time.sleep(10)
+        except Ended:
+            print("ended")
 
 
-def test_a_search_is_not_interrupted_within_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    translator = nmt.load(Path(__file__).parent / "golden/model", device="cpu")
-    search, done = translator.searcher._encode, []
+def stuck() -> None:
+    """A library that is at work for longer than one waits."""
+    inside(PATIENCE + 5)
 
-    def encode(sources: object) -> object:
-        signal.raise_signal(signal.SIGTERM)
-        done.append(sources)
-        return search(sources)
 
-    monkeypatch.setattr(translator.searcher, "_encode", encode)
-    with pytest.raises(Ended):
-        translator.translate(["I am old."])
-    assert len(done) == 1
+@pytest.mark.parametrize(
+    ("program", "lines"), [(alone, ["ended"]), (inside, ["worked", "[1]", "ended"]), (stuck, ["ended"])]
+)
+def test_a_library_is_not_interrupted_for_a_while(program: Callable[[], None], lines: list[str]) -> None:
+    done = processes.run(program=program)
+    assert done.stdout.splitlines() == lines, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "library"),
+    [
+        ("/usr/lib/python3/dist-packages/numpy/_core/_methods.py", True),
+        ("C:\\venv\\Lib\\site-packages\\torch\\nn\\modules\\module.py", True),
+        ("<frozen importlib._bootstrap>", True),
+        ("/venv/lib/python3.11/site-packages/torch/utils/_contextlib.py", False),  # of every inference_mode function
+        ("/venv/lib/python3.11/site-packages/typer/_click/core.py", False),  # calls each command
+        ("/venv/lib/python3.11/site-packages/nmt/decoding/search.py", False),
+        ("/usr/lib/python3.11/codecs.py", False),  # waits for input
+    ],
+)
+def test_what_is_a_library(file: str, library: bool) -> None:
+    assert bool(nmt.signals._LIBRARY.search(file)) is library

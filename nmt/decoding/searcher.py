@@ -20,7 +20,6 @@ from nmt.decoding.strategy import BeamStrategy, GreedyStrategy, SamplingStrategy
 from nmt.decoding.tree import BeamTree, grow_tree
 from nmt.errors import ConfigError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.signals import uninterrupted
 from nmt.text.vocabulary import EOS_ID
 
 Ids = Sequence[int]
@@ -97,7 +96,6 @@ class Searcher:
 
         return self._in_batches(sources, width * sum(map(len, sources)), search_batch, advance)
 
-    @uninterrupted()
     def grow_tree(self, source: Ids) -> BeamTree:
         """Search for translations of one source, and keep every prefix that was in the beam, with its alignment."""
         with self._precision():
@@ -173,9 +171,7 @@ class Searcher:
         with self._precision():
             stepper = self._stepper(num_words)
             for batch in self._batches(sources):
-                with uninterrupted():
-                    hypotheses = run(stepper, batch)
-                for n, each in zip(batch, hypotheses, strict=True):
+                for n, each in zip(batch, run(stepper, batch), strict=True):
                     found[n] = each
                 advance(batch)
         return found

@@ -16,7 +16,6 @@ from nmt.model.decoder import WordChooser
 from nmt.model.kernels.cross_entropy import CHUNK_ROWS
 from nmt.model.kernels.transfer import to_host
 from nmt.model.seq2seq import Seq2Seq
-from nmt.signals import uninterrupted
 
 
 @contextlib.contextmanager
@@ -84,11 +83,10 @@ def measure_loss(
     """
     losses, hits, tokens = [], [], 0
     for readouts, targets in _predictions(model, pairs, batch_size, choose):
-        with uninterrupted():
-            losses.append(model.decoder.loss(readouts, targets))
-            for first in range(0, len(targets), CHUNK_ROWS):
-                predicted = model.decoder.logits(readouts[first : first + CHUNK_ROWS]).argmax(dim=-1)
-                hits.append((predicted == targets[first : first + CHUNK_ROWS]).sum())
+        losses.append(model.decoder.loss(readouts, targets))
+        for first in range(0, len(targets), CHUNK_ROWS):
+            predicted = model.decoder.logits(readouts[first : first + CHUNK_ROWS]).argmax(dim=-1)
+            hits.append((predicted == targets[first : first + CHUNK_ROWS]).sum())
         tokens += len(targets)
     if not tokens:
         return LossMeasures(math.nan, math.nan)
@@ -103,8 +101,7 @@ def _predictions(
     plan = plan_batches(pairs.src.lengths, pairs.tgt.lengths, size=batch_size, unit="sentences")
     with evaluating(model):
         for batch in iterate_batches(pairs, plan):
-            with uninterrupted():
-                readouts, targets, _ = model.readouts(batch.to(model.device), choose)
+            readouts, targets, _ = model.readouts(batch.to(model.device), choose)
             yield readouts, targets
 
 

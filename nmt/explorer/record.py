@@ -21,7 +21,6 @@ from nmt.evaluation.metrics import ScoringRules, sentence_scores
 from nmt.model.attention.attention import ScoreAttention
 from nmt.model.attention.normalizer import HardChoice
 from nmt.model.encoder import EncoderOutput
-from nmt.signals import uninterrupted
 from nmt.text.vocabulary import EOS_ID
 from nmt.visualize.heatmap import EOS_LABEL
 
@@ -162,7 +161,6 @@ def _without_eos(ids: list[int]) -> list[int]:
     return ids[:-1] if ids and ids[-1] == EOS_ID else ids
 
 
-@uninterrupted()
 @torch.inference_mode()
 def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str) -> Forced:
     """Let a model read a target, with the whole source and without each of its tokens.

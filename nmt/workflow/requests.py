@@ -57,7 +57,7 @@ def handling_signals(requests: Requests) -> Iterator[None]:
     def note(number: int, frame: FrameType | None) -> None:
         nonlocal interrupted
         if number == signal.SIGINT and interrupted:
-            raise_when_safe(KeyboardInterrupt())
+            raise_when_safe(KeyboardInterrupt(), number, frame)
         interrupted = interrupted or number == signal.SIGINT
         requests.ask(CHECKPOINT if number == getattr(signal, "SIGUSR1", None) else STOP)
 
