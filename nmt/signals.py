@@ -1,18 +1,20 @@
 """Signals: handlers for a while, and Ctrl-C while libraries are imported, which can take seconds.
 
 An extension that is being loaded may swallow a KeyboardInterrupt and stay half loaded. During imports, Ctrl-C
-therefore ends the process at once.
+therefore ends the process at once. Later, a signal waits while a library that we have called is at work.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -54,7 +56,9 @@ _LIBRARY = re.compile(
     r"(?!(?:nmt|typer|click|tqdm|filelock)[/\\]|torch[/\\]utils[/\\]_contextlib)"
 )
 """Files of code that must not be interrupted: imports, and libraries but for those that only call our functions."""
-_first: float | None = None
+_OURS = str(Path(__file__).parent)
+_first = _latest = -math.inf  # when a signal was first postponed, and when it came last
+_coming = False
 
 
 def raise_when_safe(error: BaseException, number: int, frame: FrameType | None) -> None:
@@ -67,27 +71,38 @@ def raise_when_safe(error: BaseException, number: int, frame: FrameType | None) 
         number: The signal.
         frame: The frame that it interrupted.
     """
-    global _first
+    global _first, _latest, _coming
+    if _coming:
+        return
     now = time.monotonic()
-    _first = now if _first is None else _first
+    if now - _latest > 1:  # another handler took the last one
+        _first = now
+    _latest = now
     if now - _first < PATIENCE and _in_library(frame):
+        _coming = True
         again = threading.Timer(POSTPONED, _raise_signal, [number])
         again.daemon = True
         again.start()
         return
-    _first = None
+    _latest = -math.inf
     raise error
 
 
 def _in_library(frame: FrameType | None) -> bool:
+    """Whether a library that we have called is at work; one that has called us, such as a notebook, does not count."""
+    library = False
     while frame is not None:
-        if _LIBRARY.search(frame.f_code.co_filename):
+        name = frame.f_code.co_filename
+        if library and name.startswith(_OURS):
             return True
+        library = library or bool(_LIBRARY.search(name))
         frame = frame.f_back
     return False
 
 
 def _raise_signal(number: int) -> None:
+    global _coming
+    _coming = False
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(threading.main_thread().ident or 0, number)  # it may wait for input
     else:

@@ -59,7 +59,8 @@ _CONTRACTIONS = [
 def identity(text: str) -> str:
     """What sentences are compared by: letters and digits, ignoring case; if there are none, the text itself.
 
-    English contractions are the same as their full forms: "I am" is "I'm". Other languages have no such words.
+    The usual contractions of English pronouns and auxiliaries are the same as their full forms: "I'm" is "I am", and
+    "he's" both "he is" and "he has". Other languages have no such words.
     """
     words = _APOSTROPHES.sub("", text.casefold())
     for verb, full, short in _CONTRACTIONS:

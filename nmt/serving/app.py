@@ -84,9 +84,12 @@ class Service:
         }
 
     def stop(self, seconds: float) -> None:
-        """Stop the threads of the models."""
+        """Stop the threads of the models, all within some time."""
+        end = time.monotonic() + seconds
         for batcher in self._batchers.values():
-            batcher.stop(seconds)
+            batcher.stop()
+        for batcher in self._batchers.values():
+            batcher.stop(max(0.0, end - time.monotonic()))
 
     async def translate(self, request: Request) -> Response:
         """`POST /translate`."""
@@ -195,8 +198,8 @@ class Service:
             await discard(request.stream())
             self._admit(request, {"api_key": key})
         fields = await read_fields(request, self.limits)
-        if key is not None:
-            fields.setdefault("api_key", key)
+        if key is not None and not fields.get("api_key"):
+            fields["api_key"] = key
         return fields
 
     def _admit(self, request: Request, fields: Mapping[str, Any]) -> None:

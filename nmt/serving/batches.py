@@ -42,6 +42,7 @@ class _Job:
         n_best: Translations per sentence.
         with_alignment: Whether to keep alignments.
         future: Done when all sentences are translated.
+        order: Indices of the sentences in the order in which they are translated: long ones last.
         taken: How many sentences have been put into a batch.
         found: Translations of the sentences that are done, by index.
         largest: Size of the largest batch that any of them was in.
@@ -53,11 +54,15 @@ class _Job:
     n_best: int
     with_alignment: bool
     future: asyncio.Future[None]
+    order: list[int] = field(init=False)
     taken: int = 0
     found: dict[int, list[Translation]] = field(default_factory=dict)
     largest: int = 0
     work: Callable[[], object] | None = None
     arrived: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.order = sorted(range(len(self.sentences)), key=lambda number: len(self.sentences[number]) > LONG)
 
 
 @dataclass(frozen=True)
@@ -152,7 +157,7 @@ class Batcher:
         finally:
             self._drop(job)
 
-    def stop(self, seconds: float) -> None:
+    def stop(self, seconds: float = 0.0) -> None:
         """Accept no more sentences, drop those that are waiting, and give the current batch some time to finish."""
         with self._changed:
             self._stopping = True
@@ -200,13 +205,14 @@ class Batcher:
         longest = 0
         while self._jobs and len(batch) < size:
             job = self._jobs.popleft()
-            length = max(longest, len(job.sentences[job.taken]))
+            number = job.order[job.taken]
+            length = max(longest, len(job.sentences[number]))
             fits = length <= LONG or (len(batch) + 1) * length <= size * LONG // 4
-            if batch and not (fits and _may_share(batch[0], (job, job.taken))):
+            if batch and not (fits and _may_share(batch[0], (job, number))):
                 skipped.append(job)
                 continue
             longest = length
-            batch.append((job, job.taken))
+            batch.append((job, number))
             job.taken += 1
             if job.taken < len(job.sentences):
                 self._jobs.append(job)

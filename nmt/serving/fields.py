@@ -64,7 +64,7 @@ def head_key(request: Request, limits: Limits) -> str | None:
     """
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        return key.strip()
+        return key.strip().encode("latin-1").decode("utf-8", "replace")  # headers are read as Latin-1
     fields = _query_fields(request, limits)
     return text_field(fields, "api_key") if "api_key" in fields else None
 

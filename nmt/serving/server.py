@@ -179,7 +179,7 @@ class _Uvicorn(uvicorn.Server):
     @property
     def seconds_left(self) -> float:
         """Time until the server must have stopped."""
-        return max(0.0, self._deadline - time.monotonic())
+        return 0.0 if self.force_exit else max(0.0, self._deadline - time.monotonic())
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

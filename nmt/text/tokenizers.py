@@ -207,8 +207,9 @@ class SubwordTokenizer(Tokenizer):
             if larger:
                 advice = f"the text has {larger[1]} different characters; raise {PIECES}"
             elif limit:
-                fewer = max(1, int(limit[1]) // 4)  # that many are so rare that little is learnt about most of them
-                advice = f"the training text has at most {limit[1]}; use fewer: --set {PIECES}={fewer}"
+                most = int(limit[1])  # most of that many are so rare that little is learnt about them
+                fewer = f"use fewer: --set {PIECES}={most // 4}" if most >= 400 else f"lower {PIECES}"
+                advice = f"the training text has at most {most}; {fewer}"
             elif "INTERNAL" in message:
                 advice = f"SentencePiece itself needs three; raise {PIECES}"
             else:

@@ -104,7 +104,7 @@ def warn_of_unknown(report: dict[str, Any]) -> list[str]:
     advice = "the vocabulary is that of other text; remove text.reuse" if report.get("reused") else LARGER
     limits = {"train": (MANY_UNKNOWN, advice)}
     if report.get("tokenizer") == "subword" and not report["reused"]:
-        fewer = min(max(report["vocabulary"].values()), report["pairs"]["train"]) // 2
+        fewer = min(max(report["vocabulary"].values()) // 2, max(500, report["pairs"]["train"] // 2))
         limits["valid"] = (MANY_UNKNOWN_PIECES, f"training text lacks these pieces; use fewer: --set {PIECES}={fewer}")
     return [
         f"WARNING: {share:.1%} of the {side} tokens in {IN_WORDS[name]} are unknown: {remedy}"

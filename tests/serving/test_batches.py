@@ -92,6 +92,14 @@ def test_long_and_short_sentences_do_not_share_a_batch(gated: Gated, batcher: Ba
     assert gated.batches == [["go"], ["a", "b"], [whole] * 2, [whole] * 2, [whole]]
 
 
+def test_long_sentences_do_not_split_the_batches_of_their_request(gated: Gated, batcher: Batcher) -> None:
+    gated.open.set()
+    sentences = [["word"] * (2 * LONG if number % 2 else 1) for number in range(8)]
+    found = asyncio.run(batcher.translate(sentences))
+    assert [len(batch) for batch in gated.batches] == [4, 4]
+    assert [len(each[0].src_tokens) for each in found.translations] == [len(each) for each in sentences]
+
+
 def test_a_short_request_waits_for_one_batch_of_a_long_one(gated: Gated) -> None:
     long = ["word"] * (2 * LONG)
     gated.options = gated.options.model_copy(update={"batch_size": 2})

@@ -260,15 +260,18 @@ def test_a_body_in_very_many_chunks_is_refused(client: httpx.Client) -> None:
 
 
 def test_a_wrong_key_in_the_head_is_refused_before_the_body() -> None:
-    with serving(("en", "de", golden()), api_keys=["right"]) as client:
+    with serving(("en", "de", golden()), api_keys=["right", "richtig-ä"]) as client:
         start = time.monotonic()
         for place in ("Authorization: Bearer wrong\r\n", ""):
             sent = head(1000, place)
             found = talk(client, sent if place else sent.replace(b"/translate", b"/translate?api_key=wrong"), seconds=5)
             assert found.startswith(b"HTTP/1.1 403 ")
         assert time.monotonic() - start < 10  # the time limit of a body
-        reply = client.post("/translate", content=BODY, headers={**JSON, "Authorization": "Bearer right"})
-        assert reply.status_code == 200
+        for body in (BODY, BODY.replace(b"}", b', "api_key": ""}')):
+            reply = client.post(
+                "/translate", content=body, headers={**JSON, "Authorization": "Bearer richtig-ä".encode()}
+            )
+            assert reply.status_code == 200
         assert client.post("/translate?api_key=right", content=BODY, headers=JSON).status_code == 200
 
 
