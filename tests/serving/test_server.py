@@ -303,7 +303,7 @@ def test_slow_readers_do_not_lock_others_out() -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         process.terminate()
-        process.wait(20)
+        process.communicate(timeout=20)
 
 
 @pytest.mark.soak
@@ -335,7 +335,7 @@ def test_large_bodies_do_not_hold_up_others() -> None:
         for thread in threads:
             thread.join()
         process.terminate()
-        process.wait(20)
+        process.communicate(timeout=20)
 
 
 def test_errors_at_the_start_are_reported_in_one_line(
