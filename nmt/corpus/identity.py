@@ -129,11 +129,16 @@ def count_seen(texts: Sequence[str], seen: NDArray[np.uint64]) -> int:
     if not len(seen):
         return 0
     # Models of older versions know the identities that contractions had of their own.
-    return int(np.count_nonzero(_among(identities(texts), seen) | _among(_fingerprints(map(_letters, texts)), seen)))
+    return int(
+        np.count_nonzero(
+            among_sorted(identities(texts), seen) | among_sorted(_fingerprints(map(_letters, texts)), seen)
+        )
+    )
 
 
-def _among(wanted: NDArray[np.uint64], seen: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = seen[np.minimum(np.searchsorted(seen, wanted), len(seen) - 1)] == wanted
+def among_sorted(wanted: NDArray[np.uint64], numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which of some numbers are among others, which are in ascending order and not empty."""
+    found: NDArray[np.bool_] = numbers[np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)] == wanted
     return found
 
 

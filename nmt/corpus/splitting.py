@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.corpus import Pair
-from nmt.corpus.identity import draw, identities
+from nmt.corpus.identity import among_sorted, draw, identities
 from nmt.corpus.store import PairStore, Rows, in_chunks
 from nmt.errors import DataError, shorten
 
@@ -168,9 +168,7 @@ def _among(many: NDArray[np.uint64], few: NDArray[np.uint64]) -> NDArray[np.bool
     """Which of many numbers are among a few, without sorting the many as np.isin would."""
     if not len(few):
         return np.zeros(len(many), dtype=bool)
-    few = np.sort(few)
-    found: NDArray[np.bool_] = few[np.minimum(np.searchsorted(few, many), len(few) - 1)] == many
-    return found
+    return among_sorted(many, np.sort(few))
 
 
 def _found(few: NDArray[np.uint64], many: NDArray[np.uint64]) -> NDArray[np.bool_]:
