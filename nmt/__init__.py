@@ -18,7 +18,8 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-from nmt.limits import KERNELS_KEPT
+from nmt.system.limits import KERNELS_KEPT
+from nmt.system.version import __version__ as __version__
 
 # oneDNN keeps a kernel for each shape of a product, and torch's wrapper does so too: by default 1,024 each. Both read
 # their limit at the first product.
@@ -45,8 +46,13 @@ if TYPE_CHECKING:
     )
     from nmt.comparison.compare import ComparisonResult
     from nmt.config import Config
-    from nmt.decoding.translator import Translation, Translator
-    from nmt.errors import (
+    from nmt.evaluation.result import ModelEvaluation
+    from nmt.inspection.attention import AttentionReport
+    from nmt.layers.attention.registry import Score
+    from nmt.layers.kernels.stepwise import StepLinear
+    from nmt.models.configs import load_config
+    from nmt.models.runs import Run
+    from nmt.system.errors import (
         CheckpointError,
         ConfigError,
         DataError,
@@ -55,11 +61,9 @@ if TYPE_CHECKING:
         RunInterrupted,
         TrainingError,
     )
-    from nmt.workflow.attention import AttentionReport
-    from nmt.workflow.configs import load_config
-    from nmt.workflow.evaluation import ModelEvaluation
-    from nmt.workflow.findings import Finding
-    from nmt.workflow.runs import Run
+    from nmt.training.findings import Finding
+    from nmt.translation.translation import Translation
+    from nmt.translation.translator import Translator
 else:
     _HOMES = {
         "nmt.api": (
@@ -80,8 +84,9 @@ else:
         ),
         "nmt.comparison.compare": ("ComparisonResult",),
         "nmt.config": ("Config",),
-        "nmt.decoding.translator": ("Translation", "Translator"),
-        "nmt.errors": (
+        "nmt.translation.translation": ("Translation",),
+        "nmt.translation.translator": ("Translator",),
+        "nmt.system.errors": (
             "CheckpointError",
             "ConfigError",
             "DataError",
@@ -90,11 +95,13 @@ else:
             "RunInterrupted",
             "TrainingError",
         ),
-        "nmt.workflow.attention": ("AttentionReport",),
-        "nmt.workflow.findings": ("Finding",),
-        "nmt.workflow.configs": ("load_config",),
-        "nmt.workflow.evaluation": ("ModelEvaluation",),
-        "nmt.workflow.runs": ("Run",),
+        "nmt.inspection.attention": ("AttentionReport",),
+        "nmt.training.findings": ("Finding",),
+        "nmt.layers.attention.registry": ("Score",),
+        "nmt.layers.kernels.stepwise": ("StepLinear",),
+        "nmt.models.configs": ("load_config",),
+        "nmt.evaluation.result": ("ModelEvaluation",),
+        "nmt.models.runs": ("Run",),
     }
 
     def __getattr__(name: str) -> object:
@@ -110,7 +117,6 @@ else:
         return sorted({*globals(), *__all__})
 
 
-__version__ = "0.1.0"
 __all__ = [
     "AttentionReport",
     "CheckpointError",
@@ -125,6 +131,8 @@ __all__ = [
     "PreparedData",
     "Run",
     "RunInterrupted",
+    "Score",
+    "StepLinear",
     "TrainingError",
     "Translation",
     "Translator",

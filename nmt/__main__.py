@@ -1,6 +1,6 @@
 """The command `nmt`; `python -m nmt` is the same."""
 
-from nmt.signals import exit_on_interrupt
+from nmt.system.signals import exit_on_interrupt
 
 
 def main() -> None:

@@ -16,18 +16,18 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from nmt.errors import ConfigError, DataError, as_nmt_errors
+from nmt.system.errors import ConfigError, DataError, as_nmt_errors
 
 if TYPE_CHECKING:
     from nmt.comparison.compare import ComparisonResult
     from nmt.config import Config, Overrides
-    from nmt.decoding.translator import Translator
-    from nmt.explorer.page import Page
-    from nmt.model.storage import SavedModel
-    from nmt.workflow.attention import AttentionReport
-    from nmt.workflow.evaluation import ModelEvaluation
-    from nmt.workflow.findings import Finding
-    from nmt.workflow.runs import Run
+    from nmt.evaluation.result import ModelEvaluation
+    from nmt.inspection.attention import AttentionReport
+    from nmt.inspection.page import Page
+    from nmt.models.runs import Run
+    from nmt.models.storage import SavedModel
+    from nmt.training.findings import Finding
+    from nmt.translation.translator import Translator
 
 AnyPath = str | PathLike[str]
 
@@ -70,8 +70,8 @@ def preprocess(
         OutOfMemory: Memory ran out.
     """
     from nmt.config import overridden
-    from nmt.workflow.configs import load_config
-    from nmt.workflow.preprocess import preprocess, with_sources
+    from nmt.corpus.prepare import preprocess, with_sources
+    from nmt.models.configs import load_config
 
     settings = load_config(config, overrides)
     sources = _as_list(source)
@@ -111,7 +111,7 @@ def train(
         NmtError: The config, the data, the device or the output folder cannot be used.
     """
     settings, directory = _with_data(config, overrides, data)
-    from nmt.workflow.train import train_run
+    from nmt.training.run import train_run
 
     run = settings.run_directory if output is None else Path(output)
     return train_run(settings, directory, run, overwrite=overwrite, resume=resume)
@@ -133,7 +133,7 @@ def check(config: str | Path | Config, *, data: AnyPath | None = None, overrides
     """
     with as_nmt_errors():
         settings, directory = _with_data(config, overrides, data)
-        from nmt.workflow.check import check
+        from nmt.training.check import check
 
         yield from check(settings, directory)
 
@@ -178,7 +178,7 @@ def load(
         ConfigError: A search option is invalid, the device is not available, or the model cannot use a dictionary.
         DataError: The dictionary cannot be read.
     """
-    from nmt.workflow.translate import open_translator
+    from nmt.translation.translate import open_translator
 
     options = {
         "beam_size": beam_size,
@@ -227,9 +227,9 @@ def translate_file(
         DataError: A file cannot be used, or the unfinished translation was made from something else.
         OutOfMemory: Memory ran out.
     """
-    from nmt.decoding.formats import choose_format
-    from nmt.workflow.bulk import translate_file
-    from nmt.workflow.outputs import check_files
+    from nmt.corpus.outputs import check_files
+    from nmt.translation.bulk import translate_file
+    from nmt.translation.formats import choose_format
 
     check_files({"target": Path(target)}, [Path(source)])
     shape = choose_format(format, translator.processor, n_best=n_best, with_attention=with_attention)
@@ -260,7 +260,7 @@ def average(
     Raises:
         NmtError: There are fewer than two models, one cannot be used, or they differ in more than their weights.
     """
-    from nmt.workflow.average import average
+    from nmt.training.average import average
 
     paths = [Path(each) for each in _as_list(models)]
     return average(paths, Path(output), last=last, overwrite=overwrite, allowed_classes=allowed_classes)
@@ -317,12 +317,12 @@ def evaluate(
     """
     references = _as_list(ref)
     _check_test_set(split, data, src, references)
+    from nmt.corpus.outputs import check_files
+    from nmt.evaluation.evaluate import Extras, evaluate_model, open_systems, read_files, read_model_pairs
+    from nmt.evaluation.given_text import split_of
     from nmt.evaluation.metrics import PAIRED_TESTS
-    from nmt.workflow.evaluate import Extras, evaluate_model, open_systems, read_files, read_model_pairs
-    from nmt.workflow.evaluation import OutputFiles
-    from nmt.workflow.given_text import split_of
-    from nmt.workflow.outputs import check_files
-    from nmt.workflow.translate import open_translator
+    from nmt.evaluation.result import OutputFiles
+    from nmt.translation.translate import open_translator
 
     if test not in PAIRED_TESTS:
         raise ConfigError(f"--test {test}: must be {' or '.join(PAIRED_TESTS)}")
@@ -403,11 +403,11 @@ def measure_attention(
         raise ConfigError("--gold aligns references: give a split, or --src with --ref, and --forced")
     if forced and (sentence is not None or (src is not None and ref is None)):
         raise ConfigError("--forced reads references: give a split, or --src with --ref; for a sentence --target")
-    from nmt.files import write_json
-    from nmt.visualize.picture import check_picture
-    from nmt.workflow.attention import draw_attention_statistics, measure_attention
-    from nmt.workflow.given_text import GivenText
-    from nmt.workflow.translate import open_translator
+    from nmt.drawing.picture import check_picture
+    from nmt.evaluation.given_text import GivenText
+    from nmt.inspection.attention import draw_attention_statistics, measure_attention
+    from nmt.system.files import write_json
+    from nmt.translation.translate import open_translator
 
     _check_outputs({"--json": json_path, "--picture": picture}, (src, ref, gold))
     if picture is not None:
@@ -480,8 +480,8 @@ def explore(
         OutOfMemory: Memory ran out.
     """
     _check_page(output, (src, ref, gold))
-    from nmt.workflow.explore import explore, watched_examples
-    from nmt.workflow.given_text import GivenText
+    from nmt.evaluation.given_text import GivenText
+    from nmt.inspection.explore import explore, watched_examples
 
     _check_sample(sample)
     given = any(each is not None for each in (sentence, src, split, data, sample))
@@ -526,8 +526,8 @@ def explain(
     Raises:
         NmtError: The model cannot be used, the sentence has no words, or there is no such step.
     """
-    from nmt.workflow.explain import explain
-    from nmt.workflow.translate import open_translator
+    from nmt.inspection.explain import explain
+    from nmt.translation.translate import open_translator
 
     models, translator = open_translator([Path(each) for each in _as_list(model)], device, {}, allowed_classes)
     return explain(models[0], translator, sentence, step, target)
@@ -568,11 +568,11 @@ def report(
         NmtError: A model or the test set cannot be used, or arguments conflict.
         OutOfMemory: Memory ran out.
     """
-    from nmt.files import write_text
-    from nmt.workflow.evaluate import MAX_TESTED, Extras, read_files, read_model_pairs
-    from nmt.workflow.explore import name_of
-    from nmt.workflow.given_text import split_of
-    from nmt.workflow.model_report import make_report
+    from nmt.evaluation.evaluate import MAX_TESTED, Extras, read_files, read_model_pairs
+    from nmt.evaluation.given_text import split_of
+    from nmt.inspection.explore import name_of
+    from nmt.inspection.report import make_report
+    from nmt.system.files import write_text
 
     references = _as_list(ref)
     _check_test_set(split, data, src, references)
@@ -615,7 +615,7 @@ def _open_all(
     Raises:
         ConfigError: They translate between other languages.
     """
-    from nmt.workflow.translate import open_translator
+    from nmt.translation.translate import open_translator
 
     opened = []
     for path in [model, *_as_list(against)]:
@@ -635,7 +635,7 @@ def _check_sample(sample: int | None) -> None:
 
 
 def _check_outputs(outputs: Mapping[str, AnyPath | None], inputs: Sequence[AnyPath | None]) -> None:
-    from nmt.workflow.outputs import check_files
+    from nmt.corpus.outputs import check_files
 
     check_files(
         {name: _as_path(path) for name, path in outputs.items()}, [Path(each) for each in inputs if each is not None]
@@ -766,7 +766,7 @@ def serve(
     Raises:
         NmtError: A model, the device, the port or a limit cannot be used, or what a server needs is not installed.
     """
-    from nmt.workflow.serve import open_directions, open_server, require_libraries
+    from nmt.serving.serve import open_directions, open_server, require_libraries
 
     require_libraries()
     from nmt.serving.limits import Limits
@@ -798,8 +798,8 @@ def _with_data(config: str | Path | Config, overrides: Overrides, data: AnyPath 
         DataError: The data does not exist.
     """
     from nmt.config import overridden, read_config
-    from nmt.dataset import CONFIG, MARKER
-    from nmt.workflow.configs import load_config
+    from nmt.corpus.dataset import CONFIG, MARKER
+    from nmt.models.configs import load_config
 
     settings = load_config(config, overrides)
     directory = settings.data_directory if data is None else Path(data)

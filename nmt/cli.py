@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Annotated, TextIO, cast
 import typer
 
 import nmt
-from nmt.errors import ConfigError, TrainingError, printable
-from nmt.files import shipped
-from nmt.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH
-from nmt.program import open_output, run_program
-from nmt.signals import raise_on_interrupt
-from nmt.terminal import write_sections, write_table, write_text
+from nmt.system.errors import ConfigError, TrainingError, printable
+from nmt.system.files import shipped
+from nmt.system.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH
+from nmt.system.process import open_output, run_program
+from nmt.system.signals import raise_on_interrupt
+from nmt.system.terminal import write_sections, write_table, write_text
 
 if TYPE_CHECKING:
-    from nmt.decoding.translator import Translator
-    from nmt.table import Table
-    from nmt.workflow.translate import Readable
+    from nmt.system.tables import Table
+    from nmt.translation.translate import Readable
+    from nmt.translation.translator import Translator
 
 log = logging.getLogger(__name__)
 
@@ -192,7 +192,7 @@ def preprocess(
 
     Example: nmt preprocess --config tatoeba_small --source deu-eng.zip
     """
-    import nmt.workflow.preprocess
+    import nmt.corpus.prepare
 
     raise_on_interrupt()
     overrides = [*(set_ or ()), *(["data.drop_overlap=true"] if drop_overlap else ())]
@@ -208,7 +208,7 @@ def show_data(
 
     Example: nmt data data/prepared/tatoeba_small
     """
-    from nmt.workflow.data_report import read_report
+    from nmt.corpus.report import read_report
 
     sections = read_report(directory)
     with open_output(None) as file:
@@ -241,7 +241,7 @@ def train(
 
     Example: nmt train --config tatoeba_small --set model.attention.score=additive --output runs/additive
     """
-    import nmt.workflow.train
+    import nmt.training.run
 
     raise_on_interrupt()
     nmt.train(config, data=data, output=output, overrides=set_ or (), overwrite=overwrite, resume=resume)
@@ -262,7 +262,7 @@ def check(
 
     Example: nmt check --config tatoeba_small
     """
-    import nmt.workflow.check
+    import nmt.training.check
 
     raise_on_interrupt()
     marks = {True: "ok", False: "PROBLEM", None: "-"}
@@ -356,10 +356,10 @@ def translate(
     whole = input_ is not None and output is not None and input_.is_file() and (output.is_file() or not output.exists())
     if resume and not whole:
         raise ConfigError("--resume continues a file: give --input and --output, neither of them a device or pipe")
-    from nmt.decoding.formats import choose_format
-    from nmt.workflow.bulk import translate_file
-    from nmt.workflow.outputs import check_files
-    from nmt.workflow.translate import draw_attention, read_lines, translate_stream, warn_of_cut
+    from nmt.corpus.outputs import check_files
+    from nmt.translation.bulk import translate_file
+    from nmt.translation.formats import choose_format
+    from nmt.translation.translate import draw_attention, read_lines, translate_stream, warn_of_cut
 
     read = [] if sentence is not None else [input_ or Path("/dev/stdin")]
     read += [] if dictionary is None else [dictionary]
@@ -416,7 +416,7 @@ def _converse(translator: Translator, file: TextIO, n_best: int) -> None:
     """Translate what a person types at a terminal, with a history that ends with the session."""
     import shutil
 
-    from nmt.workflow.session import Session
+    from nmt.translation.session import Session
 
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  # from now on input() has a history
@@ -429,7 +429,7 @@ def _converse(translator: Translator, file: TextIO, n_best: int) -> None:
 
 def _opened_input(sentence: str | None, path: Path | None) -> tuple[str, contextlib.AbstractContextManager[Readable]]:
     """The name of the input for messages, and the input itself."""
-    from nmt.workflow.translate import open_input
+    from nmt.translation.translate import open_input
 
     if sentence is not None:
         # Bytes of the argument that are not UTF-8 arrive escaped; they are treated like those of a file.
@@ -444,7 +444,7 @@ def _opened_input(sentence: str | None, path: Path | None) -> tuple[str, context
 
 def _default_model() -> Path:
     """The newest finished run; at a terminal it is named, as nobody chose it."""
-    from nmt.workflow.runs import newest_run
+    from nmt.models.runs import newest_run
 
     run, number = newest_run()
     if sys.stderr.isatty():
@@ -510,7 +510,7 @@ def evaluate(
 
     Example: nmt evaluate --split test --json scores.json
     """
-    import nmt.workflow.evaluate
+    import nmt.evaluation.evaluate
     from nmt.evaluation.attention_statistics import tabulate_lengths
 
     raise_on_interrupt()
@@ -605,7 +605,7 @@ def attention(
 
     Example: nmt attention "She kissed him." --picture kiss.png; nmt attention --split test --output attention.html
     """
-    import nmt.workflow.attention
+    import nmt.inspection.attention
 
     if output is None and (against or training):
         raise ConfigError(f"{'--against' if against else '--training'} is for a page: add --output FILE.html")
@@ -675,7 +675,7 @@ def explain(
 
     Example: nmt explain "She kissed him." --step 3
     """
-    import nmt.workflow.explain
+    import nmt.inspection.explain
 
     raise_on_interrupt()
     _show(
@@ -700,7 +700,7 @@ def report(
 
     Example: nmt report --model runs/luong --against runs/bahdanau --output report.html
     """
-    import nmt.workflow.model_report
+    import nmt.inspection.report
 
     raise_on_interrupt()
     written = nmt.report(
@@ -840,9 +840,9 @@ def score(
 
     Example: nmt score --src test.en --tgt test.de > test.scores
     """
-    from nmt.decoding.formats import FORMATS
-    from nmt.workflow.outputs import check_files
-    from nmt.workflow.score import score_files
+    from nmt.corpus.outputs import check_files
+    from nmt.translation.formats import FORMATS
+    from nmt.translation.score import score_files
 
     if format_ not in ("text", "jsonl"):
         raise ConfigError(f"--format {format_}: must be text or jsonl")
@@ -911,7 +911,7 @@ def serve(
 
     Example: nmt serve --model runs/en-de --model runs/de-en --port 5000
     """
-    from nmt.workflow.serve import exit_if_busy, read_keys
+    from nmt.serving.serve import exit_if_busy, read_keys
 
     raise_on_interrupt()
     nmt.serve(
@@ -966,7 +966,7 @@ def runs(
 
     Example: nmt runs
     """
-    from nmt.workflow.runs import list_runs
+    from nmt.models.runs import list_runs
 
     _show_table(list_runs(directory))
 
@@ -977,7 +977,7 @@ def attentions() -> None:
 
     Example: nmt attentions
     """
-    from nmt.model.attention.catalog import WORK_CLASSES, tabulate_mechanisms
+    from nmt.layers.attention.catalog import WORK_CLASSES, tabulate_mechanisms
 
     _show_table(tabulate_mechanisms(), WORK_CLASSES)
 
@@ -992,7 +992,7 @@ def config_show(config: ConfigArgument, set_: SetOption = None) -> None:
 
     Example: nmt config show tatoeba_small --set train.epochs=3
     """
-    from nmt.workflow.configs import show_config
+    from nmt.models.configs import show_config
 
     _show(show_config(config, set_ or ()))
 
@@ -1003,7 +1003,7 @@ def config_check(config: ConfigArgument, set_: SetOption = None) -> None:
 
     Example: nmt config check mine.yaml
     """
-    from nmt.workflow.configs import load_config
+    from nmt.models.configs import load_config
 
     load_config(config, set_ or ())
     _show(f"{config}: no problems\n")

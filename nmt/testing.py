@@ -20,8 +20,8 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import AttentionSection, DecoderSection, EncoderSection, ModelSection
-from nmt.model.attention import Memory, Score, ScoreAttention, build_attention
-from nmt.model.seq2seq import Seq2Seq, build_model
+from nmt.layers.attention import Memory, Score, ScoreAttention, build_attention
+from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.text.vocabulary import PAD_ID
 
 LENGTHS = torch.tensor([5, 3, 1])

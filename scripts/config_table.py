@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from nmt.config.description import with_table
-from nmt.files import write_text
+from nmt.system.files import write_text
 
 KEY_REFERENCE = Path(__file__).resolve().parent.parent / "configs" / "README.md"
 

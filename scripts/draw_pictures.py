@@ -26,14 +26,14 @@ from PIL.PngImagePlugin import PngInfo
 
 import nmt
 from nmt.config import Config, differing_keys, dump_config, parse_config, read_config
-from nmt.errors import ConfigError, NmtError
-from nmt.explorer.encoding import from_bytes
-from nmt.files import read_json
-from nmt.visualize.picture import save_figure
-from nmt.workflow.configs import load_config
-from nmt.workflow.runs import MARKER
-from nmt.workflow.translate import draw_attention
-from nmt.workflow.watch import read_attention
+from nmt.drawing.picture import save_figure
+from nmt.models.configs import load_config
+from nmt.models.runs import MARKER
+from nmt.system.encoding import from_bytes
+from nmt.system.errors import ConfigError, NmtError
+from nmt.system.files import read_json
+from nmt.training.watch import read_attention
+from nmt.translation.translate import draw_attention
 
 SENTENCE = "Yesterday I saw him at the station."
 BOTTLENECK_PICTURE = "bottleneck.png"

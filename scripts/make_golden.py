@@ -18,15 +18,15 @@ from typing import Any
 import torch
 
 import nmt
-from nmt.dataset import open_data, read_examples
-from nmt.evaluation.evaluate import evaluate
+from nmt.corpus.dataset import open_data, read_examples
+from nmt.corpus.prepare import preprocess
 from nmt.evaluation.metrics import ScoringRules
-from nmt.files import read_json, shipped, write_json
-from nmt.model.storage import MARKER
-from nmt.replacement import atomic_directory
-from nmt.workflow.configs import load_config
-from nmt.workflow.preprocess import preprocess
-from nmt.workflow.train import train_run
+from nmt.evaluation.translated import evaluate
+from nmt.models.configs import load_config
+from nmt.models.storage import MARKER
+from nmt.system.files import read_json, shipped, write_json
+from nmt.system.replacement import atomic_directory
+from nmt.training.run import train_run
 
 GOLDEN = Path(__file__).resolve().parent.parent / "tests/golden"
 BEAMS = (1, 4)

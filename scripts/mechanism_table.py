@@ -20,25 +20,25 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from nmt.batching import make_batch
 from nmt.config import Config, parse_config
 from nmt.corpus import Pair
+from nmt.corpus.batching import make_batch
+from nmt.corpus.dataset import MARKER as DATA_MARKER
+from nmt.corpus.dataset import DataDirectory, open_data
 from nmt.corpus.sources import open_corpus, read_pairs
 from nmt.corpus.splitting import Example
-from nmt.dataset import MARKER as DATA_MARKER
-from nmt.dataset import DataDirectory, open_data
-from nmt.decoding.translator import Translator
-from nmt.errors import ConfigError, DataError, NmtError
-from nmt.evaluation.alignment import GoldLinks, read_alignments
-from nmt.files import read_json, shipped
-from nmt.model.seq2seq import build_model
-from nmt.model.storage import load_model
+from nmt.evaluation.evaluate import evaluate_model, read_split
+from nmt.inspection.attention import measure_attention
+from nmt.models.configs import load_config
+from nmt.models.runs import MARKER, find_data, find_model
+from nmt.models.seq2seq import build_model
+from nmt.models.storage import load_model
+from nmt.system.errors import ConfigError, DataError, NmtError
+from nmt.system.files import read_json, shipped
 from nmt.training.loop import plan_epoch, train_step
 from nmt.training.state import make_optimizer
-from nmt.workflow.attention import measure_attention
-from nmt.workflow.configs import load_config
-from nmt.workflow.evaluate import evaluate_model, read_split
-from nmt.workflow.runs import MARKER, find_data, find_model
+from nmt.translation.alignment import GoldLinks, read_alignments
+from nmt.translation.translator import Translator
 
 CONFIG = "sample"
 BAHDANAU, LUONG = "model.decoder.order=bahdanau", "model.decoder.order=luong"

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from nmt.dataset import open_data
-from nmt.decoding.translator import Translator
-from nmt.model.storage import load_model
-from nmt.workflow.runs import find_data, find_model
+from nmt.corpus.dataset import open_data
+from nmt.models.runs import find_data, find_model
+from nmt.models.storage import load_model
+from nmt.translation.translator import Translator
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 Usage: python scripts/write_walkthrough.py [--model runs/demo] [--sentence TEXT] [--step N] [--output FILE.md]
 
-The model is that of `make demo`. Every number is computed by the equations of `nmt/model/reference.py`, whose lines
+The model is that of `make demo`. Every number is computed by the equations of `nmt/models/reference.py`, whose lines
 stand beside it, and compared with what the model itself computes.
 """
 
@@ -21,26 +21,26 @@ import torch
 from benchmarks.tables import markdown
 from torch import Tensor
 
-from nmt.decoding.translator import Translator
-from nmt.errors import ConfigError, NmtError
-from nmt.files import write_text
-from nmt.model import reference
-from nmt.model.attention import ScoreAttention
-from nmt.model.attention.additive import AdditiveScore
-from nmt.model.attention.window import GlobalWindow
-from nmt.model.decoder_cell import BahdanauCell, Maxout
-from nmt.model.output import OutputLayer
-from nmt.model.recurrent import PlainStack, RecurrentStack
-from nmt.model.recurrent_encoder import RecurrentEncoder
+from nmt.layers.attention import ScoreAttention
+from nmt.layers.attention.additive import AdditiveScore
+from nmt.layers.attention.window import GlobalWindow
+from nmt.layers.output import OutputLayer
+from nmt.layers.recurrent import PlainStack, RecurrentStack
+from nmt.models import reference
+from nmt.models.recurrent.cell import BahdanauCell, Maxout
+from nmt.models.recurrent.encoder import RecurrentEncoder
+from nmt.system.errors import ConfigError, NmtError
+from nmt.system.files import write_text
 from nmt.text.vocabulary import BOS_ID, EOS_ID
-from nmt.workflow.translate import open_translator
+from nmt.translation.translate import open_translator
+from nmt.translation.translator import Translator
 
 SENTENCE = "The old woman reads a book."
 SHOWN = 4
 """Shown numbers of a vector."""
 TOP = 5
 WIDTH = 130
-CHAPTER = Path(__file__).parents[1] / "nmt/model/walkthrough.md"
+CHAPTER = Path(__file__).parents[1] / "nmt/models/walkthrough.md"
 
 
 def main() -> None:

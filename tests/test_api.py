@@ -15,7 +15,7 @@ import pytest
 from conftest import Cli, Project
 
 import nmt
-from nmt.files import PACKAGE, shipped
+from nmt.system.files import PACKAGE, shipped
 
 GOLDEN_MODEL = Path(__file__).parent / "golden/model"
 README = PACKAGE.parent / "README.md"
@@ -64,7 +64,7 @@ def test_nothing_is_printed_and_messages_are_logged(here: Project, caplog: pytes
     assert (done.stdout, done.stderr) == ("", "")
     with caplog.at_level(logging.INFO, "nmt"):
         nmt.evaluate("run", split="valid")
-    assert {record.name for record in caplog.records} == {"nmt.workflow.evaluate"}
+    assert {record.name for record in caplog.records} == {"nmt.evaluation.evaluate"}
     *_, last = caplog.messages
     assert "translations are the same" in last  # it has made only two updates
     assert "run/best on valid: 50 sentences, beam 3" in caplog.messages

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from nmt.files import PACKAGE
-from nmt.workflow.configs import load_config
+from nmt.models.configs import load_config
+from nmt.system.files import PACKAGE
 
 ROOT = PACKAGE.parent
 FOLDERS = [ROOT / name for name in (".github", "configs", "data/sample", "nmt", "scripts", "tests")]
@@ -76,7 +76,7 @@ def test_nothing_tells_to_install_a_name_that_is_not_published() -> None:
     assert [path for path in files if name in path.read_bytes()] == []
 
 
-PLACES = ["tests/example.py", "nmt/model/attention/distance.py", "tests/test_distance.py"]
+PLACES = ["tests/example.py", "nmt/layers/attention/distance.py", "tests/test_distance.py"]
 """Where the linter is told that README's blocks of Python lie."""
 
 
@@ -113,4 +113,4 @@ def test_figures_are_those_of_the_run_in_the_pictures() -> None:
     shown = re.compile(r"runs/tatoeba_small/best on test: .*\n.*\n +(BLEU [\d.]+)")
     figures = {path: shown.findall(path.read_text(encoding="utf-8")) for path in FILES}
     found = {path.relative_to(ROOT).as_posix(): figure for path, figure in figures.items() if figure}
-    assert found == {"README.md": [facts["test"]], "nmt/decoding/README.md": [facts["test"]]}
+    assert found == {"README.md": [facts["test"]], "nmt/search/README.md": [facts["test"]]}

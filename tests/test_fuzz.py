@@ -16,10 +16,10 @@ from conftest import Cli, Outcome, Project
 
 from nmt.config import dump_config, parse_config
 from nmt.config.description import describe_keys
-from nmt.dataset import open_data
-from nmt.errors import ConfigError
-from nmt.files import read_json, shipped
-from nmt.workflow.configs import load_config
+from nmt.corpus.dataset import open_data
+from nmt.models.configs import load_config
+from nmt.system.errors import ConfigError
+from nmt.system.files import read_json, shipped
 
 GOLDEN_MODEL = Path(__file__).parent / "golden/model"
 FEW, MANY = 250, 10_000

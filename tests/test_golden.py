@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from conftest import Cli
 
-from nmt.dataset import open_data
-from nmt.files import read_json, write_json
+from nmt.corpus.dataset import open_data
+from nmt.system.files import read_json, write_json
 
 GOLDEN = Path(__file__).parent / "golden"
 EXPECTED: dict[str, Any] = read_json(GOLDEN / "expected.json")

@@ -14,14 +14,14 @@ import processes
 import pytest
 from conftest import Project, assert_same_run, call, read_metrics, train_arguments
 
-from nmt.files import read_json
-from nmt.model.storage import load_model
+from nmt.models.storage import load_model
+from nmt.system.files import read_json
 
 
 @pytest.fixture(autouse=True)
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Learning curves take most of the time of such short runs."""
-    monkeypatch.setattr("nmt.workflow.train.draw_learning_curve", lambda run: None)
+    monkeypatch.setattr("nmt.training.run.draw_learning_curve", lambda run: None)
 
 
 def run_killed(function: str, number: int, arguments: list[str], word: str = "") -> bool:
@@ -79,7 +79,7 @@ def test_three_kills(random_project: Project, tmp_path: Path) -> None:
     moment = random.SystemRandom().randrange(8, 12)
     print(f"killed at update {6 + moment}")
     assert run_killed("nmt.training.loop.train_step", moment, resume)
-    assert run_killed("nmt.model.storage.save_weights", 1, resume)
+    assert run_killed("nmt.models.storage.save_weights", 1, resume)
     assert list(run.glob(".best.partial-*"))
     assert call(*resume) == 0
     assert_same_run(run, random_project.run)
@@ -88,8 +88,8 @@ def test_three_kills(random_project: Project, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("function", "number", "former"),
     [
-        pytest.param("nmt.model.storage.save_weights", 2, "best", marks=pytest.mark.soak),
-        pytest.param("nmt.model.storage.write_json", 2, "best", marks=pytest.mark.soak),
+        pytest.param("nmt.models.storage.save_weights", 2, "best", marks=pytest.mark.soak),
+        pytest.param("nmt.models.storage.write_json", 2, "best", marks=pytest.mark.soak),
         pytest.param("os.rename", 2, "best", marks=pytest.mark.soak),
         ("os.rename", 3, ".best.earlier"),  # the former one is out of the way, the new one not yet in its place
         pytest.param("shutil.rmtree", 4, ".best.earlier", marks=pytest.mark.soak),  # before the former one is deleted
@@ -115,14 +115,14 @@ PLACES = {
     "nmt.training.loop.train_step": 15,
     "nmt.training.checkpoint.save_file": 3,
     "nmt.training.checkpoint.delete_checkpoint": 2,
-    "nmt.workflow.train.append_text": 6,
-    "nmt.workflow.train.write_state": 4,
-    "nmt.workflow.train.draw_learning_curve": 2,
-    "nmt.model.storage.save_weights": 1,
-    "nmt.model.storage.write_json": 1,
-    "nmt.evaluation.evaluate.mean_loss": 2,
-    "nmt.replacement.set_aside": 1,
-    "nmt.replacement.settle": 6,
+    "nmt.training.run.append_text": 6,
+    "nmt.training.run.write_state": 4,
+    "nmt.training.run.draw_learning_curve": 2,
+    "nmt.models.storage.save_weights": 1,
+    "nmt.models.storage.write_json": 1,
+    "nmt.evaluation.translated.mean_loss": 2,
+    "nmt.system.replacement.set_aside": 1,
+    "nmt.system.replacement.settle": 6,
     "shutil.rmtree": 2,
 }
 """Functions at whose calls a run may be killed, and how many calls a short life sees."""

@@ -10,7 +10,7 @@ import pytest
 from conftest import call, write_reversal_corpus
 from test_kills import run_killed
 
-from nmt.dataset import open_data
+from nmt.corpus.dataset import open_data
 
 GOLDEN_MODEL = Path(__file__).parent / "golden/model"
 CONFIG = """
@@ -20,21 +20,21 @@ text: {{tokenizer: whitespace}}
 """
 # Functions at whose calls `nmt preprocess` may be killed, how many calls it makes, and what it does there.
 PLACES = {
-    "nmt.workflow.preprocess.parse_chunk": 1,  # cleaning
-    "nmt.workflow.preprocess.split_pairs": 1,
-    "nmt.workflow.encoding.index_block": 2,  # tokenising
-    "nmt.workflow.encoding.write_sequences": 2,  # writing
-    "nmt.workflow.preprocess.write_report": 1,
-    "nmt.workflow.preprocess.write_json": 1,  # the marker
+    "nmt.corpus.prepare.parse_chunk": 1,  # cleaning
+    "nmt.corpus.prepare.split_pairs": 1,
+    "nmt.corpus.encoding.index_block": 2,  # tokenising
+    "nmt.corpus.encoding.write_sequences": 2,  # writing
+    "nmt.corpus.prepare.write_report": 1,
+    "nmt.corpus.prepare.write_json": 1,  # the marker
     "os.replace": 10,
     "os.rename": 2,  # the earlier folder makes way, the new one takes its place
-    "nmt.replacement.settle": 3,
+    "nmt.system.replacement.settle": 3,
     "shutil.rmtree": 4,
 }
 FEW = [
-    ("nmt.workflow.preprocess.parse_chunk", 1, True),
-    ("nmt.workflow.encoding.index_block", 2, False),
-    ("nmt.workflow.encoding.write_sequences", 2, True),
+    ("nmt.corpus.prepare.parse_chunk", 1, True),
+    ("nmt.corpus.encoding.index_block", 2, False),
+    ("nmt.corpus.encoding.write_sequences", 2, True),
     ("os.rename", 2, True),
 ]
 """Of these it is known that they come, with or without an earlier folder."""
@@ -142,8 +142,8 @@ def test_workers_end_with_a_killed_preprocess(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "number"),
     [
-        ("nmt.decoding.searcher.search", 1),
-        pytest.param("nmt.workflow.translate.decode_line", 70_001, marks=pytest.mark.soak),
+        ("nmt.search.searcher.search", 1),
+        pytest.param("nmt.translation.translate.decode_line", 70_001, marks=pytest.mark.soak),
         pytest.param("os.replace", 1, marks=pytest.mark.soak),
     ],
 )

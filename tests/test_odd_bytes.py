@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Cli, Outcome
 
-from nmt.files import read_json
+from nmt.system.files import read_json
 
 GOLDEN_MODEL = Path(__file__).parent / "golden/model"
 SURROGATE = b"\xed\xa0\x80"  # how U+D800 would look if UTF-8 had it

@@ -11,9 +11,9 @@ import pytest
 from conftest import Project, train_arguments
 
 from nmt.config import DecodeSection
-from nmt.errors import DataError, OutOfMemory, is_out_of_memory, when_out_of_memory
-from nmt.evaluation.evaluate import Validator
-from nmt.workflow.translate import within_memory
+from nmt.evaluation.translated import Validator
+from nmt.system.errors import DataError, OutOfMemory, is_out_of_memory, when_out_of_memory
+from nmt.translation.translate import within_memory
 
 
 def limit(where: str, size: int) -> None:

@@ -12,7 +12,7 @@ MEASURED = """
 import json, sys
 
 from nmt.training import loop
-from nmt.workflow.memory import peak_resident
+from nmt.system.memory import peak_resident
 
 original, peaks = loop.train_step, {}
 

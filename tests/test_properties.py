@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config import Config
+from nmt.corpus.dataset import EncodedPairs, Ids, Sequences, open_data, read_examples
 from nmt.corpus.identity import identity
-from nmt.dataset import EncodedPairs, Ids, Sequences, open_data, read_examples
-from nmt.errors import DataError
-from nmt.model.seq2seq import build_model
+from nmt.corpus.prepare import preprocess
+from nmt.models.seq2seq import build_model
+from nmt.system.errors import DataError
 from nmt.training.loop import start, train
-from nmt.workflow.preprocess import preprocess
 
 WORDS = [f"{letter}{ending}" for letter in "abcdefghijklmnopqrst" for ending in ("", "x", "X", "!")]
 SENTENCES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=2).map(" ".join)

@@ -32,9 +32,9 @@ from nmt.config import (
     TrainSection,
     VocabularySection,
 )
-from nmt.errors import CheckpointError
-from nmt.model.seq2seq import build_model
-from nmt.model.storage import load_model, save_model
+from nmt.models.seq2seq import build_model
+from nmt.models.storage import load_model, save_model
+from nmt.system.errors import CheckpointError
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer
 from nmt.text.vocabulary import Vocabulary
@@ -42,7 +42,7 @@ from nmt.text.vocabulary import Vocabulary
 PAYLOAD = """
 from pathlib import Path
 Path({canary!r}).touch()
-from nmt.model.attention.general import GeneralScore
+from nmt.layers.attention.general import GeneralScore
 class Score(GeneralScore):
     pass
 """
@@ -143,7 +143,7 @@ def test_a_class_that_its_user_allows_is_used_once(tmp_path: Path, canary: Path,
 def test_a_custom_score_may_keep_a_buffer_out_of_its_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such a buffer has no values on the meta device, on which shapes are compared."""
     (tmp_path / "scores_with_buffer.py").write_text(
-        "import torch\nfrom nmt.model.attention.general import GeneralScore\n"
+        "import torch\nfrom nmt.layers.attention.general import GeneralScore\n"
         "class Scaled(GeneralScore):\n"
         "    def __init__(self, query_size, key_size):\n"
         "        super().__init__(query_size, key_size)\n"
@@ -760,7 +760,7 @@ def test_shapes_are_compared_without_the_imports_of_the_compiler(tmp_path: Path)
     """Random numbers on the meta device bring 800 modules along, 1.5 s of each command that loads a model."""
     model = make_model_directory(tmp_path / "model")
     script = (
-        "import sys; from pathlib import Path; from nmt.model.storage import load_model; "
+        "import sys; from pathlib import Path; from nmt.models.storage import load_model; "
         f"load_model(Path({str(model)!r})); sys.exit('torch._dynamo' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

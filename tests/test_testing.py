@@ -11,7 +11,7 @@ import torch
 from conftest import Cli, write_reversal_corpus
 from torch import Tensor, nn
 
-from nmt.model.attention import Score, find_score, score_names
+from nmt.layers.attention import Score, find_score, score_names
 from nmt.testing import ScoreTests
 
 README = Path(__file__).resolve().parents[1] / "README.md"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.files import PACKAGE
+from nmt.system.files import PACKAGE
 
 CHECKOUT = PACKAGE.parent
 SMALL = [

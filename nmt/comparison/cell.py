@@ -11,28 +11,28 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import nmt
 from nmt.comparison.plan import CELL, CONFIG, FORMAT_VERSION, read_cell, read_facts
 from nmt.config import Config, read_config
 from nmt.corpus.splitting import Example
-from nmt.decoding.translator import Translator
-from nmt.errors import DataError, NmtError, RunInterrupted, as_nmt_errors
+from nmt.drawing.curves import read_metrics
 from nmt.evaluation.attention_statistics import LengthAttention, mean_sharpness
 from nmt.evaluation.breakdown import LengthScore, bleu_by_length
+from nmt.evaluation.evaluate import Extras, evaluate_model, read_split
 from nmt.evaluation.long_inputs import LENGTHS, MOST, measure_long_inputs
 from nmt.evaluation.metrics import ScoringRules
-from nmt.files import read_json, write_json, write_text
-from nmt.limits import MIB
-from nmt.progress import progress_bar
-from nmt.replacement import locked
-from nmt.visualize.curves import read_metrics
-from nmt.workflow.configs import load_config
-from nmt.workflow.evaluate import Extras, evaluate_model, read_split
-from nmt.workflow.evaluation import ModelEvaluation, OutputFiles
-from nmt.workflow.memory import peak_resident
-from nmt.workflow.train import METRICS, train_run
-from nmt.workflow.translate import open_translator, within_memory
-from nmt.workflow.trial_updates import measure_updates
+from nmt.evaluation.result import ModelEvaluation, OutputFiles
+from nmt.models.configs import load_config
+from nmt.system.errors import DataError, NmtError, RunInterrupted, as_nmt_errors
+from nmt.system.files import read_json, write_json, write_text
+from nmt.system.limits import MIB
+from nmt.system.memory import peak_resident
+from nmt.system.progress import progress_bar
+from nmt.system.replacement import locked
+from nmt.system.version import __version__
+from nmt.training.run import METRICS, train_run
+from nmt.training.trial_updates import measure_updates
+from nmt.translation.translate import open_translator, within_memory
+from nmt.translation.translator import Translator
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ def _run(folder: Path) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         **{key: facts[key] for key in ("name", "seed", "settings", "budget_minutes", "split")},
         "config": config.name,
-        "system": f"nmt {nmt.__version__}",
+        "system": f"nmt {__version__}",
         "finished": datetime.datetime.now(datetime.UTC).date().isoformat(),
         **training,
         **_describe_evaluation(found),

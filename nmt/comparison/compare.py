@@ -15,15 +15,16 @@ from nmt.comparison.results import Row, make_rows
 from nmt.comparison.runner import check_launcher, run_cells
 from nmt.comparison.tables import as_csv, make_sections
 from nmt.config import ComparisonSection
-from nmt.dataset import MARKER as DATA_MARKER
-from nmt.dataset import open_data, read_checksum
-from nmt.errors import ConfigError, DataError
-from nmt.files import check_file, real_path, write_json, write_text
-from nmt.replacement import check_output, locked
-from nmt.workflow.data_report import Section, format_markdown
-from nmt.workflow.outputs import check_not_inside
-from nmt.workflow.preprocess import preprocess
-from nmt.workflow.setup import with_text_of
+from nmt.corpus.dataset import MARKER as DATA_MARKER
+from nmt.corpus.dataset import open_data, read_checksum
+from nmt.corpus.outputs import check_not_inside
+from nmt.corpus.prepare import preprocess
+from nmt.corpus.report import format_markdown
+from nmt.system.errors import ConfigError, DataError
+from nmt.system.files import check_file, real_path, write_json, write_text
+from nmt.system.replacement import check_output, locked
+from nmt.system.tables import Section
+from nmt.training.setup import with_text_of
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nmt.comparison.results import Row
 from nmt.comparison.tables import CURVES, LENGTHS, SCORES, bins_of, lengths_of
-from nmt.visualize.comparison import draw_by_length, draw_scores, draw_training
+from nmt.drawing.bars import draw_by_length, draw_scores, draw_training
 
 
 def draw_pictures(rows: Sequence[Row], directory: Path) -> None:

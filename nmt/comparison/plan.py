@@ -13,10 +13,10 @@ from typing import Any
 
 from nmt.config import ComparisonSection, Config, Overrides, as_settings, differing_keys, dump_config, read_config
 from nmt.config.reading import in_one_line
-from nmt.errors import ConfigError, DataError
-from nmt.files import read_json, write_json, write_text
-from nmt.workflow.configs import load_config
-from nmt.workflow.preprocess import with_sources
+from nmt.corpus.prepare import with_sources
+from nmt.models.configs import load_config
+from nmt.system.errors import ConfigError, DataError
+from nmt.system.files import read_json, write_json, write_text
 
 CELL = "cell.json"
 CONFIG = "config.yaml"

@@ -11,9 +11,9 @@ from typing import Any
 from nmt.comparison.cell import HYPOTHESES, REFERENCES, RESULT
 from nmt.comparison.plan import CONFIG
 from nmt.config import read_config
-from nmt.errors import DataError
+from nmt.evaluation.evaluate import MAX_TESTED
 from nmt.evaluation.metrics import ScoringRules, compare_systems
-from nmt.workflow.evaluate import MAX_TESTED
+from nmt.system.errors import DataError
 
 Result = Mapping[str, Any]
 """Content of a cell's `result.json`."""

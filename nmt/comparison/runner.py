@@ -22,14 +22,14 @@ from typing import Any
 from nmt.comparison.cell import BUDGET, FAILURE, RESULT, RUN, TRAINING, read_result
 from nmt.comparison.plan import Cell
 from nmt.corpus.parallel import available_cores
-from nmt.errors import ConfigError, DataError, RunInterrupted, shorten
-from nmt.files import read_json
-from nmt.replacement import is_locked
-from nmt.signals import ENDING, handled_signals
-from nmt.table import Table
-from nmt.terminal import live_table
-from nmt.visualize.curves import read_metrics
-from nmt.workflow.train import METRICS
+from nmt.drawing.curves import read_metrics
+from nmt.system.errors import ConfigError, DataError, RunInterrupted, shorten
+from nmt.system.files import read_json
+from nmt.system.replacement import is_locked
+from nmt.system.signals import ENDING, handled_signals
+from nmt.system.tables import Table
+from nmt.system.terminal import live_table
+from nmt.training.run import METRICS
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from nmt.comparison.results import Row, dig
 from nmt.evaluation.breakdown import FEWEST
-from nmt.table import Table
-from nmt.workflow.data_report import Section
+from nmt.system.tables import Section, Table
 
 SCORES, CURVES, LENGTHS = "bleu.png", "curves.png", "lengths.png"
 MISSING = "-"

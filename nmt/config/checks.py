@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from nmt.config.sections import Config, Section
-from nmt.errors import shorten
+from nmt.system.errors import shorten
 
 Place = tuple[str, ...]
 Problem = tuple[Place, str]

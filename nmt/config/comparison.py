@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError
 from nmt.config.checks import describe, dotted
 from nmt.config.reading import as_yaml_list, find_shipped, load_yaml_file
 from nmt.config.sections import Files, PathText, Positive, Section, Seed, key
-from nmt.errors import ConfigError, shorten
+from nmt.system.errors import ConfigError, shorten
 
 FOLDER = "configs/comparisons"
 Values = Annotated[tuple[Any, ...], Field(min_length=1)]

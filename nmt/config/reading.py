@@ -26,9 +26,9 @@ from nmt.config.checks import (
     unused,
 )
 from nmt.config.sections import Config, DecodeSection, Section
-from nmt.errors import ConfigError, DataError, printable, shorten
-from nmt.files import check_file, read_bytes, shipped
-from nmt.limits import KIB, MAX_CONFIG, MAX_DIGITS
+from nmt.system.errors import ConfigError, DataError, printable, shorten
+from nmt.system.files import check_file, read_bytes, shipped
+from nmt.system.limits import KIB, MAX_CONFIG, MAX_DIGITS
 
 
 class _Loader(yaml.SafeLoader):

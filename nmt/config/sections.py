@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from nmt.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH, MAX_UNITS
+from nmt.system.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH, MAX_UNITS
 
 
 @dataclass(frozen=True)

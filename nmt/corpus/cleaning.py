@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from nmt.corpus import Pair
-from nmt.corpus.normalization import Normalizer
+from nmt.text.normalization import Normalizer
 
 SAMPLES = 3
 """How many examples are kept for each rule."""

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
-from nmt import __version__
-from nmt.errors import DataError, printable, shorten
-from nmt.files import sync
-from nmt.progress import progress_bar
+from nmt.system.errors import DataError, printable, shorten
+from nmt.system.files import sync
+from nmt.system.progress import progress_bar
+from nmt.system.version import __version__
 
 if TYPE_CHECKING:
     from requests import Response

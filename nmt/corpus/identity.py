@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.corpus import Pair
-from nmt.files import check_file, map_array
+from nmt.system.files import check_file, map_array
 
 FINGERPRINTS = np.dtype(
     [

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, TypeVar
 
-from nmt.errors import DataError, list_names, shorten
+from nmt.system.errors import DataError, list_names, shorten
 
 BYTE_ORDER_MARK = codecs.BOM_UTF8
 COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")

@@ -14,7 +14,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
-from nmt.errors import DataError
+from nmt.system.errors import DataError
 
 MANY_CHUNKS = 5
 """With at least so many chunks of 20,000 lines or a megabyte, starting more processes pays off."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nmt.corpus import Pair
 from nmt.corpus.lines import OVERLONG, TOO_LONG, in_blocks, read_lines
-from nmt.errors import DataError, list_names, shorten
+from nmt.system.errors import DataError, list_names, shorten
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from nmt.corpus import Pair
 from nmt.corpus.identity import among_sorted, draw, identities
 from nmt.corpus.store import PairStore, Rows, in_chunks
-from nmt.errors import DataError, shorten
+from nmt.system.errors import DataError, shorten
 
 MAX_HUBS = 3
 """How many of the sentences that connect a corpus are named."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nmt.evaluation.breakdown import LengthBin
-from nmt.table import Table
+from nmt.system.tables import Table
 
 CLEAR = 0.1
 """Weight above which a position counts as attended."""

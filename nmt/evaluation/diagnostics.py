@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from nmt.corpus.splitting import Example
-from nmt.errors import shorten
 from nmt.evaluation.metrics import ScoringRules, length_ratio
+from nmt.system.errors import shorten
 
 LONGEST_REPEAT = 4
 """Words of the longest repeated sequence that is looked for."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from nmt.corpus.splitting import Example
-from nmt.decoding.translator import Translator
 from nmt.evaluation.attention_statistics import LengthAttention, summarize
 from nmt.evaluation.breakdown import LengthScore, score_length
 from nmt.evaluation.metrics import UNSPACED, ScoringRules
+from nmt.translation.translator import Translator
 
 LENGTHS = ((20, 30), (30, 50), (50, 100))
 """Fewest and most words of the sources, separated by spaces."""

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from nmt.batching import iterate_batches, plan_batches
-from nmt.dataset import EncodedPairs
-from nmt.model.decoder import WordChooser
-from nmt.model.kernels.cross_entropy import CHUNK_ROWS
-from nmt.model.kernels.transfer import to_host
-from nmt.model.seq2seq import Seq2Seq
+from nmt.corpus.batching import iterate_batches, plan_batches
+from nmt.corpus.dataset import EncodedPairs
+from nmt.layers.kernels.cross_entropy import CHUNK_ROWS
+from nmt.layers.kernels.transfer import to_host
+from nmt.models.recurrent.decoder import WordChooser
+from nmt.models.seq2seq import Seq2Seq
 
 
 @contextlib.contextmanager

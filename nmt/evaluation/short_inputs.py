@@ -20,9 +20,9 @@ import numpy as np
 from nmt.corpus import Pair
 from nmt.corpus.forms import NUMBER, WORD, find_numbers, in_title_case, without_final_stop
 from nmt.corpus.identity import draw
-from nmt.decoding.translator import Translator
 from nmt.evaluation.training_text import decode_lines, load_training_pairs
 from nmt.text.processor import TextProcessor
+from nmt.translation.translator import Translator
 
 SEED = 1
 SAMPLE = 20_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.dataset import EncodedPairs, Sequences, read_copies
-from nmt.errors import DataError
+from nmt.corpus.dataset import EncodedPairs, Sequences, read_copies
+from nmt.system.errors import DataError
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import Vocabulary
 

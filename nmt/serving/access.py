@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection
 from urllib.parse import urlsplit
 
-from nmt.errors import ConfigError
+from nmt.system.errors import ConfigError
 
 MAX_CLIENTS = 10_000
 """Maximum number of clients whose request rate is remembered."""

@@ -17,9 +17,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nmt.decoding.translator import Translation
-from nmt.errors import NmtError, is_out_of_memory, shorten
-from nmt.explorer.page import make_live_page
+from nmt.inspection.page import make_live_page
 from nmt.serving.access import Keys, Pages, Rate
 from nmt.serving.batches import Batcher, QueueFull, Stopped, Translated
 from nmt.serving.directions import Detection, Direction, Directions
@@ -30,8 +28,10 @@ from nmt.serving.lines import Lines
 from nmt.serving.log import UNANSWERED, Record
 from nmt.serving.markup import Document
 from nmt.serving.page import PAGE, PAGE_POLICY
+from nmt.system.errors import NmtError, is_out_of_memory, shorten
 from nmt.text.languages import language_name
 from nmt.text.processor import TextProcessor
+from nmt.translation.translation import Translation
 
 AUTO = "auto"
 FORMATS: dict[str, Callable[[str], Text]] = {"text": Lines, "html": Document}

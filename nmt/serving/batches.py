@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from nmt.decoding.translator import Translation, Translator
+from nmt.translation.translation import Translation
+from nmt.translation.translator import Translator
 
 THREAD = "nmt model "
 """What the names of the models' threads begin with."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.config import Config
-from nmt.decoding.translator import Translator
-from nmt.errors import ConfigError, printable
+from nmt.system.errors import ConfigError, printable
 from nmt.text.vocabulary import UNK_ID
+from nmt.translation.translator import Translator
 
 READ_TO_DETECT = 1000
 """Characters of a text that are read to detect its language."""

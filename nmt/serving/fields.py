@@ -12,8 +12,8 @@ from urllib.parse import parse_qs
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
-from nmt.limits import KIB
 from nmt.serving.limits import Limits
+from nmt.system.limits import KIB
 
 MAX_FIELDS = 100
 """Maximum number of fields of a form besides its texts."""

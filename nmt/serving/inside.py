@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from nmt.corpus.splitting import Example
-from nmt.explorer.page import System, page_data
-from nmt.explorer.record import LONGEST, record
+from nmt.inspection.page import System, page_data
+from nmt.inspection.record import LONGEST, record
 from nmt.serving.directions import Direction
 from nmt.serving.fields import RequestError
 

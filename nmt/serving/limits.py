@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nmt.errors import ConfigError
-from nmt.limits import KIB
+from nmt.system.errors import ConfigError
+from nmt.system.limits import KIB
 
 MAX_CONNECTIONS = 900
 """Maximum number of open connections; more are closed at once, as most systems allow a process 1024 open files."""

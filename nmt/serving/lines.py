@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from nmt.decoding.translator import Translation
 from nmt.text.processor import TextProcessor
+from nmt.translation.translation import Translation
 
 _END = re.compile(r"(\r\n|\n|\r)")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from nmt.errors import printable
+from nmt.system.errors import printable
 
 Format = Literal["json", "text", "none"]
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
 
-from nmt.decoding.translator import Translation
 from nmt.serving.tags import Element, link_words, place_tags
 from nmt.text.processor import TextProcessor
+from nmt.translation.translation import Translation
 
 
 def _names(text: str) -> frozenset[str]:

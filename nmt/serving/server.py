@@ -19,14 +19,14 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from nmt.errors import ConfigError, printable
-from nmt.limits import KIB
 from nmt.serving.access import Keys, Pages, is_loopback
 from nmt.serving.app import Service, build_app
 from nmt.serving.directions import Directions
 from nmt.serving.limits import MAX_CONNECTIONS, Limits
 from nmt.serving.log import Format, writer
-from nmt.signals import ENDING, handled_signals
+from nmt.system.errors import ConfigError, printable
+from nmt.system.limits import KIB
+from nmt.system.signals import ENDING, handled_signals
 
 log = logging.getLogger(__name__)
 logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it warns of what the client is told

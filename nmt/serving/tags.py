@@ -6,9 +6,9 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from nmt.decoding.translator import Translation
-from nmt.decoding.words import align_words
 from nmt.text.processor import TextProcessor
+from nmt.translation.translation import Translation
+from nmt.translation.words import align_words
 
 Links = Sequence[tuple[int, int]]
 """Word alignment: pairs of a source and a target word, each counted from 0."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from nmt.errors import DataError, shorten
-from nmt.files import read_bytes
-from nmt.limits import MAX_TEXT_FILE
+from nmt.system.errors import DataError, shorten
+from nmt.system.files import read_bytes
+from nmt.system.limits import MAX_TEXT_FILE
 from nmt.text.processor import TextProcessor
 
 

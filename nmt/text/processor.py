@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from nmt.corpus.normalization import FORMS, Normalizer
-from nmt.files import check_file, read_json, write_json
-from nmt.limits import MAX_TEXT_FILE
+from nmt.system.files import check_file, read_json, write_json
+from nmt.system.limits import MAX_TEXT_FILE
+from nmt.text.normalization import FORMS, Normalizer
 from nmt.text.settings import FLAG, check_names, check_settings, one_of
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from nmt.text.vocabulary import UNK_ID, Vocabulary

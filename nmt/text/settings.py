@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.errors import DataError, list_names, shorten
+from nmt.system.errors import DataError, list_names, shorten
 
 
 class Kind(NamedTuple):

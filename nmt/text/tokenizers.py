@@ -15,9 +15,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from nmt.errors import ConfigError, DataError, shorten
-from nmt.files import check_file, read_bytes, read_json, write_json
-from nmt.limits import MAX_TEXT_FILE
+from nmt.system.errors import ConfigError, DataError, shorten
+from nmt.system.files import check_file, read_bytes, read_json, write_json
+from nmt.system.limits import MAX_TEXT_FILE
 from nmt.text.settings import FLAG, TEXT, TEXTS, check_settings, one_of
 from nmt.text.spacing import Spacing
 

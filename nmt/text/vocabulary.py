@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from nmt.errors import DataError, shorten
-from nmt.files import read_json, write_json
-from nmt.limits import MAX_TEXT_FILE
+from nmt.system.errors import DataError, shorten
+from nmt.system.files import read_json, write_json
+from nmt.system.limits import MAX_TEXT_FILE
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>")

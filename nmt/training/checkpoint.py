@@ -18,9 +18,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from nmt.errors import CheckpointError, DataError, shorten
-from nmt.files import check_file, naming, read_bytes, set_default_permissions, sha256, sync
-from nmt.limits import MAX_CONFIG
+from nmt.system.errors import CheckpointError, DataError, shorten
+from nmt.system.files import check_file, naming, read_bytes, set_default_permissions, sha256, sync
+from nmt.system.limits import MAX_CONFIG
 
 log = logging.getLogger(__name__)
 

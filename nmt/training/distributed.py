@@ -21,9 +21,9 @@ from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from nmt.errors import ConfigError, NmtError, shorten
-from nmt.model.seq2seq import Seq2Seq
-from nmt.signals import ENDING, handled_signals
+from nmt.models.seq2seq import Seq2Seq
+from nmt.system.errors import ConfigError, NmtError, shorten
+from nmt.system.signals import ENDING, handled_signals
 
 log = logging.getLogger(__name__)
 

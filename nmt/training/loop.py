@@ -13,15 +13,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nmt.batching import Batch, epoch_generator, make_batch, plan_batches
 from nmt.config import Config, TrainSection
-from nmt.dataset import EncodedPairs
-from nmt.errors import TrainingError, when_out_of_memory
-from nmt.model.losses import make_loss
-from nmt.model.seq2seq import Seq2Seq
-from nmt.noise import Noise, no_noise
+from nmt.corpus.batching import Batch, epoch_generator, make_batch, plan_batches
+from nmt.corpus.dataset import EncodedPairs
+from nmt.corpus.noise import Noise, no_noise
+from nmt.layers.losses import make_loss
+from nmt.models.seq2seq import Seq2Seq
+from nmt.system.device import autocast
+from nmt.system.errors import TrainingError, when_out_of_memory
 from nmt.training.averaging import WeightAverage
-from nmt.training.device import autocast
 from nmt.training.distributed import SINGLE, Workers
 from nmt.training.ranking import is_at_floor, rank
 from nmt.training.schedules import LearningRate, draw_choices

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nmt.config import ScheduleSection, TeacherForcingSection
-from nmt.model.decoder import WordChooser
+from nmt.models.recurrent.decoder import WordChooser
 
 
 class LearningRate:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import OptimizerSection
-from nmt.model.seq2seq import Seq2Seq
+from nmt.models.seq2seq import Seq2Seq
 from nmt.training.averaging import WeightAverage
 from nmt.training.checkpoint import Checkpoint
 from nmt.training.distributed import Workers

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.measuring import RunError
 from benchmarks.systems import UPDATES_PER_REPORT
-from nmt.errors import NmtError
-from nmt.signals import ENDING, handled_signals
+from nmt.system.errors import NmtError
+from nmt.system.signals import ENDING, handled_signals
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]

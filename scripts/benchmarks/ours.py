@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.measuring import Finished, RunError, environment, run
 from benchmarks.systems import UPDATES_PER_REPORT
-from nmt.files import read_json
+from nmt.system.files import read_json
 
 SPLITS = ("train", "valid", "test")
 

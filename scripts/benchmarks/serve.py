@@ -27,8 +27,8 @@ from benchmarks.arguments import Commands, positive
 from benchmarks.measuring import MIB, RunError, environment
 from benchmarks.startup import read_memory
 from benchmarks.tables import markdown
-from nmt.model.storage import load_model
-from nmt.workflow.runs import find_model
+from nmt.models.runs import find_model
+from nmt.models.storage import load_model
 
 SENTENCES = 500  # number of different sentences
 

@@ -15,7 +15,7 @@ from benchmarks.tables import markdown
 from benchmarks.workload import read_lines
 
 if TYPE_CHECKING:
-    from nmt.decoding.translator import Translator
+    from nmt.translation.translator import Translator
 
 PRECISIONS = {"float32": PATHS[1], "bfloat16": PATHS[2]}
 """The path that products take in each precision of `nmt translate`."""

@@ -18,12 +18,12 @@ from benchmarks.measuring import MIB, RunError, environment
 from benchmarks.scale import word
 from benchmarks.tables import markdown
 from nmt.config import dump_config
-from nmt.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, Ids, write_sequences
-from nmt.files import write_json, write_text
+from nmt.corpus.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, Ids, write_sequences
+from nmt.models.configs import load_config
+from nmt.system.files import write_json, write_text
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
 from nmt.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from nmt.workflow.configs import load_config
 
 PIECE = 1_000_000  # sentences generated at once
 LENGTHS = (4, 20)  # tokens per sentence, uniformly distributed

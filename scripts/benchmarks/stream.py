@@ -16,7 +16,7 @@ from benchmarks import ours
 from benchmarks.arguments import Commands, positive
 from benchmarks.measuring import INTERVAL, MIB, RunError, environment
 from benchmarks.tables import markdown
-from nmt.files import beside, shipped
+from nmt.system.files import beside, shipped
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
 """When memory is reported, as shares of the time that translating takes."""

@@ -22,9 +22,9 @@ from benchmarks.measuring import MIB, RunError, environment, run
 from benchmarks.systems import UPDATES_PER_REPORT, System, list_systems
 from benchmarks.tables import counts, markdown, ratio
 from benchmarks.workload import check_workload, target_tokens
-from nmt.dataset import open_data
-from nmt.errors import ConfigError
-from nmt.workflow.configs import load_config
+from nmt.corpus.dataset import open_data
+from nmt.models.configs import load_config
+from nmt.system.errors import ConfigError
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
 PRODUCTS = {"default": "default", "fast": "medium"}

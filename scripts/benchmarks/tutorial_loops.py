@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from nmt.dataset import EncodedPairs, open_data
+from nmt.corpus.dataset import EncodedPairs, open_data
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 BATCH_SIZES = {"luong": 1, "bahdanau": 64}

@@ -14,8 +14,8 @@ from tqdm import tqdm
 
 from benchmarks.arguments import Commands
 from nmt.corpus.sources import open_corpus, read_pairs
-from nmt.errors import DataError
-from nmt.files import write_text
+from nmt.system.errors import DataError
+from nmt.system.files import write_text
 from nmt.text.tokenizers import WordTokenizer
 
 LANGUAGES = ("en", "de")

@@ -12,8 +12,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from nmt.config import Config
 from nmt.config.checks import dotted
-from nmt.errors import ConfigError
-from nmt.files import read_json, write_json
+from nmt.system.errors import ConfigError
+from nmt.system.files import read_json, write_json
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from benchmarks.workload import read_lines, write_lines
 from experiments.ledger import path_of, read_result, rounded, write_result
 from experiments.plan import Cell, read_experiment
 from experiments.runs import BEAM_SIZE, CORPORA, new_result, prepare_data, product_rate
-from nmt.dataset import DataDirectory, open_data, read_examples
+from nmt.corpus.dataset import DataDirectory, open_data, read_examples
 from nmt.evaluation.metrics import ScoringRules, as_json, score_corpus
 from nmt.text.vocabulary import SPECIAL_TOKENS
 

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 
 from nmt.config.checks import describe, dotted
 from nmt.config.sections import Section, Seed
-from nmt.errors import ConfigError
+from nmt.system.errors import ConfigError
 
 Texts = tuple[str, ...]
 Seeds = Annotated[tuple[Seed, ...], Field(min_length=1)]

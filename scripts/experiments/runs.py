@@ -23,9 +23,9 @@ from experiments.ledger import Result, Scores, path_of, read_result, rounded, se
 from experiments.plan import Cell, Experiment, read_experiment
 from nmt.config import load_config
 from nmt.corpus.sources import open_corpus, read_pairs
-from nmt.errors import ConfigError
-from nmt.files import read_json
-from nmt.training.device import use_fast_products
+from nmt.system.device import use_fast_products
+from nmt.system.errors import ConfigError
+from nmt.system.files import read_json
 
 CORPORA = "NMT_BENCH_DATA"
 SCRIPTS = Path(__file__).resolve().parents[1]

@@ -11,7 +11,7 @@ from benchmarks.arguments import Commands
 from benchmarks.tables import markdown
 
 from experiments.ledger import LEDGER, Result, read_results
-from nmt.files import write_text
+from nmt.system.files import write_text
 
 README = LEDGER.parent / "README.md"
 HEADER = ["cell", "seeds", "precision", "weights (M)", "epochs", "tokens (M)", "cores", "minutes", "GFLOP/s"]

@@ -19,7 +19,7 @@ import nmt
 from nmt.comparison.cell import run_cell
 from nmt.comparison.plan import describe_cell, make_cells, write_cell
 from nmt.config import ComparisonSection
-from nmt.errors import ConfigError, DataError, NmtError, RunInterrupted
+from nmt.system.errors import ConfigError, DataError, NmtError, RunInterrupted
 
 SMALL = ["--set", "train.max_updates=12", "--set", "train.validation.every=6"]
 MEASURED = ("training_seconds", "total_seconds", "tokens_per_second", "peak_mib", "sentences_per_second", "seconds")

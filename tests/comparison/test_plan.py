@@ -7,8 +7,8 @@ import pytest
 
 from nmt.comparison.plan import check_cell, check_cell_data, describe_cell, make_cells, read_cell, write_cell
 from nmt.config import ComparisonSection, parse_varied, read_comparison
-from nmt.errors import ConfigError, DataError
-from nmt.files import shipped
+from nmt.system.errors import ConfigError, DataError
+from nmt.system.files import shipped
 
 SHIPPED = sorted(path.stem for path in shipped("configs/comparisons").glob("*.yaml"))
 

@@ -13,9 +13,9 @@ from nmt.comparison.plan import CONFIG
 from nmt.comparison.results import Row, make_rows
 from nmt.comparison.tables import as_csv, lengths_of, make_sections, score_table
 from nmt.config import Config, dump_config
-from nmt.errors import DataError
 from nmt.evaluation.breakdown import FEWEST
-from nmt.table import Table
+from nmt.system.errors import DataError
+from nmt.system.tables import Table
 
 
 def spread(mean: float) -> dict[str, float]:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from nmt.config import Config, dump_config, parse_config
 from nmt.config.description import describe_keys
-from nmt.errors import ConfigError
-from nmt.workflow.configs import load_config
+from nmt.models.configs import load_config
+from nmt.system.errors import ConfigError
 
 
 def write(folder: Path, name: str, text: str) -> str:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from nmt.config import parse_config
 from nmt.config.description import json_schema
 from nmt.config.reading import in_one_line
-from nmt.errors import ConfigError
-from nmt.files import shipped
-from nmt.workflow.configs import load_config, show_config
+from nmt.models.configs import load_config, show_config
+from nmt.system.errors import ConfigError
+from nmt.system.files import shipped
 
 SHIPPED = sorted(path.stem for path in shipped("configs").glob("*.yaml"))
 

@@ -10,7 +10,7 @@ import yaml
 
 from nmt.config import Config, Section
 from nmt.config.description import KeyDescription, describe_keys, json_schema, markdown_table, with_table
-from nmt.files import shipped
+from nmt.system.files import shipped
 
 KEY_REFERENCE = Path(__file__).resolve().parents[2] / "configs/README.md"
 SHIPPED = sorted(shipped("configs").glob("*.yaml"))

@@ -10,8 +10,8 @@ from conftest import Cli
 from nmt.config import Config
 from nmt.config.description import describe_keys
 from nmt.config.sections import Section
-from nmt.errors import ConfigError
-from nmt.workflow.configs import load_config
+from nmt.models.configs import load_config
+from nmt.system.errors import ConfigError
 
 
 def integers(annotation: Any) -> bool:

@@ -9,8 +9,8 @@ from nmt.config import CleaningSection
 from nmt.config.description import describe_keys
 from nmt.corpus import Pair
 from nmt.corpus.cleaning import SAMPLES, SETTINGS, Cleaner, CleaningReport, Finding, letter_share
-from nmt.corpus.normalization import Normalizer
-from nmt.workflow.preprocess import make_cleaner
+from nmt.corpus.prepare import make_cleaner
+from nmt.text.normalization import Normalizer
 
 
 def cleaner(**rules: Any) -> Cleaner:

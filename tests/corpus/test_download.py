@@ -21,10 +21,11 @@ from typing import Any
 
 import pytest
 
-from nmt import __version__, progress
 from nmt.corpus import download
 from nmt.corpus.download import resolve_sources
-from nmt.errors import DataError
+from nmt.system import progress
+from nmt.system.errors import DataError
+from nmt.system.version import __version__
 
 PAGE = b"\n<!DOCTYPE html><html><body>Please log in to the network.</body></html>"
 

@@ -12,7 +12,7 @@ import processes
 import pytest
 
 from nmt.corpus.sources import LineReport, open_corpus, parse_chunk
-from nmt.workflow.memory import peak_resident
+from nmt.system.memory import peak_resident
 
 SUFFIXES = [".tsv", ".gz", ".bz2", ".xz", ".zip"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from nmt.corpus.parallel import PER_CORE, available_cores, map_chunks
-from nmt.errors import DataError
+from nmt.system.errors import DataError
 
 
 def square(number: int) -> int:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from nmt.corpus import Pair
 from nmt.corpus.cleaning import Cleaner
 from nmt.corpus.identity import draw, take_fingerprints
-from nmt.corpus.normalization import Normalizer
 from nmt.corpus.sources import open_corpus, read_pairs
 from nmt.corpus.splitting import (
     Example,
@@ -29,7 +28,8 @@ from nmt.corpus.splitting import (
     without_overlap,
 )
 from nmt.corpus.store import PairStore, PairWriter
-from nmt.errors import DataError
+from nmt.system.errors import DataError
+from nmt.text.normalization import Normalizer
 
 NewStore = Callable[..., PairStore]
 

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from nmt.corpus import Pair
+from nmt.corpus.dataset import EncodedPairs, Sequences
 from nmt.corpus.forms import find_numbers, in_title_case, without_final_stop
-from nmt.dataset import EncodedPairs, Sequences
-from nmt.errors import DataError
 from nmt.evaluation.short_inputs import (
     SIZES,
     ShortInput,
@@ -21,7 +20,8 @@ from nmt.evaluation.short_inputs import (
     read_training_pairs,
     split_words,
 )
-from nmt.files import write_json
+from nmt.system.errors import DataError
+from nmt.system.files import write_json
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
 from nmt.text.vocabulary import Vocabulary

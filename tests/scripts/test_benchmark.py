@@ -43,8 +43,8 @@ from benchmarks.products import (  # noqa: E402
 )
 
 from nmt.config import load_config  # noqa: E402
-from nmt.dataset import EncodedPairs, Sequences, open_data  # noqa: E402
-from nmt.errors import ConfigError, DataError  # noqa: E402
+from nmt.corpus.dataset import EncodedPairs, Sequences, open_data  # noqa: E402
+from nmt.system.errors import ConfigError, DataError  # noqa: E402
 from nmt.text.vocabulary import Vocabulary  # noqa: E402
 
 JOEYNMT_LOG = """\

@@ -10,8 +10,8 @@ from PIL import Image
 
 import nmt
 from nmt.config import dump_config
-from nmt.files import PACKAGE, read_json
-from nmt.workflow.configs import load_config
+from nmt.models.configs import load_config
+from nmt.system.files import PACKAGE, read_json
 
 sys.path.insert(0, str(PACKAGE.parent / "scripts"))
 from draw_pictures import describe_run, stamp

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from explorer.test_record import make_translator
+from inspection.test_record import make_translator
 
 import nmt
-from nmt.errors import ConfigError
-from nmt.model import reference
+from nmt.models import reference
+from nmt.system.errors import ConfigError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 from write_walkthrough import CHAPTER, write_chapter

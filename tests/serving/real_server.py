@@ -18,11 +18,11 @@ import httpx
 
 import nmt
 from nmt.config import Config
-from nmt.decoding.translator import Translator
-from nmt.model.storage import load_model
+from nmt.models.storage import load_model
 from nmt.serving.directions import Direction, Directions
 from nmt.serving.limits import Limits
 from nmt.serving.server import Server
+from nmt.translation.translator import Translator
 
 GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
 SENTENCES = [

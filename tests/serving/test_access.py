@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from real_server import golden  # noqa: F401  (skips where the extra is missing)
 
-from nmt.errors import ConfigError
 from nmt.serving.access import MAX_CLIENTS, Keys, Pages, Rate, is_loopback
 from nmt.serving.limits import Limits
-from nmt.workflow.serve import read_keys
+from nmt.serving.serve import read_keys
+from nmt.system.errors import ConfigError
 
 
 def test_a_rate_is_a_burst_and_then_a_steady_flow() -> None:

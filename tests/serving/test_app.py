@@ -10,7 +10,7 @@ import httpx
 import pytest
 from real_server import Records, golden, recording, serving
 
-from nmt.decoding.translator import Translator
+from nmt.translation.translator import Translator
 
 TEXT = "I am old."
 JSON = {"Content-Type": "application/json"}

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from real_server import SENTENCES, Gated, golden, recording, serving, wait_until
 
-from nmt.errors import ConfigError
 from nmt.serving.batches import LONG, Batcher, QueueFull, Stopped, Translated
+from nmt.system.errors import ConfigError
 from nmt.text.sentences import SentenceSplitter
 
 

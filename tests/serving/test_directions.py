@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from real_server import golden, golden_config
 
-from nmt.decoding.translator import Translator
-from nmt.errors import ConfigError
 from nmt.serving.directions import Direction, Directions
+from nmt.system.errors import ConfigError
 from nmt.text.languages import language_name
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
 from nmt.text.vocabulary import Vocabulary
+from nmt.translation.translator import Translator
 
 
 def direction(source: str, target: str, words: str) -> Direction:

@@ -11,8 +11,8 @@ from real_server import golden, golden_config, serving
 
 from nmt.corpus.splitting import Example
 from nmt.evaluation.metrics import ScoringRules
-from nmt.explorer.page import System, page_data
-from nmt.explorer.record import record
+from nmt.inspection.page import System, page_data
+from nmt.inspection.record import record
 from nmt.serving.batches import Batcher, QueueFull
 
 PICTURES = os.environ.get("NMT_TEST_PICTURES")

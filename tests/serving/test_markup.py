@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from real_server import golden
 
-from nmt.decoding.translator import Translation
 from nmt.serving.markup import MAX_TAGS, Document
 from nmt.serving.tags import Element, best_run, link_words, place_tags
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
 from nmt.text.vocabulary import Vocabulary
+from nmt.translation.translation import Translation
 
 PROCESSOR = TextProcessor(WhitespaceTokenizer(), WhitespaceTokenizer(), Vocabulary([]), Vocabulary([]))
 

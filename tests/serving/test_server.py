@@ -20,8 +20,8 @@ import pytest
 from conftest import Cli
 from real_server import GOLDEN_MODEL, Gated, golden, recording, serving, wait_until
 
+import nmt.serving.serve
 import nmt.serving.server
-import nmt.workflow.serve
 
 BODY = json.dumps({"q": "I am old.", "source": "en", "target": "de"}).encode()
 
@@ -362,7 +362,7 @@ def test_errors_at_the_start_are_reported_in_one_line(
     assert "cannot be read" in error("--api-keys", tmp_path)
     assert "an API key is empty" in error("--api-key", "", "--port", 0)
     assert "--allow-origin x" in error("--allow-origin", "x", "--port", 0)
-    monkeypatch.setattr(nmt.workflow.serve, "LIBRARIES", ("starlette", "no_such_library"))
+    monkeypatch.setattr(nmt.serving.serve, "LIBRARIES", ("starlette", "no_such_library"))
     found = error()
     assert found.rstrip().endswith("pip install no-such-library")
 
@@ -383,5 +383,5 @@ def test_several_models_are_several_directions(tmp_path: Path) -> None:
     copy = shutil.copytree(GOLDEN_MODEL, tmp_path / "copy")
     config = (copy / "config.yaml").read_text(encoding="utf-8")
     (copy / "config.yaml").write_text(config.replace("reverse: false", "reverse: true"), encoding="utf-8")
-    directions = nmt.workflow.serve.open_directions([GOLDEN_MODEL, copy], "cpu", {}, ())
+    directions = nmt.serving.serve.open_directions([GOLDEN_MODEL, copy], "cpu", {}, ())
     assert list(map(str, directions)) == ["en-de", "de-en"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.errors import DataError
+from nmt.system.errors import DataError
 from nmt.text.dictionary import read_dictionary
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt.corpus.normalization import Normalizer
-from nmt.errors import DataError
-from nmt.files import read_json, shipped, write_json
+from nmt.system.errors import DataError
+from nmt.system.files import read_json, shipped, write_json
+from nmt.text.normalization import Normalizer
 from nmt.text.processor import TextProcessor, copy_text_files, load_processor, load_vocabularies
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer
 from nmt.text.vocabulary import UNK_ID, Vocabulary

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.corpus.normalization import Normalizer
-from nmt.files import shipped
+from nmt.system.files import shipped
+from nmt.text.normalization import Normalizer
 from nmt.text.spacing import Spacing
 from nmt.text.tokenizers import WordTokenizer
 

@@ -9,8 +9,8 @@ import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.errors import ConfigError, DataError
-from nmt.files import read_json, shipped, write_json
+from nmt.system.errors import ConfigError, DataError
+from nmt.system.files import read_json, shipped, write_json
 from nmt.text.spacing import Spacing
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer, load_tokenizer
 from nmt.text.vocabulary import UNK_ID, Vocabulary

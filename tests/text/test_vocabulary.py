@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.errors import DataError
+from nmt.system.errors import DataError
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, Vocabulary
 
 COUNTS = Counter({"the": 5, "cat": 2, "bat": 2, "Zoo": 2, "älter": 1, "ant": 1})

@@ -8,7 +8,7 @@ import pytest
 import torch
 from conftest import assert_same_tensors
 
-from nmt.errors import CheckpointError
+from nmt.system.errors import CheckpointError
 from nmt.training.checkpoint import (
     FOLDER,
     Checkpoint,

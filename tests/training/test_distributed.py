@@ -31,9 +31,9 @@ from processes import PIPE
 from safetensors.torch import load_file
 from test_kills import PLATEAU, SAMPLING, children_of, kill_during_training, moments
 
-from nmt.errors import ConfigError, DataError, NmtError
+from nmt.system.errors import ConfigError, DataError, NmtError
 from nmt.training.distributed import AGREE_EVERY, SINGLE, Workers, join_workers, launch_id, was_restarted
-from nmt.workflow.resume import command_to_resume
+from nmt.training.resume import command_to_resume
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
@@ -308,7 +308,7 @@ def test_refusals_have_no_traceback_of_ours(random_project: Project) -> None:
     assert done.returncode == 1
     assert "nmt: error: " in done.stderr
     assert "contains an earlier result; add --overwrite" in done.stderr
-    assert "/nmt/workflow/train.py" not in done.stderr
+    assert "/nmt/training/run.py" not in done.stderr
 
 
 # One for each class of work, and whatever could leave a weight without a gradient.

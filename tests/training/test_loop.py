@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.batching import Batch, make_batch, pad
 from nmt.config import (
     AttentionSection,
     BatchSection,
@@ -22,14 +21,15 @@ from nmt.config import (
     TrainSection,
     ValidationSection,
 )
-from nmt.dataset import EncodedPairs, Ids, Sequences
-from nmt.decoding.search import greedy_search
-from nmt.decoding.stepper import Seq2SeqStepper
-from nmt.errors import NmtError
-from nmt.evaluation.evaluate import Validator
+from nmt.corpus.batching import Batch, make_batch, pad
+from nmt.corpus.dataset import EncodedPairs, Ids, Sequences
 from nmt.evaluation.loss import evaluating, mean_loss
 from nmt.evaluation.metrics import ScoringRules
-from nmt.model.seq2seq import Seq2Seq, build_model
+from nmt.evaluation.translated import Validator
+from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.search.search import greedy_search
+from nmt.search.stepper import Seq2SeqStepper
+from nmt.system.errors import NmtError
 from nmt.training.loop import (
     Event,
     Reported,

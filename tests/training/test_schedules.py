@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.batching import Batch, pad, real_positions
 from nmt.config import (
     AttentionSection,
     DecoderSection,
@@ -13,9 +12,10 @@ from nmt.config import (
     ScheduleSection,
     TeacherForcingSection,
 )
-from nmt.decoding.search import greedy_search
-from nmt.decoding.stepper import Seq2SeqStepper
-from nmt.model.seq2seq import Seq2Seq, build_model
+from nmt.corpus.batching import Batch, pad, real_positions
+from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.search.search import greedy_search
+from nmt.search.stepper import Seq2SeqStepper
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 from nmt.training.schedules import LearningRate, draw_choices, forcing_ratio
 

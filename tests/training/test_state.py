@@ -7,8 +7,8 @@ import torch
 from conftest import assert_same_tensors
 
 from nmt.config import Config, ModelSection, OptimizerSection, ScheduleSection, TrainSection, ValidationSection
-from nmt.dataset import EncodedPairs, Sequences
-from nmt.model.seq2seq import build_model
+from nmt.corpus.dataset import EncodedPairs, Sequences
+from nmt.models.seq2seq import build_model
 from nmt.training.checkpoint import Checkpoint
 from nmt.training.loop import Event, Reported, Skipped, Updated, Validated, start, train
 from nmt.training.state import TrainState, capture, restore

@@ -1,0 +1,154 @@
+"""Length-bucketed batches of padded id tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nmt.corpus.dataset import EncodedPairs
+from nmt.corpus.noise import Noise, no_noise
+from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
+
+
+class Batch(NamedTuple):
+    """Sentence pairs as tensors, padded on the right.
+
+    Attributes:
+        src: Source ids, each sentence ending in EOS, [B, S].
+        src_lengths: Tokens of each source with EOS, on the CPU, [B].
+        tgt_in: Decoder input, starting with BOS, [B, T].
+        tgt_out: Target ids to predict, ending in EOS, [B, T].
+        positions: Indices of the real tokens in the flattened `tgt_out`, [N].
+        indices: Indices of the pairs in their data set, on the CPU, [B].
+    """
+
+    src: Tensor
+    src_lengths: Tensor
+    tgt_in: Tensor
+    tgt_out: Tensor
+    positions: Tensor
+    indices: Tensor
+
+    @property
+    def num_tokens(self) -> int:
+        """Target tokens to predict, including EOS, without padding."""
+        return len(self.positions)
+
+    def repeat(self, copies: int) -> Batch:
+        """The whole batch several times, one copy after the other."""
+        if copies == 1:
+            return self
+        positions = [self.positions + copy * self.tgt_out.numel() for copy in range(copies)]
+        return Batch(*(torch.cat([part] * copies) for part in self))._replace(positions=torch.cat(positions))
+
+    def to(self, device: torch.device) -> Batch:
+        """Copy the batch to another device; lengths and indices stay on the CPU."""
+        if device.type == "cpu":
+            return self
+        src, tgt_in, tgt_out, positions = (
+            (t.pin_memory() if device.type == "cuda" else t).to(device, non_blocking=True)
+            for t in (self.src, self.tgt_in, self.tgt_out, self.positions)
+        )
+        return self._replace(src=src, tgt_in=tgt_in, tgt_out=tgt_out, positions=positions)
+
+
+def pad(
+    sequences: Sequence[Sequence[int] | NDArray[np.int32]], *, prefix: bool = False, suffix: bool = False
+) -> Tensor:
+    """Stack id sequences into one tensor.
+
+    Args:
+        sequences: B sequences of ids.
+        prefix: Start each with BOS.
+        suffix: End each with EOS.
+
+    Returns:
+        int64 ids padded with PAD on the right, [B, longest].
+    """
+    extra = int(prefix) + int(suffix)
+    padded = np.full((len(sequences), max(map(len, sequences), default=0) + extra), PAD_ID, dtype=np.int64)
+    if prefix:
+        padded[:, 0] = BOS_ID
+    for row, sequence in zip(padded, sequences, strict=True):
+        end = len(sequence) + int(prefix)
+        row[int(prefix) : end] = sequence
+        if suffix:
+            row[end] = EOS_ID
+    return torch.from_numpy(padded)
+
+
+def plan_batches(
+    src_lengths: NDArray[np.int64],
+    tgt_lengths: NDArray[np.int64],
+    *,
+    size: int,
+    unit: Literal["sentences", "tokens"],
+    generator: np.random.Generator | None = None,
+) -> list[NDArray[np.int64]]:
+    """Group pairs of similar length; each pair is in exactly one batch.
+
+    Args:
+        src_lengths: Source tokens of each pair.
+        tgt_lengths: Target tokens of each pair.
+        size: Sentences per batch, or tokens per batch: sentences times the longest side, including padding.
+        unit: What `size` counts.
+        generator: Shuffles pairs of equal length and the order of batches; None keeps the sorted order.
+
+    Returns:
+        Indices of the pairs of each batch.
+    """
+    number = len(src_lengths)
+    if number == 0:
+        return []
+    shuffled = generator.permutation(number) if generator else np.arange(number)
+    order = shuffled[np.lexsort((src_lengths[shuffled], tgt_lengths[shuffled]))]
+    if unit == "sentences":
+        starts = list(range(0, number, size))
+    else:
+        longest = np.maximum(src_lengths, tgt_lengths)[order] + 1
+        starts, peak = [0], 0
+        for position, length in enumerate(longest.tolist()):
+            peak = max(peak, length)
+            if peak * (position - starts[-1] + 1) > size and position > starts[-1]:
+                starts.append(position)
+                peak = length
+    batches = np.split(order, starts[1:])
+    if generator:
+        batches = [batches[index] for index in generator.permutation(len(batches))]
+    return batches
+
+
+def make_batch(pairs: EncodedPairs, indices: NDArray[np.int64], noise: Noise = no_noise, epoch: int = 1) -> Batch:
+    """Read the pairs at `indices`, add the noise of an epoch and pad them."""
+    noisy = [noise(pairs.src[index], pairs.tgt[index], epoch, index) for index in indices.tolist()]
+    src, tgt_in, tgt_out = ([pair[part] for pair in noisy] for part in range(3))
+    words = pad(tgt_out, suffix=True)
+    return Batch(
+        src=pad(src, suffix=True),
+        src_lengths=torch.tensor([len(ids) + 1 for ids in src]),
+        tgt_in=pad(tgt_in, prefix=True),
+        tgt_out=words,
+        positions=real_positions(words),
+        indices=torch.from_numpy(np.asarray(indices, dtype=np.int64)),
+    )
+
+
+def real_positions(tgt_out: Tensor) -> Tensor:
+    """Indices of real tokens in the flattened target ids, [B, T] -> [N]; computed on the CPU to save a device sync."""
+    return (tgt_out != PAD_ID).flatten().nonzero().squeeze(1)
+
+
+def iterate_batches(pairs: EncodedPairs, plan: Sequence[NDArray[np.int64]]) -> Iterator[Batch]:
+    """Yield the batches of a plan."""
+    for indices in plan:
+        yield make_batch(pairs, indices)
+
+
+def epoch_generator(seed: int, epoch: int) -> np.random.Generator:
+    """Random generator for the order of one epoch, which depends on seed and epoch alone."""
+    return np.random.default_rng((seed, epoch))

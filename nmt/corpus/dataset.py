@@ -1,0 +1,310 @@
+"""Encoded sentence pairs on disk, memory-mapped; raw validation and test text with all references."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.config import Config, read_config
+from nmt.corpus.splitting import Example
+from nmt.system.errors import DataError, shorten
+from nmt.system.files import check_file, map_array, read_json, sha256, write_text
+from nmt.system.limits import MAX_EXAMPLE, MAX_EXAMPLES
+from nmt.text.processor import TextProcessor, load_processor, load_vocabularies
+from nmt.text.vocabulary import Vocabulary
+
+FORMAT_VERSION = 1
+MARKER = "data.json"
+CONFIG = "config.yaml"
+TEXT = "text"
+
+Ids = NDArray[np.int32]
+_KINDS = (("ids", np.int32), ("offsets", np.int64))
+"""Arrays of saved sequences and their types."""
+
+
+class Sequences:
+    """Many id sequences in two arrays: all ids concatenated, and where each sequence starts."""
+
+    def __init__(self, ids: Ids, offsets: NDArray[np.int64]) -> None:
+        self.ids = ids
+        self.offsets = offsets
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> Ids:
+        return self.ids[self.offsets[index] : self.offsets[index + 1]]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Number of ids of each sequence."""
+        lengths: NDArray[np.int64] = np.diff(self.offsets)
+        return lengths
+
+    @classmethod
+    def pack(cls, sequences: Iterable[Sequence[int]]) -> Sequences:
+        """Concatenate sequences."""
+        ids, offsets = array("i"), array("q", [0])
+        for sequence in sequences:
+            ids.extend(sequence)
+            offsets.append(len(ids))
+        return cls(np.array(ids, dtype=np.int32), np.array(offsets, dtype=np.int64))
+
+    def save(self, directory: Path, name: str) -> None:
+        """Write `NAME.ids.npy` and `NAME.offsets.npy`."""
+        np.save(directory / f"{name}.ids.npy", self.ids, allow_pickle=False)
+        np.save(directory / f"{name}.offsets.npy", self.offsets, allow_pickle=False)
+
+    @classmethod
+    def load(cls, directory: Path, name: str) -> Sequences:
+        """Memory-map what `save` wrote; ids are read when they are used."""
+        ids, offsets = (
+            map_array(directory / f"{name}.{kind}.npy", dtype, "preprocess again") for kind, dtype in _KINDS
+        )
+        whole = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(ids)
+        if not whole or (np.diff(offsets) < 0).any():
+            raise DataError(f"{directory / name}: ids and offsets do not match; preprocess again")
+        return cls(ids, offsets)
+
+
+def write_sequences(directory: Path, name: str, lengths: NDArray[np.int64], pieces: Iterable[Ids]) -> None:
+    """Write what `Sequences.load` reads, piece by piece, so that the ids need not fit into memory.
+
+    Args:
+        directory: Output folder.
+        name: As for `Sequences.save`.
+        lengths: Number of ids of each sequence.
+        pieces: All ids, in order, in pieces of any size.
+    """
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    np.save(directory / f"{name}.offsets.npy", offsets, allow_pickle=False)
+    header = {"descr": "<i4", "fortran_order": False, "shape": (int(offsets[-1]),)}
+    with (directory / f"{name}.ids.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for piece in pieces:
+            file.write(piece.astype("<i4").tobytes())
+
+
+@dataclass(frozen=True)
+class EncodedPairs:
+    """Aligned source and target sequences, without EOS."""
+
+    src: Sequences
+    tgt: Sequences
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+    def select(self, indices: NDArray[np.int64]) -> EncodedPairs:
+        """Copies of the pairs with these indices."""
+        return EncodedPairs(*(Sequences.pack(side[n].tolist() for n in indices) for side in (self.src, self.tgt)))
+
+    def save(self, directory: Path, split: str) -> None:
+        """Write four arrays."""
+        self.src.save(directory, f"{split}.src")
+        self.tgt.save(directory, f"{split}.tgt")
+
+    @classmethod
+    def load(cls, directory: Path, split: str) -> EncodedPairs:
+        """Memory-map four arrays.
+
+        Raises:
+            DataError: They are missing or damaged, or differ in the number of sequences.
+        """
+        src, tgt = Sequences.load(directory, f"{split}.src"), Sequences.load(directory, f"{split}.tgt")
+        if len(src) != len(tgt):
+            raise DataError(f"{directory}: {split} has {len(src)} sources but {len(tgt)} targets; preprocess again")
+        return cls(src, tgt)
+
+
+def encode_examples(
+    processor: TextProcessor, examples: Sequence[Example], *, longest_source: int | None = None
+) -> EncodedPairs:
+    """Encode raw sentences, one pair per reference.
+
+    Args:
+        processor: Tokenizers and vocabularies.
+        examples: Sources with references.
+        longest_source: Maximum number of tokens that are kept of a source; None keeps all.
+    """
+    sources = [tokens[:longest_source] for tokens in processor.tokenize_source([each.src for each in examples])]
+    targets = processor.tokenize_target(reference for each in examples for reference in each.references)
+    repeated = (tokens for tokens, each in zip(sources, examples, strict=True) for _ in each.references)
+    return EncodedPairs(
+        Sequences.pack(map(processor.src_vocabulary.encode, repeated)),
+        Sequences.pack(map(processor.tgt_vocabulary.encode, targets)),
+    )
+
+
+@dataclass(frozen=True)
+class DataDirectory:
+    """A data directory written by `nmt preprocess`.
+
+    Attributes:
+        path: The folder.
+        config: The config it was preprocessed with.
+        src_vocabulary: Vocabulary of the source.
+        tgt_vocabulary: Vocabulary of the target.
+        train: Encoded training pairs.
+        valid: Encoded validation pairs, one per reference; may be empty.
+        checksums: SHA-256, by name, of the files that training depends on; empty if never computed.
+    """
+
+    path: Path
+    config: Config
+    src_vocabulary: Vocabulary
+    tgt_vocabulary: Vocabulary
+    train: EncodedPairs
+    valid: EncodedPairs
+    checksums: Mapping[str, str]
+
+    @property
+    def text(self) -> Path:
+        """Folder with vocabularies and tokenizers."""
+        return self.path / TEXT
+
+    def load_processor(self) -> TextProcessor:
+        """Load the tokenizers, and combine them with the vocabularies.
+
+        Raises:
+            DataError: Files are missing or damaged.
+        """
+        return load_processor(self.text, (self.src_vocabulary, self.tgt_vocabulary))
+
+    def check_ids(self) -> None:
+        """Check that all ids of training and validation pairs are in the vocabularies; reads every id.
+
+        Raises:
+            DataError: An id is not in its vocabulary.
+        """
+        for split, pairs in (("train", self.train), ("valid", self.valid)):
+            sides = (("src", pairs.src, self.src_vocabulary), ("tgt", pairs.tgt, self.tgt_vocabulary))
+            for side, sequences, vocabulary in sides:
+                if len(sequences.ids) and not 0 <= sequences.ids.min() <= sequences.ids.max() < len(vocabulary):
+                    raise DataError(
+                        f"{self.path / f'{split}.{side}.ids.npy'}: has ids beyond the {len(vocabulary):,} of its "
+                        "vocabulary; preprocess again"
+                    )
+
+    @property
+    def checksum(self) -> str | None:
+        """One checksum of all checksums, which identifies the data; None if never computed."""
+        return combine_checksums(self.checksums) if self.checksums else None
+
+
+def open_data(path: Path) -> DataDirectory:
+    """Open a data directory.
+
+    Raises:
+        DataError: It is missing, incomplete, damaged, or of another format version.
+    """
+    facts = read_facts(path)
+    return DataDirectory(
+        path,
+        read_config(path / CONFIG),
+        *load_vocabularies(check_file(path / TEXT, path)),
+        EncodedPairs.load(path, "train"),
+        EncodedPairs.load(path, "valid"),
+        _checksums(path, facts),
+    )
+
+
+def read_checksum(path: Path) -> str | None:
+    """Read `DataDirectory.checksum` from the marker alone.
+
+    Raises:
+        DataError: It is not a data directory, is damaged, or of another format version.
+    """
+    checksums = _checksums(path, read_facts(path))
+    return combine_checksums(checksums) if checksums else None
+
+
+def read_copies(path: Path) -> int:
+    """How many of the last training pairs are copies of others in another form (`data.augment`), from the marker.
+
+    Raises:
+        DataError: It is not a data directory, is damaged, or of another format version.
+    """
+    copies = read_facts(path).get("copies", 0)
+    if type(copies) is not int or copies < 0:
+        raise DataError(f"{path / MARKER}: copies is {shorten(repr(copies))}; the directory is damaged")
+    return copies
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """Read the marker of a data directory.
+
+    Raises:
+        DataError: It is not a data directory, is damaged, or of another format version.
+    """
+    if not (path / MARKER).is_file():
+        what = "is not a data directory" if path.exists() else "does not exist"
+        raise DataError(f"{path}: {what} (no {MARKER}); run nmt preprocess first, or give another one with --data")
+    facts = read_json(path / MARKER)
+    version = facts.get("format_version") if isinstance(facts, dict) else None
+    if not isinstance(facts, dict) or version != FORMAT_VERSION:
+        found = shorten(repr(version))
+        raise DataError(f"{path}: data format {found}, this version reads {FORMAT_VERSION}; preprocess again")
+    return facts
+
+
+def _checksums(path: Path, facts: Mapping[str, Any]) -> dict[str, str]:
+    found = facts.get("sha256", {})
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise DataError(f"{path / MARKER}: sha256 has no checksums; the directory is damaged")
+    return found
+
+
+def compute_checksums(directory: Path) -> dict[str, str]:
+    """SHA-256 checksums of training and validation data, vocabularies and tokenizers, by file name."""
+    names = ["train.*.npy", "valid.*.npy", "valid.jsonl", f"{TEXT}/*"]
+    return {path.name: sha256(path) for path in sorted(itertools.chain.from_iterable(map(directory.glob, names)))}
+
+
+def combine_checksums(checksums: Mapping[str, str]) -> str:
+    """One SHA-256 checksum of many, which identifies a data directory."""
+    return hashlib.sha256(json.dumps(dict(checksums), sort_keys=True).encode()).hexdigest()
+
+
+def write_examples(path: Path, examples: Iterable[Example]) -> None:
+    """Write raw sentences with their references, one JSON object per line."""
+    lines = (json.dumps({"src": e.src, "references": e.references}, ensure_ascii=False) for e in examples)
+    write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+def read_examples(path: Path) -> list[Example]:
+    """Read what `write_examples` wrote.
+
+    Raises:
+        DataError: The file is missing or damaged.
+    """
+
+    def parse() -> Iterator[Example]:
+        with check_file(path, path.parent, MAX_EXAMPLES).open("rb") as file:
+            while line := file.readline(MAX_EXAMPLE + 1):
+                if len(line) > MAX_EXAMPLE:
+                    raise ValueError(f"an example of more than {MAX_EXAMPLE:,} bytes")
+                item = json.loads(line.decode("utf-8"))
+                src, references = item["src"], item["references"]
+                if not (isinstance(src, str) and isinstance(references, list) and references):
+                    raise ValueError("a source without references")
+                if not all(isinstance(reference, str) for reference in references):
+                    raise ValueError("references that are not text")
+                yield Example(src, tuple(references))
+
+    try:
+        return list(parse())
+    except FileNotFoundError:
+        raise DataError(f"{path}: missing; there is no such split, or the directory is incomplete") from None
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DataError(f"{path}: damaged ({shorten(str(error))}); preprocess again") from None

@@ -1,0 +1,53 @@
+"""Writing a figure atomically."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmt.system.errors import DataError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DPI = 130  # of PNG and other pixel formats
+
+
+def check_picture(path: Path) -> None:
+    """Check that a picture can be written before the work that leads to it.
+
+    Raises:
+        DataError: The format is not supported, or the folder does not exist.
+    """
+    from matplotlib.figure import Figure
+
+    _check_format(Figure(), path)
+    if not path.parent.is_dir():
+        raise DataError(f"{path}: the folder {path.parent} does not exist; create it")
+
+
+def _check_format(figure: Figure, path: Path) -> str:
+    kind = path.suffix.lstrip(".").lower()
+    known = figure.canvas.get_supported_filetypes()
+    if kind not in known:
+        raise DataError(f"{path}: not a picture format; use one of {', '.join(sorted(known))}")
+    return kind
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure in the format of the file name's suffix.
+
+    Raises:
+        DataError: matplotlib does not support the format.
+    """
+    kind = _check_format(figure, path)
+    temporary = path.with_name(f".{path.name}.partial")
+    try:
+        with warnings.catch_warnings():
+            # Emoji and other characters that the font lacks are drawn as boxes; the user sees that.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            figure.savefig(temporary, format=kind, dpi=DPI, bbox_inches="tight")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,232 @@
+"""Where a model looks: the attention of a sentence or a test set in numbers, and its alignment error rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from nmt.corpus.splitting import Example
+from nmt.drawing.heatmap import EOS_LABEL
+from nmt.evaluation.attention_statistics import (
+    CLEAR,
+    HeadStatistics,
+    LengthAttention,
+    attention_by_length,
+    coverage,
+    diagonality,
+    step_statistics,
+    summarize,
+)
+from nmt.evaluation.breakdown import bin_by_length
+from nmt.system.errors import ConfigError, DataError
+from nmt.system.files import naming
+from nmt.system.progress import progress_bar
+from nmt.system.tables import Table
+from nmt.translation.alignment import GoldLinks, Links, alignment_error_rate, strongest_links
+from nmt.translation.translate import draw_alignment, warn_of_cut, within_memory
+from nmt.translation.translation import Translation
+from nmt.translation.translator import Translator
+from nmt.translation.words import align_words
+
+Unit = Literal["words", "tokens"]
+
+
+@dataclass(frozen=True)
+class AttentionReport:
+    """Attention of a model on some sentences.
+
+    Attributes:
+        model: Model directories.
+        forced: Whether the targets were given rather than translated.
+        sources: Raw sources.
+        sentences: A target of each, with its alignment.
+        heads: Statistics of each head over all sentences.
+        by_length: The same by source length.
+        error_rate: Alignment error rate; None without gold links.
+    """
+
+    model: str
+    forced: bool
+    sources: Sequence[str]
+    sentences: Sequence[Translation]
+    heads: Sequence[HeadStatistics]
+    by_length: Sequence[LengthAttention]
+    error_rate: float | None
+
+    @property
+    def step_table(self) -> Table:
+        """Each step of the first sentence, and each head of it: what it predicts, how sharp it is, where it looks."""
+        (first, *_), several = self.sentences, len(self.heads) > 1
+        rows = []
+        for step in _steps(first):
+            for number, head in enumerate(step["heads"], 1):
+                label = [step["token"] if number == 1 else ""] + ([str(number)] if several else [])
+                where = f"{step['sources'][head['position']]} {head['maximum']:.2f}" if head["maximum"] else "-"
+                rows.append([*label, f"{head['entropy']:.3f}", where, str(head["clear"])])
+        header = ["token", *(["head"] if several else []), "entropy", "largest weight on", f"weights above {CLEAR}"]
+        return Table(header, rows, "l" * (1 + several) + "rlr")
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values, with every step of every sentence."""
+        return {
+            "model": self.model,
+            "forced": self.forced,
+            "heads": [head.as_json() for head in self.heads],
+            "by_length": [each.as_json() for each in self.by_length],
+            "alignment_error_rate": self.error_rate,
+            "sentences": [
+                {
+                    "source": source,
+                    "target": found.text,
+                    "src_tokens": [*found.src_tokens, EOS_LABEL],
+                    "steps": [{key: step[key] for key in ("token", "heads")} for step in _steps(found)],
+                    **_of_sentence(found),
+                }
+                for source, found in zip(self.sources, self.sentences, strict=True)
+            ],
+        }
+
+
+def _steps(found: Translation) -> Iterator[dict[str, Any]]:
+    """Every step of a sentence: token, labels of the source, and for each head entropy, maximum and so on."""
+    weights = found.alignment
+    if weights is None or not weights.numel():
+        return
+    steps = step_statistics(weights)
+    places = weights.argmax(dim=-1)
+    sources = [*found.src_tokens, EOS_LABEL]
+    for number, token in enumerate([*found.tokens, EOS_LABEL][: len(weights)]):
+        heads = [
+            {
+                "entropy": round(float(steps.entropy[number, head]), 6),
+                "maximum": round(float(steps.maximum[number, head]), 6),
+                "clear": int(steps.clear[number, head]),
+                "position": int(places[number, head]),
+            }
+            for head in range(weights.size(1))
+        ]
+        yield {"token": token, "sources": sources, "heads": heads}
+
+
+def _of_sentence(found: Translation) -> dict[str, list[float]]:
+    weights = found.alignment
+    if weights is None or not weights.numel():
+        return {"coverage": [], "diagonality": []}
+    measures = {"coverage": coverage(weights), "diagonality": diagonality(weights)}
+    return {name: [round(value, 6) for value in values.tolist()] for name, values in measures.items()}
+
+
+def measure_attention(
+    name: str,
+    translator: Translator,
+    examples: Sequence[Example],
+    *,
+    forced: bool = False,
+    gold: Sequence[GoldLinks] | None = None,
+    unit: Unit = "words",
+) -> AttentionReport:
+    """Measure attention, with a progress bar.
+
+    Args:
+        name: Name of the model.
+        translator: A translator that does not split its input.
+        examples: Sources, with a reference each if `forced`.
+        forced: Whether the first reference is read (forced decoding) instead of translating.
+        gold: Links of people between each source and its first reference.
+        unit: What gold links count: words, separated by spaces, or tokens of the model.
+
+    Raises:
+        ConfigError: The model has no attention.
+        DataError: A gold link points past the end of a sentence, or no sentence has words.
+    """
+    sources = [example.src for example in examples]
+    with (
+        progress_bar(total=len(sources), unit=" sentences", desc="measuring attention", leave=False) as bar,
+        within_memory(translator.options, len(sources)),
+    ):
+        found = _align(translator, examples, forced, bar.update)
+    for number, translation in enumerate(found, 1):
+        warn_of_cut(number, translation)
+    alignments = [each.alignment for each in found]
+    heads = summarize(alignments)
+    if not heads:
+        if any(weights is not None and weights.numel() for weights in alignments):
+            raise ConfigError("this model has no attention (model.attention.score: none); use another model")
+        raise DataError("no sentence has words, so there is no attention; give a sentence")
+    error_rate = None
+    if gold is not None:
+        for number, each in enumerate(zip(gold, examples, found, strict=True), 1):
+            check_gold_links(number, *each, unit)
+        links = [find_links(translator, *each, unit) for each in zip(examples, found, strict=True)]
+        error_rate = alignment_error_rate(links, gold)
+    by_length = attention_by_length(bin_by_length(examples), alignments)
+    return AttentionReport(name, forced, sources, found, heads, by_length, error_rate)
+
+
+def _align(
+    translator: Translator, examples: Sequence[Example], forced: bool, advance: Callable[[int], object]
+) -> list[Translation]:
+    sources = [example.src for example in examples]
+    if not forced:
+        return translator.translate(sources, with_alignment=True, advance=advance)
+    found: list[Translation] = []
+    size = translator.options.batch_size
+    for first in range(0, len(examples), size):
+        chunk = examples[first : first + size]
+        references = [example.references[0] for example in chunk]
+        found += translator.score([example.src for example in chunk], references, with_alignment=True)
+        advance(len(chunk))
+    return found
+
+
+def check_gold_links(number: int, links: GoldLinks, example: Example, found: Translation, unit: Unit) -> None:
+    """Check that gold links are between positions of a sentence and its first reference.
+
+    Args:
+        number: Line of the file with the links, from 1.
+        links: The links.
+        example: The sentence with its reference.
+        found: The reference as the model reads it.
+        unit: What the links count.
+
+    Raises:
+        DataError: A link points past an end.
+    """
+    if unit == "words":
+        sizes = len(example.src.split()), len(example.references[0].split())
+    else:
+        sizes = len(found.src_tokens), len(found.tokens)
+    for i, j in sorted(links.possible):
+        if i >= sizes[0] or j >= sizes[1]:
+            raise DataError(
+                f"--gold, line {number}: {i}-{j}, but the sentences have {sizes[0]} and {sizes[1]} {unit}; "
+                "use links of the same text, and --links-of words or tokens"
+            )
+
+
+def find_links(translator: Translator, example: Example, found: Translation, unit: Unit) -> Links:
+    """The source word, or token, attended most by each one of the target; EOS does not count."""
+    if unit == "words":  # of the reference as it was given, not as its tokens are joined
+        return set(align_words(example.src, replace(found, text=example.references[0]), translator.processor))
+    assert found.alignment is not None
+    return strongest_links(found.alignment[: len(found.tokens), :, : len(found.src_tokens)].mean(dim=1))
+
+
+def draw_attention_statistics(report: AttentionReport, picture: Path) -> None:
+    """Draw the heat map of one sentence, or the distribution of entropy and largest weight over many steps."""
+    from nmt.drawing.sharpness import draw_sharpness
+
+    if len(report.sentences) == 1:
+        (found,) = report.sentences
+        assert found.alignment is not None
+        draw_alignment(found.alignment, found.src_tokens, found.tokens, picture)
+        return
+    steps = [step for found in report.sentences for step in _steps(found)]
+    entropy, maximum = (
+        [[step["heads"][head][key] for step in steps] for head in range(len(report.heads))]
+        for key in ("entropy", "maximum")
+    )
+    with naming(picture, picture.parent):
+        draw_sharpness(entropy, maximum, picture)

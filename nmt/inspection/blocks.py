@@ -1,0 +1,114 @@
+"""What a report consists of besides paragraphs and tables, and its page."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from nmt.system.tables import Table
+
+FOLDER = Path(__file__).parent
+Piece = tuple[Literal["same", "ins", "del"], str]
+"""Words that two texts share, that only the second has, or that only the first has."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture inside the page.
+
+    Attributes:
+        caption: What it shows.
+        png: The file.
+    """
+
+    caption: str
+    png: bytes
+
+    @property
+    def url(self) -> str:
+        """A URL with the whole picture."""
+        return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence with what systems make of it.
+
+    Attributes:
+        note: Why it is shown, such as its BLEU.
+        source: Its source.
+        rows: A label and a text each; the words in which a text differs from the row before it are marked.
+    """
+
+    note: str
+    source: str
+    rows: Sequence[tuple[str, Sequence[Piece]]]
+
+
+@dataclass(frozen=True)
+class Text:
+    """Text with line breaks, such as a config."""
+
+    content: str
+
+
+Block = str | Table | Picture | Sentence | Text
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A part of a report.
+
+    Attributes:
+        title: Heading.
+        blocks: Its content.
+    """
+
+    title: str
+    blocks: Sequence[Block]
+
+
+def mark_words(before: str, after: str) -> list[Piece]:
+    """The words of `after`, and where they differ from those of `before`."""
+    first, second = before.split(), after.split()
+    pieces: list[Piece] = []
+    for kind, a, b, c, d in SequenceMatcher(a=first, b=second, autojunk=False).get_opcodes():
+        if kind == "equal":
+            pieces.append(("same", " ".join(second[c:d])))
+            continue
+        if b > a:
+            pieces.append(("del", " ".join(first[a:b])))
+        if d > c:
+            pieces.append(("ins", " ".join(second[c:d])))
+    return pieces
+
+
+def plain(text: str) -> list[Piece]:
+    """A text without marks."""
+    return [("same", text)]
+
+
+def render(title: str, chapters: Sequence[Chapter]) -> str:
+    """The page: it loads nothing and has no script."""
+    style = (FOLDER / "report.css").read_text(encoding="utf-8")
+    html: str = _template().render(title=title, chapters=chapters, style=style, kind=lambda block: type(block).__name__)
+    return html
+
+
+@cache
+def _template() -> Any:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html")

@@ -1,0 +1,104 @@
+"""One decoding step with its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from nmt.drawing.heatmap import EOS_LABEL
+from nmt.inspection.record import Forced, force_best, force_text, read_source
+from nmt.layers.attention.catalog import describe_mechanism
+from nmt.models.storage import SavedModel
+from nmt.system.errors import ConfigError, DataError
+from nmt.translation.translate import within_memory
+from nmt.translation.translator import Translator
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+BAR = 24
+"""Width of a bar for a share of 1, in columns."""
+NUMBERS = 8
+"""Shown numbers of a vector."""
+
+
+def explain(saved: SavedModel, translator: Translator, sentence: str, step: int, target: str | None = None) -> str:
+    """Explain one decoding step: query, scores, weights, context, next words.
+
+    Args:
+        saved: The model.
+        translator: Its translator.
+        sentence: Raw source.
+        step: Which word of the translation, counted from 1; its end counts as one.
+        target: What the model is made to say; None translates.
+
+    Raises:
+        DataError: The sentence has no words.
+        ConfigError: There is no such step.
+    """
+    tokens, ids = read_source(translator, sentence)
+    if not tokens:
+        raise DataError("the sentence has no words; give a sentence")
+    with within_memory(translator.options, 1):
+        found = force_best(translator, tokens, ids) if target is None else force_text(translator, ids, target)
+    if not 1 <= step <= len(found.tokens):
+        raise ConfigError(f"--step {step}: the translation has {len(found.tokens)} steps: {' '.join(found.tokens)}")
+    mechanism = ". ".join(filter(None, describe_mechanism(saved.config.model)))
+    lines = [f"{sentence} -> {found.text}", f"model: {saved.path}", mechanism, ""]
+    return "\n".join([*lines, *_lines(saved, found, [*tokens, EOS_LABEL], step - 1)]) + "\n"
+
+
+def _lines(saved: SavedModel, found: Forced, sources: Sequence[str], step: int) -> Iterator[str]:
+    before = " ".join(found.tokens[:step]) or "nothing"
+    yield f"Step {step + 1} of {len(found.tokens)}: {found.tokens[step]}, after {before}"
+    weights, several = found.alignment[step], found.alignment.size(1) > 1
+    if found.queries is not None:
+        when = "before" if saved.config.model.decoder.order == "bahdanau" else "after"
+        projected = ", as the head projects it," if several else ""
+        last = found.tokens[step - 1] if step else "the beginning"
+        yield f"  1. Query: the decoder's state{projected} {when} reading {last}"
+        for head, query in enumerate(found.queries[step], 1):
+            yield f"     {f'head {head}: ' if several else ''}{_vector(query)}"
+    if weights.any():
+        if found.chances is None:
+            yield "  2. Scores of all source positions, and weights: the normalised scores"
+        else:
+            yield "  2. Scores of all source positions, the chances they give, and weights: 1 at the largest"
+        for head in range(weights.size(0)):
+            columns = [
+                (values[step, head], style)
+                for values, style in ((found.scores, "z8.2f"), (found.chances, ".3f"))
+                if values is not None
+            ]
+            yield from _bars(sources, weights[head], columns, f"     head {head + 1}" if several else "")
+        if found.contexts is not None:
+            yield "  3. Context: the sum of the encoder states, each times its weight"
+            yield f"     {_vector(found.contexts[step])}"
+    else:
+        yield "  2. No attention: every step sees the same summary of the source"
+    yield "  4. The most probable next words"
+    width = max(len(word) for word, _ in found.top[step])
+    for word, share in found.top[step]:
+        mark = "  <- chosen" if word == found.tokens[step] else ""
+        yield f"     {word:<{width}}  {share:.3f}  {_bar(share):<{BAR}}{mark}".rstrip()
+
+
+def _bars(sources: Sequence[str], weights: Tensor, columns: Sequence[tuple[Tensor, str]], title: str) -> Iterator[str]:
+    """A line for each source position: the given columns of numbers, each with its format, the weight and its bar."""
+    if title:
+        yield title
+    width = max(map(len, sources))
+    for place, (source, weight) in enumerate(zip(sources, weights.tolist(), strict=True)):
+        numbers = "".join(f"  {values[place].item():{style}}" for values, style in columns)
+        yield f"     {source:<{width}}{numbers}  {weight:.3f}  {_bar(weight)}".rstrip()
+
+
+def _bar(share: float) -> str:
+    return "█" * round(BAR * share)
+
+
+def _vector(values: Tensor) -> str:
+    """The first numbers of a vector, how many there are, and its Euclidean norm."""
+    shown = " ".join(f"{value:z.2f}" for value in values[:NUMBERS].tolist())
+    more = " ..." if len(values) > NUMBERS else ""
+    return f"{shown}{more} ({len(values):,} numbers, norm {values.norm():.2f})"

@@ -1,0 +1,178 @@
+"""Making the explorer's page from models and sentences."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nmt.corpus.splitting import Example
+from nmt.evaluation.metrics import ScoringRules
+from nmt.inspection.attention import Unit, check_gold_links, find_links
+from nmt.inspection.page import Emergence, Page, System, make_page
+from nmt.inspection.record import LONGEST, Record, record
+from nmt.models.storage import SavedModel
+from nmt.system.encoding import from_bytes
+from nmt.system.errors import DataError
+from nmt.system.progress import progress_bar
+from nmt.training.watch import WATCHED, read_attention
+from nmt.translation.alignment import GoldLinks, alignment_error_rate
+from nmt.translation.translate import within_memory
+from nmt.translation.translator import Translator
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+log = logging.getLogger(__name__)
+
+
+def explore(
+    models: Sequence[tuple[SavedModel, Translator]],
+    examples: Sequence[Example],
+    *,
+    title: str,
+    emergence: bool = False,
+    gold: Sequence[GoldLinks] | None = None,
+    unit: Unit = "words",
+) -> Page:
+    """Record what each model does with each sentence, with a progress bar, and make the page.
+
+    Args:
+        models: The models, with translators that do not split their input.
+        examples: Sources, perhaps with references.
+        title: Title of the page.
+        emergence: Whether the sentences are those that the models' runs have watched.
+        gold: Links of people between each source and its first reference.
+        unit: What they count: words, separated by spaces, or tokens of the models.
+
+    Raises:
+        DataError: No sentence can be shown, or a link points past the end of one.
+    """
+    shown = _shown(examples, [translator for _, translator in models])
+    examples = [examples[number] for number in shown]
+    gold = None if gold is None else [gold[number] for number in shown]
+    systems = []
+    with progress_bar(total=len(models) * len(examples), unit=" sentences", desc="recording", leave=False) as bar:
+        for name, (saved, translator) in name_models(models).items():
+            rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
+            watched = read_attention(saved.path.parent) if emergence else None
+            records, frames = [], [] if watched is None else [_emergence_of(watched, number) for number in shown]
+            with within_memory(translator.options, 1):
+                for number, example in enumerate(examples):
+                    recorded = record(translator, example, rules)
+                    if watched is not None:
+                        _check_watched(saved, watched["sentences"][shown[number]], recorded)
+                    if gold is not None:
+                        reader = _GoldReader(translator, example, gold[number], shown[number] + 1, unit)
+                        recorded = replace(recorded, measures={**recorded.measures, "AER": reader.error_rate()})
+                        frames[number : number + 1] = [reader.rate(each) for each in frames[number : number + 1]]
+                    records.append(recorded)
+                    bar.update()
+            systems.append(System.of_model(name, saved.config, translator.processor, records, frames))
+    return make_page(title, examples, systems, gold, token_links=unit == "tokens")
+
+
+def _shown(examples: Sequence[Example], translators: Sequence[Translator]) -> list[int]:
+    """The sentences that can be shown; a warning says how many cannot.
+
+    Raises:
+        DataError: None can.
+    """
+    counts = [[len(translator.tokenize([example.src])[0]) for translator in translators] for example in examples]
+    shown = [number for number, each in enumerate(counts) if all(0 < count <= LONGEST for count in each)]
+    if not shown:
+        most = max(map(max, counts))
+        found = f"{most:,} tokens, more than the {LONGEST} that can be shown" if most else "no words"
+        raise DataError(f"sentence 1: has {found}; give another one")
+    if len(shown) < len(examples):
+        left = len(examples) - len(shown)
+        log.warning(f"left out: {left:,} sentences without words or with more than {LONGEST} tokens")
+    return shown
+
+
+class _GoldReader:
+    """A model that reads the reference of a sentence whose links are known.
+
+    Args:
+        translator: The model.
+        example: The sentence.
+        gold: Its links.
+        number: Its number, from 1.
+        unit: What the links count.
+
+    Raises:
+        DataError: A link points past the end of the sentence.
+    """
+
+    def __init__(self, translator: Translator, example: Example, gold: GoldLinks, number: int, unit: Unit) -> None:
+        self._translator, self._example, self._gold, self._unit = translator, example, gold, unit
+        (self._read,) = translator.score([example.src], [example.references[0]], with_alignment=True)
+        check_gold_links(number, gold, example, self._read, unit)
+
+    def error_rate(self, alignment: Tensor | None = None) -> float:
+        """Alignment error rate of the model's attention, or of another one of the same shape."""
+        found = self._read if alignment is None else replace(self._read, alignment=alignment)
+        return alignment_error_rate([find_links(self._translator, self._example, found, self._unit)], [self._gold])
+
+    def rate(self, emergence: Emergence) -> Emergence:
+        """The attention at each validation, with its error rates.
+
+        Raises:
+            DataError: It is not that of the sentence.
+        """
+        assert self._read.alignment is not None
+        shape = self._read.alignment.shape
+        try:
+            rates = [self.error_rate(from_bytes(each, shape)) for each in emergence.weights]
+        except (RuntimeError, ValueError):
+            raise DataError("the attention that the run has stored is not that of its sentences; train again") from None
+        return replace(emergence, error_rates=rates)
+
+
+def _check_watched(saved: SavedModel, stored: Mapping[str, Any], recorded: Record) -> None:
+    """Check that a watched sentence still has the tokens that its stored attention is of.
+
+    Raises:
+        DataError: It has others.
+    """
+    assert recorded.reference is not None
+    if (stored["src"], stored["tgt"]) != (recorded.src_tokens[:-1], recorded.reference.tokens[:-1]):
+        raise DataError(f"{saved.path.parent / WATCHED}: was stored for other tokens than the model's; train again")
+
+
+def _emergence_of(watched: Mapping[str, Any], number: int) -> Emergence:
+    """The attention of a watched sentence at each validation of a run."""
+    validations = watched["validations"]
+    return Emergence(
+        [each["update"] for each in validations],
+        [each["weights"][number] for each in validations],
+        [each["entropy"][number] for each in validations],
+    )
+
+
+def watched_examples(saved: SavedModel) -> list[Example]:
+    """The sentences that the run of a model has watched.
+
+    Raises:
+        DataError: There are none.
+    """
+    sentences = read_attention(saved.path.parent)["sentences"]
+    return [Example(sentence["source"], (sentence["reference"],)) for sentence in sentences]
+
+
+def name_of(path: Path) -> str:
+    """The name of a model on the page: that of its run."""
+    return path.parent.name if path.name == "best" else path.name
+
+
+def name_models(models: Sequence[tuple[SavedModel, Translator]]) -> dict[str, tuple[SavedModel, Translator]]:
+    """Models by the names of their runs, numbered where those are the same."""
+    named: dict[str, tuple[SavedModel, Translator]] = {}
+    for saved, translator in models:
+        name = name_of(saved.path)
+        taken = sum(name_of(other.path) == name for other, _ in named.values())
+        named[f"{name} ({taken + 1})" if taken else name] = saved, translator
+    return named

@@ -1,0 +1,182 @@
+"""The common part of every mechanism: the memory of a sentence, masking, normalisation, the context."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from nmt.layers.attention.heads import Heads
+from nmt.layers.attention.memory import AttentionState, Memory
+from nmt.layers.attention.normalizer import Normalizer
+from nmt.layers.attention.past import Past
+from nmt.layers.attention.registry import Score
+from nmt.layers.attention.window import Window
+from nmt.layers.kernels.dropout import Dropout
+from nmt.layers.kernels.stepwise import prepare
+
+
+class Attention(nn.Module, ABC):
+    """The contract between decoder and attention: `memorize` once per sentence, `attend` once per step.
+
+    N queries of a sentence share its memory: all target positions at once, or the hypotheses of a beam.
+    """
+
+    context_size: int
+    reads_own_past: bool = False
+    """True if a step needs the alignments before it, so that steps cannot run in parallel."""
+
+    @abstractmethod
+    def memorize(self, encoder_states: Tensor, summary: Tensor, mask: Tensor, lengths: Tensor) -> Memory:
+        """Compute what every step needs, once per sentence.
+
+        Args:
+            encoder_states: [B, S, D], zero on padding.
+            summary: The encoder's final state, [B, D].
+            mask: True at real tokens, [B, S].
+            lengths: True source lengths, [B].
+        """
+
+    def initial_state(self, memory: Memory) -> AttentionState:
+        """The state before the first target token."""
+        return {}
+
+    def unroll(self, state: AttentionState, number: int) -> AttentionState:
+        """The states of `number` steps from this one on, [B, number, ...] each; not if steps depend on alignments."""
+        return {}
+
+    @abstractmethod
+    def attend(self, query: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor, AttentionState]:
+        """Attend to the source.
+
+        Args:
+            query: Decoder states, [B, N, query_size].
+            memory: Result of `memorize`.
+            state: State after the last step.
+
+        Returns:
+            The context [B, N, D]; the alignment [B, N, heads, S], exactly 0 on padding; the new state.
+        """
+
+    def attend_all(self, queries: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor]:
+        """Attend to the source from consecutive target positions: all at once if possible.
+
+        Args:
+            queries: Decoder states of all positions, [B, T, query_size].
+            memory: Result of `memorize`.
+            state: State before the first.
+
+        Returns:
+            Contexts [B, T, D] and alignments [B, T, heads, S].
+        """
+        if not self.reads_own_past:
+            return self.attend(queries, memory, self.unroll(state, queries.size(1)))[:2]
+        prepared, memory = prepare(self), memory.for_loop()
+        contexts, alignments = [], []
+        for query in queries.unbind(1):
+            context, alignment, state = prepared.attend(query.unsqueeze(1), memory, state)
+            contexts.append(context)
+            alignments.append(alignment)
+        return torch.cat(contexts, dim=1), torch.cat(alignments, dim=1)
+
+    def penalty(self, alignments: Tensor) -> Tensor:
+        """Term of the loss for each target position: [B, T, heads, S] -> [B, T]."""
+        return alignments.new_zeros(alignments.shape[:2])
+
+
+class ScoreAttention(Attention):
+    """Softmax of a score (Bahdanau et al., 2015, eq. 5-6; Luong et al., 2015, eq. 7), and its classic variants.
+
+    Args:
+        score: Compares queries and keys.
+        context_size: Size of an encoder state, and of the context.
+        heads: Projections before and after.
+        window: Positions to attend to.
+        normalize: Maps scores to weights.
+        past: Memory of earlier alignments.
+        dropout: Probability of dropping a weight from the context, in training.
+    """
+
+    def __init__(
+        self,
+        score: Score,
+        context_size: int,
+        *,
+        heads: Heads,
+        window: Window,
+        normalize: Normalizer,
+        past: Past,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.score = score
+        self.context_size = context_size
+        self.heads = heads
+        self.window = window
+        self.normalize = normalize
+        self.past = past
+        self.dropout = Dropout(dropout)
+        self.reads_own_past = bool(past.kept)
+        if past.feature_size:
+            score.add_features(past.feature_size)
+
+    def memorize(self, encoder_states: Tensor, summary: Tensor, mask: Tensor, lengths: Tensor) -> Memory:
+        """Project the keys; nothing else of the source is projected later."""
+        keys = self.heads.split_keys(encoder_states)
+        projected = self.score.project_keys(keys.flatten(0, 1))
+        return Memory(
+            projected.view(*keys.shape[:2], *projected.shape[1:]),
+            self.heads.split_values(encoder_states),
+            mask,
+            lengths,
+        )
+
+    def initial_state(self, memory: Memory) -> AttentionState:
+        """The states of the window and of the memory of the past."""
+        return self.window.initial_state(memory) | self.past.initial_state(memory)
+
+    def unroll(self, state: AttentionState, number: int) -> AttentionState:
+        """The window's states of `number` steps."""
+        return self.window.unroll(state, number)
+
+    def attend(self, query: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor, AttentionState]:
+        """Score, mask, normalise, sum: c = sum_j a_j h_j."""
+        queries = self.heads.split_query(query)  # [B, N, Q] -> [B, heads, N, ...]
+        folded = queries.flatten(0, 1), memory.keys.flatten(0, 1)
+        scores = self.score(*folded, *self.past.features(state))  # [B * heads, N, S]
+        scores = scores.view(*queries.shape[:3], -1)
+        centres, inside = self.window.locate(query, memory, state)
+        scores = scores.masked_fill(~inside.unsqueeze(1), torch.finfo(scores.dtype).min)
+        weights = self.window.reweigh(self.normalize(scores), centres)
+        contexts = memory.weighted_sum(self.dropout(weights))  # [B, heads, N, ...]
+        state = self.window.advance(state) | self.past.advance(state, weights[:, 0])
+        return self.heads.merge(contexts), weights.transpose(1, 2), state
+
+    def penalty(self, alignments: Tensor) -> Tensor:
+        """The penalty of the memory of the past."""
+        return self.past.penalty(alignments[:, :, 0])
+
+
+class FixedContext(Attention):
+    """No attention: every step sees the same summary of the source (Cho et al., 2014, section 2.2).
+
+    This is the baseline (RNNencdec) of Bahdanau et al. (2015). Its alignment is 0 everywhere.
+    """
+
+    paper: ClassVar[str] = "Cho et al., 2014, section 2.2"
+
+    def __init__(self, context_size: int) -> None:
+        super().__init__()
+        self.context_size = context_size
+
+    def memorize(self, encoder_states: Tensor, summary: Tensor, mask: Tensor, lengths: Tensor) -> Memory:
+        """Keep the summary as the only value, [B, 1, 1, D]."""
+        value = summary[:, None, None]
+        return Memory(value, value, mask, lengths)
+
+    def attend(self, query: Tensor, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor, AttentionState]:
+        """Return the summary, whatever the query."""
+        context = memory.values[:, 0].expand(-1, query.size(1), -1)
+        return context, context.new_zeros(*query.shape[:2], 1, memory.mask.size(1)), state

@@ -1,0 +1,74 @@
+"""Building attention from a config's `model.attention`."""
+
+from __future__ import annotations
+
+from nmt.config import AttentionSection
+from nmt.layers.attention.attention import Attention, FixedContext, ScoreAttention
+from nmt.layers.attention.checks import check_sizes
+from nmt.layers.attention.facts import facts_of
+from nmt.layers.attention.heads import Heads, MultiHead, SingleHead
+from nmt.layers.attention.normalizer import HardChoice, Normalizer, make_normalizer
+from nmt.layers.attention.past import Coverage, LocationFeatures, NoPast, Past
+from nmt.layers.attention.registry import Score, find_score
+from nmt.layers.attention.window import GlobalWindow, MonotonicWindow, PredictiveWindow, Window
+
+
+def build_attention(
+    section: AttentionSection, query_size: int, key_size: int, score: type[Score] | None = None
+) -> Attention:
+    """Build the attention that a config describes.
+
+    Args:
+        section: The choices.
+        query_size: Size of a decoder state.
+        key_size: Size of an encoder state.
+        score: A class to use instead of the one that the section names.
+
+    Raises:
+        ConfigError: The score does not exist or cannot combine the sizes, or a library is missing.
+    """
+    if score is None and section.score == "none":
+        return FixedContext(key_size)
+    heads = _build_heads(section, query_size, key_size)
+    score = score or find_score(section.score)
+    check_sizes(facts_of(score, section.score), heads.query_size, heads.key_size)
+    return ScoreAttention(
+        score(heads.query_size, heads.key_size, **section.options),
+        key_size,
+        heads=heads,
+        window=_build_window(section, query_size),
+        normalize=_build_normalizer(section),
+        past=_build_past(section),
+        dropout=section.dropout,
+    )
+
+
+def _build_heads(section: AttentionSection, query_size: int, key_size: int) -> Heads:
+    if section.heads == 1:
+        return SingleHead(query_size, key_size)
+    return MultiHead(query_size, key_size, number=section.heads, head_size=section.head_size)
+
+
+def _build_window(section: AttentionSection, query_size: int) -> Window:
+    match section.window.name:
+        case "local_m":
+            return MonotonicWindow(section.window.radius)
+        case "local_p":
+            return PredictiveWindow(query_size, section.window.radius)
+        case "global" | "hard":  # hard attention draws one of all positions
+            return GlobalWindow()
+
+
+def _build_normalizer(section: AttentionSection) -> Normalizer:
+    normalize = make_normalizer(section.normalizer.name, section.normalizer.temperature)
+    return HardChoice(normalize) if section.window.name == "hard" else normalize
+
+
+def _build_past(section: AttentionSection) -> Past:
+    match section.past.name:
+        case "none":
+            return NoPast()
+        case "coverage":
+            return Coverage(section.past.loss_weight)
+        case "location":
+            return LocationFeatures(section.past.filters, section.past.radius)

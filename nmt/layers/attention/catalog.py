@@ -1,0 +1,134 @@
+"""The catalogue of mechanisms with their papers and limits, taken from the classes themselves."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nmt.config import ModelSection
+from nmt.layers.attention.attention import FixedContext
+from nmt.layers.attention.checks import LOCAL_WINDOWS, SPARSE_LIBRARY
+from nmt.layers.attention.facts import names_of
+from nmt.layers.attention.heads import MultiHead, SingleHead
+from nmt.layers.attention.normalizer import PAPERS, SUMMARIES, HardChoice
+from nmt.layers.attention.past import Coverage, LocationFeatures, NoPast, Past
+from nmt.layers.attention.registry import Score, find_score, score_names
+from nmt.layers.attention.window import GlobalWindow, MonotonicWindow, PredictiveWindow, Window
+from nmt.system.tables import Table
+
+WINDOWS: dict[str, type[Window] | type[HardChoice]] = {
+    "global": GlobalWindow,
+    "local_m": MonotonicWindow,
+    "local_p": PredictiveWindow,
+    "hard": HardChoice,
+}
+PASTS: dict[str, type[Past]] = {"none": NoPast, "coverage": Coverage, "location": LocationFeatures}
+
+WORK_CLASSES = (
+    "(a) in Luong order without input feeding, attention for all target positions is one call;\n"
+    "(b) depends on its own past: the recurrence is one call, but attention runs step by step.\n"
+    "Bahdanau order, input feeding and teacher forcing below 1 always run step by step (c).\n"
+    "Equal sizes are those of decoder and encoder states; without a limit, all combinations work.\n"
+)
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """One choice in a config's `model.attention`.
+
+    Attributes:
+        key: Config key, relative to `model.attention`.
+        names: Values of the key.
+        summary: Description in one line.
+        paper: Source of its equation; may be empty.
+        limits: What it needs or excludes; may be empty.
+        work: Class of work: a, or b if it depends on its own past.
+    """
+
+    key: str
+    names: tuple[str, ...]
+    summary: str
+    paper: str = ""
+    limits: tuple[str, ...] = ()
+    work: str = "a"
+
+
+def list_mechanisms() -> list[Mechanism]:
+    """All registered scores, heads, windows, normalisers and memories of the past."""
+    return [*_scores(), *_heads(), *_windows(), *_normalizers(), *_pasts()]
+
+
+def tabulate_mechanisms() -> Table:
+    """The mechanisms as a table, grouped by config key."""
+    header = ("model.attention", "value", "work", "description", "limits", "paper")
+    rows = [
+        (each.key, ", ".join(each.names), f"({each.work})", each.summary, "; ".join(each.limits), each.paper)
+        for each in list_mechanisms()
+    ]
+    return Table(header, rows, "llllll")
+
+
+def _scores() -> Iterator[Mechanism]:
+    names: dict[type[Score], list[str]] = {}
+    for name in score_names():
+        names.setdefault(find_score(name), []).append(name)
+    for score, known in names.items():
+        options = inspect.signature(score).parameters.values()
+        needed = [each.name for each in options if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
+        limits = {
+            "equal sizes, or heads" if score.multi_head else "equal sizes": score.needs_equal_sizes,
+            "one head only": not score.multi_head,
+            "no local window": not score.local,
+            **{f"needs options.{option}": True for option in needed},
+        }
+        applying = tuple(limit for limit, applies in limits.items() if applies)
+        yield Mechanism("score", tuple(known), _summary(score), score.paper, applying)
+    yield Mechanism("score", ("none",), _summary(FixedContext), FixedContext.paper, ("excludes all choices below",))
+
+
+def _heads() -> Iterator[Mechanism]:
+    several = names_of(lambda score: score.multi_head)
+    yield Mechanism("heads", ("1",), _summary(SingleHead))
+    yield Mechanism("heads", ("2", "3", "..."), _summary(MultiHead), MultiHead.paper, (f"score {several}",))
+
+
+def _windows() -> Iterator[Mechanism]:
+    out_of_reach = names_of(lambda score: not score.local)
+    for name, window in WINDOWS.items():
+        limits = (f"not with score {out_of_reach}",) if name in LOCAL_WINDOWS else ()
+        yield Mechanism("window.name", (name,), _summary(window), window.paper, limits)
+
+
+def _normalizers() -> Iterator[Mechanism]:
+    for name in SUMMARIES:
+        limits = (f"package {SPARSE_LIBRARY}",) if name != "softmax" else ()
+        yield Mechanism("normalizer.name", (name,), SUMMARIES[name], PAPERS[name], limits)
+
+
+def _pasts() -> Iterator[Mechanism]:
+    takers = names_of(lambda score: score.takes_features)
+    for name, past in PASTS.items():
+        limits = (f"score {takers}", "one head only") if past.kept else ()
+        yield Mechanism("past.name", (name,), _summary(past), past.paper, limits, "b" if past.kept else "a")
+
+
+def _summary(kind: type) -> str:
+    """The first line of a docstring, without its citation, which is in another column."""
+    first = (kind.__doc__ or "").strip().partition("\n")[0]
+    return re.sub(r" \([^()]*\b(19|20)\d\d\b[^()]*\)", "", first).rstrip(".")
+
+
+def describe_mechanism(section: ModelSection) -> tuple[str, str]:
+    """The attention of a model, in a few words, and the equation of its score with its source."""
+    attention = section.attention
+    score = next((each for each in list_mechanisms() if each.key == "score" and attention.score in each.names), None)
+    parts = [attention.score, f"{section.decoder.order.capitalize()}'s order"]
+    parts += [f"{attention.heads} heads"] if attention.heads > 1 else []
+    parts += [attention.window.name.replace("_", "-")] if attention.window.name != "global" else []
+    parts += [attention.normalizer.name] if attention.normalizer.name != "softmax" else []
+    parts += [attention.past.name] if attention.past.name != "none" else []
+    parts += ["input feeding"] if section.decoder.input_feeding else []
+    equation = "" if score is None else f"{score.summary} ({score.paper})" if score.paper else score.summary
+    return ", ".join(parts), equation

@@ -1,0 +1,137 @@
+"""Checks for conflicting choices in a config's `model.attention`, without importing torch."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Collection, Iterator
+from functools import partial
+
+from nmt.config import AttentionSection, Check, Config, Conflict, Place, check_options, names_class, places, suggest
+from nmt.layers.attention.facts import ScoreFacts, facts_of, known_scores, names_of
+from nmt.system.errors import ConfigError
+
+SPARSE_LIBRARY = "entmax"
+"""Package of the normalisers other than softmax."""
+LOCAL_WINDOWS = ("local_m", "local_p")
+
+
+def attention_check(allowed_classes: Collection[str] | None = None) -> Check:
+    """A check for `nmt.config.load_config` and similar functions.
+
+    Args:
+        allowed_classes: Dotted paths of classes that may be imported to check their options; None allows all. If a
+            config names any other class, its attention is not checked.
+    """
+    return partial(_conflicts, allowed_classes=allowed_classes)
+
+
+def find_facts(score: str) -> ScoreFacts | None:
+    """The facts of a score: a name, or the dotted path of a class, which is imported; None for `none`.
+
+    Raises:
+        ConfigError: There is no such score.
+    """
+    if score == "none":
+        return None
+    if score in known_scores():
+        return known_scores()[score]
+    if not names_class(score):
+        known = ["none", *known_scores()]
+        raise ConfigError(f"unknown score {score!r}; known: {', '.join(known)}{suggest(score, known)}")
+    from nmt.layers.attention.registry import import_score
+
+    return facts_of(import_score(score), score)
+
+
+def check_sizes(facts: ScoreFacts, query_size: int, key_size: int) -> None:
+    """Reject sizes of decoder and encoder states that a score cannot combine.
+
+    Raises:
+        ConfigError: The score needs equal sizes.
+    """
+    if facts.needs_equal_sizes and query_size != key_size:
+        raise ConfigError(
+            f"{facts.names[0]} needs equal sizes, found a decoder state of {query_size} and encoder states of "
+            f"{key_size}; change model.decoder.hidden_size or model.encoder.hidden_size, or use general"
+        )
+
+
+def check_normalizer(name: str) -> None:
+    """Reject a normaliser whose library is not installed.
+
+    Raises:
+        ConfigError: It is not installed.
+    """
+    if name != "softmax" and importlib.util.find_spec(SPARSE_LIBRARY) is None:
+        raise ConfigError(
+            f"{name} needs the package {SPARSE_LIBRARY}, which is not installed: pip install {SPARSE_LIBRARY}"
+        )
+
+
+def _conflicts(config: Config, allowed_classes: Collection[str] | None) -> Iterator[Conflict]:
+    section = config.model.attention
+    if names_class(section.score) and allowed_classes is not None and section.score not in allowed_classes:
+        return
+    encoder, query_size = config.model.encoder, config.model.decoder.hidden_size
+    key_size = encoder.output_size
+    score, options, *sizes = places(
+        "model.attention.score",
+        "model.attention.options",
+        "model.decoder.hidden_size",
+        "model.encoder.hidden_size",
+        "model.encoder.bidirectional",
+    )
+    try:
+        facts = find_facts(section.score)
+        if facts is not None and section.heads == 1:
+            check_sizes(facts, query_size, key_size)
+    except ConfigError as error:
+        yield (score, *sizes), str(error)
+        return
+    accepted = () if facts is None else facts.options
+    for place, message in check_options(accepted, section.options, options):
+        yield (place, score, *sizes), message
+    for keys, message in _without_effect(section) if facts is None else _incompatible(facts, section, key_size):
+        yield (("model", "attention", *keys), score, *sizes), message
+
+
+def _without_effect(section: AttentionSection) -> Iterator[tuple[Place, str]]:
+    """Choices that have no effect without a score."""
+    plain = AttentionSection()
+    chosen = {
+        ("heads",): section.heads != plain.heads,
+        ("head_size",): section.head_size != plain.head_size,
+        ("window", "name"): section.window.name != plain.window.name,
+        ("normalizer", "name"): section.normalizer.name != plain.normalizer.name,
+        ("normalizer", "temperature"): section.normalizer.temperature != plain.normalizer.temperature,
+        ("past", "name"): section.past.name != plain.past.name,
+        ("past", "loss_weight"): section.past.loss_weight != plain.past.loss_weight,
+        ("dropout",): section.dropout != plain.dropout,
+    }
+    yield from ((key, "has no effect: the score is none") for key, given in chosen.items() if given)
+
+
+def _incompatible(facts: ScoreFacts, section: AttentionSection, key_size: int) -> Iterator[tuple[Place, str]]:
+    """Conflicting choices, each with the key to change, relative to the attention section."""
+    heads, window, past = section.heads, section.window.name, section.past
+    if heads > 1 and not facts.multi_head:
+        several = names_of(lambda each: each.multi_head)
+        yield ("heads",), f"the score {section.score} supports only one head; {several} support several"
+    if heads > 1 and section.head_size is None and key_size % heads:
+        yield ("heads",), f"{heads} do not divide the encoder states' {key_size} units; change it or set head_size"
+    if heads == 1 and section.head_size is not None:
+        yield ("head_size",), "needs heads above 1"
+    if window in LOCAL_WINDOWS and not facts.local:
+        reason = f"{window} can be out of reach of the score {section.score}; use global or hard"
+        yield ("window", "name"), reason
+    if past.name != "none" and not facts.takes_features:
+        takers = names_of(lambda each: each.takes_features)
+        yield ("past", "name"), f"the score {section.score} does not support {past.name}; {takers} does"
+    if past.name != "none" and heads > 1:
+        yield ("past", "name"), f"{past.name} needs one head, found {heads} heads"
+    if past.loss_weight and past.name != "coverage":
+        yield ("past", "loss_weight"), "needs past.name: coverage"
+    try:
+        check_normalizer(section.normalizer.name)
+    except ConfigError as error:
+        yield ("normalizer", "name"), str(error)

@@ -1,0 +1,116 @@
+"""Heads: a single one without projections, or several with their own projections."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from nmt.layers.kernels.stepwise import StepLinear
+
+
+class Heads(nn.Module, ABC):
+    """Splits queries, keys and values into heads, and merges the contexts of the heads.
+
+    Args:
+        number: Heads.
+        query_size: Size of a query of one head.
+        key_size: Size of a key of one head.
+    """
+
+    def __init__(self, number: int, query_size: int, key_size: int) -> None:
+        super().__init__()
+        self.number = number
+        self.query_size = query_size
+        self.key_size = key_size
+
+    @abstractmethod
+    def split_query(self, query: Tensor) -> Tensor:
+        """[B, N, Q] -> [B, heads, N, query_size]."""
+
+    @abstractmethod
+    def split_keys(self, encoder_states: Tensor) -> Tensor:
+        """[B, S, D] -> [B, heads, S, key_size]."""
+
+    @abstractmethod
+    def split_values(self, encoder_states: Tensor) -> Tensor:
+        """[B, S, D] -> [B, heads, S, value size]."""
+
+    @abstractmethod
+    def merge(self, contexts: Tensor) -> Tensor:
+        """[B, heads, N, value size] -> [B, N, D]."""
+
+
+class SingleHead(Heads):
+    """One head: the score compares decoder and encoder states directly.
+
+    The context is a weighted sum of encoder states.
+
+    Args:
+        query_size: Size of a decoder state.
+        key_size: Size of an encoder state.
+    """
+
+    def __init__(self, query_size: int, key_size: int) -> None:
+        super().__init__(1, query_size, key_size)
+
+    def split_query(self, query: Tensor) -> Tensor:
+        """[B, N, Q] -> [B, 1, N, Q]."""
+        return query.unsqueeze(1)
+
+    def split_keys(self, encoder_states: Tensor) -> Tensor:
+        """[B, S, D] -> [B, 1, S, D]."""
+        return encoder_states.unsqueeze(1)
+
+    def split_values(self, encoder_states: Tensor) -> Tensor:
+        """[B, S, D] -> [B, 1, S, D]."""
+        return encoder_states.unsqueeze(1)
+
+    def merge(self, contexts: Tensor) -> Tensor:
+        """[B, 1, N, D] -> [B, N, D]."""
+        return contexts.squeeze(1)
+
+
+class MultiHead(Heads):
+    """Multi-head attention (Vaswani et al., 2017, section 3.2.2; with the additive score Chen et al., 2018).
+
+    Queries, keys and values are projected for each head; the heads share the weights of the score itself, and their
+    contexts are projected together. Projected queries and keys have equal sizes, as the dot product needs.
+
+    Args:
+        query_size: Size of a decoder state.
+        key_size: Size of an encoder state, and of the context.
+        number: Heads.
+        head_size: Units per head; None is `key_size` / `number`.
+    """
+
+    paper: ClassVar[str] = "Vaswani et al., 2017, section 3.2.2; Chen et al., 2018"
+
+    def __init__(self, query_size: int, key_size: int, *, number: int, head_size: int | None = None) -> None:
+        size = head_size or key_size // number
+        super().__init__(number, size, size)
+        self.query = StepLinear(query_size, number * size, bias=False)
+        self.key = nn.Linear(key_size, number * size, bias=False)
+        self.value = nn.Linear(key_size, number * size, bias=False)
+        self.output = StepLinear(number * size, key_size, bias=False)
+
+    def split_query(self, query: Tensor) -> Tensor:
+        """[B, N, Q] -> [B, heads, N, head_size]."""
+        return self._split(self.query(query))
+
+    def split_keys(self, encoder_states: Tensor) -> Tensor:
+        """[B, S, D] -> [B, heads, S, head_size]."""
+        return self._split(self.key(encoder_states))
+
+    def split_values(self, encoder_states: Tensor) -> Tensor:
+        """[B, S, D] -> [B, heads, S, head_size]."""
+        return self._split(self.value(encoder_states))
+
+    def merge(self, contexts: Tensor) -> Tensor:
+        """[B, heads, N, head_size] -> [B, N, D]."""
+        merged: Tensor = self.output(contexts.transpose(1, 2).flatten(2))
+        return merged
+
+    def _split(self, projected: Tensor) -> Tensor:
+        return projected.view(*projected.shape[:2], self.number, -1).transpose(1, 2)

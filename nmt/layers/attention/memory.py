@@ -1,0 +1,44 @@
+"""The source as attention sees it, and what a mechanism keeps between steps."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+from nmt.layers.kernels.stepwise import StepWeight
+
+AttentionState = dict[str, Tensor]
+"""State that a mechanism keeps between steps, each tensor [B, N, ...]; empty for plain scores."""
+
+
+class Memory(NamedTuple):
+    """The source as attention sees it, computed once per sentence and shared by all its queries.
+
+    Attributes:
+        keys: Compared with the queries, [B, heads, S, K].
+        values: Their weighted sum is the context, [B, heads, S, D], or [B, heads, S, head_size] with several heads.
+            `FixedContext` has one key and value, [B, 1, 1, D].
+        mask: True at real tokens, [B, S].
+        lengths: True source lengths in tokens, including EOS, [B].
+        step_values: Set only inside a loop: the values in the form its steps use.
+    """
+
+    keys: Tensor
+    values: Tensor
+    mask: Tensor
+    lengths: Tensor
+    step_values: StepWeight | None = None
+
+    def select(self, sentences: Tensor) -> Memory:
+        """The memory of the sentences at the indices `sentences`, in that order."""
+        keys, values, mask, lengths = (part.index_select(0, sentences) for part in self[:4])
+        return Memory(keys, values, mask, lengths)
+
+    def for_loop(self) -> Memory:
+        """This memory for a loop: the gradient of the values is computed in one product after it."""
+        return self._replace(step_values=StepWeight(self.values.mT))
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """sum_j a_j v_j of the weights a and values v: [B, heads, N, S] -> [B, heads, N, ...]."""
+        return weights @ self.values if self.step_values is None else self.step_values(weights)

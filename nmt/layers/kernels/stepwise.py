@@ -1,0 +1,146 @@
+"""Weights that a loop uses at every step: prepared before it, with their gradients computed in one product after it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+Calls = dict[int, tuple[Tensor, Tensor]]
+"""Inputs [..., N, K] and output gradients [..., N, M] of the steps, by step number."""
+
+
+class StepWeight:
+    """A weight W for the steps of a loop: x -> x W^T.
+
+    Each step multiplies by `matrix`, which autograd does not track, and has `anchor`, an empty tensor, as a further
+    input. In the backward pass each step records its inputs x_t and the gradient d_t of its outputs; autograd reaches
+    the anchor after all steps, and its backward computes dW = sum_t d_t^T x_t in one product.
+
+    A subclass may store its weight in another number format by overriding `__init__` and `multiply`.
+
+    Args:
+        weight: W, [M, K], or one per sentence of a batch, [..., M, K]; under autocast it is cast here, once.
+    """
+
+    def __init__(self, weight: Tensor) -> None:
+        device = weight.device.type
+        if torch.is_autocast_enabled(device):
+            weight = weight.to(torch.get_autocast_dtype(device))
+        self.calls: Calls = {}
+        self.steps = 0
+        self.matrix = weight.detach()
+        if weight.dim() == 2:
+            self.matrix = self.matrix.contiguous()
+        self.anchor: Tensor = _Anchor.apply(weight, self.calls)  # type: ignore[no-untyped-call]
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """x W^T: [..., K] -> [..., M]; [..., N, K] -> [..., N, M] with one W per sentence."""
+        rows = inputs.flatten(0, -2) if self.matrix.dim() == 2 else inputs
+        outputs: Tensor = _Product.apply(rows, self.anchor, self)  # type: ignore[no-untyped-call]
+        return outputs.view(*inputs.shape[:-1], outputs.size(-1))
+
+    def multiply(self, inputs: Tensor) -> Tensor:
+        """The product itself, without a gradient, for inputs in the precision of `matrix`."""
+        return inputs @ self.matrix.mT
+
+    def next_step(self) -> int:
+        """Number a new step."""
+        self.steps += 1
+        return self.steps
+
+    def record(self, step: int, inputs: Tensor, d_outputs: Tensor) -> Tensor | None:
+        """Record x_t [..., N, K] and d_t [..., N, M] of a step, and return the gradient of the anchor."""
+        if not self.anchor.requires_grad:
+            return None
+        self.calls[step] = inputs.detach(), d_outputs
+        return torch.zeros_like(self.anchor)
+
+
+WeightFormat = Callable[[Tensor], StepWeight]
+"""Wraps a weight for a loop."""
+
+
+class _Anchor(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, calls: Calls) -> Tensor:
+        ctx.calls = calls
+        return weight.new_empty(0)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_anchor: Tensor) -> tuple[Tensor, None]:
+        inputs, gradients = (torch.cat(parts, dim=-2) for parts in zip(*ctx.calls.values(), strict=True))
+        ctx.calls.clear()
+        return gradients.mT @ inputs, None
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, anchor: Tensor, weight: StepWeight) -> Tensor:
+        ctx.weight, ctx.step, ctx.dtype = weight, weight.next_step(), inputs.dtype
+        inputs = inputs.to(weight.matrix.dtype)
+        ctx.save_for_backward(inputs, weight.matrix)
+        return weight.multiply(inputs)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        inputs, matrix = ctx.saved_tensors
+        d_inputs = (d_outputs @ matrix).to(ctx.dtype) if ctx.needs_input_grad[0] else None
+        return d_inputs, ctx.weight.record(ctx.step, inputs, d_outputs), None
+
+
+class StepLinear(nn.Linear):
+    """A linear layer for use at every step of a loop, before which `prepare` replaces it."""
+
+    def prepare(self, weight_format: WeightFormat) -> nn.Module:
+        """The layer in the steps of a loop.
+
+        Args:
+            weight_format: Wraps its weight.
+        """
+        return PreparedLinear(weight_format(self.weight), self.bias)
+
+
+class PreparedLinear(nn.Module):
+    """A `StepLinear` in the steps of a loop.
+
+    Args:
+        weight: Its weight.
+        bias: Its bias, if it has one.
+    """
+
+    def __init__(self, weight: StepWeight, bias: Tensor | None) -> None:
+        super().__init__()
+        self.weight = weight
+        self.bias = bias
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """x W^T + b: [..., K] -> [..., M]."""
+        outputs = self.weight(inputs)
+        return outputs if self.bias is None else outputs + self.bias.to(outputs.dtype)
+
+
+Module = TypeVar("Module", bound=nn.Module)
+
+
+def prepare(module: Module, weight_format: WeightFormat = StepWeight) -> Module:
+    """Copy a module for the steps of a loop, sharing its parameters.
+
+    Every `StepLinear` is replaced by its `prepare`. Discard the copy after the loop: it does not see updates of the
+    parameters.
+
+    Args:
+        module: The module.
+        weight_format: Wraps each weight.
+    """
+    if isinstance(module, StepLinear):
+        return cast(Module, module.prepare(weight_format))
+    prepared = copy.copy(module)
+    prepared._modules = {name: child and prepare(child, weight_format) for name, child in module._modules.items()}
+    return prepared

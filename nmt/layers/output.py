@@ -1,0 +1,87 @@
+"""Output layers: from a readout to the logits of all target words."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from nmt.layers.kernels.stepwise import PreparedLinear, StepLinear, WeightFormat
+
+SHORTEST = 0.1
+"""A shorter vector does not get the fixed norm: that of PAD starts at 0, where the gradient would be infinite."""
+
+
+class OutputLayer(StepLinear):
+    """z = W x + b: [..., K] -> [..., V]."""
+
+    def operands(self, readouts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The x, W and b of the product, for a `Loss`: [..., K], [V, K] and [V]."""
+        return readouts, self.weight, self.bias
+
+    @property
+    def uniform_loss(self) -> float:
+        """Cross-entropy of the uniform distribution over the words, in nats per token."""
+        return math.log(self.out_features)
+
+    @property
+    def initial_loss(self) -> float:
+        """Expected cross-entropy with random weights, in nats per token."""
+        return self.uniform_loss
+
+
+class FixedNormOutput(OutputLayer):
+    """z = r^2 cos(W_v, x) + b_v for each word v: readouts and words' vectors have the norm r (Nguyen & Chiang, 2018).
+
+    Otherwise frequent words get long vectors and are preferred to rare ones. Vectors shorter than `SHORTEST` are
+    lengthened by the factor r / SHORTEST.
+
+    Args:
+        in_features: K.
+        out_features: V.
+        norm: r.
+    """
+
+    def __init__(self, in_features: int, out_features: int, norm: float) -> None:
+        super().__init__(in_features, out_features)
+        self.longer = FixedNorm(norm**2)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """[..., K] -> [..., V]."""
+        return nn.functional.linear(*self.operands(inputs))
+
+    def operands(self, readouts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """See `OutputLayer`; r^2 is part of x."""
+        return self.longer(readouts), unit(self.weight), self.bias
+
+    def prepare(self, weight_format: WeightFormat) -> nn.Module:
+        """See `StepLinear`."""
+        return nn.Sequential(self.longer, PreparedLinear(weight_format(unit(self.weight)), self.bias))
+
+    @property
+    def initial_loss(self) -> float:
+        """See `OutputLayer`; the cosine of random vectors has the variance 1 / K."""
+        return self.uniform_loss + self.longer.norm**2 / (2 * self.in_features)
+
+
+class FixedNorm(nn.Module):
+    """Gives vectors a norm; see `unit`.
+
+    Args:
+        norm: The norm.
+    """
+
+    def __init__(self, norm: float) -> None:
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """[..., K] -> [..., K]."""
+        return self.norm * unit(inputs)
+
+
+def unit(vectors: Tensor) -> Tensor:
+    """x -> x / |x|, or x / SHORTEST if |x| is less: [..., K] -> [..., K], in float32 or better."""
+    exact = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
+    return nn.functional.normalize(exact, dim=-1, eps=SHORTEST)

@@ -1,0 +1,511 @@
+"""Stacks of GRU or LSTM layers, which run all steps in one call or one step at a time, with the same weights.
+
+The fast forms of `lstm_step`, `gru_step` and their layer-normalised variants in `nmt.models.reference`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from nmt.layers.kernels.cells import gru_sequence, gru_step, lstm_step
+from nmt.layers.kernels.dropout import Dropout
+from nmt.layers.kernels.lstm import run_lstm
+from nmt.layers.kernels.stepwise import StepWeight, WeightFormat
+
+CellName = Literal["gru", "lstm"]
+LayerNormPlace = Literal["none", "layers", "cell"]
+RecurrentState = tuple[Tensor, ...]
+"""Hidden states [L, B, H], and for an LSTM the cell states [L, B, H] too."""
+
+GATES = {"gru": 3, "lstm": 4}
+
+
+class RecurrentStack(nn.Module, ABC):
+    """Layers of one kind of cell, run from left to right.
+
+    The LSTM is that of Hochreiter & Schmidhuber (1997) with forget gates and without peepholes. The GRU is torch's:
+    the reset gate multiplies U h + d, after the product (Cho et al., 2014, multiply h before it).
+
+    Args:
+        cell: `gru` or `lstm`.
+        input_size: Size of the input; with `extra_size` the input is [input; extra].
+        hidden_size: Units per layer.
+        num_layers: Layers.
+    """
+
+    def __init__(self, cell: CellName, input_size: int, hidden_size: int, num_layers: int) -> None:
+        super().__init__()
+        self.cell = cell
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+
+    @property
+    def num_states(self) -> int:
+        """Tensors per state: 2 for an LSTM, 1 for a GRU."""
+        return 2 if self.cell == "lstm" else 1
+
+    def zero_state(self, rows: int, like: Tensor) -> RecurrentState:
+        """A state of zeros for `rows` sequences, [L, rows, H] each."""
+        return tuple(like.new_zeros(self.num_layers, rows, self.hidden_size) for _ in range(self.num_states))
+
+    @abstractmethod
+    def forward(self, inputs: Tensor, state: RecurrentState) -> tuple[tuple[Tensor, ...], RecurrentState]:
+        """Run all steps.
+
+        Args:
+            inputs: [B, T, input_size + extra_size].
+            state: State before the first step.
+
+        Returns:
+            Outputs of the layers, the top one last, [B, T, H] each, and the state after the last step. A stack that
+            runs its layers in one call returns only the top one.
+        """
+
+    @abstractmethod
+    def prepare(self, weight_format: WeightFormat = StepWeight) -> RecurrentSteps:
+        """Prepare these layers for the steps of a loop.
+
+        Args:
+            weight_format: Wraps each weight for the loop.
+        """
+
+
+class RecurrentSteps(ABC):
+    """A stack for the steps of a loop: created before it by `RecurrentStack.prepare`, discarded after it."""
+
+    @abstractmethod
+    def project(self, inputs: Tensor) -> Tensor:
+        """Contribution of the input to the first layer's gates, outside the loop: [..., input_size] -> [..., gates]."""
+
+    @abstractmethod
+    def step(
+        self, projected: Tensor, extra: Tensor | None, state: RecurrentState
+    ) -> tuple[tuple[Tensor, ...], RecurrentState]:
+        """Run one step; equals the stack's `forward` on [input; extra].
+
+        Args:
+            projected: Result of `project` for this step, [B, gates].
+            extra: The part of the input known only now, [B, extra_size], or None if there is none.
+            state: State before the step.
+
+        Returns:
+            Outputs of the same layers as `forward`, [B, H] each, and the new state.
+        """
+
+
+class PlainStack(RecurrentStack):
+    """torch's own layers, all in one call.
+
+    Args:
+        cell: `gru` or `lstm`.
+        input_size: Size of the input; with `extra_size` the input is [input; extra].
+        extra_size: Size of the part of the input that is known only step by step (context, attentional vector).
+        hidden_size: Units per layer.
+        num_layers: Layers.
+        dropout: Applied between layers.
+    """
+
+    def __init__(
+        self,
+        cell: CellName,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        extra_size: int = 0,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__(cell, input_size, hidden_size, num_layers)
+        self.dropout = Dropout(dropout)
+        module: type[nn.LSTM] | type[nn.GRU] = nn.LSTM if cell == "lstm" else nn.GRU
+        self.rnn = module(
+            input_size + extra_size,
+            hidden_size,
+            num_layers,
+            batch_first=True,
+            dropout=dropout if num_layers > 1 else 0.0,
+        )
+
+    def forward(self, inputs: Tensor, state: RecurrentState) -> tuple[tuple[Tensor, ...], RecurrentState]:
+        """Run all steps of all layers in one call, or layer by layer if that is faster."""
+        if isinstance(self.rnn, nn.LSTM):
+            outputs, last = run_lstm(self.rnn, inputs, state)
+            return (outputs,), last
+        if inputs.device.type != "cpu":
+            outputs, hidden = self.rnn(inputs, state[0])
+            return (outputs,), (hidden,)
+        outputs, lasts = inputs, []
+        for layer in range(self.num_layers):
+            if layer:
+                outputs = self.dropout(outputs)
+            outputs, hidden = gru_sequence(outputs, state[0][layer], *self.weights(layer))
+            lasts.append(hidden)
+        return (outputs,), (torch.stack(lasts),)
+
+    def weights(self, layer: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Weights of a layer for its input [gates, K] and its hidden state [gates, H], and their biases."""
+        names = (f"weight_ih_l{layer}", f"weight_hh_l{layer}", f"bias_ih_l{layer}", f"bias_hh_l{layer}")
+        w_input, w_hidden, b_input, b_hidden = (getattr(self.rnn, name) for name in names)
+        return w_input, w_hidden, b_input, b_hidden
+
+    def prepare(self, weight_format: WeightFormat = StepWeight) -> PlainSteps:
+        """Prepare the weights of each layer for its steps."""
+        return PlainSteps(self, weight_format)
+
+
+class PlainSteps(RecurrentSteps):
+    """The steps of a `PlainStack`.
+
+    Has the first layer's input weight, split into the parts for `project` and for the steps, and the weights of each
+    layer as its cell needs them.
+
+    Args:
+        stack: The layers.
+        weight_format: Wraps each weight.
+    """
+
+    def __init__(self, stack: PlainStack, weight_format: WeightFormat) -> None:
+        (first, *rest), *above = [stack.weights(layer) for layer in range(stack.num_layers)]
+        known, extra = _split_input(first, stack.input_size)
+        self.input_weight = weight_format(known)
+        make = _LSTMSteps if stack.cell == "lstm" else _GRUSteps
+        self.layers = [make(weights, weight_format) for weights in ((extra, *rest), *above)]
+        self.dropout = stack.dropout
+
+    def project(self, inputs: Tensor) -> Tensor:
+        """W x + b, where b is the sum of an LSTM's two biases, or the first of a GRU's."""
+        return self.input_weight(inputs) + self.layers[0].bias
+
+    def step(
+        self, projected: Tensor, extra: Tensor | None, state: RecurrentState
+    ) -> tuple[tuple[Tensor, ...], RecurrentState]:
+        """Run one step of all layers."""
+        first, *rest = zip(*(part.unbind() for part in state), strict=True)
+        states = [self.layers[0].step(projected, extra, first)]
+        for layer, last in zip(self.layers[1:], rest, strict=True):
+            below = self.dropout(states[-1][0])
+            states.append(layer.step(layer.bias.expand_as(projected), below, last))
+        return (states[-1][0],), tuple(torch.stack(parts) for parts in zip(*states, strict=True))
+
+
+class _LSTMSteps:
+    """The steps of one LSTM layer, with input and hidden weight concatenated and both biases added.
+
+    Args:
+        weights: Weights for the input of `step` [4 * H, K] and for the hidden state [4 * H, H], and their biases.
+        weight_format: Wraps the joint weight.
+    """
+
+    def __init__(self, weights: Sequence[Tensor], weight_format: WeightFormat) -> None:
+        w_input, w_hidden, b_input, b_hidden = weights
+        self.weight = weight_format(torch.cat([w_input, w_hidden], dim=1) if w_input.size(1) else w_hidden)
+        self.bias = b_input + b_hidden
+
+    def step(self, gates: Tensor, inputs: Tensor | None, state: RecurrentState) -> RecurrentState:
+        """Run one step.
+
+        Args:
+            gates: The part of the gates known before the step, including the bias, [B, 4 * H].
+            inputs: Further input, [B, K], or None.
+            state: h and c, [B, H].
+        """
+        hidden, cell = state
+        joint = hidden if inputs is None else torch.cat([inputs, hidden], dim=1)
+        return lstm_step(gates, joint, cell, self.weight)
+
+
+class _GRUSteps:
+    """The steps of one GRU layer; the arguments are those of `_LSTMSteps`."""
+
+    def __init__(self, weights: Sequence[Tensor], weight_format: WeightFormat) -> None:
+        w_input, w_hidden, self.bias, self.hidden_bias = weights
+        self.input_weight = weight_format(w_input)
+        self.hidden_weight = weight_format(w_hidden)
+
+    def step(self, gates: Tensor, inputs: Tensor | None, state: RecurrentState) -> RecurrentState:
+        """Run one step; see `_LSTMSteps.step`."""
+        [hidden] = state
+        gates = gates if inputs is None else gates + self.input_weight(inputs)
+        return (gru_step(gates, self.hidden_weight(hidden) + self.hidden_bias, hidden),)
+
+
+class NormalizedLayer(RecurrentStack):
+    """One layer with layer normalisation inside its cell (Ba et al., 2016, supplementary material).
+
+    LSTM (eq. 20-22): gates LN(W_h h) + LN(W_x x), c = f c_{t-1} + i tanh(g), h = o tanh(LN(c)); eq. 20's b is the
+    bias of the norms. GRU: reset and update gate share LN(W_h h) + LN(W_x x), and the candidate is
+    tanh(LN(W x) + r LN(U h)); the update gate and its complement are swapped, as in torch's GRU.
+
+    Slower than `PlainStack`: torch has no such layer, so it runs step by step.
+
+    Args:
+        cell: `gru` or `lstm`.
+        input_size: Size of the input; with `extra_size` the input is [input; extra].
+        hidden_size: Units.
+        extra_size: Size of the part of the input that is known only step by step.
+    """
+
+    def __init__(self, cell: CellName, input_size: int, hidden_size: int, *, extra_size: int = 0) -> None:
+        super().__init__(cell, input_size, hidden_size, 1)
+        gates = GATES[cell] * hidden_size
+        self.weight_input = nn.Parameter(torch.empty(gates, input_size + extra_size))
+        self.weight_hidden = nn.Parameter(torch.empty(gates, hidden_size))
+        for weight in (self.weight_input, self.weight_hidden):
+            nn.init.xavier_uniform_(weight)
+        # Normalised together: all gates of an LSTM; reset and update gate, then the candidate of a GRU.
+        self.groups = [gates] if cell == "lstm" else [2 * hidden_size, hidden_size]
+        self.input_norms = _norms(self.groups)
+        self.hidden_norms = _norms(self.groups)
+        self.cell_norm = _norms([hidden_size] if cell == "lstm" else [])
+
+    def normalize(self, gates: Tensor, norms: Sequence[nn.LayerNorm]) -> Tensor:
+        """Normalise each group of gates, [..., gates]."""
+        parts = gates.split_with_sizes(self.groups, dim=-1)
+        return torch.cat([norm(part) for norm, part in zip(norms, parts, strict=True)], dim=-1)
+
+    def update(self, gates: Tensor, from_hidden: Tensor, state: RecurrentState) -> RecurrentState:
+        """Run one step of the cell, given the normalised inputs of its gates, [B, gates] each, and parts [B, H]."""
+        if self.cell == "gru":
+            return (gru_step(gates, from_hidden, state[0]),)
+        input_gate, forget_gate, candidate, output_gate = (gates + from_hidden).chunk(4, dim=-1)
+        cell = forget_gate.sigmoid() * state[1] + input_gate.sigmoid() * candidate.tanh()
+        return output_gate.sigmoid() * self.cell_norm[0](cell).tanh(), cell
+
+    def forward(self, inputs: Tensor, state: RecurrentState) -> tuple[tuple[Tensor, ...], RecurrentState]:
+        """Run step by step; only W x is computed for all steps at once."""
+        gates = self.normalize(nn.functional.linear(inputs, self.weight_input), self.input_norms)
+        hidden_weight = StepWeight(self.weight_hidden)
+        parts = tuple(part.squeeze(0) for part in state)
+        outputs: list[Tensor] = []
+        for step_gates in gates.unbind(1):
+            parts = self.update(step_gates, self.normalize(hidden_weight(parts[0]), self.hidden_norms), parts)
+            outputs.append(parts[0])
+        return (torch.stack(outputs, dim=1),), tuple(part.unsqueeze(0) for part in parts)
+
+    def prepare(self, weight_format: WeightFormat = StepWeight) -> NormalizedSteps:
+        """Prepare the weights for the steps."""
+        return NormalizedSteps(self, weight_format)
+
+
+class NormalizedSteps(RecurrentSteps):
+    """The steps of a `NormalizedLayer`: its input weight, split as in `PlainSteps`, and its hidden weight.
+
+    Args:
+        layer: The layer.
+        weight_format: Wraps each weight.
+    """
+
+    def __init__(self, layer: NormalizedLayer, weight_format: WeightFormat) -> None:
+        self.layer = layer
+        self.input_weight, self.extra_weight = map(weight_format, _split_input(layer.weight_input, layer.input_size))
+        self.hidden_weight = weight_format(layer.weight_hidden)
+
+    def project(self, inputs: Tensor) -> Tensor:
+        """W x, which is normalised after the extra input is added."""
+        return self.input_weight(inputs)
+
+    def step(
+        self, projected: Tensor, extra: Tensor | None, state: RecurrentState
+    ) -> tuple[tuple[Tensor, ...], RecurrentState]:
+        """Run one step."""
+        layer, last = self.layer, tuple(part.squeeze(0) for part in state)
+        gates = projected if extra is None else projected + self.extra_weight(extra)
+        from_hidden = layer.normalize(self.hidden_weight(last[0]), layer.hidden_norms)
+        parts = layer.update(layer.normalize(gates, layer.input_norms), from_hidden, last)
+        return (parts[0],), tuple(part.unsqueeze(0) for part in parts)
+
+
+class Connection(nn.Module):
+    """The connection of a layer f to the one below: x + f(dropout(norm(x))), or f(dropout(norm(x))) alone.
+
+    x + f(..) is the residual connection of He et al. (2016), for recurrent layers that of Wu et al. (2016, section
+    3.1). The sum itself is not normalised, so x reaches the top unchanged.
+
+    Args:
+        size: Size of x.
+        residual: Add x.
+        layer_norm: Normalise the input of f (Ba et al., 2016).
+        dropout: Applied to the input of f.
+    """
+
+    def __init__(self, size: int, *, residual: bool, layer_norm: bool, dropout: float) -> None:
+        super().__init__()
+        self.residual = residual
+        self.norm = nn.LayerNorm(size) if layer_norm else nn.Identity()
+        self.dropout = Dropout(dropout)
+
+    def enter(self, below: Tensor) -> Tensor:
+        """The input of the layer, given the output of the one below, [..., size]."""
+        inputs: Tensor = self.dropout(self.norm(below))
+        return inputs
+
+    def leave(self, below: Tensor, output: Tensor) -> Tensor:
+        """The output of the connection, given that of the layer, [..., size]."""
+        return below + output if self.residual else output
+
+
+class LayeredStack(RecurrentStack):
+    """Layers with connections that torch's own stacks do not support.
+
+    Args:
+        cell: `gru` or `lstm`.
+        input_size: Size of the input; with `extra_size` the input is [input; extra].
+        hidden_size: Units per layer.
+        num_layers: Layers.
+        extra_size: Size of the part of the input that is known only step by step (context, attentional vector).
+        dropout: Applied between layers.
+        residual: Add the output of the layer below to that of each layer above the first.
+        layer_norm: Normalise the input of each layer above the first (`layers`), or inside the cells (`cell`).
+        extra_to_all: Every layer reads the extra input, not only the first.
+    """
+
+    def __init__(
+        self,
+        cell: CellName,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        extra_size: int = 0,
+        dropout: float = 0.0,
+        residual: bool = False,
+        layer_norm: LayerNormPlace = "none",
+        extra_to_all: bool = False,
+    ) -> None:
+        super().__init__(cell, input_size, hidden_size, num_layers)
+        self.extra_to_all = extra_to_all
+        sizes = [(input_size, extra_size)] + [(hidden_size, extra_size if extra_to_all else 0)] * (num_layers - 1)
+        self.layers: Sequence[RecurrentStack] = nn.ModuleList(  # type: ignore[assignment]
+            single_layer(cell, size, hidden_size, layer_norm, extra_size=extra) for size, extra in sizes
+        )
+        self.connections: Sequence[Connection] = nn.ModuleList(  # type: ignore[assignment]
+            Connection(hidden_size, residual=residual, layer_norm=layer_norm == "layers", dropout=dropout)
+            for _ in sizes[1:]
+        )
+
+    def forward(self, inputs: Tensor, state: RecurrentState) -> tuple[tuple[Tensor, ...], RecurrentState]:
+        """Run all steps layer by layer."""
+        extra = inputs[..., self.input_size :]
+        first_states = _by_layer(state)
+        outputs, last = self.layers[0](inputs, first_states[0])
+        states = [last]
+        for number, connection in enumerate(self.connections, 1):
+            below = outputs[-1]
+            layer_inputs = connection.enter(below)
+            if self.extra_to_all:
+                layer_inputs = torch.cat([layer_inputs, extra], dim=-1)
+            (output,), last = self.layers[number](layer_inputs, first_states[number])
+            outputs += (connection.leave(below, output),)
+            states.append(last)
+        return outputs, tuple(torch.cat(parts) for parts in zip(*states, strict=True))
+
+    def prepare(self, weight_format: WeightFormat = StepWeight) -> LayeredSteps:
+        """Prepare the weights of each layer for its steps."""
+        return LayeredSteps(self, weight_format)
+
+
+class LayeredSteps(RecurrentSteps):
+    """The steps of a `LayeredStack`, made of those of its layers.
+
+    Args:
+        stack: The layers.
+        weight_format: Wraps each weight.
+    """
+
+    def __init__(self, stack: LayeredStack, weight_format: WeightFormat) -> None:
+        self.layers = [layer.prepare(weight_format) for layer in stack.layers]
+        self.connections = stack.connections
+        self.extra_to_all = stack.extra_to_all
+
+    def project(self, inputs: Tensor) -> Tensor:
+        """The projection of the first layer."""
+        return self.layers[0].project(inputs)
+
+    def step(
+        self, projected: Tensor, extra: Tensor | None, state: RecurrentState
+    ) -> tuple[tuple[Tensor, ...], RecurrentState]:
+        """Run one step of each layer in turn."""
+        last_states = _by_layer(state)
+        outputs, new = self.layers[0].step(projected, extra, last_states[0])
+        states = [new]
+        extra_above = extra if self.extra_to_all else None
+        for layer, connection, last in zip(self.layers[1:], self.connections, last_states[1:], strict=True):
+            below = outputs[-1]
+            (output,), new = layer.step(layer.project(connection.enter(below)), extra_above, last)
+            outputs += (connection.leave(below, output),)
+            states.append(new)
+        return outputs, tuple(torch.cat(parts) for parts in zip(*states, strict=True))
+
+
+def single_layer(
+    cell: CellName, input_size: int, hidden_size: int, layer_norm: LayerNormPlace, *, extra_size: int = 0
+) -> RecurrentStack:
+    """One layer, with layer normalisation inside its cell if `layer_norm` is `cell`."""
+    layer = NormalizedLayer if layer_norm == "cell" else PlainStack
+    return layer(cell, input_size, hidden_size, extra_size=extra_size)
+
+
+def build_stack(
+    cell: CellName,
+    input_size: int,
+    hidden_size: int,
+    num_layers: int = 1,
+    *,
+    extra_size: int = 0,
+    dropout: float = 0.0,
+    residual: bool = False,
+    layer_norm: LayerNormPlace = "none",
+    extra_to_all: bool = False,
+    every_output: bool = False,
+) -> RecurrentStack:
+    """Build the fastest stack with the given features; see `LayeredStack`.
+
+    Args:
+        cell: `gru` or `lstm`.
+        input_size: Size of the input.
+        hidden_size: Units per layer.
+        num_layers: Layers.
+        extra_size: Size of the extra input.
+        dropout: Between layers.
+        residual: Residual connections.
+        layer_norm: Where to normalise.
+        extra_to_all: Feed the extra input to every layer.
+        every_output: Return the outputs of every layer, not only of the top one.
+    """
+    if residual or layer_norm != "none" or extra_to_all or every_output:
+        return LayeredStack(
+            cell,
+            input_size,
+            hidden_size,
+            num_layers,
+            extra_size=extra_size,
+            dropout=dropout,
+            residual=residual,
+            layer_norm=layer_norm,
+            extra_to_all=extra_to_all,
+        )
+    return PlainStack(cell, input_size, hidden_size, num_layers, extra_size=extra_size, dropout=dropout)
+
+
+def _norms(sizes: list[int]) -> Sequence[nn.LayerNorm]:
+    return nn.ModuleList(nn.LayerNorm(size) for size in sizes)  # type: ignore[return-value]
+
+
+def _by_layer(state: RecurrentState) -> list[RecurrentState]:
+    """The state of each layer: parts [L, B, H] -> L states with parts [1, B, H]."""
+    return list(zip(*(part.split_with_sizes([1] * len(part)) for part in state), strict=True))
+
+
+def _split_input(weight: Tensor, input_size: int) -> tuple[Tensor, Tensor]:
+    """Split an input weight [gates, K] into that of the input known before the loop and that of the extra input.
+
+    In one split, as the gradient of each separate slice would be a full-size tensor filled with zeros.
+    """
+    known, extra = weight.split_with_sizes([input_size, weight.size(1) - input_size], dim=1)
+    return known, extra

@@ -1,0 +1,95 @@
+"""The model card: a README in each model directory, after Mitchell et al. (2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nmt.config import Config
+from nmt.layers.attention.catalog import describe_mechanism
+from nmt.system.errors import printable
+from nmt.text.languages import language_name
+
+CARD = "README.md"
+_NAMES = {"bleu": "BLEU", "chrf": "chrF", "loss": "loss", "perplexity": "perplexity"}
+
+
+def make_card(config: Config, facts: Mapping[str, Any]) -> str:
+    """Describe a model in Markdown: what it translates, how it was trained, its scores and its limits.
+
+    Args:
+        config: Its config.
+        facts: Content of `model.json`.
+    """
+    source, target = map(language_name, config.data.languages)
+    attending = "" if config.model.attention.score == "none" else " with attention"
+    parts = [
+        [f"# {source} to {target}"],
+        [f"A recurrent translation model{attending}, trained with nmt {facts['nmt_version']}."],
+        ["    nmt translate --model THIS_FOLDER 'Some text.'"],
+        list(_table(config, facts)),
+        ["## Scores"],
+        list(_scores(facts)),
+        ["## Limits"],
+        list(_limits(config)),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
+
+
+def _table(config: Config, facts: Mapping[str, Any]) -> Iterator[str]:
+    model, data = config.model, facts.get("data")
+    mechanism, equation = describe_mechanism(model)
+    encoder, decoder = model.encoder, model.decoder
+    directions = "both directions" if encoder.bidirectional else "one direction"
+    text = {"spacy": "words (spaCy)", "whitespace": "words, separated by spaces", "subword": "subwords"}
+    number = data.get("pairs") if isinstance(data, dict) else None  # an average has it from a file
+    pairs = f"{number:,} pairs of " if isinstance(number, int) else ""
+    rows = {
+        "attention": f"{mechanism}. {equation}" if equation else mechanism,
+        "encoder": f"{_layers(encoder.num_layers)} of {encoder.hidden_size} {encoder.cell.upper()} units, {directions}",
+        "decoder": f"{_layers(decoder.num_layers)} of {decoder.hidden_size} {decoder.cell.upper()} units",
+        "weights": f"{facts['parameters']:,}",
+        "text": f"{text[config.text.tokenizer]}, {'lower case' if config.text.lowercase else 'cased'}",
+        "trained on": f"{pairs}{', '.join(map(_inline, config.data.source)) or 'unknown'}",
+        "licence of the data": "not stated" if config.data.licence is None else _inline(config.data.licence),
+    }
+    if "epoch" in facts:
+        rows["training"] = f"update {facts['update']:,}, epoch {facts['epoch']:,}, seed {config.train.seed}"
+    if "average_of" in facts:
+        rows["training"] = f"the average of {len(facts['average_of'])} models"
+    rows["versions"] = f"nmt {facts['nmt_version']}, torch {facts['torch_version']}"
+    yield from ("| | |", "|---|---|")
+    yield from (f"| {name} | {value} |" for name, value in rows.items())
+
+
+def _layers(number: int) -> str:
+    return "1 layer" if number == 1 else f"{number} layers"
+
+
+def _scores(facts: Mapping[str, Any]) -> Iterator[str]:
+    scores, signatures = facts.get("scores") or {}, facts.get("signatures") or {}
+    if not scores:
+        yield "Not measured."
+    else:
+        yield "On the validation split, which also chose this model; greedy search:"
+        yield ""
+        for name, value in scores.items():
+            signature = f" (`{signatures[name]}`)" if name in signatures else ""
+            yield f"- {_NAMES.get(name, name)} {value:.2f}{signature}"
+        yield ""
+    yield "The test split has not been used. `nmt evaluate --model THIS_FOLDER --data DATA` measures it."
+
+
+def _limits(config: Config) -> Iterator[str]:
+    yield f"- Trained on sentences of at most {config.data.cleaning.max_length} words; longer ones translate worse."
+    yield "- It sees one sentence at a time and knows nothing of the text around it."
+    yield "- It translates text of other kinds than its training data worse, and has the biases of that data."
+    yield "- It can leave out, repeat or invent, in fluent language: check names, numbers and negation."
+    if config.text.lowercase:
+        yield "- It reads and writes lower case."
+
+
+def _inline(text: str) -> str:
+    """Text as part of a table cell: nothing in it is markup."""
+    escaped = "".join(f"\\{character}" if character in "\\`*_[]<>|#!" else character for character in printable(text))
+    return " ".join(escaped.split())

@@ -1,0 +1,101 @@
+"""Recurrent encoder: the fast form of `nmt.models.reference.encode`."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from nmt.layers.kernels.dropout import Dropout
+from nmt.layers.kernels.reversal import reorder
+from nmt.layers.recurrent import CellName, Connection, LayerNormPlace, RecurrentStack, single_layer
+from nmt.models.base import Encoder, EncoderOutput
+
+
+class RecurrentEncoder(Encoder):
+    """GRU or LSTM layers over embedded source tokens, in one or both directions (Bahdanau et al., 2015, A.2.1).
+
+    Padding never changes a state: the backward direction reverses each sentence within its own length, so that padding
+    comes last in both directions.
+
+    Args:
+        embedding: Source embedding; may be shared.
+        cell: `gru` or `lstm`.
+        hidden_size: Units per direction.
+        num_layers: Layers; each reads both directions of the one below.
+        bidirectional: Read in both directions.
+        dropout: Between layers.
+        embedding_dropout: On embeddings.
+        output_dropout: On the encoder states, but not on the final state.
+        residual: Add its input to the output of each layer above the first, both directions concatenated.
+        layer_norm: Normalise the input of each layer above the first (`layers`), or inside the cells (`cell`).
+    """
+
+    def __init__(
+        self,
+        embedding: nn.Embedding,
+        *,
+        cell: CellName,
+        hidden_size: int,
+        num_layers: int = 1,
+        bidirectional: bool = True,
+        dropout: float = 0.0,
+        embedding_dropout: float = 0.0,
+        output_dropout: float = 0.0,
+        residual: bool = False,
+        layer_norm: LayerNormPlace = "none",
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        directions = 2 if bidirectional else 1
+        self.output_size = directions * hidden_size
+        self.backward_size = hidden_size if bidirectional else 0
+        sizes = [embedding.embedding_dim] + [self.output_size] * (num_layers - 1)
+        self.layers = nn.ModuleList(
+            nn.ModuleList(single_layer(cell, size, hidden_size, layer_norm) for _ in range(directions))
+            for size in sizes
+        )
+        self.connections = nn.ModuleList(
+            Connection(
+                size,
+                residual=residual and above,
+                layer_norm=layer_norm == "layers" and above,
+                dropout=dropout if above else embedding_dropout,
+            )
+            for size, above in zip(sizes, [False] + [True] * (num_layers - 1), strict=True)
+        )
+        self.output_dropout = Dropout(output_dropout)
+
+    def forward(self, src: Tensor, lengths: Tensor) -> EncoderOutput:
+        """See `Encoder.forward`."""
+        lengths = lengths.to(src.device, non_blocking=True)
+        positions = torch.arange(src.size(1), device=src.device)
+        mask = positions < lengths.unsqueeze(1)  # [B, S]
+        # Position of each token after reversing the sentence without its padding; its own inverse.
+        reverse = torch.where(mask, lengths.unsqueeze(1) - 1 - positions, positions)
+        order = (reverse + src.size(1) * torch.arange(len(src), device=src.device).unsqueeze(1)).flatten()
+        outputs = self.embedding(src)
+        for layer, connection in zip(self.layers, self.connections, strict=True):
+            inputs = connection.enter(outputs)  # type: ignore[operator]
+            directions = [_run(layer[0], inputs)]  # type: ignore[index]
+            if len(layer) == 2:  # type: ignore[arg-type]
+                backward = _run(layer[1], _reorder(inputs, order))  # type: ignore[index]
+                directions.append(_reorder(backward, order))
+            outputs = connection.leave(outputs, torch.cat(directions, dim=-1)) * mask.unsqueeze(2)  # type: ignore[operator]
+        last = (lengths - 1).view(-1, 1, 1)
+        forward_size = self.output_size - self.backward_size
+        forward_state = outputs[..., :forward_size].take_along_dim(last, dim=1).squeeze(1)
+        backward_state = outputs[:, 0, forward_size:]
+        final_state = torch.cat([forward_state, backward_state], dim=-1)
+        return EncoderOutput(self.output_dropout(outputs), final_state, backward_state, mask, lengths)
+
+
+def _reorder(sequences: Tensor, order: Tensor) -> Tensor:
+    """Reorder the flattened rows of [B, S, D] by `order` [B * S]."""
+    return reorder(sequences.flatten(0, 1), order).view_as(sequences)
+
+
+def _run(stack: nn.Module, inputs: Tensor) -> Tensor:
+    assert isinstance(stack, RecurrentStack)
+    (outputs,), _ = stack(inputs, stack.zero_state(inputs.size(0), inputs))
+    assert isinstance(outputs, Tensor)
+    return outputs

@@ -1,0 +1,182 @@
+"""Run directories: their location, their state and their models."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nmt.corpus.dataset import MARKER as DATA_MARKER
+from nmt.models.storage import MARKER as MODEL_MARKER
+from nmt.models.storage import SavedModel
+from nmt.system.errors import CheckpointError, DataError, shorten
+from nmt.system.files import check_file, read_json, real_path, write_json
+from nmt.system.replacement import is_locked
+from nmt.system.tables import Table
+
+MARKER = "run.json"
+BEST = "best"
+MODELS = "models"
+RUNS = Path("runs")
+TIME = "%Y-%m-%dT%H:%M:%S%z"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended.
+
+    Attributes:
+        path: The run directory.
+        updates: Number of updates.
+        epochs: Number of epochs started.
+        metric: Metric that chose the best model: bleu, chrf or loss.
+        best: Its value in validation; None without validation.
+        best_update: Update of the best model; 0 without validation.
+        seconds: Seconds of training, without validation.
+    """
+
+    path: Path
+    updates: int
+    epochs: int
+    metric: str
+    best: float | None
+    best_update: int
+    seconds: float
+
+    @property
+    def model(self) -> Path:
+        """The model directory: the best model, or the last one without validation."""
+        return self.path / BEST
+
+
+def write_state(run: Path, state: str, **facts: Any) -> None:
+    """Record the state `running`, `finished`, `stopped` (can be resumed) or `broken`, with further facts."""
+    write_json(run / MARKER, {"state": state, "time": time.strftime(TIME), **facts})
+
+
+def path_from(run: Path, data: Path) -> str | None:
+    """The path of a data directory relative to that of a run or a model; None if they share only the root folder.
+
+    A path from the root would reveal the absolute path.
+    """
+    run, data = real_path(run), real_path(data)
+    shared = Path(os.path.commonpath([run, data]))
+    return None if shared == Path(shared.anchor) else os.path.relpath(data, run)
+
+
+def find_data(saved: SavedModel) -> Path:
+    """The data directory that a model was trained on.
+
+    Raises:
+        CheckpointError: The model does not name it, or it is no longer there.
+    """
+    data = saved.facts.get("data")
+    path = data.get("path") if isinstance(data, dict) else data  # older models have an absolute path
+    if isinstance(path, str) and path and "\0" not in path:
+        run = next((folder for folder in saved.path.resolve().parents if (folder / MARKER).is_file()), None)
+        found = (run or saved.path.resolve()) / path
+        if (found / DATA_MARKER).is_file():
+            found = found.resolve()
+            return Path(os.path.relpath(found)) if found.is_relative_to(Path.cwd()) else found
+    raise CheckpointError(f"{saved.path}: the data it was trained on is no longer there; give it with --data DIR")
+
+
+def newest_run() -> tuple[Path, int]:
+    """The newest finished run under `runs`, which commands use by default, and the number of finished runs.
+
+    Raises:
+        CheckpointError: There is none.
+    """
+    finished = [run for run in RUNS.glob("[!.]*") if read_state(run) == "finished"]
+    if not finished:
+        raise CheckpointError(f"{RUNS}: no finished run in {RUNS.resolve()}; train first, or give --model DIR")
+    return max(finished, key=_last_change), len(finished)
+
+
+def find_model(path: Path | None) -> Path:
+    """The model directory of a run or model directory.
+
+    Args:
+        path: A run or model directory; None is the newest finished run under `runs`.
+
+    Raises:
+        CheckpointError: There is no finished run, or the run has no model.
+    """
+    if path is None:
+        path, _ = newest_run()
+    if check_file(path / BEST / MODEL_MARKER, path).is_file():
+        return path / BEST
+    if (path / MARKER).is_file():
+        state = shorten(str(read_state(path)))
+        raise CheckpointError(f"{path}: this run has no model yet (state: {state}); train it first")
+    return path
+
+
+def read_state(run: Path) -> str | None:
+    """The last recorded state of a run; None if there is no run."""
+    state = read_fact(run, "state")
+    return None if state is None else str(state)
+
+
+def read_launch(run: Path) -> Any:
+    """The `launch_id` of a run; None if it has none."""
+    return read_fact(run, "launch")
+
+
+def read_fact(run: Path, name: str) -> Any:
+    """A recorded value of a run; None if it cannot be read."""
+    try:
+        return read_json(run / MARKER)[name]
+    except (DataError, KeyError, TypeError, OSError):
+        return None
+
+
+def list_runs(directory: Path) -> Table:
+    """List the runs in a folder, the latest last; a star marks the one that commands use by default.
+
+    Raises:
+        DataError: There are none.
+    """
+    found = sorted((path.parent for path in directory.glob("[!.]*/" + MARKER)), key=_last_change)
+    if not found:
+        there = "is not a directory" if directory.exists() else "does not exist"
+        what = "contains no runs" if directory.is_dir() else there
+        raise DataError(f"{directory}: {what}; train first, or give the folder of your runs")
+    default = None
+    if directory.resolve() == RUNS.resolve():
+        with contextlib.suppress(CheckpointError):
+            default = newest_run()[0].name
+    header = ("run", "state", "updates", "epoch", "best", "at", "training", "last change", "")
+    return Table(header, [(*_describe_run(run), "*" if run.name == default else "") for run in found], "lllllllll")
+
+
+def _last_change(run: Path) -> tuple[float, float]:
+    """Time of the last change, as recorded by the run itself (a copy has other file times), then of the file."""
+    written = (run / MARKER).stat().st_mtime
+    try:
+        return datetime.datetime.strptime(read_fact(run, "time"), TIME).timestamp(), written
+    except (TypeError, ValueError, OverflowError):
+        return written, written
+
+
+def _describe_run(run: Path) -> tuple[str, ...]:
+    try:
+        facts = read_json(run / MARKER)
+        state = str(facts["state"])
+        if state == "running" and not is_locked(run):
+            state = "broken"  # it was killed
+        updates = f"{facts['updates']:,} of {facts['total_updates']:,}"
+        best = "-" if facts["best"] is None else f"{facts['metric']} {facts['best']:.2f}"
+        at = "-" if facts["best"] is None else f"{facts['best_update']:,}"
+        minutes, seconds = divmod(round(facts["training_seconds"]), 60)
+        hours, minutes = divmod(minutes, 60)
+        changed = time.strftime("%Y-%m-%d %H:%M", time.strptime(facts["time"], TIME))
+        time_taken = f"{hours}:{minutes:02}:{seconds:02}"
+        cells = (run.name, state, updates, str(facts["epochs"]), best, at, time_taken, changed)
+        return tuple(map(shorten, cells))
+    except (DataError, KeyError, TypeError, ValueError, ArithmeticError, OSError):
+        return shorten(run.name), "broken", *["-"] * 6

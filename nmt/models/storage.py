@@ -1,0 +1,281 @@
+"""The model directory: weights, config, vocabularies and tokenizers. Loading an untrusted one runs none of its code.
+
+Nothing is unpickled, no class that it names is imported unless the user allows it, no file outside it is read, and
+nothing is allocated before the names, shapes and types in the header of the weights agree with the config.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_model as save_weights
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from nmt.config import Config, dump_config, names_class, read_config
+from nmt.layers.attention.checks import attention_check
+from nmt.models.card import CARD, make_card
+from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.system.errors import CheckpointError, DataError, shorten
+from nmt.system.files import check_file, read_json, set_default_permissions, sync, write_json, write_text
+from nmt.system.limits import MAX_HEADER, MIB
+from nmt.system.replacement import atomic_directory
+from nmt.system.version import __version__
+from nmt.text.processor import SEEN, TEXT_FILES, TextProcessor, copy_text_files, load_processor, load_vocabularies
+from nmt.text.vocabulary import Vocabulary
+
+FORMAT_VERSION = 1
+MARKER = "model.json"
+WEIGHTS = "model.safetensors"
+CONFIG = "config.yaml"
+TEXT = "text"
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A model read from its directory.
+
+    Attributes:
+        path: The directory.
+        config: The config it was trained with.
+        model: The model, in evaluation mode.
+        src_vocabulary: Vocabulary of the source.
+        tgt_vocabulary: Vocabulary of the target.
+        facts: Content of `model.json`: versions, update, epoch, validation scores.
+    """
+
+    path: Path
+    config: Config
+    model: Seq2Seq
+    src_vocabulary: Vocabulary
+    tgt_vocabulary: Vocabulary
+    facts: Mapping[str, Any]
+
+    @property
+    def text(self) -> Path:
+        """Folder with vocabularies and tokenizers."""
+        return self.path / TEXT
+
+    def load_processor(self) -> TextProcessor:
+        """Load the tokenizers, and combine them with the vocabularies.
+
+        Raises:
+            DataError: Files are missing or damaged.
+        """
+        return load_processor(self.text, (self.src_vocabulary, self.tgt_vocabulary))
+
+
+def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, facts: Mapping[str, Any]) -> None:
+    """Write a model directory atomically, replacing an existing one.
+
+    Args:
+        directory: Output folder.
+        config: Resolved config.
+        model: The weights.
+        text: Folder with vocabularies and tokenizers, which is copied unchanged.
+        facts: Information about this model: update, epoch, scores.
+
+    Raises:
+        OSError: The disk is full, or the folder cannot be written.
+    """
+    with atomic_directory(directory) as temporary:
+        copy_text_files(text, temporary / TEXT)
+        try:
+            save_weights(model, str(temporary / WEIGHTS))
+        except SafetensorError as error:
+            raise OSError(str(error)) from None
+        set_default_permissions(temporary / WEIGHTS)
+        config = _without_paths(config)
+        write_text(temporary / CONFIG, dump_config(config))
+        all_facts = {
+            "format_version": FORMAT_VERSION,
+            "nmt_version": __version__,
+            "torch_version": torch.__version__,
+            "src_language": config.data.languages[0],
+            "tgt_language": config.data.languages[1],
+            "parameters": sum(parameter.numel() for parameter in model.parameters()),
+            **facts,
+        }
+        write_json(temporary / MARKER, all_facts)
+        write_text(temporary / CARD, make_card(config, all_facts))
+        for path in temporary.rglob("*"):
+            sync(path)  # before it replaces an older one
+
+
+def _without_paths(config: Config) -> Config:
+    """The config with local paths of the training machine reduced to their last part."""
+
+    def cut(place: str | None) -> str | None:
+        if place is None or "://" in place:
+            return place
+        path = PurePath(place)
+        return path.name if path.is_absolute() or ".." in path.parts or place.startswith("~") else place
+
+    data = {"source": tuple(cut(source) for source in config.data.source), "directory": cut(config.data.directory)}
+    return config.model_copy(
+        update={
+            "data": config.data.model_copy(update=data),
+            "text": config.text.model_copy(update={"reuse": cut(config.text.reuse)}),
+            "train": config.train.model_copy(update={"init_from": cut(config.train.init_from)}),
+        }
+    )
+
+
+def load_model(
+    directory: Path, device: torch.device | None = None, allowed_classes: Collection[str] = ()
+) -> SavedModel:
+    """Load a model directory, which may be untrusted.
+
+    Args:
+        directory: Folder written by `save_model`.
+        device: Device for the weights; None is the CPU.
+        allowed_classes: Dotted paths of classes that its config may use; importing one runs its module.
+
+    Raises:
+        CheckpointError: It is missing, incomplete, damaged or of another format, its parts do not match, or it uses a
+            class that is not allowed.
+        ConfigError: Its config is wrong.
+    """
+    if not (directory / MARKER).is_file():
+        what = "is not a model directory" if directory.exists() else "does not exist"
+        raise CheckpointError(f"{directory}: {what} (no {MARKER}); train first, or give another one with --model")
+    try:
+        facts = read_json(directory / MARKER)
+        version = facts.get("format_version") if isinstance(facts, dict) else None
+        if version != FORMAT_VERSION:
+            found = shorten(repr(version))
+            raise CheckpointError(f"{directory}: model format {found}, this version reads {FORMAT_VERSION}")
+        config = read_config(directory / CONFIG, [attention_check(allowed_classes)])
+        _check_class(config.model.attention.score, directory / CONFIG, allowed_classes)
+        weights = check_file(directory / WEIGHTS, directory)
+        _check_text(check_file(directory / TEXT, directory), weights)
+        vocabularies = load_vocabularies(directory / TEXT)
+        model = _build(config, vocabularies, weights)
+    except OSError as error:
+        raise CheckpointError(f"{error.filename}: cannot be read ({error.strerror}); the model is incomplete") from None
+    except DataError as error:
+        raise CheckpointError(str(error)) from None
+    return SavedModel(directory, config, model.to(device or torch.device("cpu")).eval(), *vocabularies, facts)
+
+
+def _check_class(score: str, path: Path, allowed: Collection[str]) -> None:
+    if names_class(score) and score not in allowed:
+        raise CheckpointError(
+            f"{path}: model.attention.score is the class {shorten(score)}, whose code would run; if you trust it, "
+            f"allow it with --allow-class {shorten(score)}, or, for init_from, set it in your own config"
+        )
+
+
+def _check_text(folder: Path, weights: Path) -> None:
+    """Reject text files that are large compared to the weights: a word's weights take far more than its letters."""
+    limit = MIB + (weights.stat().st_size // 4 if weights.is_file() else 0)
+    for name in TEXT_FILES:
+        check_file(folder / name, folder, None if name == SEEN else limit)
+
+
+def _build(config: Config, vocabularies: tuple[Vocabulary, Vocabulary], weights: Path) -> Seq2Seq:
+    """Build the model and load its weights; memory is allocated only once the file is known to match."""
+    sizes = [len(vocabulary) for vocabulary in vocabularies]
+    with torch.device("meta"), _SkipInitialization():
+        model = build_model(config.model, *sizes)
+    read_weights(model, weights)
+    if any(buffer.is_meta for buffer in model.buffers()):  # a custom class may have buffers that are not stored
+        model = build_model(config.model, *sizes)
+        read_weights(model, weights)
+    return model
+
+
+class _SkipInitialization(TorchFunctionMode):
+    """Skips random initialisation: on the meta device it has no effect but takes 1.5 s of imports."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call all other functions unchanged."""
+        if getattr(func, "__module__", None) == "torch.nn.init" or func in (Tensor.uniform_, Tensor.normal_):
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
+def read_weights(model: nn.Module, path: Path) -> None:
+    """Load the weights of a safetensors file into a model; tied weights stay tied.
+
+    Args:
+        model: A model on any device; on the meta device, memory is only needed for the weights.
+        path: The file.
+
+    Raises:
+        CheckpointError: The file is missing or damaged, or its tensors do not match the model.
+    """
+    if not path.is_file():
+        raise CheckpointError(f"{path}: missing; the model directory is incomplete")
+    wanted: dict[Tensor, list[str]] = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        wanted.setdefault(tensor, []).append(name)
+    stored = _read_header(path)
+    if fault := _find_mismatch(wanted, {name: kind for name, (kind, _) in stored.items()}):
+        raise CheckpointError(f"{path}: weights do not match config and vocabulary: {fault}")
+    with path.open("rb") as file:
+        for tensor, names in wanted.items():
+            value = torch.empty(tensor.shape, dtype=tensor.dtype)
+            file.seek(next(stored[name][1] for name in names if name in stored))
+            file.readinto(value.numpy().reshape(-1).view(np.uint8).data)  # mapping the file would need twice the memory
+            given = nn.Parameter(value, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else value
+            for name in names:
+                owner, _, attribute = name.rpartition(".")
+                setattr(model.get_submodule(owner), attribute, given)
+
+
+_TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.int32: "I32", torch.bool: "BOOL"}
+_Kind = tuple[str, list[int]]
+"""Type and shape of a tensor, as in a safetensors header."""
+
+
+def _read_header(path: Path) -> dict[str, tuple[_Kind, int]]:
+    """Type, shape and offset of each stored tensor; the library checks that they match the file.
+
+    Raises:
+        CheckpointError: They do not match.
+    """
+    try:
+        with path.open("rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            if size > MAX_HEADER:
+                raise ValueError(f"a header of {size:,} bytes")
+            header = json.loads(file.read(size))
+            ends = [facts["data_offsets"][1] for name, facts in header.items() if name != "__metadata__"]
+            if 8 + size + max(ends, default=0) != path.stat().st_size:
+                raise ValueError(f"{path.stat().st_size:,} bytes")
+        with safe_open(path, framework="pt") as checked:
+            return {
+                name: (
+                    (checked.get_slice(name).get_dtype(), checked.get_slice(name).get_shape()),
+                    8 + size + header[name]["data_offsets"][0],
+                )
+                for name in checked.keys()  # noqa: SIM118
+            }
+    except (SafetensorError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        reason = shorten(str(error))
+        raise CheckpointError(f"{path}: damaged or truncated ({reason}); copy the model again") from None
+
+
+def _find_mismatch(wanted: Mapping[Tensor, list[str]], stored: Mapping[str, _Kind]) -> str:
+    """The first difference between wanted and stored tensors; empty if there is none."""
+    known = {name for names in wanted.values() for name in names}
+    unknown = sorted(stored.keys() - known)
+    if unknown:
+        more = f" ({len(unknown):,} in total)" if len(unknown) > 1 else ""
+        return f"{shorten(unknown[0])} is not part of the model{more}"
+    for tensor, names in wanted.items():
+        need = _TYPES.get(tensor.dtype, str(tensor.dtype)), list(tensor.shape)
+        found = [stored[name] for name in names if name in stored]
+        if not found:
+            return f"{names[0]} is missing"
+        if found[0] != need:
+            return f"{names[0]} should be {need[0]} {need[1]}, found {found[0][0]} {shorten(str(found[0][1]))}"
+    return ""

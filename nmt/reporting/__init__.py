@@ -1,1 +1,0 @@
-"""A report on models: one standalone HTML file."""

@@ -1,0 +1,292 @@
+"""Search for translations: one loop, in which greedy search, beam search and sampling are strategies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from nmt.layers.kernels.transfer import to_host
+from nmt.layers.layout import Layout
+from nmt.search.constraint import Constraint, MinLength, Prefixes
+from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
+from nmt.search.stepper import Stepper
+from nmt.search.strategy import BeamStrategy, Candidates, Choice, GreedyStrategy, Strategy
+from nmt.search.trace import Step, trace
+from nmt.text.vocabulary import BOS_ID, EOS_ID
+
+State = TypeVar("State")
+
+STEPS_PER_WAIT = 4
+"""Steps between two checks for finished hypotheses on an accelerator, which synchronise; a CPU checks every step."""
+FULL = 0.75
+"""Finished sentences are removed from a batch once no more than this share of it is unfinished."""
+
+
+def greedy_search(
+    stepper: Stepper[State], src: Tensor, src_lengths: Tensor, *, max_length: int, with_alignment: bool = False
+) -> list[Hypothesis]:
+    """Take the most probable word at each step.
+
+    Args:
+        stepper: The model.
+        src: Padded source ids that end in EOS, [B, S].
+        src_lengths: Their true lengths, [B].
+        max_length: Maximum number of target tokens, including EOS; see `Lengths`.
+        with_alignment: Keep alignments.
+
+    Returns:
+        B hypotheses; their score is their log-probability. If probabilities are NaN, so is the score, and
+        there are no words.
+    """
+    lengths = Lengths(max_length)
+    found = search(stepper, src, src_lengths, GreedyStrategy(), lengths=lengths, with_alignment=with_alignment)
+    return [each[0] if each else Hypothesis([], False, math.nan, math.nan, [], []) for each in found]
+
+
+def beam_search(
+    stepper: Stepper[State],
+    src: Tensor,
+    src_lengths: Tensor,
+    *,
+    beam_size: int,
+    length_penalty: float,
+    max_length: int,
+    n_best: int = 1,
+    with_alignment: bool = False,
+) -> list[list[Hypothesis]]:
+    """Keep the most probable prefixes of each sentence; see `BeamStrategy` and `search`.
+
+    Args:
+        stepper: The model.
+        src: Padded source ids that end in EOS, [B, S].
+        src_lengths: Their true lengths, [B].
+        beam_size: Prefixes kept, K.
+        length_penalty: Exponent alpha of Wu et al. (2016, eq. 14); 0 ranks by log-probability.
+        max_length: Maximum number of target tokens, including EOS; see `Lengths`.
+        n_best: Hypotheses to return, at most K.
+        with_alignment: Keep alignments.
+
+    Returns:
+        For each source its hypotheses, best first; at least one.
+    """
+    return search(
+        stepper,
+        src,
+        src_lengths,
+        BeamStrategy(beam_size),
+        lengths=Lengths(max_length),
+        scoring=Scoring(length_penalty),
+        n_best=n_best,
+        with_alignment=with_alignment,
+    )
+
+
+class _Sentences(NamedTuple):
+    """The state of the B sentences that a search has not finished.
+
+    Attributes:
+        sources: Index of the source of each, [B].
+        limits: Maximum number of target tokens, [B].
+        num_complete: Hypotheses that have reached EOS, [B].
+        best: The `n_best` best scores of complete hypotheses, -inf if there are fewer, [B, n_best].
+        mask: True at real source tokens, [B, S].
+    """
+
+    sources: Tensor
+    limits: Tensor
+    num_complete: Tensor
+    best: Tensor
+    mask: Tensor
+
+
+def search(
+    stepper: Stepper[State],
+    src: Tensor,
+    src_lengths: Tensor,
+    strategy: Strategy,
+    *,
+    lengths: Lengths,
+    scoring: Scoring = Scoring(),
+    constraints: Sequence[Constraint] = (),
+    n_best: int = 1,
+    with_alignment: bool = False,
+) -> list[list[Hypothesis]]:
+    """Search, and return the best hypotheses.
+
+    Args:
+        stepper: The model.
+        src: Padded source ids that end in EOS, [B, S].
+        src_lengths: Their true lengths, [B].
+        strategy: Which words continue which hypotheses.
+        lengths: Limits of the lengths of translations.
+        scoring: The score by which hypotheses are ranked.
+        constraints: Rule out words.
+        n_best: Maximum number of hypotheses to return per source.
+        with_alignment: Keep alignments.
+
+    Returns:
+        For each source its hypotheses, best first, whether they reached EOS or the maximum length; at least one,
+        unless probabilities are NaN.
+    """
+    steps = search_steps(
+        stepper,
+        src,
+        src_lengths,
+        strategy,
+        lengths=lengths,
+        scoring=scoring,
+        constraints=constraints,
+        n_best=n_best,
+        with_alignment=with_alignment,
+    )
+    return trace(steps, src_lengths, n_best) if steps else []
+
+
+@torch.inference_mode()
+def search_steps(
+    stepper: Stepper[State],
+    src: Tensor,
+    src_lengths: Tensor,
+    strategy: Strategy,
+    *,
+    lengths: Lengths,
+    scoring: Scoring,
+    constraints: Sequence[Constraint],
+    n_best: int,
+    with_alignment: bool,
+) -> list[Step]:
+    """Continue the hypotheses of each sentence word by word.
+
+    A sentence is finished when none of its hypotheses is left, or when no remaining one can still exceed the scores of
+    its `n_best` best complete ones. Hypotheses leave the batch as soon as they end.
+
+    Args:
+        stepper: The model.
+        src: Padded source ids that end in EOS, [B, S].
+        src_lengths: Their true lengths, [B].
+        strategy: Which words continue which hypotheses.
+        lengths: Limits of the lengths of translations.
+        scoring: The score by which hypotheses are ranked.
+        constraints: Rule out words.
+        n_best: Hypotheses that are wanted per source.
+        with_alignment: Keep alignments.
+
+    Returns:
+        The record of each step; none without sources.
+    """
+    if not len(src):
+        return []
+    device, starts = src.device, strategy.num_starts
+    fewest = lengths.fewest(src_lengths)
+    if bool((fewest > 0).any()):
+        constraints = [MinLength(fewest), *constraints]
+    limits = lengths.most(src_lengths)
+    state, layout = stepper.start(src, src_lengths), Layout(len(src))
+    if starts > 1:
+        layout = Layout(len(src), starts)
+        state = stepper.select(state, layout.sentences(device), layout)
+    words = torch.full((len(src) * starts,), BOS_ID, device=device)
+    totals = torch.zeros(len(words), dtype=torch.float64, device=device)
+    prefixes, received = words.new_empty(len(words), 0), None
+    sentences = _Sentences(
+        torch.arange(len(src), device=device),
+        limits.to(device),
+        torch.zeros(len(src), dtype=torch.long, device=device),
+        torch.full((len(src), n_best), -torch.inf, dtype=torch.float64, device=device),
+        torch.arange(src.size(1), device=device) < src_lengths.to(device).unsqueeze(1),
+    )
+    steps: list[Step] = []
+    for step in range(int(limits.max())):
+        log_probs, alignment, state = stepper.step(words, state)
+        if constraints:
+            before = Prefixes(prefixes, sentences.sources[layout.sentences(device)])
+            for constraint in constraints:
+                constraint.apply(log_probs, before)
+        choice = strategy.choose(Candidates(totals, log_probs, layout, sentences.num_complete, sentences.sources, step))
+        parents = choice.parents.flatten()
+        coverage = None
+        if scoring.coverage_penalty:
+            received = alignment.mean(dim=1) if received is None else received + alignment.mean(dim=1)
+            received = received.index_select(0, parents)
+            mask = sentences.mask.repeat_interleave(choice.words.size(1), dim=0)
+            coverage = scoring.coverage(received, mask).view(choice.words.shape)
+        scores, alive, sentences = _close(choice, step + 1, sentences, scoring, coverage)
+        kept, cells, layout = _continue(alive, step + 1)
+        steps.append(
+            Step(sentences.sources, choice, scores, _attended(alignment), alignment if with_alignment else None, cells)
+        )
+        if cells is not None and not len(cells):
+            break
+        rows = parents if cells is None else parents.index_select(0, cells)
+        state = stepper.select(state, rows, layout, kept)
+        words, totals = (part.flatten() for part in (choice.words, choice.totals))
+        if cells is not None:
+            words, totals = words.index_select(0, cells), totals.index_select(0, cells)
+            received = received if received is None else received.index_select(0, cells)
+        if constraints:
+            prefixes = torch.cat([prefixes.index_select(0, rows), words.unsqueeze(1)], dim=1)
+        if kept is not None:
+            sentences = _Sentences(*(part.index_select(0, kept) for part in sentences))
+    return steps
+
+
+def _close(
+    choice: Choice, length: int, sentences: _Sentences, scoring: Scoring, coverage: Tensor | None
+) -> tuple[Tensor, Tensor, _Sentences]:
+    """Find the hypotheses that end at a step, and those that continue.
+
+    Returns:
+        Scores of those that end, -inf for the others, [B, N]; whether each of the others continues, [B, N]; the
+        updated sentences.
+    """
+    limits = sentences.limits
+    alive = choice.totals.isfinite()
+    complete = alive & (choice.words == EOS_ID)
+    ending = complete | (alive & (limits <= length).unsqueeze(1))
+    scores = choice.totals / scoring.norm(length)
+    if coverage is not None:
+        scores = scores + coverage
+    scores = scores.masked_fill(~ending, -torch.inf)
+    ended = torch.cat([sentences.best, scores.masked_fill(~complete, -torch.inf)], dim=1)
+    best = ended.topk(sentences.best.size(1), dim=1).values
+    rest = choice.totals.masked_fill(~alive | ending, -torch.inf)
+    # Probabilities only decrease, and coverage is at most 0: no hypothesis can score higher than this.
+    bounds = rest.amax(dim=1) / scoring.norm(limits)
+    continuing = rest.isfinite() & (bounds > best[:, -1]).unsqueeze(1)
+    sentences = sentences._replace(num_complete=sentences.num_complete + complete.sum(dim=1), best=best)
+    return scores, continuing, sentences
+
+
+def _continue(alive: Tensor, steps: int) -> tuple[Tensor | None, Tensor | None, Layout]:
+    """Choose the rows of the next step, given which hypotheses continue, [B, N].
+
+    On an accelerator this happens only every few steps; in between, all rows continue, including ended ones.
+
+    Returns:
+        The sentences to keep, None for all; the cells of the grid that become rows, None for all; their layout.
+    """
+    device = alive.device
+    if device.type != "cpu" and steps % STEPS_PER_WAIT:
+        return None, None, Layout(*alive.shape)
+    alive = to_host(alive)
+    cells = alive.flatten().nonzero().squeeze(1)
+    counts = alive.sum(dim=1)
+    kept = counts.nonzero().squeeze(1)
+    if compact := len(kept) <= FULL * len(alive):
+        alive, counts = alive[kept], counts[kept]
+    width = int(counts.max()) if len(counts) else 0
+    places = None
+    if len(cells) < len(alive) * width:
+        rank = alive.cumsum(dim=1) - 1 + width * torch.arange(len(alive)).unsqueeze(1)
+        places = rank[alive].to(device)
+    return kept.to(device) if compact else None, cells.to(device), Layout(len(alive), width, places)
+
+
+def _attended(alignment: Tensor) -> Tensor:
+    """Source position attended most by the mean of the heads, S if there is none: [R, heads, S] -> [R]."""
+    weight, position = alignment.mean(dim=1).max(dim=-1)
+    return position.masked_fill(weight == 0, alignment.size(-1))

@@ -1,0 +1,231 @@
+"""Searches in batches: from source ids to hypotheses."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nmt.config import DecodeSection, SamplingSection
+from nmt.corpus.batching import pad
+from nmt.models.seq2seq import Seq2Seq
+from nmt.search.constraint import Constraint, ForcedPrefix, NoRepeat
+from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
+from nmt.search.search import search, search_steps
+from nmt.search.stepper import EnsembleStepper, Seq2SeqStepper, Stepper
+from nmt.search.strategy import BeamStrategy, GreedyStrategy, SamplingStrategy, Strategy
+from nmt.search.tree import BeamTree, grow_tree
+from nmt.system.errors import ConfigError
+from nmt.text.vocabulary import EOS_ID
+
+Ids = Sequence[int]
+
+TOKENS_PER_SENTENCE = 64
+"""Maximum number of source tokens in a batch, including padding, divided by `batch_size`."""
+MAX_FOLDED = 1 << 24
+"""Maximum number of entries in a table of projected embeddings: 64 MiB."""
+
+
+class Searcher:
+    """Models with the same vocabularies that search for translations together, by the mean of their probabilities.
+
+    Args:
+        models: In evaluation mode.
+        options: Search settings.
+        frozen: Whether the models' parameters never change, so that prepared weights can be reused.
+    """
+
+    def __init__(self, models: Sequence[Seq2Seq], options: DecodeSection, *, frozen: bool = False) -> None:
+        self.models = models
+        self.options = options
+        self.frozen = frozen
+        self._cached: tuple[bool, Stepper[Any]] | None = None
+
+    def search(
+        self,
+        sources: Sequence[Ids],
+        *,
+        n_best: int = 1,
+        with_alignment: bool = False,
+        prefixes: Sequence[Ids] | None = None,
+        advance: Callable[[Sequence[int]], object] = lambda batch: None,
+    ) -> list[list[Hypothesis]]:
+        """Search for translations, in batches of sources of similar length.
+
+        Args:
+            sources: Source ids without EOS.
+            n_best: Maximum number of hypotheses per source.
+            with_alignment: Keep alignments.
+            prefixes: First target ids of the translation of each source; None leaves them free.
+            advance: Called with the indices of the sources of each finished batch.
+
+        Returns:
+            The hypotheses of each source, in order, best first; none if probabilities are not finite.
+
+        Raises:
+            ConfigError: A prefix is longer than a translation of its source may be.
+        """
+        for source, prefix in zip(sources, prefixes or (), strict=False):
+            most = int(self._lengths().most(torch.tensor(len(source) + 1)))
+            if len(prefix) > most:
+                raise ConfigError(
+                    f"the prefix has {len(prefix):,} tokens, but a translation of this sentence at most {most:,}; give "
+                    "a shorter prefix, or raise decode.max_length or decode.max_length_ratio"
+                )
+        width = n_best if self.options.sampling.temperature else self.options.beam_size
+
+        def search_batch(stepper: Stepper[Any], batch: list[int]) -> list[list[Hypothesis]]:
+            chosen = [sources[n] for n in batch]
+            rules = self._rules()
+            if prefixes is not None:
+                rules.append(ForcedPrefix([prefixes[n] for n in batch]))
+            return search(
+                stepper,
+                *self._encode(chosen),
+                self._strategy(chosen, n_best),
+                lengths=self._lengths(),
+                scoring=self._scoring(),
+                constraints=rules,
+                n_best=n_best,
+                with_alignment=with_alignment,
+            )
+
+        return self._in_batches(sources, width * sum(map(len, sources)), search_batch, advance)
+
+    def grow_tree(self, source: Ids) -> BeamTree:
+        """Search for translations of one source, and keep every prefix that was in the beam, with its alignment."""
+        with self._precision():
+            src, length = self._encode([source])
+            steps = search_steps(
+                self._stepper(self.options.beam_size * len(source)),
+                src,
+                length,
+                self._strategy([source], self.options.beam_size),
+                lengths=self._lengths(),
+                scoring=self._scoring(),
+                constraints=self._rules(),
+                n_best=1,
+                with_alignment=True,
+            )
+        return grow_tree(steps)
+
+    def _lengths(self) -> Lengths:
+        options = self.options
+        return Lengths(
+            longest=options.max_length,
+            max_ratio=options.max_length_ratio,
+            shortest=options.min_length,
+            min_ratio=options.min_length_ratio,
+        )
+
+    def _scoring(self) -> Scoring:
+        options = self.options
+        return Scoring(options.length_penalty, options.length_norm, options.coverage_penalty)
+
+    def _rules(self) -> list[Constraint]:
+        size = self.options.no_repeat_ngram_size
+        return [] if size is None else [NoRepeat(size)]
+
+    def score(
+        self, sources: Sequence[Ids], targets: Sequence[Ids], *, with_alignment: bool = False
+    ) -> list[list[Hypothesis]]:
+        """Compute the probabilities of given translations, by forcing the search to follow them.
+
+        Args:
+            sources: Source ids without EOS.
+            targets: Target ids without EOS, one for each source.
+            with_alignment: Keep alignments.
+
+        Returns:
+            For each source a single hypothesis, in order; none if probabilities are not finite.
+        """
+
+        def score_batch(stepper: Stepper[Any], batch: list[int]) -> list[list[Hypothesis]]:
+            forced = [[*targets[n], EOS_ID] for n in batch]
+            longest = max(map(len, forced))
+            return search(
+                stepper,
+                *self._encode([sources[n] for n in batch]),
+                GreedyStrategy(),
+                lengths=Lengths(longest, max_ratio=0.0, margin=longest),
+                scoring=self._scoring(),
+                constraints=[ForcedPrefix(forced)],
+                with_alignment=with_alignment,
+            )
+
+        return self._in_batches(sources, sum(map(len, targets)), score_batch, lambda batch: None)
+
+    def _in_batches(
+        self,
+        sources: Sequence[Ids],
+        num_words: int,
+        run: Callable[[Stepper[Any], list[int]], list[list[Hypothesis]]],
+        advance: Callable[[Sequence[int]], object],
+    ) -> list[list[Hypothesis]]:
+        """Hypotheses of all sources, in order, found by a search of each batch; `num_words` is their total length."""
+        found: list[list[Hypothesis]] = [[] for _ in sources]
+        with self._precision():
+            stepper = self._stepper(num_words)
+            for batch in self._batches(sources):
+                for n, each in zip(batch, run(stepper, batch), strict=True):
+                    found[n] = each
+                advance(batch)
+        return found
+
+    def _strategy(self, sources: Sequence[Ids], n_best: int) -> Strategy:
+        options = self.options
+        sampling = options.sampling
+        if sampling.temperature is not None:
+            return SamplingStrategy(
+                n_best,
+                [_seed(ids, sampling) for ids in sources],
+                options.max_length,
+                temperature=sampling.temperature,
+                top_k=sampling.top_k,
+                top_p=sampling.top_p,
+            )
+        return GreedyStrategy() if options.beam_size == 1 else BeamStrategy(options.beam_size)
+
+    def _stepper(self, num_words: int) -> Stepper[Any]:
+        """The models for a search that reads at least `num_words` words."""
+        decoder = self.models[0].decoder
+        vocabulary = decoder.embedding.num_embeddings
+        gates = 4 * decoder.cell.recurrent.hidden_size
+        folded = num_words >= vocabulary and vocabulary * gates * len(self.models) <= MAX_FOLDED
+        if self._cached is not None and self._cached[0] >= folded:
+            return self._cached[1]
+        steppers = [Seq2SeqStepper(model, folded=folded) for model in self.models]
+        stepper = steppers[0] if len(steppers) == 1 else EnsembleStepper(steppers)
+        if self.frozen:
+            self._cached = folded, stepper
+        return stepper
+
+    def _batches(self, sources: Sequence[Ids]) -> Iterator[list[int]]:
+        """Indices of sources in batches of similar length."""
+        most = self.options.batch_size
+        batch: list[int] = []
+        for n in sorted(range(len(sources)), key=lambda n: len(sources[n])):
+            tokens = (len(batch) + 1) * (len(sources[n]) + 1)
+            if batch and (len(batch) == most or tokens > most * TOKENS_PER_SENTENCE):
+                yield batch
+                batch = []
+            batch.append(n)
+        if batch:
+            yield batch
+
+    def _encode(self, sources: Sequence[Ids]) -> tuple[Tensor, Tensor]:
+        lengths = torch.tensor([len(ids) + 1 for ids in sources])
+        return pad(sources, suffix=True).to(self.models[0].device), lengths
+
+    def _precision(self) -> torch.autocast:
+        return torch.autocast(self.models[0].device.type, torch.bfloat16, enabled=self.options.precision == "bfloat16")
+
+
+def _seed(ids: Ids, sampling: SamplingSection) -> int:
+    """A seed for a source that depends only on the source and on the seed of the sampling."""
+    content = np.asarray([sampling.seed, *ids], dtype="<i8").tobytes()
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little")

@@ -1,0 +1,142 @@
+"""The interface between a search and a model, implemented by a recurrent model and an ensemble."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+from nmt.layers.attention import Memory
+from nmt.layers.kernels.stepwise import StepWeight, WeightFormat
+from nmt.layers.layout import Layout
+from nmt.models.recurrent.cell import DecoderState
+from nmt.models.seq2seq import Seq2Seq
+from nmt.text.vocabulary import BOS_ID, PAD_ID
+
+State = TypeVar("State")
+
+
+class Stepper(Protocol[State]):
+    """A model that predicts one target word after another.
+
+    Rows are hypotheses, R in all; a `Layout` says which sentence each belongs to. Parts of a state belong to a
+    sentence, whose hypotheses share them, or to a hypothesis; only the latter are ever reordered.
+    """
+
+    def start(self, src: Tensor, src_lengths: Tensor) -> State:
+        """Read sources.
+
+        Args:
+            src: Padded source ids that end in EOS, [B, S].
+            src_lengths: Their true lengths, [B].
+
+        Returns:
+            The state before the first word, with one row per sentence.
+        """
+        ...
+
+    def step(self, words: Tensor, state: State) -> tuple[Tensor, Tensor, State]:
+        """Advance every hypothesis by one word.
+
+        Args:
+            words: Ids of the last words, [R].
+            state: State before the step.
+
+        Returns:
+            Log-probabilities of the next word [R, V], in float32 or better, -inf for PAD and BOS; alignment
+            [R, heads, S]; new state.
+        """
+        ...
+
+    def select(self, state: State, rows: Tensor, layout: Layout, sentences: Tensor | None = None) -> State:
+        """The state of some hypotheses.
+
+        Args:
+            state: State of R rows.
+            rows: Index of the rows to keep; a row may be kept more than once.
+            layout: Which sentence each of them belongs to.
+            sentences: Index of the sentences to keep; None for all, in order.
+        """
+        ...
+
+
+class Seq2SeqState(NamedTuple):
+    """State of a search with a `Seq2Seq`.
+
+    Attributes:
+        memory: The part that belongs to sentences.
+        hypotheses: The part that belongs to hypotheses.
+    """
+
+    memory: Memory
+    hypotheses: DecoderState
+
+
+class Seq2SeqStepper:
+    """A `Seq2Seq` for searching.
+
+    It holds the decoder's current weights in a form suited to the steps of a search; later updates of the model's
+    parameters do not affect it.
+
+    Args:
+        model: In evaluation mode.
+        weight_format: Converts the decoder's weights to the form that the steps use.
+        folded: As for `Decoder.prepare`.
+    """
+
+    def __init__(self, model: Seq2Seq, weight_format: WeightFormat = StepWeight, *, folded: bool = False) -> None:
+        self.model = model
+        self.folded = folded
+        with torch.inference_mode():
+            self.weights = model.decoder.prepare(weight_format, folded=folded)
+
+    def start(self, src: Tensor, src_lengths: Tensor) -> Seq2SeqState:
+        """Encode the sources; see `Stepper.start`."""
+        return Seq2SeqState(*self.model.decoder.start(self.model.encode(src, src_lengths)))
+
+    def step(self, words: Tensor, state: Seq2SeqState) -> tuple[Tensor, Tensor, Seq2SeqState]:
+        """One step of the decoder; see `Stepper.step`."""
+        logits, alignment, new = self.model.decoder.step(words, state.memory, state.hypotheses, self.weights)
+        log_probs = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=-1)
+        log_probs[:, [PAD_ID, BOS_ID]] = -torch.inf  # neither can be part of a translation
+        return log_probs, alignment, state._replace(hypotheses=new)
+
+    def select(
+        self, state: Seq2SeqState, rows: Tensor, layout: Layout, sentences: Tensor | None = None
+    ) -> Seq2SeqState:
+        """Rows of the decoder's state; see `Stepper.select`."""
+        memory = state.memory if sentences is None else state.memory.select(sentences)
+        return Seq2SeqState(memory, state.hypotheses.select(rows, layout))
+
+
+class EnsembleStepper:
+    """Several models with the same vocabularies, which predict the mean of their probabilities.
+
+    The alignment is the mean over models, each averaged over its heads.
+
+    Args:
+        steppers: The models.
+    """
+
+    def __init__(self, steppers: Sequence[Stepper[Any]]) -> None:
+        self.steppers = steppers
+
+    def start(self, src: Tensor, src_lengths: Tensor) -> list[Any]:
+        """See `Stepper.start`."""
+        return [stepper.start(src, src_lengths) for stepper in self.steppers]
+
+    def step(self, words: Tensor, state: list[Any]) -> tuple[Tensor, Tensor, list[Any]]:
+        """See `Stepper.step`."""
+        steps = [stepper.step(words, part) for stepper, part in zip(self.steppers, state, strict=True)]
+        log_probs, alignments, states = zip(*steps, strict=True)
+        mean = torch.stack(log_probs).logsumexp(dim=0) - math.log(len(steps))
+        alignment = torch.stack([each.mean(dim=1, keepdim=True) for each in alignments]).mean(dim=0)
+        return mean, alignment, list(states)
+
+    def select(self, state: list[Any], rows: Tensor, layout: Layout, sentences: Tensor | None = None) -> list[Any]:
+        """See `Stepper.select`."""
+        parts = zip(self.steppers, state, strict=True)
+        return [stepper.select(part, rows, layout, sentences) for stepper, part in parts]

@@ -1,0 +1,153 @@
+"""Search strategies: which words continue which hypotheses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nmt.layers.layout import Layout
+from nmt.search.top_words import top_words
+
+
+class Candidates(NamedTuple):
+    """The possible continuations of the hypotheses of B sentences.
+
+    Attributes:
+        totals: Log-probability of each hypothesis, [R].
+        log_probs: Log-probabilities of its next word, -inf for words that are ruled out, [R, V].
+        layout: The sentence of each hypothesis.
+        num_complete: Hypotheses of each sentence that have ended, [B].
+        sources: Index of each sentence among the sources of the search, [B].
+        step: Number of words of the hypotheses.
+    """
+
+    totals: Tensor
+    log_probs: Tensor
+    layout: Layout
+    num_complete: Tensor
+    sources: Tensor
+    step: int
+
+
+class Choice(NamedTuple):
+    """The hypotheses of B sentences with their new words, at most N per sentence.
+
+    Attributes:
+        totals: Log-probability of each, -inf for empty places, [B, N].
+        words: The new words, [B, N].
+        parents: Row of the hypothesis that each continues, [B, N].
+    """
+
+    totals: Tensor
+    words: Tensor
+    parents: Tensor
+
+
+class Strategy(Protocol):
+    """The decisions of a search."""
+
+    num_starts: int
+    """Hypotheses per sentence at the start of the search: 1 if identical ones would stay identical."""
+
+    def choose(self, candidates: Candidates) -> Choice:
+        """Choose the next words."""
+        ...
+
+
+class GreedyStrategy:
+    """Takes the most probable word at each step."""
+
+    num_starts = 1
+
+    def choose(self, candidates: Candidates) -> Choice:
+        """The best word of each hypothesis."""
+        best, words = top_words(candidates.log_probs, 1)
+        return _continue_each(candidates, best.squeeze(1), words.squeeze(1))
+
+
+class BeamStrategy:
+    """Keeps the most probable prefixes of each sentence; a complete hypothesis reduces the beam by one.
+
+    Args:
+        beam_size: Prefixes kept, K.
+    """
+
+    num_starts = 1
+
+    def __init__(self, beam_size: int) -> None:
+        self.beam_size = beam_size
+
+    def choose(self, candidates: Candidates) -> Choice:
+        """The best continuations of all prefixes of a sentence, one per remaining place."""
+        totals, log_probs, layout, num_complete, *_ = candidates
+        # The best continuations of a sentence are among the best of each of its prefixes.
+        best, words = top_words(log_probs, min(self.beam_size, log_probs.size(1)))  # [R, W]
+        grid = layout.spread(totals.unsqueeze(1) + best, -torch.inf)  # [B, N, W]
+        number = min(self.beam_size, grid.size(1) * grid.size(2))
+        new_totals, chosen = grid.flatten(1).topk(number, dim=1)
+        outside = torch.arange(number, device=totals.device) >= self.beam_size - num_complete.unsqueeze(1)
+        rows = layout.spread(torch.arange(len(totals), device=totals.device)).gather(1, chosen // grid.size(2))
+        return Choice(
+            new_totals.masked_fill(outside, -torch.inf), layout.spread(words).flatten(1).gather(1, chosen), rows
+        )
+
+
+class SamplingStrategy:
+    """Draws each word from the model's distribution, or from its most probable words.
+
+    The words drawn for a sentence depend on its seed alone, not on the batch or the order.
+
+    Args:
+        num_samples: Number of translations to draw per sentence, N.
+        seeds: A seed for each source.
+        longest: Maximum number of words of a translation.
+        temperature: Divisor of log-probabilities; values below 1 prefer probable words.
+        top_k: Number of most probable words to draw from; None for all.
+        top_p: Draw from the fewest most probable words that together have this probability (nucleus sampling; Holtzman
+            et al., 2020, section 3.1).
+    """
+
+    def __init__(
+        self,
+        num_samples: int,
+        seeds: Sequence[int],
+        longest: int,
+        *,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float = 1.0,
+    ) -> None:
+        self.num_starts = num_samples
+        self.temperature = temperature
+        self.top_k = top_k
+        self.top_p = top_p
+        draws = [np.random.default_rng(seed).random((longest, num_samples)) for seed in seeds]
+        self.draws = torch.from_numpy(np.stack(draws)) if draws else torch.zeros(0, longest, num_samples)
+
+    def choose(self, candidates: Candidates) -> Choice:
+        """A word for each hypothesis, by the inverse of the cumulative distribution."""
+        log_probs, layout = candidates.log_probs, candidates.layout
+        draws = self.draws.to(log_probs.device)[candidates.sources, candidates.step, : layout.width]  # [B, N]
+        drawn = layout.gather(draws).unsqueeze(1)
+        number = log_probs.size(1) if self.top_k is None else min(self.top_k, log_probs.size(1))
+        best, words = log_probs.double().topk(number, dim=1)
+        cumulative = (best / self.temperature).softmax(dim=1).cumsum(dim=1)
+        # The word that crosses `top_p` still belongs to the nucleus.
+        nucleus = (cumulative < self.top_p).sum(dim=1, keepdim=True).clamp(max=number - 1)
+        mass = cumulative.gather(1, nucleus)
+        place = torch.searchsorted(cumulative, drawn * mass, right=True)
+        place = torch.minimum(place, nucleus)
+        totals = log_probs.gather(1, words.gather(1, place)).squeeze(1)
+        return _continue_each(candidates, totals, words.gather(1, place).squeeze(1))
+
+
+def _continue_each(candidates: Candidates, log_probs: Tensor, words: Tensor) -> Choice:
+    """Each hypothesis with one word: log-probabilities [R] and words [R]."""
+    layout = candidates.layout
+    rows = torch.arange(len(words), device=words.device)
+    totals = layout.spread(candidates.totals + log_probs, -torch.inf)
+    return Choice(totals, layout.spread(words), layout.spread(rows))

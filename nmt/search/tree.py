@@ -1,0 +1,81 @@
+"""The tree of a search: every prefix that was in the beam, also those that were dropped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from nmt.search.trace import Step
+
+
+@dataclass(frozen=True)
+class Node:
+    """A prefix, named by its last word.
+
+    Attributes:
+        parent: Number of the node that it continues; -1 for a first word.
+        id: Id of its last word.
+        log_prob: Natural logarithm of the probability of the prefix.
+        score: The score by which hypotheses are ranked if it ended here; None if it did not.
+        alignment: Attention of the step that predicted the word, [heads, S].
+    """
+
+    parent: int
+    id: int
+    log_prob: float
+    score: float | None
+    alignment: Tensor
+
+
+@dataclass(frozen=True)
+class BeamTree:
+    """The search for translations of one source.
+
+    Attributes:
+        nodes: All prefixes; each after the one that it continues.
+        best: Numbers of the nodes where hypotheses end, best first.
+    """
+
+    nodes: list[Node]
+    best: list[int]
+
+    def path(self, node: int) -> list[int]:
+        """Numbers of the nodes of a prefix, from its first word to its last."""
+        found = []
+        while node >= 0:
+            found.append(node)
+            node = self.nodes[node].parent
+        return found[::-1]
+
+    def ids(self, node: int) -> list[int]:
+        """The words of a prefix."""
+        return [self.nodes[each].id for each in self.path(node)]
+
+
+def grow_tree(steps: Sequence[Step]) -> BeamTree:
+    """The tree of a search in a single source, whose steps have alignments.
+
+    Args:
+        steps: All steps of the search.
+    """
+    nodes: list[Node] = []
+    rows: Sequence[int] = [-1] * (len(steps[0].choice.parents.flatten()) if steps else 0)
+    for step in steps:
+        assert step.alignment is not None
+        choice = step.choice
+        totals, words, parents, scores = (
+            each.flatten().tolist() for each in (choice.totals, choice.words, choice.parents, step.scores)
+        )
+        numbers = []
+        for total, word, parent, score in zip(totals, words, parents, scores, strict=True):
+            numbers.append(len(nodes) if math.isfinite(total) else -1)
+            if math.isfinite(total):
+                ended = score if math.isfinite(score) else None
+                nodes.append(Node(rows[parent], word, total, ended, step.alignment[parent].cpu()))
+        cells = range(len(numbers)) if step.cells is None else step.cells.tolist()
+        rows = [numbers[cell] for cell in cells]
+    ends = [number for number, node in enumerate(nodes) if node.score is not None]
+    return BeamTree(nodes, sorted(ends, key=lambda number: -(nodes[number].score or 0.0)))

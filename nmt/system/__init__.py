@@ -1,0 +1,1 @@
+"""Files, locks, signals and the terminal: knows nothing of translation."""

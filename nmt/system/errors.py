@@ -1,0 +1,145 @@
+"""Errors for users. A message says where, what was found and what to do."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import re
+from collections.abc import Iterator, Sequence
+
+SHOWN_NAMES = 5
+"""Maximum number of names that a message lists."""
+SHOWN_CHARACTERS = 100
+"""Maximum length of user text in a message."""
+
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Characters in an untrusted vocabulary that could control a terminal; white space is not included."""
+
+
+class NmtError(Exception):
+    """Base class of every error that a user can cause and fix.
+
+    Its arguments are problems, which become lines of the message. They may name untrusted files: see `printable`.
+    """
+
+    def __str__(self) -> str:
+        return "\n".join(map(printable, self.args))
+
+
+class ConfigError(NmtError):
+    """The configuration is wrong, or does not fit the data or model it is used with."""
+
+
+class DataError(NmtError):
+    """A corpus, a data directory or an input file is missing, unreadable or unusable."""
+
+
+class CheckpointError(NmtError):
+    """A run or model directory is missing, incomplete or inconsistent."""
+
+
+class TrainingError(NmtError):
+    """A run diverged, or learnt nothing. The message is empty if another process of the run shows it."""
+
+
+class RunInterrupted(NmtError):
+    """A run was stopped by a signal, after a checkpoint. The message says how to continue; it is empty in all but the
+    first of several processes.
+    """
+
+
+class OutOfMemory(NmtError):
+    """Memory ran out; the message says what to lower if that would help."""
+
+
+@contextlib.contextmanager
+def when_out_of_memory(advice: str) -> Iterator[None]:
+    """Raise `OutOfMemory` with advice if memory runs out in the block.
+
+    Args:
+        advice: What the user can do about it; may be empty.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        raise OutOfMemory("; ".join(filter(None, ["out of memory", advice]))) from error
+
+
+@contextlib.contextmanager
+def as_nmt_errors() -> Iterator[None]:
+    """Raise what the system says of a path or a disk as an `NmtError`.
+
+    Raises:
+        DataError: A file or folder cannot be read or written, or its name cannot be used.
+        OutOfMemory: Memory ran out.
+    """
+    try:
+        yield
+    except OSError as error:
+        if is_out_of_memory(error):
+            raise OutOfMemory("out of memory") from error
+        raise DataError(describe_system_error(error)) from error
+    except UnicodeEncodeError as error:
+        raise DataError(UNENCODABLE.format(ascii(error.object[-200:]))) from None
+    except ValueError as error:
+        if "null byte" not in str(error) and "null character" not in str(error):
+            raise
+        raise DataError("a path holds a NUL character, which no name can have; rename it") from None
+
+
+UNENCODABLE = "{}: holds bytes that are not UTF-8 and cannot be written; rename it"
+
+
+def describe_system_error(error: OSError, stream: str = "input or output") -> str:
+    """One line: what the system says, about what, and what to do if a disk is full.
+
+    Args:
+        error: The error; its notes say how to go on once there is room.
+        stream: What it is about, where that is not a file.
+    """
+    again = "; ".join(getattr(error, "__notes__", ())) or "run the command again"
+    advice = f"; make room and {again}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    return printable(f"{error.filename2 or error.filename or stream}: {error.strerror or error}{advice}")
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether memory ran out: PyTorch has no single exception class for it on all devices."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    if isinstance(error, NmtError):  # has its own advice
+        return False
+    known = (
+        "can't allocate memory",
+        "cannot allocate memory",
+        "not enough memory",
+        "bad_alloc",
+        "out of memory",
+        "could not create a primitive",
+    )
+    return isinstance(error, MemoryError) or any(words in str(error).lower() for words in known)
+
+
+def printable(text: str) -> str:
+    r"""Escape text so that it stays on one line and cannot control a terminal.
+
+    Control characters, line and paragraph separators, direction marks and lone surrogates become escapes such as \n,
+    \x1b or \u2028. For names and text from untrusted files.
+    """
+    return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def shorten(text: str) -> str:
+    """Truncate and escape untrusted text."""
+    cut = len(text) > SHOWN_CHARACTERS
+    return printable(text[:SHOWN_CHARACTERS]) + ("..." if cut else "")
+
+
+def list_names(names: Sequence[str], most: int = SHOWN_NAMES) -> str:
+    """The first few names, each shortened, and the number of further ones."""
+    more = len(names) - most
+    shown = ", ".join(map(shorten, names[:most]))
+    return f"{shown} and {more:,} more" if more > 0 else shown

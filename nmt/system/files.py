@@ -1,0 +1,252 @@
+"""Reading and writing files: shipped resources, atomic writes, small JSON files."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import glob
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from nmt.system.errors import DataError, shorten
+from nmt.system.limits import MAX_DIGITS, MAX_JSON
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def shipped(relative: str) -> Path:
+    """Path of a file that ships with the project (`configs/...`, `data/sample/...`).
+
+    Works for a checkout (next to the package) and for a wheel (inside the package).
+    """
+    in_wheel = PACKAGE / "shipped" / relative
+    return in_wheel if in_wheel.exists() else PACKAGE.parent / relative
+
+
+@contextlib.contextmanager
+def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
+    """Make an OSError of the block name `path` if it names no file, or only something under `temporary`.
+
+    An error of a full disk names no file, and those of numpy, safetensors and shutil have no error number either.
+    """
+    try:
+        yield
+    except OSError as error:
+        named = error.filename2 or error.filename
+        if named is not None and not (temporary and Path(str(named)).is_relative_to(temporary)):
+            raise
+        hidden = re.search(r"(?:Errno|os error) (\d+)", str(error))
+        number = error.errno or (int(hidden[1]) if hidden else errno.EIO)
+        reason = (
+            os.strerror(number) if error.errno or hidden else f"not written completely ({error}); is the disk full?"
+        )
+        raise OSError(number, reason, str(path)) from None
+
+
+@contextlib.contextmanager
+def open_text(path: Path, errors: str = "strict") -> Iterator[TextIO]:
+    """Open a file for UTF-8 text with line feeds; it appears complete when the block succeeds, or not at all.
+
+    Until then it is next to `path` under a temporary name; what killed processes left there is deleted. Devices and
+    pipes are written directly.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not path.is_file():
+        with naming(path), path.open("w", encoding="utf-8", newline="\n", errors=errors) as file:
+            yield file
+        return
+    temporary = beside(path, f"partial-{os.getpid()}")
+    delete_leftovers(path)
+    try:
+        with naming(path, temporary):
+            with temporary.open("w", encoding="utf-8", newline="\n", errors=errors) as file:
+                yield file
+            temporary.replace(real_path(path))
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def delete_leftovers(path: Path) -> None:
+    """Delete what killed processes left under a temporary name of a file that they were writing with `open_text`."""
+    hidden = beside(path, "partial-").name
+    for left in real_path(path).parent.glob(f"{glob.escape(hidden)}[0-9]*"):
+        process = left.name.removeprefix(hidden)
+        if process.isdecimal() and left.is_file():
+            import psutil
+
+            if len(process) > 9 or not psutil.pid_exists(int(process)):  # no system has longer ones
+                left.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` as UTF-8 atomically: readers never see half a file."""
+    with open_text(path) as file:
+        file.write(text)
+
+
+def append_text(path: Path, text: str) -> None:
+    """Append `text` as UTF-8 to a file, completely or not at all."""
+    data = text.encode("utf-8")
+    with naming(path), path.open("ab", buffering=0) as file:
+        size = file.tell()
+        try:
+            while data:  # a disk that is nearly full takes a part before it rejects the rest
+                data = data[file.write(data) :]
+        except OSError:
+            file.truncate(size)
+            raise
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 checksum of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the entries of a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def set_default_permissions(path: Path) -> None:
+    """Give a file the default permissions of new files; some libraries create files that only the owner can read."""
+    mask = os.umask(0)
+    os.umask(mask)
+    path.chmod(0o666 & ~mask)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` as indented JSON, atomically."""
+    write_text(path, as_json_text(value))
+
+
+def as_json_text(value: Any) -> str:
+    """Format `value` as indented JSON that ends in a line feed."""
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+
+
+def read_bytes(path: Path, limit: int) -> bytes:
+    """The content of an untrusted file.
+
+    Raises:
+        DataError: It is not a regular file (which could block or never end), or is larger than `limit` bytes.
+        OSError: It cannot be read.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise DataError(f"{path}: is not a regular file; replace it by one")
+        if found.st_size > limit:
+            raise DataError(f"{path}: has {found.st_size:,} bytes, more than the limit of {limit:,}")
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            return file.read(found.st_size)  # allocates as many bytes as requested
+    finally:
+        os.close(handle)
+
+
+def real_path(path: Path) -> Path:
+    """The absolute path of a file or folder, which need not exist, with links followed.
+
+    Raises:
+        DataError: A link points to itself.
+    """
+    try:
+        return path.resolve()
+    except (RuntimeError, OSError):
+        raise DataError(f"{path}: is a link that points to itself; replace or delete it") from None
+
+
+def check_file(path: Path, folder: Path, limit: int | None = None) -> Path:
+    """Check a file of an untrusted folder, and return its path; it need not exist.
+
+    Args:
+        path: A file, or a folder, below `folder`.
+        folder: The folder that must contain it, links followed: a link must not point outside.
+        limit: Maximum size in bytes of a file; None is no limit.
+
+    Raises:
+        DataError: It is outside the folder, is neither a regular file nor a folder, or is too large.
+    """
+    if not real_path(path).is_relative_to(real_path(folder)):
+        raise DataError(f"{path}: is a link to a place outside {folder}; replace it by the file")
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        found = path.stat()
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+            raise DataError(f"{path}: is not a regular file; replace it by one")
+        if limit is not None and found.st_size > limit:
+            raise DataError(f"{path}: has {found.st_size:,} bytes, more than the limit of {limit:,}")
+    return path
+
+
+def read_json(path: Path, limit: int = MAX_JSON) -> Any:
+    """Read a JSON file of an untrusted folder.
+
+    Args:
+        path: A regular file; a link must not point outside its folder.
+        limit: Maximum size in bytes.
+
+    Raises:
+        DataError: The file is missing, not JSON, too large, or not a regular file in its folder.
+    """
+    try:
+        text = read_bytes(check_file(path, path.parent), limit).decode("utf-8")
+        return json.loads(text, parse_int=_bounded_int)
+    except FileNotFoundError:
+        raise DataError(f"{path}: missing; the directory is incomplete") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not valid JSON ({error}); the directory is damaged") from None
+
+
+def map_array(path: Path, dtype: DTypeLike, advice: str) -> NDArray[Any]:
+    """Memory-map a one-dimensional array in an untrusted .npy file.
+
+    Args:
+        path: The file; a link must not point outside its folder.
+        dtype: Expected type.
+        advice: What to do about an unusable file.
+
+    Raises:
+        DataError: The file is missing or damaged, or contains something else.
+    """
+    import numpy as np
+
+    check_file(path, path.parent)
+    try:
+        with path.open("rb") as file:
+            if file.read(6) != b"\x93NUMPY":  # numpy would accept an archive as well
+                raise ValueError("not a .npy file")
+        found: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise DataError(f"{path}: missing; the directory is incomplete, {advice}") from None
+    except Exception as error:  # numpy parses the header as Python, which fails in many ways
+        raise DataError(f"{path}: damaged ({shorten(str(error))}); {advice}") from None
+    if found.dtype != dtype or found.ndim != 1:
+        raise DataError(f"{path}: damaged (not an array of {np.dtype(dtype)}); {advice}")
+    return found
+
+
+def _bounded_int(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"a number of {len(digits):,} digits")
+    return int(digits)
+
+
+def beside(path: Path, suffix: str) -> Path:
+    """Path of a hidden sibling of a file or folder, links followed, so that a rename stays on one file system."""
+    real = real_path(path)
+    return real.parent / f".{real.name}.{suffix}"

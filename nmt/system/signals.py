@@ -1,0 +1,131 @@
+"""Signals: handlers for a while, and Ctrl-C while libraries are imported, which can take seconds.
+
+An extension that is being loaded may swallow a KeyboardInterrupt and stay half loaded. During imports, Ctrl-C
+therefore ends the process at once. Later, a signal waits while a library that we have called is at work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+INTERRUPTED = "interrupted; earlier results are intact"
+ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
+"""Names of the signals that ask a process to end; not every platform has the last one."""
+
+
+@contextlib.contextmanager
+def handled_signals(names: Sequence[str], handler: Callable[[int, FrameType | None], object] | int) -> Iterator[None]:
+    """Handle signals in a block; afterwards they are handled as before.
+
+    Ignored signals stay ignored: interrupts in a shell's background job, SIGHUP under nohup. Outside the main thread,
+    where Python allows no handlers, nothing changes.
+
+    Args:
+        names: The signals; those that the platform does not have are skipped.
+        handler: A handler as for `signal.signal`.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    numbers = [getattr(signal, name) for name in names if main and hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    handled = [number for number, earlier in before.items() if earlier is not signal.SIG_IGN]
+    for number in handled:
+        signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number in handled:
+            signal.signal(number, before[number])
+
+
+POSTPONED = 0.02
+"""Seconds after which a signal that came while a library was at work comes again."""
+PATIENCE = 3.0
+"""Seconds after which its handler raises in any case."""
+_LIBRARY = re.compile(
+    r"<frozen importlib|[/\\](?:site|dist)-packages[/\\]"
+    r"(?!(?:nmt|typer|click|tqdm|filelock)[/\\]|torch[/\\]utils[/\\]_contextlib)"
+)
+"""Files of code that must not be interrupted: imports, and libraries but for those that only call our functions."""
+_OURS = str(Path(__file__).parents[1])
+_first = _latest = -math.inf  # when a signal was first postponed, and when it came last
+_coming = False
+
+
+def raise_when_safe(error: BaseException, number: int, frame: FrameType | None) -> None:
+    """Raise an error in the handler of a signal, or a moment later if a library is at work or being imported.
+
+    An exception inside a library can abort the process, as in C++ that is called by torch, or end as another error.
+
+    Args:
+        error: What to raise.
+        number: The signal.
+        frame: The frame that it interrupted.
+    """
+    global _first, _latest, _coming
+    if _coming:
+        return
+    now = time.monotonic()
+    if now - _latest > 1:  # another handler took the last one
+        _first = now
+    _latest = now
+    if now - _first < PATIENCE and _in_library(frame):
+        _coming = True
+        again = threading.Timer(POSTPONED, _raise_signal, [number])
+        again.daemon = True
+        again.start()
+        return
+    _latest = -math.inf
+    raise error
+
+
+def _in_library(frame: FrameType | None) -> bool:
+    """Whether a library that we have called is at work; one that has called us, such as a notebook, does not count."""
+    library = False
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if library and name.startswith(_OURS):
+            return True
+        library = library or bool(_LIBRARY.search(name))
+        frame = frame.f_back
+    return False
+
+
+def _raise_signal(number: int) -> None:
+    global _coming
+    _coming = False
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, number)  # it may wait for input
+    else:
+        signal.raise_signal(number)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise_when_safe(KeyboardInterrupt(), number, frame)
+
+
+def _exit(number: int, frame: FrameType | None) -> NoReturn:
+    with contextlib.suppress(OSError):
+        os.write(2, f"nmt: error: {INTERRUPTED}\n".encode())
+    os._exit(128 + number)
+
+
+def exit_on_interrupt() -> None:
+    """From now on Ctrl-C ends the process at once, unless it is ignored as in a shell's background job."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _exit)
+
+
+def raise_on_interrupt() -> None:
+    """From now on Ctrl-C raises KeyboardInterrupt when that is safe, so that work in progress is cleaned up."""
+    if signal.getsignal(signal.SIGINT) is _exit:
+        signal.signal(signal.SIGINT, _interrupt)

@@ -1,0 +1,138 @@
+"""Output of the commands: messages on standard error, text and tables on standard output.
+
+Control characters in them are escaped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from nmt.system.errors import printable
+
+if TYPE_CHECKING:
+    from rich.table import Table as Grid
+
+    from nmt.system.tables import Section, Table
+
+LINE = 96
+"""Maximum width of running text, in columns."""
+
+
+def write_message(line: str) -> None:
+    """Write a line to standard error, above the progress bar if there is one; do nothing if the terminal is gone."""
+    text = printable(line)
+    with contextlib.suppress(OSError):
+        if "tqdm" not in sys.modules:  # so there is no bar either
+            print(text, file=sys.stderr, flush=True)
+            return
+        from tqdm import tqdm
+
+        tqdm.write(text, file=sys.stderr)
+        sys.stderr.flush()
+
+
+class _Messages(logging.Handler):
+    """Shows each message as a plain line."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the message."""
+        write_message(record.getMessage())
+
+
+@contextlib.contextmanager
+def showing_messages() -> Iterator[None]:
+    """Show the library's log messages during the block."""
+    logger, handler = logging.getLogger("nmt"), _Messages()
+    level, propagate = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False  # so that no other handler shows them again
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagate
+
+
+def write_text(text: str, file: TextIO) -> None:
+    """Write lines for a person to read."""
+    file.writelines(f"{printable(line)}\n" for line in text.removesuffix("\n").split("\n"))
+
+
+def write_sections(sections: Sequence[Section], file: TextIO) -> None:
+    """Write a report: paragraphs and tables under their titles."""
+    for number, section in enumerate(sections):
+        write_text(f"\n{section.title}" if number else section.title, file)
+        for block in section.blocks:
+            write_text("", file)
+            if isinstance(block, str):
+                write_text(textwrap.fill(block, LINE, initial_indent="  ", subsequent_indent="  "), file)
+                continue
+            if block.caption:
+                write_text(f"  {block.caption}", file)
+            write_table(block, file, indent=2)
+
+
+def write_table(table: Table, file: TextIO, indent: int = 0) -> None:
+    """Write a table: on a terminal in columns that fit it, otherwise one line per row with tabs between the cells.
+
+    Args:
+        table: The table; its caption is not written.
+        file: Output.
+        indent: Spaces before each line on a terminal.
+    """
+    header, rows = ([[printable(cell) for cell in row] for row in part] for part in ([table.header], table.rows))
+    shown = any(header[0])
+    if not file.isatty():
+        file.writelines("\t".join(row) + "\n" for row in (*(header if shown else ()), *rows))
+        return
+    _write_columns(header[0], rows, table.alignment, file, indent)
+
+
+@contextlib.contextmanager
+def live_table() -> Iterator[Callable[[Table], None]]:
+    """Yield a function that shows a table on standard error, in place of the one before.
+
+    Nothing is shown if standard error is not a terminal or the log level of `nmt` is above INFO.
+    """
+    if not (sys.stderr.isatty() and logging.getLogger("nmt").isEnabledFor(logging.INFO)):
+        yield lambda table: None
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    with Live(console=Console(file=sys.stderr, highlight=False), auto_refresh=False) as live:
+
+        def show(table: Table) -> None:
+            rows = [[printable(cell) for cell in row] for row in table.rows]
+            live.update(_as_grid(table.header, rows, table.alignment), refresh=True)
+
+        yield show
+
+
+def _write_columns(
+    header: Sequence[str], rows: Sequence[Sequence[str]], alignment: str, file: TextIO, indent: int
+) -> None:
+    from rich.console import Console
+    from rich.padding import Padding
+
+    grid = _as_grid(header, rows, alignment)
+    Console(file=file, highlight=False).print(Padding(grid, (0, 0, 0, indent), expand=False))
+
+
+def _as_grid(header: Sequence[str], rows: Sequence[Sequence[str]], alignment: str) -> Grid:
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    grid = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=any(header), header_style="")
+    for title, side in zip(header, alignment, strict=True):
+        grid.add_column(Text(title), justify="right" if side == "r" else "left", overflow="fold")
+    for row in rows:
+        grid.add_row(*map(Text, row))
+    return grid

@@ -1,0 +1,137 @@
+"""Setting up a run: config, seeds, model, validation."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from nmt.config import DROPOUT, Config, SamplingSection, differing_keys, load_config
+from nmt.corpus.dataset import DataDirectory, read_examples
+from nmt.corpus.splitting import Example
+from nmt.evaluation.metrics import ScoringRules
+from nmt.evaluation.translated import Validator
+from nmt.models.runs import find_model
+from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.storage import MARKER, load_model
+from nmt.system.device import resolve_precision, use_fast_products
+from nmt.system.errors import CheckpointError, ConfigError, DataError
+from nmt.translation.translator import Translator
+
+
+def with_text_of(config: Config, data: DataDirectory) -> Config:
+    """The config with the data section of the data, after checking that their text settings agree."""
+    # The source of the vocabularies does not matter once the data exists.
+    config = config.model_copy(
+        update={"text": config.text.model_copy(update={"reuse": data.config.text.reuse}), "data": data.config.data}
+    )
+    differing = differing_keys(data.config.text, config.text, "text.")
+    if differing:
+        raise ConfigError(
+            f"{data.path}: was preprocessed with other settings: {', '.join(differing)}; preprocess again, or train "
+            "with the config of the data"
+        )
+    return config
+
+
+def prepare(config: Config) -> None:
+    """Set threads, random seeds and kernels."""
+    if config.train.threads:
+        torch.set_num_threads(config.train.threads)
+    use_fast_products()
+    random.seed(config.train.seed)
+    np.random.seed(config.train.seed)
+    torch.manual_seed(config.train.seed)
+
+
+def choose_precision(config: Config, device: torch.device, run: Path | None = None) -> str:
+    """The precision of a config; call `prepare` first.
+
+    Args:
+        config: The whole config.
+        device: Where to train.
+        run: A run to resume: what `auto` meant when it started is kept.
+    """
+    precision = config.train.precision
+    if precision == "auto" and run is not None:
+        precision = load_config(run / "config.yaml").train.precision
+    return resolve_precision(precision, device)
+
+
+def with_precision(config: Config, precision: str) -> Config:
+    """The config with a precision that is not `auto`."""
+    return config.model_copy(update={"train": config.train.model_copy(update={"precision": precision})})
+
+
+_INITIAL = ("model.initialization", "model.attention.dropout", *(f"model.{name}" for name in DROPOUT))
+"""Keys that may differ between a model and one that starts from its weights."""
+
+
+def outline(config: Config, data: DataDirectory) -> Seq2Seq:
+    """The model on the meta device, which takes no memory."""
+    with torch.device("meta"):
+        return build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
+
+
+def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) -> Seq2Seq:
+    """Build a model with initial weights, or those of `train.init_from` unless the run is resumed."""
+    model = build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
+    if config.train.init_from is None or resumed:
+        return model
+    path = Path(config.train.init_from)
+    try:
+        path = find_model(path)
+        if not (path / MARKER).is_file():
+            raise CheckpointError(f"{path}: {'is not a model directory' if path.exists() else 'does not exist'}")
+        # A class is trusted if the user's own config names it.
+        other = load_model(path, allowed_classes=[config.model.attention.score])
+    except (CheckpointError, DataError) as error:
+        raise CheckpointError(f"train.init_from: {error}") from None
+    if not all(bool(tensor.isfinite().all()) for tensor in other.model.state_dict().values()):
+        raise CheckpointError(f"train.init_from: {path} has weights that are not finite; use another model")
+    if (other.src_vocabulary, other.tgt_vocabulary) != (data.src_vocabulary, data.tgt_vocabulary):
+        raise ConfigError(
+            f"train.init_from: {path} has other vocabularies than {data.path}; preprocess with --set text.reuse={path}"
+        )
+    keys = differing_keys(other.config.model, config.model, "model.")
+    if differing := [key for key in keys if not key.startswith(_INITIAL)]:
+        raise ConfigError(f"train.init_from: {path} is another kind of model: {', '.join(differing)}; set the same")
+    model.load_state_dict(other.model.state_dict())
+    return model
+
+
+def describe_limits(config: Config, data: DataDirectory) -> str | None:
+    """Describe what validation cannot do, in one line; None if it can do everything."""
+    if len(data.valid) == 0:
+        return "no validation split: the last model is kept"
+    metric, missing = config.train.validation.metric, _missing_libraries(config)
+    if missing and metric != "loss":
+        return f"{' and '.join(missing)} not installed: the best model is chosen by loss, not {metric}"
+    return None
+
+
+def make_validator(config: Config, data: DataDirectory, model: Seq2Seq) -> tuple[Config, Validator | None]:
+    """The validator, and the config with a metric that it supports."""
+    rules = ScoringRules.for_text(config.text, config.data.languages[1])
+    if len(data.valid) == 0:
+        return config, None
+    if _missing_libraries(config):
+        validation = config.train.validation.model_copy(update={"metric": "loss"})
+        config = config.model_copy(update={"train": config.train.model_copy(update={"validation": validation})})
+        return config, Validator(data.valid, [], rules, None)
+    examples: list[Example] = read_examples(data.path / "valid.jsonl")
+    if sum(len(example.references) for example in examples) != len(data.valid):
+        raise DataError(f"{data.path / 'valid.jsonl'}: does not match the encoded valid split; preprocess again")
+    greedy = config.decode.model_copy(update={"beam_size": 1, "sampling": SamplingSection()})
+    return config, Validator(
+        data.valid, examples, rules, Translator(model, data.load_processor(), greedy), config.train.watch
+    )
+
+
+def _missing_libraries(config: Config) -> list[str]:
+    """Libraries for scoring translations that are not installed."""
+    tokenizer = {"spacy": ["spacy"], "subword": ["sentencepiece"], "whitespace": []}[config.text.tokenizer]
+    return [name for name in (*tokenizer, "sacrebleu") if importlib.util.find_spec(name) is None]

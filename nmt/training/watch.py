@@ -1,0 +1,97 @@
+"""The attention of a few sentences at each validation of a run, as it emerges."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from nmt.corpus.splitting import Example
+from nmt.evaluation.attention_statistics import step_statistics
+from nmt.system.encoding import as_bytes
+from nmt.system.errors import DataError
+from nmt.system.files import read_json, write_json
+from nmt.translation.alignment import Alignment
+
+WATCHED = "attention.json"
+FORMAT_VERSION = 1
+MAX_SIZE = 1 << 28
+"""Maximum size of the file in bytes: 100 sentences and several heads make 100 kB or more per validation."""
+
+
+def add_attention(run: Path, update: int, examples: Sequence[Example], alignments: Sequence[Alignment]) -> None:
+    """Add a validation to `attention.json` of a run; those of later updates, before the run was resumed, are dropped.
+
+    Args:
+        run: The run directory.
+        update: Update of the validation.
+        examples: The sentences.
+        alignments: Attention while the model read the first reference of each.
+    """
+    sentences = [
+        {"source": example.src, "reference": example.references[0], "src": each.src_tokens, "tgt": each.tgt_tokens}
+        for example, each in zip(examples, alignments, strict=True)
+    ]
+    earlier = []
+    with contextlib.suppress(DataError):  # a damaged file is begun again, as it should not end a run
+        there = read_attention(run)
+        if there["sentences"] == sentences:  # otherwise the run was resumed with others
+            earlier = [each for each in there["validations"] if each["update"] < update]
+    now = {
+        "update": update,
+        "weights": [as_bytes(each.weights) for each in alignments],
+        "entropy": [round(float(step_statistics(each.weights).entropy.mean()), 4) for each in alignments],
+    }
+    facts = {"format_version": FORMAT_VERSION, "sentences": sentences, "validations": [*earlier, now]}
+    write_json(run / WATCHED, facts)
+
+
+def read_attention(run: Path) -> dict[str, Any]:
+    """The content of `attention.json` of a run.
+
+    Raises:
+        DataError: It is missing or damaged.
+    """
+    if not (run / WATCHED).is_file():
+        raise DataError(
+            f"{run}: has no {WATCHED}; train with --set train.watch=8 to store attention at each validation"
+        )
+    facts = read_json(run / WATCHED, MAX_SIZE)
+    try:
+        whole = facts["format_version"] == FORMAT_VERSION and _is_whole(facts["sentences"], facts["validations"])
+    except (LookupError, TypeError, ValueError):
+        whole = False
+    if not whole:
+        raise DataError(f"{run / WATCHED}: damaged, or written by another version; delete it")
+    result: dict[str, Any] = facts
+    return result
+
+
+def _is_whole(sentences: Sequence[Any], validations: Sequence[Any]) -> bool:
+    """Whether sentences and validations have the right types and sizes."""
+    texts = [sentence[key] for sentence in sentences for key in ("source", "reference")]
+    texts += [token for sentence in sentences for side in ("src", "tgt") for token in sentence[side]]
+    updates = [each["update"] for each in validations]
+    entropies = [value for each in validations for value in each["entropy"]]
+    return (
+        bool(sentences and validations)
+        and all(isinstance(text, str) for text in texts)
+        and all(type(update) is int and update > 0 for update in updates)
+        and updates == sorted(set(updates))
+        and all(type(value) in (int, float) and math.isfinite(value) for value in entropies)
+        and all(len(each["weights"]) == len(each["entropy"]) == len(sentences) for each in validations)
+        and all(
+            _fits(weights, len(sentence["src"]) + 1, len(sentence["tgt"]) + 1)
+            for each in validations
+            for weights, sentence in zip(each["weights"], sentences, strict=True)
+        )
+    )
+
+
+def _fits(weights: str, columns: int, rows: int) -> bool:
+    """Whether stored weights are those of so many source and target tokens and any number of heads."""
+    size = len(base64.b64decode(weights, validate=True))
+    return size > 0 and size % (columns * rows) == 0

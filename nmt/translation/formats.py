@@ -1,0 +1,159 @@
+"""Output formats for the translations of a line; a new format is one class in `FORMATS`."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from nmt.system.errors import ConfigError
+from nmt.translation.words import align_words
+
+if TYPE_CHECKING:
+    from nmt.text.processor import TextProcessor
+    from nmt.translation.translation import Translation
+
+_NOT_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that the json module does not escape, but some readers take for a line end or a control sequence."""
+DIGITS = 6
+"""Digits after the decimal point of a number in JSON."""
+
+
+class Format(ABC):
+    """A way to write the translations of one line of text.
+
+    Args:
+        processor: The text processor of the model.
+        with_attention: Write the attention weights too.
+
+    Raises:
+        ConfigError: The format has no place for them.
+    """
+
+    name: ClassVar[str]
+    several: ClassVar[bool] = False
+    """Whether it shows more than the best translation."""
+    shows_attention: ClassVar[bool] = False
+    """Whether it can show attention weights."""
+    needs_alignment: ClassVar[bool] = False
+    """Whether it needs attention weights."""
+
+    def __init__(self, processor: TextProcessor, *, with_attention: bool = False) -> None:
+        if with_attention and not self.shows_attention:
+            names = ", ".join(name for name, kind in FORMATS.items() if kind.shows_attention)
+            raise ConfigError(f"--with-attention: {self.name} has no place for attention weights; use --format {names}")
+        self.processor = processor
+        self.with_attention = with_attention
+
+    @abstractmethod
+    def render(self, number: int, source: str, translations: Sequence[Translation]) -> str:
+        """Text of complete lines.
+
+        Args:
+            number: Number of the line, from 1.
+            source: The line.
+            translations: At least one, best first, with alignments if `needs_alignment`.
+        """
+
+
+class TextFormat(Format):
+    """The best translation: one line per input line."""
+
+    name = "text"
+
+    def render(self, number: int, source: str, translations: Sequence[Translation]) -> str:
+        """The text alone."""
+        return f"{translations[0].text}\n"
+
+
+class NBestFormat(Format):
+    """All translations of a line, one per line: `number ||| text ||| score`."""
+
+    name = "nbest"
+    several = True
+
+    def render(self, number: int, source: str, translations: Sequence[Translation]) -> str:
+        """A line for each translation, best first."""
+        return "".join(f"{number} ||| {each.text} ||| {each.score:z.4f}\n" for each in translations)
+
+
+class PharaohFormat(Format):
+    """Links between words, `i-j` for word i of the line and word j of its translation, each counted from 0."""
+
+    name = "pharaoh"
+    needs_alignment = True
+
+    def render(self, number: int, source: str, translations: Sequence[Translation]) -> str:
+        """The links of the best translation; see `align_words`."""
+        links = align_words(source, translations[0], self.processor)
+        return " ".join(f"{i}-{j}" for i, j in links) + "\n"
+
+
+class JsonLinesFormat(Format):
+    """One JSON object per input line: source, source tokens, translations with scores and word links."""
+
+    name = "jsonl"
+    several = True
+    shows_attention = True
+    needs_alignment = True
+
+    def render(self, number: int, source: str, translations: Sequence[Translation]) -> str:
+        """One line of JSON, in which numbers that are not finite are null."""
+        best = translations[0]
+        value: dict[str, Any] = {"source": source, "source_tokens": best.src_tokens, "truncated": best.truncated}
+        value["translations"] = [self._describe(source, each) for each in translations]
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return _NOT_ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+
+    def _describe(self, source: str, translation: Translation) -> dict[str, Any]:
+        value: dict[str, Any] = {
+            "text": translation.text,
+            "tokens": translation.tokens,
+            "score": _rounded(translation.score),
+            "log_prob": _rounded(translation.log_prob),
+            "token_log_probs": _rounded(translation.token_log_probs),
+            "links": align_words(source, translation, self.processor),
+        }
+        if self.with_attention:
+            weights = translation.alignment
+            value["attention"] = None if weights is None else _rounded(weights.tolist())
+        return value
+
+
+def _rounded(value: Any) -> Any:
+    """A number, or numbers in nested lists, rounded; None for those that are not finite."""
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return round(value, DIGITS) if math.isfinite(value) else None
+
+
+FORMATS: dict[str, type[Format]] = {
+    kind.name: kind for kind in (TextFormat, NBestFormat, JsonLinesFormat, PharaohFormat)
+}
+"""Every format by its name."""
+
+
+def choose_format(
+    name: str | None, processor: TextProcessor, *, n_best: int = 1, with_attention: bool = False
+) -> Format:
+    """The format that a user has chosen.
+
+    Args:
+        name: One of `FORMATS`; None selects text for one translation per line and nbest for several.
+        processor: The text processor of the model.
+        n_best: Translations per line.
+        with_attention: Whether to write attention weights.
+
+    Raises:
+        ConfigError: There is no such format, or it cannot show what was requested.
+    """
+    name = name or (NBestFormat.name if n_best > 1 else TextFormat.name)
+    if name not in FORMATS:
+        raise ConfigError(f"--format {name}: there are {', '.join(FORMATS)}")
+    if n_best > 1 and not FORMATS[name].several:
+        names = " or ".join(name for name, kind in FORMATS.items() if kind.several)
+        raise ConfigError(f"--n-best {n_best}: {name} shows one translation per line; use --format {names}")
+    return FORMATS[name](processor, with_attention=with_attention)

@@ -1,0 +1,122 @@
+"""An interactive session at a terminal that translates each line; commands begin with a colon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from nmt.config import Config, with_search_options
+from nmt.drawing.heatmap import EOS_LABEL
+from nmt.drawing.shades import draw_shades
+from nmt.system.errors import ConfigError, NmtError, printable
+from nmt.translation.translate import decode_line, within_memory
+from nmt.translation.translation import Translation
+from nmt.translation.translator import Translator
+
+
+class Command(NamedTuple):
+    """A command of a session.
+
+    Attributes:
+        argument: Its argument; empty if it takes none.
+        help: What it does.
+    """
+
+    argument: str
+    help: str
+
+
+COMMANDS = {
+    "beam": Command("N", "keep N hypotheses at each step; 1 is greedy"),
+    "nbest": Command("N", "show the N best translations"),
+    "scores": Command("", "show or hide scores"),
+    "attention": Command("", "show or hide the attention weights"),
+    "help": Command("", "list the commands"),
+    "quit": Command("", "leave, as Ctrl-D does; Ctrl-C cancels a line"),
+}
+BAD_COMMAND = f"commands: {', '.join(f':{name} {command.argument}'.strip() for name, command in COMMANDS.items())}"
+
+
+class Session:
+    """A conversation with a model.
+
+    Args:
+        translator: Model and search settings; it is not changed.
+        show: Receives a line to show.
+        n_best: Translations to show per line.
+        width: Columns of the terminal.
+    """
+
+    def __init__(
+        self, translator: Translator, show: Callable[[str], object], *, n_best: int = 1, width: int = 80
+    ) -> None:
+        self.translator = translator
+        self.show = show
+        self.n_best = n_best
+        self.width = width
+        self.scores = self.attention = False
+
+    def run(self, ask: Callable[[], str]) -> None:
+        """Answer line by line until the end of the input.
+
+        Args:
+            ask: Returns the next line; raises EOFError if there is none, and KeyboardInterrupt to cancel it.
+        """
+        while True:
+            try:
+                if not self.answer(ask()):
+                    return
+            except EOFError:
+                self.show("")
+                return
+            except KeyboardInterrupt:
+                self.show("")
+            except NmtError as error:
+                self.show(str(error))
+
+    def answer(self, line: str) -> bool:
+        """Translate a line or execute it as a command; returns whether the session continues."""
+        if line.startswith(":"):
+            return self._execute(line[1:].split())
+        text, _ = decode_line(line.encode("utf-8", "surrogateescape"))
+        if text.strip():
+            with within_memory(self.translator.options, 1):
+                self._show(self.translator.translate(text, self.n_best, self.attention))
+        return True
+
+    def _show(self, found: list[Translation]) -> None:
+        for rank, each in enumerate(found, start=1):
+            before = f"{rank}  " if self.n_best > 1 else ""
+            score = f"{each.score:z.4f}  " if self.scores else ""
+            self.show(printable(f"{before}{score}{each.text}"))
+        weights = found[0].alignment
+        if self.attention and weights is not None:
+            columns, rows = ([*tokens, EOS_LABEL] for tokens in (found[0].src_tokens, found[0].tokens))
+            rows = rows[: len(weights)]
+            for line in draw_shades(weights.double().mean(dim=1).tolist(), columns, rows, self.width):
+                self.show(line)
+
+    def _execute(self, words: list[str]) -> bool:
+        match words:
+            case ["beam", number] if number.isdecimal():
+                options = {"beam_size": int(number[:9])}
+                settings = with_search_options(Config(decode=self.translator.options), options)
+                self.translator = self.translator.with_options(settings)
+                self.n_best = min(self.n_best, self.translator.options.beam_size)
+            case ["nbest", number] if number.isdecimal():
+                wanted, most = int(number[:9]), self.translator.options.beam_size
+                if not 1 <= wanted <= most:
+                    raise ConfigError(f":nbest {number}: takes 1 to {most}, the beam size; :beam N sets it")
+                self.n_best = wanted
+            case ["scores"]:
+                self.scores = not self.scores
+            case ["attention"]:
+                self.attention = not self.attention
+            case ["help"]:
+                for name, command in COMMANDS.items():
+                    self.show(f"{f':{name} {command.argument}':<12}{command.help}")
+            case ["quit"]:
+                return False
+            case _:
+                self.show(BAD_COMMAND)
+        return True

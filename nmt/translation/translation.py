@@ -1,0 +1,38 @@
+"""What a translator returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation of one line.
+
+    Attributes:
+        text: Detokenised text, never with a line break.
+        tokens: Target tokens.
+        src_tokens: Source tokens.
+        log_prob: Natural logarithm of the model's probability.
+        score: Log-probability after length normalisation, by which hypotheses are ranked.
+        alignment: Attention, [target tokens + EOS, heads, source tokens + EOS]; None unless requested.
+        truncated: Whether the source was longer than `MAX_SOURCE_LENGTH`.
+        token_log_probs: Natural logarithm of the probability of each target token; empty where it is not known.
+        unknown: How many of the target tokens the model predicted as unknown, replaced or not.
+        sentences: The translations of the sentences of a line that was split; empty where it was not.
+    """
+
+    text: str
+    tokens: list[str] = field(default_factory=list)
+    src_tokens: list[str] = field(default_factory=list)
+    log_prob: float = 0.0
+    score: float = 0.0
+    alignment: Tensor | None = field(default=None, repr=False)
+    truncated: bool = False
+    token_log_probs: list[float] = field(default_factory=list)
+    unknown: int = 0
+    sentences: list[Translation] = field(default_factory=list, repr=False)

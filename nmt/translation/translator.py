@@ -1,0 +1,354 @@
+"""Translation of raw text to raw text, one line per line."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import overload
+
+from nmt.config import DecodeSection
+from nmt.models.seq2seq import Seq2Seq
+from nmt.search.hypothesis import Hypothesis
+from nmt.search.searcher import Searcher
+from nmt.search.tree import BeamTree
+from nmt.system.errors import CONTROL, CheckpointError, ConfigError
+from nmt.text.processor import TextProcessor
+from nmt.text.sentences import SentenceSplitter, split_tokens
+from nmt.text.vocabulary import UNK_ID
+from nmt.translation.joining import join_sentences
+from nmt.translation.translation import Translation
+
+DIVERGED = (
+    "the model's probabilities are not finite, as its training diverged; train it again with a lower "
+    "train.optimizer.learning_rate"
+)
+NO_CONTINUATION = (
+    "decode.no_repeat_ngram_size: every continuation of a translation would repeat something; raise it, lower "
+    "decode.min_length, or give another prefix"
+)
+MAX_SOURCE_LENGTH = 1000
+"""Maximum number of source tokens per line; the rest of a longer line is cut off."""
+
+
+class Translator:
+    """A model with its text processor. It is thread-safe.
+
+    Args:
+        model: Model in evaluation mode.
+        processor: Text to ids and back.
+        options: Search settings.
+        others: Further models of an ensemble, with the same vocabularies; the probability of a word is the mean over
+            all models.
+        splitter: Finds the sentences of a line, which are translated one by one; None takes a line as it is.
+        dictionary: Translations of words that the model does not know, by the word as it reads it.
+        frozen: Whether the models' parameters never change, so that prepared weights can be reused.
+    """
+
+    def __init__(
+        self,
+        model: Seq2Seq,
+        processor: TextProcessor,
+        options: DecodeSection,
+        others: Sequence[Seq2Seq] = (),
+        *,
+        splitter: SentenceSplitter | None = None,
+        dictionary: Mapping[str, str] | None = None,
+        frozen: bool = False,
+    ) -> None:
+        self.model = model
+        self.processor = processor
+        self.options = options
+        self.searcher = Searcher([model, *others], options, frozen=frozen)
+        self.splitter = splitter
+        self.dictionary = dictionary
+        self._tokenizing = threading.Lock()  # spaCy fills caches while tokenising
+
+    def with_options(self, options: DecodeSection) -> Translator:
+        """The same with other search settings."""
+        return Translator(
+            self.model,
+            self.processor,
+            options,
+            self.searcher.models[1:],
+            splitter=self.splitter,
+            dictionary=self.dictionary,
+            frozen=self.searcher.frozen,
+        )
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]  # str is a sequence of str, too
+        self, texts: str, n_best: None = None, with_alignment: bool = False, *, advance: Callable[[int], object] = ...
+    ) -> Translation: ...
+    @overload
+    def translate(  # type: ignore[overload-overlap]
+        self, texts: str, n_best: int, with_alignment: bool = False, *, advance: Callable[[int], object] = ...
+    ) -> list[Translation]: ...
+    @overload
+    def translate(
+        self,
+        texts: Sequence[str],
+        n_best: None = None,
+        with_alignment: bool = False,
+        *,
+        advance: Callable[[int], object] = ...,
+    ) -> list[Translation]: ...
+    @overload
+    def translate(
+        self, texts: Sequence[str], n_best: int, with_alignment: bool = False, *, advance: Callable[[int], object] = ...
+    ) -> list[list[Translation]]: ...
+    def translate(
+        self,
+        texts: str | Sequence[str],
+        n_best: int | None = None,
+        with_alignment: bool = False,
+        *,
+        advance: Callable[[int], object] = lambda count: None,
+    ) -> Translation | list[Translation] | list[list[Translation]]:
+        """Translate raw text.
+
+        Args:
+            texts: One text, or several; a text without tokens has an empty translation. With a splitter a text may
+                have several sentences; see `join_sentences`.
+            n_best: Number of translations of each, at most the beam size; None returns only the best, without a list.
+            with_alignment: Keep alignments.
+            advance: Called with the number of finished texts, for a progress bar.
+
+        Returns:
+            The translation of one text; the translations of several, in order. With `n_best` a list per text, best
+            first.
+
+        Raises:
+            ConfigError: `n_best` is not from 1 to the beam size.
+            CheckpointError: The model's probabilities are not finite.
+        """
+        self.check_n_best(n_best)
+        found = self._translate([texts] if isinstance(texts, str) else texts, n_best or 1, with_alignment, advance)
+        if n_best is None:
+            best = [translations[0] for translations in found]
+            return best[0] if isinstance(texts, str) else best
+        return found[0] if isinstance(texts, str) else found
+
+    def score(self, texts: Sequence[str], targets: Sequence[str], *, with_alignment: bool = False) -> list[Translation]:
+        """The probabilities of given translations, token by token (forced decoding).
+
+        Args:
+            texts: Source sentences; they are not split.
+            targets: A translation of each.
+            with_alignment: Keep alignments.
+
+        Returns:
+            The translations as the model reads them, with log-probabilities. From an empty source the model reads only
+            the end of the sentence.
+
+        Raises:
+            ValueError: There are more texts than targets, or fewer.
+            CheckpointError: The model's probabilities are not finite.
+        """
+        _check_aligned(texts, targets)
+        sources = self.tokenize(texts)
+        given = self._tokenize_target(targets)
+        encode = self.processor.tgt_vocabulary.encode
+
+        def score(ids: list[list[int]], order: list[int]) -> list[list[Hypothesis]]:
+            forced = [encode(given[n]) for n in order]
+            return self.searcher.score(ids, forced, with_alignment=with_alignment)
+
+        return [translations[0] for translations in self._render_found(sources, score, given, with_empty=True)]
+
+    def complete(
+        self, texts: Sequence[str], prefixes: Sequence[str], *, n_best: int = 1, with_alignment: bool = False
+    ) -> list[list[Translation]]:
+        """Translations that begin with given words (prefix-constrained decoding).
+
+        Args:
+            texts: Source sentences; they are not split.
+            prefixes: What the translation of each begins with, which may be empty.
+            n_best: Number of translations of each.
+            with_alignment: Keep alignments.
+
+        Returns:
+            For each source its translations, best first; an empty source has an empty one.
+
+        Raises:
+            ConfigError: `n_best` is not from 1 to the beam size, or a prefix is too long for the limits of the search.
+            ValueError: There are more texts than prefixes, or fewer.
+            CheckpointError: The model's probabilities are not finite.
+        """
+        self.check_n_best(n_best)
+        _check_aligned(texts, prefixes)
+        sources = self.tokenize(texts)
+        given = self._tokenize_target(prefixes)
+        encode = self.processor.tgt_vocabulary.encode
+
+        def complete(ids: list[list[int]], order: list[int]) -> list[list[Hypothesis]]:
+            forced = [encode(given[n]) for n in order]
+            return self.searcher.search(ids, n_best=n_best, with_alignment=with_alignment, prefixes=forced)
+
+        return self._render_found(sources, complete, given)
+
+    def _render_found(
+        self,
+        sources: Sequence[list[str]],
+        search: Callable[[list[list[int]], list[int]], list[list[Hypothesis]]],
+        given: Sequence[Sequence[str]] | None = None,
+        *,
+        with_empty: bool = False,
+    ) -> list[list[Translation]]:
+        """The translations of tokenised sources, in order.
+
+        Args:
+            sources: Tokens of each source.
+            search: Finds hypotheses, given the ids of the sources that have tokens, and their indices.
+            given: For each source the first target tokens as the user gave them.
+            with_empty: Search for translations of sources without tokens, too; otherwise they are empty.
+
+        Raises:
+            ConfigError: The search settings forbid every continuation of a translation.
+            CheckpointError: The model's probabilities are not finite.
+        """
+        order = [n for n, tokens in enumerate(sources) if tokens or with_empty]
+        ids = [self.processor.src_vocabulary.encode(sources[n][:MAX_SOURCE_LENGTH]) for n in order]
+        found = search(ids, order)
+        if not all(found):
+            # With no constraint but EOS at once, only a diverged model finds nothing.
+            if all(self.searcher.score(ids, [[] for _ in ids])):
+                raise ConfigError(NO_CONTINUATION)
+            raise CheckpointError(DIVERGED)
+        results = [[Translation("")] for _ in sources]
+        for n, hypotheses in zip(order, found, strict=True):
+            results[n] = [self._render(each, sources[n], given[n] if given else ()) for each in hypotheses]
+        return results
+
+    def _tokenize_target(self, texts: Sequence[str]) -> list[list[str]]:
+        with self._tokenizing:
+            return self.processor.tokenize_target(texts)
+
+    def check_n_best(self, n_best: int | None) -> None:
+        """Check that `n_best` is from 1 to the beam size.
+
+        Raises:
+            ConfigError: It is not.
+        """
+        samples = self.options.sampling.temperature is not None
+        if n_best is not None and n_best > self.options.beam_size and not samples:
+            raise ConfigError(f"--n-best {n_best} is more than the beam size {self.options.beam_size}")
+        if n_best is not None and n_best < 1:
+            raise ConfigError(f"--n-best {n_best}: must be at least 1")
+
+    def tokenize(self, lines: Sequence[str]) -> list[list[str]]:
+        """Source tokens of raw lines; an empty line has none."""
+        with self._tokenizing:
+            return self.processor.tokenize_source(lines)
+
+    def _translate(
+        self, lines: Sequence[str], n_best: int, with_alignment: bool, advance: Callable[[int], object]
+    ) -> list[list[Translation]]:
+        """The translations of each line, in order, best first."""
+        sentences = self.read(lines)
+        owners = [line for line, parts in enumerate(sentences) for _ in parts]
+        left = Counter(owners)
+
+        def finish(places: Iterable[int]) -> None:
+            done = Counter(owners[place] for place in places)
+            left.subtract(done)
+            advance(sum(not left[line] for line in done))
+
+        results = iter(
+            self.translate_tokens([part for parts in sentences for part in parts], n_best, with_alignment, finish)
+        )
+        return [self.join([next(results) for _ in parts]) for parts in sentences]
+
+    def read(self, lines: Sequence[str]) -> list[list[list[str]]]:
+        """The sentences of each line, or parts of one that is too long, as tokens."""
+        with self._tokenizing:
+            sentences = [self.splitter(line) if self.splitter else [line] for line in lines]
+            tokens = iter(self.processor.tokenize_source([sentence for each in sentences for sentence in each]))
+            return [[part for _ in each for part in self._cut(next(tokens))] for each in sentences]
+
+    def translate_tokens(
+        self,
+        sentences: Sequence[list[str]],
+        n_best: int,
+        with_alignment: bool = False,
+        finish: Callable[[Iterable[int]], object] = lambda places: None,
+    ) -> list[list[Translation]]:
+        """The translations of each sentence of `read`, best first.
+
+        Args:
+            sentences: Source tokens of each.
+            n_best: Number of translations of each.
+            with_alignment: Keep alignments.
+            finish: Called with the places of the sentences that are finished.
+
+        Raises:
+            ConfigError: `n_best` is not from 1 to the beam size.
+            CheckpointError: The model's probabilities are not finite.
+        """
+        self.check_n_best(n_best)
+
+        def search(ids: list[list[int]], order: list[int]) -> list[list[Hypothesis]]:
+            return self.searcher.search(
+                ids,
+                n_best=n_best,
+                with_alignment=with_alignment,
+                advance=lambda batch: finish(order[n] for n in batch),
+            )
+
+        finish(n for n, tokens in enumerate(sentences) if not tokens)
+        return self._render_found(sentences, search)
+
+    def join(self, found: Sequence[Sequence[Translation]]) -> list[Translation]:
+        """The translations of a line, from those of its sentences; see `join_sentences`."""
+        return join_sentences(found, self.splitter.glue if self.splitter else " ")
+
+    def _cut(self, tokens: list[str]) -> Iterable[list[str]]:
+        """A sentence that can be read whole, or parts of it that are short enough to be translated whole."""
+        if self.splitter is None or len(tokens) <= MAX_SOURCE_LENGTH:
+            return [tokens]
+        limit = max(1, min(self.options.max_length, MAX_SOURCE_LENGTH) // 2)
+        return split_tokens(tokens, limit, subwords=self.processor.src_tokenizer.kind == "subword")
+
+    def grow_tree(self, ids: list[int]) -> BeamTree:
+        """The search for translations of source ids, with every prefix that was in the beam.
+
+        Raises:
+            CheckpointError: The model's probabilities are not finite.
+        """
+        tree = self.searcher.grow_tree(ids)
+        if not tree.best:
+            raise CheckpointError(DIVERGED)
+        return tree
+
+    def render(self, ids: list[int], src_tokens: list[str]) -> str:
+        """Target ids without EOS as text, where unknown words stay as they are."""
+        return self._as_text(self.processor.target_tokens(ids, src_tokens))
+
+    def _as_text(self, tokens: list[str]) -> str:
+        return " ".join(CONTROL.sub("", self.processor.tgt_tokenizer.detokenize(tokens)).split())
+
+    def _render(self, hypothesis: Hypothesis, src_tokens: list[str], given: Sequence[str] = ()) -> Translation:
+        """A hypothesis as text; `given` are its first tokens as the user gave them, which may be unknown words."""
+        read = src_tokens[:MAX_SOURCE_LENGTH]
+        attended = hypothesis.attended[: len(hypothesis.ids)] if self.options.replace_unknown else []
+        tokens = self.processor.target_tokens(hypothesis.ids, read, attended, self.dictionary)
+        tokens[: len(given)] = given
+        return Translation(
+            self._as_text(tokens),
+            tokens,
+            read,
+            hypothesis.log_prob,
+            hypothesis.score,
+            hypothesis.alignment,
+            len(src_tokens) > len(read),
+            hypothesis.token_log_probs,
+            hypothesis.ids.count(UNK_ID),
+        )
+
+
+def _check_aligned(texts: Sequence[str], given: Sequence[str]) -> None:
+    """Reject lists that do not belong together."""
+    if isinstance(texts, str) or isinstance(given, str):
+        raise TypeError("give a list of texts and a list of the same length, even for one text")
+    if len(texts) != len(given):
+        raise ValueError(f"{len(texts)} texts, but {len(given)} translations or prefixes")

@@ -1,0 +1,96 @@
+"""Links between the words of a source line as it was typed and those of its translation as it is returned.
+
+Models read and write tokens: subwords, or words and punctuation marks. The tokens of a line contain its visible
+characters in order, so counting these shows which word a token belongs to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from nmt.system.errors import CONTROL
+from nmt.text.tokenizers import WORD_BEGINNING
+
+if TYPE_CHECKING:
+    from nmt.text.processor import TextProcessor
+    from nmt.translation.translation import Translation
+
+_UNSEEN = re.compile(rf"[\s{WORD_BEGINNING}]+|{CONTROL.pattern}")
+"""Characters that tokens and text do not share."""
+
+
+def align_words(source_line: str, translation: Translation, processor: TextProcessor) -> list[tuple[int, int]]:
+    """Link each word of a translation to the source word attended most; words are separated by spaces.
+
+    Attention is averaged over heads, summed over the tokens of a source word and averaged over those of a target word.
+    EOS is ignored on both sides.
+
+    Args:
+        source_line: The source line.
+        translation: Its translation, with its alignment.
+        processor: The text processor of the model.
+
+    Returns:
+        (source word, target word), each counted from 0, in the order of the target words. A word that attends to
+        nothing has no link.
+
+    Raises:
+        ValueError: The translation was made without `with_alignment`.
+    """
+    read = _Words(map(_normalization(processor), source_line.split()))
+    written = _Words(translation.text.split())
+    # Dividing by the number of a target word's tokens would not change its maximum.
+    weights: defaultdict[int, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for part in translation.sentences or [translation]:
+        src = [words[0] if words else None for words in map(read.take, part.src_tokens)]
+        rows = _mean_of_heads(part)
+        for words, row in zip(map(written.take, part.tokens), rows, strict=True):
+            for target in words:
+                for source, weight in zip(src, row, strict=False):  # the last weight is that of EOS
+                    if source is not None and weight > 0:
+                        weights[target][source] += weight
+    return [(max(found, key=lambda word: (found[word], -word)), target) for target, found in sorted(weights.items())]
+
+
+def _mean_of_heads(translation: Translation) -> list[list[float]]:
+    """Attention of each target token to each source token and EOS."""
+    if translation.alignment is None:
+        if translation.tokens:
+            raise ValueError("the translation has no alignment; ask for one: translate(..., with_alignment=True)")
+        return []
+    rows: list[list[float]] = translation.alignment[: len(translation.tokens)].double().mean(dim=1).tolist()
+    return rows
+
+
+class _Words:
+    """A sequence of words whose visible characters are consumed from left to right.
+
+    Args:
+        words: The words.
+    """
+
+    def __init__(self, words: Iterable[str]) -> None:
+        words = list(words)
+        self.owners = [number for number, word in enumerate(words) for _ in range(_visible(word))]
+        self.owners = self.owners or [0] * bool(words)  # no character is visible
+        self.taken = 0
+
+    def take(self, token: str) -> Sequence[int]:
+        """The words that the next token is part of; one without visible characters belongs to the word that follows."""
+        begin, self.taken = self.taken, self.taken + _visible(token)
+        found = self.owners[begin : max(self.taken, begin + 1)] or self.owners[-1:]
+        return found[:1] if found and found[0] == found[-1] else sorted(set(found))
+
+
+def _visible(text: str) -> int:
+    return len(_UNSEEN.sub("", text))
+
+
+def _normalization(processor: TextProcessor) -> Callable[[str], str]:
+    """A function that normalises a word as the model does before tokenisation."""
+    lowercase = processor.src_tokenizer.lowercase
+    normalizer = processor.normalizer
+    return lambda word: normalizer(word).lower() if lowercase else normalizer(word)

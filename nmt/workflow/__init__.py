@@ -1,1 +1,0 @@
-"""The commands without the command line: one function each."""

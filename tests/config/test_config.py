@@ -1,0 +1,661 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.config import (
+    Config,
+    DecodeSection,
+    differing_keys,
+    dump_config,
+    find_config,
+    parse_config,
+    read_config,
+    with_search_options,
+)
+from nmt.models.configs import load_config
+from nmt.system.errors import ConfigError, printable
+from nmt.system.files import shipped
+
+SHIPPED = sorted(path.stem for path in shipped("configs").glob("*.yaml"))
+
+USER_SCORES = """\
+from nmt.layers.attention import Score
+
+
+class Weighted(Score):
+    def __init__(self, query_size: int, key_size: int, *, factor: float, depth: int = 1, even: bool = False) -> None:
+        super().__init__()
+
+    def forward(self, query, keys):
+        return query @ keys.transpose(1, 2)
+
+
+class NoScore:
+    pass
+"""
+
+
+def write(path: Path, text: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def load(tmp_path: Path, text: str, *overrides: str) -> Config:
+    return load_config(write(tmp_path / "mine.yaml", text), overrides)
+
+
+def problems(tmp_path: Path, text: str, *overrides: str) -> list[str]:
+    """Lines of the error that a config gives, with its path cut down to its name."""
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text, *overrides)
+    return str(caught.value).replace(f"{tmp_path}/", "").split("\n")
+
+
+def only_problem(tmp_path: Path, text: str, *overrides: str) -> str:
+    [problem] = problems(tmp_path, text, *overrides)
+    return problem
+
+
+def value_at(config: Config, path: str) -> Any:
+    found: Any = config
+    for key in path.split("."):
+        found = getattr(found, key)
+    return found
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_configs_load_by_name_and_by_path(name: str) -> None:
+    config = load_config(name)
+    assert config.name == name
+    assert config == load_config(str(shipped(f"configs/{name}.yaml")))
+
+
+def test_the_experiments_on_real_text_ship() -> None:
+    assert {"sample", "tatoeba", "tatoeba_small", "multi30k"} <= set(SHIPPED)
+
+
+def test_an_empty_file_is_the_defaults_under_its_own_name(tmp_path: Path) -> None:
+    config = load(tmp_path, "")
+    assert config == Config(name="mine")
+    assert (config.data_directory, config.run_directory) == (Path("data/prepared/mine"), Path("runs/mine"))
+
+
+def test_the_data_directory_can_be_set(tmp_path: Path) -> None:
+    assert load(tmp_path, "data: {directory: elsewhere}").data_directory == Path("elsewhere")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path) -> None:
+    assert load(tmp_path, "\ufefftrain: {epochs: 3}").train.epochs == 3
+
+
+def test_extends_merges_sections_and_replaces_lists(tmp_path: Path) -> None:
+    write(
+        tmp_path / "parents" / "old.yaml",
+        "name: parent\ndata: {source: [a, b], columns: [2, 1]}\ntrain: {epochs: 7, batch: {size: 8, unit: tokens}}\n",
+    )
+    write(tmp_path / "parents" / "middle.yaml", "extends: old.yaml\ntrain: {epochs: 9}\n")
+    child = write(
+        tmp_path / "children" / "young.yaml",
+        "extends: ../parents/middle.yaml\ndata: {source: [c]}\ntrain: {batch: {size: 16}}\n",
+    )
+    config = load_config(child)
+    assert config.name == "young"
+    assert config.data.source == ("c",)
+    assert config.data.columns == (2, 1)
+    assert (config.train.epochs, config.train.batch.size, config.train.batch.unit) == (9, 16, "tokens")
+
+
+def test_a_shipped_config_is_extended_by_name_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = load_config(write(tmp_path / "mine.yaml", "extends: sample\ntrain: {epochs: 2}\n"))
+    sample = load_config("sample")
+    assert config.train.epochs == 2
+    assert config.name == "mine"
+    assert (config.data, config.text, config.model) == (sample.data, sample.text, sample.model)
+
+
+@pytest.mark.parametrize(
+    ("files", "chain"),
+    [
+        ({"mine": "mine"}, "mine.yaml -> mine.yaml"),
+        ({"mine": "b", "b": "c", "c": "b"}, "mine.yaml -> b.yaml -> c.yaml -> b.yaml"),
+    ],
+)
+def test_a_config_may_not_extend_itself(tmp_path: Path, files: dict[str, str], chain: str) -> None:
+    for name, parent in files.items():
+        write(tmp_path / f"{name}.yaml", f"extends: {parent}.yaml\n")
+    with pytest.raises(ConfigError, match=f"extends itself through {chain}$"):
+        load_config(str(tmp_path / "mine.yaml"))
+
+
+def test_a_mistake_in_a_parent_is_shown_in_the_parent(tmp_path: Path) -> None:
+    write(tmp_path / "parent.yaml", "data: {}\ntrain:\n  epohcs: 3\n")
+    assert only_problem(tmp_path, "extends: parent.yaml\ntrain:\n  seed: 3\n") == (
+        "parent.yaml:3: train.epohcs: unknown key; did you mean epochs?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("parent", "message"),
+    [
+        ("[a, b]", "mine.yaml:2: extends: expected one path or name, found ['a', 'b']"),
+        ("samle", "samle: no such config file; shipped configs: " + ", ".join(SHIPPED) + "; did you mean sample?"),
+    ],
+)
+def test_extends_takes_one_config_that_exists(tmp_path: Path, parent: str, message: str) -> None:
+    assert only_problem(tmp_path, f"train: {{}}\nextends: {parent}\n") == message
+
+
+def test_an_unknown_config_lists_those_that_ship() -> None:
+    with pytest.raises(ConfigError, match=r"^tatoeba_smal: no such config file; .*; did you mean tatoeba_small\?$"):
+        find_config("tatoeba_smal")
+
+
+@pytest.mark.parametrize(
+    ("override", "path", "expected"),
+    [
+        ("train.epochs=3", "train.epochs", 3),
+        ("train.optimizer.learning_rate=3e-3", "train.optimizer.learning_rate", 0.003),
+        ("train.optimizer.learning_rate=2.5E-4", "train.optimizer.learning_rate", 0.00025),
+        ("train.optimizer.learning_rate=1", "train.optimizer.learning_rate", 1.0),
+        ("train.optimizer.clip_norm=null", "train.optimizer.clip_norm", None),
+        ("train.validation.patience=~", "train.validation.patience", None),
+        ("data.source=[a.en, a.de]", "data.source", ("a.en", "a.de")),
+        ("data.source=a.tsv", "data.source", ("a.tsv",)),
+        ("data.source=dir/a=b.tsv", "data.source", ("dir/a=b.tsv",)),
+        ("data.columns=[2, 1]", "data.columns", (2, 1)),
+        ("data.tgt_language=no", "data.tgt_language", "no"),
+        ("data.tgt_language=on", "data.tgt_language", "on"),
+        ("text.lowercase=true", "text.lowercase", True),
+        ("model.encoder.bidirectional=False", "model.encoder.bidirectional", False),
+        ("name=2018-05-13", "name", "2018-05-13"),
+        ("train.batch={size: 5, unit: tokens}", "train.batch.unit", "tokens"),
+        (" train.seed = 4", "train.seed", 4),
+    ],
+)
+def test_overrides_are_parsed_as_yaml(tmp_path: Path, override: str, path: str, expected: object) -> None:
+    found = value_at(load(tmp_path, "", override), path)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+def test_later_overrides_win_and_leave_their_neighbours(tmp_path: Path) -> None:
+    config = load(tmp_path, "train: {seed: 5, epochs: 6}", "train.seed=7", "train.batch.size=3", "train.seed=8")
+    assert (config.train.seed, config.train.epochs, config.train.batch.size) == (8, 6, 3)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("train.epochs", "--set train.epochs: expected section.key=value"),
+        ("=3", "--set =3: expected section.key=value"),
+        ("train..epochs=3", "--set train..epochs=3: expected section.key=value"),
+        ("train.epohcs=3", "--set train.epohcs: unknown key; did you mean epochs?"),
+        (
+            "train.epochs=0",
+            "--set train.epochs: should be greater than or equal to 1, found 0",
+        ),
+        ("train=3", "--set train: should be a section with keys, found 3"),
+        ("train.epochs=1e3", "--set train.epochs: should be a valid integer, found 1000.0"),
+    ],
+)
+def test_wrong_overrides_are_named(tmp_path: Path, override: str, message: str) -> None:
+    assert only_problem(tmp_path, "", override) == message
+
+
+def test_all_wrong_overrides_are_named_at_once(tmp_path: Path) -> None:
+    """Also those that cannot be read, which say nothing of what the others need: tying all needs a joint vocabulary."""
+    overrides = ["train.epohcs=3", "train.seed", "model.tying=all", "text.vocabulary.joint={", "model.dropout=7"]
+    lines = problems(tmp_path, "train: {epochs: 0}\n", *overrides)
+    for start in ("--set train.epohcs: unknown key", "--set train.seed: expected", "--set:1:", "--set model.dropout: "):
+        assert len([line for line in lines if line.startswith(start)]) == 1
+    assert "mine.yaml:1: train.epochs: should be greater than or equal to 1, found 0" in lines
+    assert len(lines) == 5
+
+
+def test_a_file_that_cannot_be_read_is_named_with_the_overrides_that_cannot(tmp_path: Path) -> None:
+    lines = problems(tmp_path, "train: {", "train.seed", "=2")
+    assert ["not valid YAML" in line for line in lines] == [True, False, False]
+
+
+def test_all_wrong_search_options_are_named_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        with_search_options(Config(), {}, ["train.epochs=3", "decode.beam_size=0", "decode.min_length", "decode.x=1"])
+    starts = (
+        "train.epochs: cannot be changed",
+        "--set decode.beam_size: ",
+        "--set decode.min_length: ",
+        "--set decode.x: ",
+    )
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 4
+    assert all(any(line.startswith(start) for line in lines) for start in starts)
+
+
+def test_an_override_that_is_not_yaml_is_refused(tmp_path: Path) -> None:
+    assert only_problem(tmp_path, "", "data.source=[a").startswith("--set:1:")
+
+
+@pytest.mark.parametrize(
+    ("text", "override", "start"),
+    [
+        ("data:\n  columns: [1, 2]\n", "data.columns=[0, 2]", "--set data.columns.0: "),
+        ("train:\n  epochs: 3\n", "train={epochs: abc}", "--set train.epochs: "),
+    ],
+)
+def test_what_an_override_replaces_is_not_blamed_on_the_file(
+    tmp_path: Path, text: str, override: str, start: str
+) -> None:
+    assert only_problem(tmp_path, text, override).startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("train:\n  epochs: 1\n  seed: 2\n  epochs: 3\n", "mine.yaml:4: train.epochs: occurs twice; remove one"),
+        ("train: {}\ndata: {}\ntrain: {}\n", "mine.yaml:3: train: occurs twice; remove one"),
+        (
+            "model: {attention: {options: {a: 1, a: 1}}}\n",
+            "mine.yaml:1: model.attention.options.a: occurs twice; remove one",
+        ),
+    ],
+)
+def test_duplicate_keys_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    assert only_problem(tmp_path, text) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (r'"\ud800": 1', r"mine.yaml:1: \ud800"),
+        (r'data: {source: "\ud800"}', "mine.yaml:1: data.source"),
+        (r'data: {"a\udfff": 1}', r"mine.yaml:1: data.a\udfff"),
+        ('data:\n  source: [a, "\\ud83d\\ude00"]', "mine.yaml:2: data.source.1"),
+        (r'extends: "\udc00"', "mine.yaml:1: extends"),
+        (r'model: {attention: {options: {"\ud800": 1}}}', r"mine.yaml:1: model.attention.options.\ud800"),
+    ],
+)
+def test_surrogates_are_not_text(tmp_path: Path, text: str, place: str) -> None:
+    assert only_problem(tmp_path, text).startswith(f"{place}: is not valid Unicode text")
+    path = tmp_path / "received.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        read_config(path)
+    assert str(caught.value).startswith(f"{path.parent}/{place.replace('mine', 'received')}: is not valid Unicode text")
+
+
+@pytest.mark.parametrize("override", ["\udcff=1", "data.\ud800=1"])
+def test_surrogates_are_not_a_key_to_override(tmp_path: Path, override: str) -> None:
+    key = override.removesuffix("=1")
+    assert only_problem(tmp_path, "", override).startswith(f"--set {printable(key)}: is not valid Unicode text")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("train:\n  epochs: [1\nseed: 2\n", "mine.yaml:3:5"),
+        ("train: {}\n  seed: 2\n", "mine.yaml:2:3"),
+        ("train: *nowhere\n", "mine.yaml:1:8"),
+        ("train:\n\tseed: 2\n", "mine.yaml:2:1"),
+        ("train: {}\n---\ndata: {}\n", "mine.yaml:2:1"),
+    ],
+)
+def test_yaml_mistakes_have_line_and_column(tmp_path: Path, text: str, place: str) -> None:
+    assert only_problem(tmp_path, text).startswith(f"{place}: not valid YAML: ")
+
+
+@pytest.mark.parametrize("text", ["- a\n- b\n", "3\n", "some words\n"])
+def test_a_config_is_keys_and_values(tmp_path: Path, text: str) -> None:
+    assert only_problem(tmp_path, text).startswith("mine.yaml: expected keys and values, found ")
+
+
+def test_control_characters_are_a_config_error(tmp_path: Path) -> None:
+    assert only_problem(tmp_path, "train: {}\n# \x00\n").startswith("mine.yaml: not valid YAML: ")
+
+
+def test_a_config_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "latin.yaml"
+    path.write_bytes("data: {source: ä.tsv}\n".encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"not UTF-8 text \(byte 15\)"):
+        load_config(str(path))
+
+
+def test_all_unknown_keys_are_reported_at_once(tmp_path: Path) -> None:
+    text = """\
+data:
+  sorce: a.tsv
+train:
+  epochs: 3
+  batch:
+    sise: 2
+  optimizer: {learning_rat: 0.1}
+modell: {}
+decode: {zzz: 1}
+"""
+    assert sorted(problems(tmp_path, text)) == [
+        "mine.yaml:2: data.sorce: unknown key; did you mean source?",
+        "mine.yaml:6: train.batch.sise: unknown key; did you mean size?",
+        "mine.yaml:7: train.optimizer.learning_rat: unknown key; did you mean learning_rate?",
+        "mine.yaml:8: modell: unknown key; did you mean model?",
+        "mine.yaml:9: decode.zzz: unknown key; known keys: " + ", ".join(DecodeSection.model_fields),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("train:\n  epochs: true\n", "mine.yaml:2: train.epochs: should be a valid integer, found True"),
+        ("train:\n  seed: false\n", "mine.yaml:2: train.seed: should be a valid integer, found False"),
+        ("train:\n  epochs: many\n", "mine.yaml:2: train.epochs: should be a valid integer, found 'many'"),
+        ("train:\n  epochs: '3'\n", "mine.yaml:2: train.epochs: should be a valid integer, found '3'"),
+        ("train:\n  epochs: 2.5\n", "mine.yaml:2: train.epochs: should be a valid integer, found 2.5"),
+        ("train:\n  epochs: null\n", "mine.yaml:2: train.epochs: should be a valid integer, found None"),
+        ("train: 3\n", "mine.yaml:1: train: should be a section with keys, found 3"),
+        ("train:\n  batch: 64\n", "mine.yaml:2: train.batch: should be a section with keys, found 64"),
+        ("train:\n", "mine.yaml:1: train: should be a section with keys, found None"),
+        (
+            "model:\n  dropout: 1.0\n",
+            "mine.yaml:2: model.dropout: should be less than 1, found 1.0",
+        ),
+        (
+            "text:\n  tokenizer: spcy\n",
+            "mine.yaml:2: text.tokenizer: should be 'spacy', 'subword' or 'whitespace', found 'spcy'; "
+            "did you mean spacy?",
+        ),
+        (
+            "data:\n  columns:\n    - 1\n    - 0\n",
+            "mine.yaml:4: data.columns.1: should be greater than or equal to 1, found 0",
+        ),
+    ],
+)
+def test_wrong_values_are_reported_with_what_was_found(tmp_path: Path, text: str, message: str) -> None:
+    assert only_problem(tmp_path, text) == message
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("model.dropout", "much"),
+        ("train.optimizer.learning_rate", "-0.1"),
+        ("train.optimizer.learning_rate", "[1]"),
+        ("train.optimizer.clip_norm", "true"),
+        ("train.optimizer.clip_norm", "0"),
+        ("train.label_smoothing", "1"),
+        ("train.device", "gpu"),
+        ("train.precision", "float16"),
+        ("name", "a b"),
+        ("name", ".."),
+        ("name", "a/b"),
+        ("data.source", "3"),
+        ("data.tgt_language", "''"),
+        ("decode.length_penalty", "-1"),
+    ],
+)
+def test_values_out_of_range_are_refused(tmp_path: Path, key: str, value: str) -> None:
+    message = only_problem(tmp_path, "", f"{key}={value}")
+    assert message.startswith(f"--set {key}: ")
+    assert f"found {yaml.safe_load(value)!r}" in message
+
+
+def test_wrong_values_and_unknown_keys_come_together(tmp_path: Path) -> None:
+    assert len(problems(tmp_path, "train: {epochs: -1, sead: 2}\ndata: 7\n", "model.dropout=2")) == 4
+
+
+BACKWARD = "model: {encoder: {bidirectional: false}, decoder: {initial_state: backward}}"
+INVERSE = "train: {schedule: {name: inverse_sqrt}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        (
+            "model: {encoder: {hidden_size: 8}, decoder: {hidden_size: 8}, attention: {score: dot}}",
+            "model.attention.score",
+            "dot needs equal sizes, found a decoder state of 8 and encoder states of 16",
+        ),
+        ("model: {decoder: {order: bahdanau, input_feeding: true}}", "model.decoder.input_feeding", "Luong"),
+        ("model: {tying: all}", "model.tying", "all needs text.vocabulary.joint: true"),
+        ("text: {vocabulary: {joint: true}}", "text.vocabulary.joint", "needs text.subword.joint: true"),
+        (INVERSE, "train.schedule.warmup", "inverse_sqrt needs a number of warm-up updates"),
+        (BACKWARD, "model.decoder.initial_state", "backward needs model.encoder.bidirectional: true"),
+        (
+            "train: {teacher_forcing: {schedule: linear}}",
+            "train.teacher_forcing.updates",
+            "linear needs a number of updates",
+        ),
+        (
+            "train: {teacher_forcing: {schedule: inverse_sigmoid}}",
+            "train.teacher_forcing.updates",
+            "inverse_sigmoid needs a number of updates",
+        ),
+        (
+            "train: {teacher_forcing: {schedule: linear, updates: 5, ratio: 0.3, minimum: 0.5}}",
+            "train.teacher_forcing.minimum",
+            "is above the ratio 0.3",
+        ),
+        (
+            "model: {attention: {score: genral}}",
+            "model.attention.score",
+            "unknown score 'genral'; known: none, additive, concat, ",
+        ),
+        ("model: {attention: {score: genral}}", "model.attention.score", "; did you mean general?"),
+        ("model: {attention: {score: non}}", "model.attention.score", "; did you mean none?"),
+        (
+            "model: {attention: {score: additive, options: {sise: 8}}}",
+            "model.attention.options.sise",
+            "unknown option; did you mean size?",
+        ),
+        (
+            "model: {attention: {score: additive, options: {width: 8}}}",
+            "model.attention.options.width",
+            "unknown option; known options: size",
+        ),
+        (
+            "model: {attention: {score: general, options: {size: 8}}}",
+            "model.attention.options.size",
+            "unknown option; there are no options",
+        ),
+        (
+            "model: {attention: {score: none, options: {size: 8}}}",
+            "model.attention.options.size",
+            "unknown option; there are no options",
+        ),
+        ("data: {cleaning: {min_length: 5, max_length: 4}}", "data.cleaning.min_length", "is above max_length"),
+        ("data: {source: [a, b, c, d, e]}", "data.source", "must be 1, 2, 3, 4 or 6 files, found 5"),
+        *(
+            (
+                f"model: {{{part}: {{{name}: {value}{more}}}}}",
+                f"model.{part}.{name}",
+                f"{value} needs model.{part}.num_layers: 2 or more",
+            )
+            for part, name, value, more in (
+                ("encoder", "residual", "true", ""),
+                ("encoder", "layer_norm", "layers", ""),
+                ("decoder", "residual", "true", ""),
+                ("decoder", "layer_norm", "layers", ""),
+                ("decoder", "attend_from", "first", ""),
+                ("decoder", "context_to", "all", ", order: bahdanau"),
+            )
+        ),
+        (
+            "model: {decoder: {num_layers: 2, context_to: all}}",
+            "model.decoder.context_to",
+            "Luong order feeds nothing back without model.decoder.input_feeding: true; set that, or order: bahdanau",
+        ),
+        (
+            "model: {decoder: {readout: maxout}}",
+            "model.decoder.readout",
+            "maxout belongs to Bahdanau order; Luong order computes an attentional vector",
+        ),
+    ],
+)
+def test_combinations_that_cannot_work_are_refused(tmp_path: Path, text: str, place: str, message: str) -> None:
+    found = only_problem(tmp_path, f"{text}\n")
+    assert f"{place}: " in found
+    assert message in found
+    assert found.startswith(("mine.yaml:1: ", f"{place}: "))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "model: {encoder: {hidden_size: 4}, decoder: {hidden_size: 8}, attention: {score: dot}}",
+        "model: {encoder: {hidden_size: 8, bidirectional: false}, decoder: {hidden_size: 8}, attention: {score: dot}}",
+        "model: {decoder: {order: luong, input_feeding: true}}",
+        "model: {tying: all}\ntext: {subword: {joint: true}, vocabulary: {joint: true}}",
+        "text: {tokenizer: whitespace, vocabulary: {joint: true}}",
+        "train: {schedule: {name: inverse_sqrt, warmup: 10}}",
+        "train: {teacher_forcing: {schedule: linear, updates: 5}}",
+        "model: {decoder: {initial_state: backward}}",
+        "model: {encoder: {layer_norm: cell}, decoder: {layer_norm: cell}}",
+        "model: {encoder: {num_layers: 2, residual: true, layer_norm: layers}}",
+        "model: {decoder: {num_layers: 2, residual: true, layer_norm: layers, attend_from: first}}",
+        "model: {decoder: {num_layers: 2, input_feeding: true, context_to: all}}",
+        "model: {decoder: {num_layers: 2, order: bahdanau, attend_from: first, context_to: all, readout: maxout}}",
+        "model: {attention: {score: none}}",
+        "model: {attention: {score: concat, options: {size: 8}}}",
+        "model: {attention: {score: additive, options: {size: null}}}",
+    ],
+)
+def test_combinations_that_work_are_accepted(tmp_path: Path, text: str) -> None:
+    load(tmp_path, f"{text}\n")
+
+
+def test_problems_of_combination_come_together(tmp_path: Path) -> None:
+    assert len(problems(tmp_path, f"{INVERSE}\n{BACKWARD}\ndata: {{source: [a, b, c, d, e]}}\n")) == 3
+
+
+@pytest.mark.parametrize("value", ["true", "'3'", "3.0", "2.5", "[3]", "wide"])
+def test_attention_options_of_the_wrong_type_are_refused(tmp_path: Path, value: str) -> None:
+    found = only_problem(tmp_path, "", "model.attention.score=additive", f"model.attention.options.size={value}")
+    assert "model.attention.options.size: should be a valid integer" in found
+    assert f"found {yaml.safe_load(value)!r}" in found
+
+
+@pytest.fixture
+def user_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "scores_of_a_user.py", USER_SCORES)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.mark.usefixtures("user_scores")
+@pytest.mark.parametrize("options", ["{factor: 2.5}", "{factor: 2}", "{factor: 1e-3, depth: 3, even: true}"])
+def test_a_custom_score_is_found(tmp_path: Path, options: str) -> None:
+    config = load(tmp_path, f"model: {{attention: {{score: scores_of_a_user.Weighted, options: {options}}}}}\n")
+    assert config.model.attention.score == "scores_of_a_user.Weighted"
+
+
+@pytest.mark.usefixtures("user_scores")
+def test_options_of_a_custom_score_are_checked(tmp_path: Path) -> None:
+    text = "model:\n  attention:\n    score: scores_of_a_user.Weighted\n    options:\n      depht: 3\n      even: 7\n"
+    [unknown, missing, mistyped] = sorted(problems(tmp_path, text))
+    assert unknown == "mine.yaml:5: model.attention.options.depht: unknown option; did you mean depth?"
+    assert missing == "mine.yaml:5: model.attention.options.factor: is required"
+    assert mistyped.startswith("mine.yaml:6: model.attention.options.even: should be a valid boolean")
+    assert mistyped.endswith(", found 7")
+
+
+@pytest.mark.usefixtures("user_scores")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("scores_of_a_user.NoScore", "is not a subclass of nmt.layers.attention.Score"),
+        ("scores_of_a_user.Missing", "cannot be imported (module 'scores_of_a_user' has no attribute 'Missing')"),
+        ("nowhere_at_all.Score", "cannot be imported (No module named 'nowhere_at_all')"),
+        (".Weighted", "cannot be imported"),
+        ("..Weighted", "cannot be imported"),
+        ("scores_of_a_user.", "cannot be imported"),
+    ],
+)
+def test_a_dotted_path_that_is_not_a_score_is_reported(tmp_path: Path, name: str, message: str) -> None:
+    found = only_problem(tmp_path, f"model: {{attention: {{score: {name}}}}}\n")
+    assert found.startswith(f"mine.yaml:1: model.attention.score: {name} {message}")
+
+
+AWKWARD = ["no", "null", "true", "yes", "~", "1.5", "1e3", "1e-3", "2E5", "0x1F", "017", "1_000", "2018-05-13", "1:30"]
+names = st.from_regex(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,11}", fullmatch=True) | st.sampled_from(
+    [text for text in AWKWARD if text.isalnum()]
+)
+texts = st.text(st.characters(exclude_categories=["C", "Zl", "Zp"]), min_size=1, max_size=20) | st.sampled_from(AWKWARD)
+rates = st.floats(min_value=1e-30, max_value=1e30)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    values=st.fixed_dictionaries(
+        {
+            "name": names,
+            "data": st.fixed_dictionaries(
+                {
+                    "source": st.sampled_from([0, 1, 2, 4, 6]).flatmap(lambda n: st.tuples(*[texts] * n)),
+                    "columns": st.permutations(range(1, 10)).map(lambda columns: tuple(columns[:2])),
+                    "src_language": st.text("abz_-ÄЖ09", min_size=1, max_size=35)
+                    | st.sampled_from(["no", "zh-Hant", "123"]),
+                    "directory": st.none() | texts,
+                    "first_lines": st.none() | st.integers(1, 1_000_000_000),
+                }
+            ),
+            "text": st.fixed_dictionaries({"lowercase": st.booleans(), "reuse": st.none() | texts}),
+            "train": st.fixed_dictionaries(
+                {
+                    "optimizer": st.fixed_dictionaries({"learning_rate": rates, "clip_norm": st.none() | rates}),
+                    "label_smoothing": st.floats(0, 1, exclude_max=True),
+                }
+            ),
+            "model": st.fixed_dictionaries(
+                {
+                    "attention": st.fixed_dictionaries(
+                        {"score": st.just("concat"), "options": st.just({}) | st.just({"size": 3})}
+                    )
+                }
+            ),
+        }
+    )
+)
+def test_a_dumped_config_is_parsed_as_it_was(values: dict[str, Any]) -> None:
+    config = Config.model_validate(values)
+    parsed = parse_config(dump_config(config), "dump.yaml")
+    assert differing_keys(config, parsed) == []
+    assert parsed == config
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_dumps_of_shipped_configs_hold_every_default(name: str) -> None:
+    config = load_config(name)
+    dumped = dump_config(config)
+    assert parse_config(dumped, "dump.yaml") == config
+    assert yaml.safe_load(dumped).keys() == Config.model_fields.keys()
+    assert "extends" not in dumped
+
+
+def test_a_run_can_be_named_after_its_learning_rate(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path / "1e-3.yaml", ""))
+    assert config.name == "1e-3"
+    assert parse_config(dump_config(config), "dump.yaml") == config
+
+
+def test_a_damaged_dump_is_reported_with_its_place() -> None:
+    with pytest.raises(ConfigError, match=r"^runs/a/config.yaml:2: train.epochs: "):
+        parse_config("train:\n  epochs: 0\n", "runs/a/config.yaml")
+
+
+def test_differing_keys_have_both_values(tmp_path: Path) -> None:
+    first = load(tmp_path, "data: {src_language: en}\ntrain: {epochs: 3, optimizer: {clip_norm: null}}")
+    second = load(tmp_path, "data: {src_language: fr}\ntrain: {epochs: 3, optimizer: {clip_norm: 2.0}}")
+    assert differing_keys(first, first) == []
+    assert differing_keys(first, second) == [
+        "data.src_language ('en' there, 'fr' here)",
+        "train.optimizer.clip_norm (None there, 2.0 here)",
+    ]
+    assert differing_keys(first.train, second.train, "train.") == ["train.optimizer.clip_norm (None there, 2.0 here)"]
+
+
+def test_a_config_never_changes(tmp_path: Path) -> None:
+    config = load(tmp_path, "")
+    with pytest.raises(ValueError, match="frozen"):
+        config.train.epochs = 3  # type: ignore[misc]

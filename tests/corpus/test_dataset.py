@@ -1,0 +1,230 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.config import Config, dump_config
+from nmt.corpus.dataset import EncodedPairs, Sequences, open_data, read_examples, write_examples, write_sequences
+from nmt.corpus.splitting import Example
+from nmt.system.errors import ConfigError, DataError
+from nmt.system.files import write_json
+from nmt.text.processor import TextProcessor
+from nmt.text.tokenizers import WhitespaceTokenizer
+from nmt.text.vocabulary import Vocabulary
+
+LISTS = [[5, 6, 7], [], [4], [9, 9]]
+
+
+def unpacked(sequences: Sequences) -> list[list[int]]:
+    return [sequences[index].tolist() for index in range(len(sequences))]
+
+
+def test_sequences_are_concatenated() -> None:
+    packed = Sequences.pack(LISTS)
+    assert packed.ids.tolist() == [5, 6, 7, 4, 9, 9]
+    assert packed.offsets.tolist() == [0, 3, 3, 4, 6]
+    assert packed.ids.dtype == np.int32
+    assert packed.offsets.dtype == np.int64
+    assert packed.lengths.tolist() == [3, 0, 1, 2]
+    assert len(packed) == 4
+
+
+@given(st.lists(st.lists(st.integers(0, 2**31 - 1))))
+def test_packed_sequences_are_the_sequences(lists: list[list[int]]) -> None:
+    packed = Sequences.pack(iter(lists))
+    assert unpacked(packed) == lists
+    assert packed.lengths.tolist() == [len(ids) for ids in lists]
+
+
+@pytest.mark.parametrize("lists", [LISTS, [], [[]], [[], []]])
+def test_saved_sequences_are_loaded_as_they_were(tmp_path: Path, lists: list[list[int]]) -> None:
+    Sequences.pack(lists).save(tmp_path, "a")
+    loaded = Sequences.load(tmp_path, "a")
+    assert unpacked(loaded) == lists
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.ids.npy", "a.offsets.npy"]
+
+
+def test_loaded_sequences_stay_on_disk(tmp_path: Path) -> None:
+    Sequences.pack(LISTS).save(tmp_path, "a")
+    loaded = Sequences.load(tmp_path, "a")
+    assert isinstance(loaded.ids, np.memmap)
+    with pytest.raises(ValueError, match="read-only"):
+        loaded.ids[0] = 1
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.integers(0, 2**31 - 1), max_size=5)), st.lists(st.integers(0, 50)))
+def test_sequences_written_piece_by_piece_are_those_saved_at_once(
+    tmp_path_factory: pytest.TempPathFactory, lists: list[list[int]], cuts: list[int]
+) -> None:
+    once, by_piece = tmp_path_factory.mktemp("once"), tmp_path_factory.mktemp("pieces")
+    packed = Sequences.pack(lists)
+    packed.save(once, "a")
+    pieces = np.split(packed.ids, sorted(min(cut, len(packed.ids)) for cut in cuts))
+    write_sequences(by_piece, "a", packed.lengths, iter(pieces))
+    for kind in ("ids", "offsets"):
+        assert (by_piece / f"a.{kind}.npy").read_bytes() == (once / f"a.{kind}.npy").read_bytes()
+    assert unpacked(Sequences.load(by_piece, "a")) == lists
+
+
+@pytest.mark.parametrize("kind", ["ids", "offsets"])
+def test_missing_sequences_are_a_data_error(tmp_path: Path, kind: str) -> None:
+    Sequences.pack(LISTS).save(tmp_path, "a")
+    (tmp_path / f"a.{kind}.npy").unlink()
+    with pytest.raises(DataError, match=rf"a\.{kind}\.npy: missing; .* preprocess again"):
+        Sequences.load(tmp_path, "a")
+
+
+@pytest.mark.parametrize("kind", ["ids", "offsets"])
+@pytest.mark.parametrize("kept", [0, 3, 60, -4])
+def test_cut_sequences_are_a_data_error(tmp_path: Path, kind: str, kept: int) -> None:
+    Sequences.pack(LISTS).save(tmp_path, "a")
+    path = tmp_path / f"a.{kind}.npy"
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(DataError, match=rf"a\.{kind}\.npy: damaged"):
+        Sequences.load(tmp_path, "a")
+
+
+def test_pickled_arrays_are_never_loaded(tmp_path: Path) -> None:
+    Sequences.pack(LISTS).save(tmp_path, "a")
+    np.save(tmp_path / "a.ids.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(DataError, match=r"a\.ids\.npy: damaged"):
+        Sequences.load(tmp_path, "a")
+
+
+@pytest.mark.parametrize("offsets", [[], [0, 3], [0, 7]])
+def test_ids_and_offsets_belong_together(tmp_path: Path, offsets: list[int]) -> None:
+    Sequences.pack(LISTS).save(tmp_path, "a")
+    np.save(tmp_path / "a.offsets.npy", np.array(offsets, dtype=np.int64))
+    with pytest.raises(DataError, match="do not match"):
+        Sequences.load(tmp_path, "a")
+
+
+def make_pairs(number: int) -> EncodedPairs:
+    return EncodedPairs(Sequences.pack([[4 + index] for index in range(number)]), Sequences.pack([[4, 5]] * number))
+
+
+def test_saved_pairs_are_loaded_as_they_were(tmp_path: Path) -> None:
+    make_pairs(3).save(tmp_path, "train")
+    loaded = EncodedPairs.load(tmp_path, "train")
+    assert len(loaded) == 3
+    assert unpacked(loaded.src) == [[4], [5], [6]]
+    assert unpacked(loaded.tgt) == [[4, 5]] * 3
+
+
+def test_pairs_need_as_many_targets_as_sources(tmp_path: Path) -> None:
+    make_pairs(3).save(tmp_path, "train")
+    make_pairs(2).tgt.save(tmp_path, "train.tgt")
+    with pytest.raises(DataError, match="train has 3 sources but 2 targets"):
+        EncodedPairs.load(tmp_path, "train")
+
+
+@given(st.lists(st.builds(Example, st.text(), st.lists(st.text(), min_size=1).map(tuple))))
+def test_examples_round_trip(tmp_path_factory: pytest.TempPathFactory, examples: list[Example]) -> None:
+    path = tmp_path_factory.mktemp("examples") / "test.jsonl"
+    write_examples(path, iter(examples))
+    assert read_examples(path) == examples
+
+
+def test_examples_are_readable_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "test.jsonl"
+    write_examples(path, [Example("Hi\u2028ü", ("a", "b")), Example("", ("c",))])
+    assert path.read_text(encoding="utf-8") == (
+        '{"src": "Hi\u2028ü", "references": ["a", "b"]}\n{"src": "", "references": ["c"]}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    "content", [b'{"src": "a"}\n', b'{"references": []}\n', b"{\n", b"[]\n", b"3\n", b'{"src": "\xff"}\n', b"\n"]
+)
+def test_damaged_examples_are_a_data_error(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "test.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"test\.jsonl: damaged"):
+        read_examples(path)
+
+
+def test_missing_examples_are_a_data_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"test\.jsonl: missing; there is no such split"):
+        read_examples(tmp_path / "test.jsonl")
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A data directory written by hand."""
+    path = tmp_path / "data"
+    (path / "text").mkdir(parents=True)
+    TextProcessor(
+        WhitespaceTokenizer(), WhitespaceTokenizer(), Vocabulary(["a", "b", "c"]), Vocabulary(["x", "y"])
+    ).save(path / "text")
+    make_pairs(3).save(path, "train")
+    make_pairs(0).save(path, "valid")
+    (path / "config.yaml").write_text(dump_config(Config(name="made")), encoding="utf-8")
+    write_json(path / "data.json", {"format_version": 1})
+    return path
+
+
+def test_a_data_directory_is_opened(directory: Path) -> None:
+    data = open_data(directory)
+    assert data.path == directory
+    assert data.text == directory / "text"
+    assert data.config == Config(name="made")
+    assert data.src_vocabulary == Vocabulary(["a", "b", "c"])
+    assert data.tgt_vocabulary == Vocabulary(["x", "y"])
+    assert (len(data.train), len(data.valid)) == (3, 0)
+
+
+def test_training_needs_no_tokenizer_files(directory: Path) -> None:
+    for path in (directory / "text").glob("*.tokenizer.json"):
+        path.unlink()
+    assert len(open_data(directory).train) == 3
+
+
+def test_vocabularies_are_read_once(directory: Path) -> None:
+    data = open_data(directory)
+    for path in (directory / "text").glob("*.vocabulary.json"):
+        path.unlink()
+    assert data.load_processor().tgt_vocabulary == Vocabulary(["x", "y"])
+
+
+def test_a_missing_folder_is_a_data_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"nowhere: does not exist .* run nmt preprocess first"):
+        open_data(tmp_path / "nowhere")
+
+
+def test_another_folder_is_a_data_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"is not a data directory \(no data\.json\)"):
+        open_data(tmp_path)
+
+
+@pytest.mark.parametrize("facts", [{"format_version": 2}, {"format_version": 0}, {"format_version": "1"}, {}])
+def test_another_format_version_is_a_data_error(directory: Path, facts: dict[str, object]) -> None:
+    write_json(directory / "data.json", facts)
+    found = facts.get("format_version")
+    with pytest.raises(DataError, match=f"data format {found!r}, this version reads 1; preprocess again"):
+        open_data(directory)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "3", "null"])
+def test_a_damaged_marker_is_a_data_error(directory: Path, content: str) -> None:
+    (directory / "data.json").write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match="data"):
+        open_data(directory)
+
+
+@pytest.mark.parametrize(
+    "name", ["config.yaml", "text/src.vocabulary.json", "train.src.ids.npy", "valid.tgt.offsets.npy"]
+)
+def test_a_missing_file_is_named(directory: Path, name: str) -> None:
+    (directory / name).unlink()
+    with pytest.raises(DataError, match=name):
+        open_data(directory)
+
+
+@pytest.mark.parametrize("content", [b"train: {epochs: 0}\n", b"train: [\n", b"name: \xff\n"])
+def test_a_damaged_config_is_named(directory: Path, content: bytes) -> None:
+    (directory / "config.yaml").write_bytes(content)
+    with pytest.raises((ConfigError, DataError), match=r"data/config\.yaml"):
+        open_data(directory)

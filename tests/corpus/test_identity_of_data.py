@@ -1,0 +1,266 @@
+"""A run owns its text files, a data directory in use is not replaced, and a test set is what it says it is."""
+
+import contextlib
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import processes
+import pytest
+from conftest import Cli, Project, call, train_arguments
+from processes import PIPE, Running
+
+from nmt.corpus.identity import count_seen, fingerprint, identities, load_seen, save_seen
+from nmt.models.runs import path_from
+from nmt.system.errors import DataError
+from nmt.system.limits import MAX_TEXT_FILE
+from nmt.system.replacement import check_not_in_use
+from nmt.text.processor import SEEN
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@contextlib.contextmanager
+def training(here: Project, run: str) -> Iterator[Running]:
+    """A process that trains for long."""
+    arguments = train_arguments(here, Path(run), "train.epochs=100000", "train.schedule.name=constant")
+    with processes.start(*arguments, stderr=PIPE) as process:
+        try:
+            deadline = time.time() + 60
+            while not Path(run, "run.json").exists():
+                assert process.poll() is None, process.stderr and process.stderr.read()
+                assert time.time() < deadline
+                time.sleep(0.05)
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_run_keeps_its_text_files(here: Project) -> None:
+    """Each save used to copy them from the data directory, whatever had come into it meanwhile."""
+    expected = files(here.data / "text")
+    assert files(here.run / "best/text") == expected
+    kept = files(here.run / "text")
+    sums = kept.pop("SHA256SUMS").decode()
+    assert kept == expected
+    done = subprocess.run(["sha256sum", "-c", "SHA256SUMS"], cwd=here.run / "text", capture_output=True, check=False)
+    assert done.returncode == 0, sums
+    assert len(sums.splitlines()) == len(expected)
+
+
+def test_models_of_a_run_have_its_own_text(here: Project, cli: Cli) -> None:
+    expected = files(here.data / "text")
+    assert cli(*train_arguments(here, Path("new"), "train.max_updates=20", "train.validation.every=10")).code in (0, 1)
+    for path in (here.data / "text").glob("*.vocabulary.json"):
+        path.write_text('["other"]', encoding="utf-8")
+    (here.data / "text" / "more.txt").touch()
+    outcome = cli(*train_arguments(here, here.run, "train.epochs=9", "train.validation.every=1", "--resume"))
+    assert outcome.code == 1  # the directory is damaged: that is reported, and nothing is lost
+    assert files(here.run / "best/text") == expected
+
+
+@pytest.mark.parametrize("name", ["src.vocabulary.json", SEEN])
+def test_data_whose_text_is_not_what_was_written_is_refused(here: Project, cli: Cli, name: str) -> None:
+    path = here.data / "text" / name
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(bytes(content))
+    outcome = cli(*train_arguments(here, Path("new")))
+    assert outcome.code == 1
+    assert [line for line in outcome.err.splitlines() if line.startswith("nmt: error: ")] == [
+        f"nmt: error: {path}: has changed since nmt preprocess wrote it; preprocess again"
+    ] or "vocabulary.json" in outcome.err
+    assert not (Path("new") / "best").exists()
+
+
+@pytest.mark.parametrize("name", ["tgt.vocabulary.json", "src.tokenizer.json", SEEN])
+@pytest.mark.parametrize("change", ["changed", "gone"])
+def test_a_run_whose_text_was_changed_is_not_resumed(here: Project, cli: Cli, name: str, change: str) -> None:
+    path = here.run / "text" / name
+    path.unlink() if change == "gone" else path.write_bytes(path.read_bytes() + b" ")
+    outcome = cli(*train_arguments(here, here.run, "train.epochs=9", "--resume"))
+    assert outcome.code == 1
+    assert f"nmt: error: {path}: is missing or has changed since the run started" in outcome.err
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\0  \x80\n" * 9, None])
+def test_a_damaged_list_of_checksums_is_named(here: Project, cli: Cli, content: bytes | None) -> None:
+    path = here.run / "text/SHA256SUMS"
+    first, *others = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(others) if content is None else content)
+    before = files(here.run)
+    outcome = cli(*train_arguments(here, here.run, "train.epochs=9", "--resume"))
+    assert outcome.code == 1
+    assert f"nmt: error: {path}: does not list {first.split()[1].decode()}; " in outcome.err
+    assert files(here.run) == before
+
+
+def test_a_run_of_an_older_version_copies_its_text_when_resumed(here: Project, cli: Cli) -> None:
+    kept = files(here.run / "text")
+    shutil.rmtree(here.run / "text")
+    outcome = cli(*train_arguments(here, here.run, "train.epochs=9", "train.schedule.name=constant", "--resume"))
+    assert outcome.code == 0, outcome.err
+    assert files(here.run / "text") == kept
+
+
+def test_preprocess_does_not_replace_data_that_a_run_reads(here: Project, cli: Cli) -> None:
+    before = files(here.data)
+    with training(here, "long"):
+        for _ in range(2):
+            found = cli("preprocess", "--config", here.config, "--overwrite")
+            assert found.code == 1
+            (line,) = found.err.splitlines()
+            assert line.startswith(f"nmt: error: {here.data}: in use by the run long (process ")
+        assert files(here.data) == before
+    assert call("preprocess", "--config", here.config, "--overwrite") == 0  # the process was killed
+    assert not list(here.data.parent.glob(".*"))
+
+
+def test_two_runs_share_their_data(here: Project) -> None:
+    with training(here, "one"), training(here, "two"), pytest.raises(DataError, match="in use by the run"):
+        check_not_in_use(here.data)
+
+
+@pytest.mark.parametrize(
+    ("run", "data", "path"),
+    [
+        ("/a/runs/x", "/a/data/y", "../../data/y"),
+        ("/a/b/runs/x", "/a/y", "../../../y"),
+        ("/somewhere/runs/x", "/elsewhere/data", None),
+    ],
+)
+def test_a_model_has_the_path_of_its_data_relative_to_its_run(run: str, data: str, path: str | None) -> None:
+    assert path_from(Path(run), Path(data)) == path
+
+
+def test_a_run_and_its_data_may_be_moved_together(here: Project, cli: Cli) -> None:
+    facts = json.loads((here.run / "best/model.json").read_text(encoding="utf-8"))
+    assert facts["data"]["path"] == "../../data/prepared/reversal"
+    assert len(facts["data"]["identity"]) == 64
+    outcome = cli("evaluate")  # in a copy of the project
+    assert outcome.code == 0, outcome.err
+    assert "overlap: 0 of 50 sources (0.0%)" in outcome.err
+    shutil.move(here.run, "model")
+    outcome = cli("evaluate", "--model", "model")
+    assert outcome.code == 1
+    assert outcome.err.splitlines()[-1] == (
+        "nmt: error: model/best: the data it was trained on is no longer there; give it with --data DIR"
+    )
+    assert cli("evaluate", "--model", "model", "--data", here.data).code == 0
+
+
+@pytest.mark.parametrize(
+    "data", [None, 7, "", "a\0b", [], {"path": 3}, {"path": "a\0b"}, {"path": "/etc"}, {"path": ".."}]
+)
+def test_a_model_without_its_data(here: Project, cli: Cli, data: object) -> None:
+    path = here.run / "best/model.json"
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**facts, "data": data}), encoding="utf-8")
+    outcome = cli("evaluate")
+    assert outcome.code == 1
+    assert outcome.err.splitlines()[-1].endswith("give it with --data DIR")
+
+
+def test_training_sentences_are_not_a_test_set(here: Project, cli: Cli) -> None:
+    """Preprocess again with another seed: most test sentences are those that the model was trained on."""
+    other = ["--set", "data.split.seed=2"]
+    assert call("preprocess", "--config", here.config, "--overwrite", *other) == 0
+    outcome = cli("evaluate", "--json", "scores.json")
+    assert outcome.code == 0
+    assert f"{here.data}: differs from the data that the model was trained on" in outcome.err.splitlines()
+    trained = {line.split("\t")[0] for line in Path(here.config.parent / "corpus.tsv").read_text().splitlines()}
+    tested = [json.loads(line)["src"] for line in (here.data / "test.jsonl").read_text().splitlines()]
+    found = json.loads(Path("scores.json").read_text())["in_training"]
+    assert set(tested) <= trained
+    assert found["of"] == 50
+    assert found["sources"] > 40
+    assert found["marked"] is True
+    assert f"overlap: {found['sources']} of 50 sources ({found['sources'] / 50:.1%})" in outcome.err
+    scores = outcome.out.splitlines()[:4]
+    assert all(line.endswith("NOT A TEST OF UNSEEN TEXT, see overlap") for line in scores)
+
+
+def test_an_honest_test_set_is_not_marked(here: Project, cli: Cli) -> None:
+    outcome = cli("evaluate", "--json", "scores.json")
+    assert json.loads(Path("scores.json").read_text())["in_training"] == {"sources": 0, "of": 50, "marked": False}
+    assert "UNSEEN" not in outcome.out
+    assert "differs from the data" not in outcome.err
+
+
+def test_files_are_compared_too(here: Project, cli: Cli) -> None:
+    """Case and punctuation do not make a sentence another one."""
+    seen = load_seen(here.run / "best/text" / SEEN)
+    lines = Path(here.config.parent / "corpus.tsv").read_text().splitlines()
+    assert seen is not None
+    known = [line.split("\t") for line in lines if count_seen([line.split("\t")[0]], seen)]
+    new = [line.split("\t") for line in lines if not count_seen([line.split("\t")[0]], seen)]
+    pairs = [*known[:2], *new[:2]]
+    Path("src").write_text("".join(f"  {src.upper()} !\n" for src, _ in pairs))
+    Path("ref").write_text("".join(f"{tgt}\n" for _, tgt in pairs))
+    outcome = cli("evaluate", "--src", "src", "--ref", "ref")
+    assert "overlap: 2 of 4 sources (50.0%) are in the model's training data" in outcome.err.splitlines()
+    assert outcome.out.splitlines()[0].endswith("see overlap")
+
+
+def test_init_from_adds_the_training_sources_of_the_other_model(here: Project, cli: Cli) -> None:
+    other = ["--set", "data.split.seed=2", "--set", f"text.reuse={here.run}"]
+    assert call("preprocess", "--config", here.config, "--output", "other", *other) == 0
+    command = train_arguments(
+        Project(here.root, here.config, Path("other"), here.run),
+        Path("runs/more"),
+        f"train.init_from={here.run}",
+        f"text.reuse={here.run}",
+        "train.epochs=1",
+    )
+    assert call(*command) == 0
+    seen, first, second = (
+        load_seen(path / "text" / SEEN) for path in (Path("runs/more/best"), here.data, Path("other"))
+    )
+    assert seen is not None
+    assert first is not None
+    assert second is not None
+    assert set(seen.tolist()) == set(first.tolist()) | set(second.tolist())
+    assert "of 50 sources" in cli("evaluate", "--model", "runs/more").err
+    (here.run / "best/text" / SEEN).unlink()  # made by an older version: it is not known what the weights have seen
+    command[command.index("runs/more")] = "runs/third"
+    assert call(*command) == 0
+    outcome = cli("evaluate", "--model", "runs/third", "--json", "scores.json")
+    assert "overlap: unknown" in outcome.err
+    assert json.loads(Path("scores.json").read_text())["in_training"]["sources"] is None
+
+
+def test_init_from_refuses_fingerprints_of_any_size(here: Project, cli: Cli) -> None:
+    stranger = Path(shutil.copytree(here.run / "best", "stranger"))
+    with (stranger / "text" / SEEN).open("r+b") as file:
+        file.truncate(MAX_TEXT_FILE + 1)  # sparse: it takes no space
+    outcome = cli(*train_arguments(here, Path("runs/refused"), f"train.init_from={stranger}"))
+    assert outcome.code == 1
+    assert f"{stranger / 'text' / SEEN}: " in outcome.err
+    assert "more than the limit" in outcome.err
+
+
+def test_fingerprints_are_counted(tmp_path: Path) -> None:
+    texts = [f"Sentence {n}." for n in range(1000)]
+    save_seen(tmp_path / "seen.npy", identities([*texts, *texts]))
+    seen = load_seen(tmp_path / "seen.npy")
+    assert seen is not None
+    assert len(seen) == 1000
+    assert (tmp_path / "seen.npy").stat().st_size == 8 * 1000 + 128
+    assert count_seen(["sentence 7", "SENTENCE 1!", "Sentence 1000.", "another"], seen) == 2
+    old = np.array([int.from_bytes(fingerprint(text), "big") for text in ("iamold", "imsad")], dtype=np.uint64)
+    assert count_seen(["I am old.", "I'm old.", "I'm sad.", "I am sad."], np.sort(old)) == 3  # as before, and one more
+    save_seen(tmp_path / "none.npy", identities([]))
+    none = load_seen(tmp_path / "none.npy")
+    assert none is not None
+    assert count_seen(["a"], none) == 0
+    assert load_seen(tmp_path / "missing.npy") is None
+    for content in (b"", b"\x93NUMPY", b"x" * 500):
+        (tmp_path / "bad.npy").write_bytes(content)
+        with pytest.raises(DataError, match="damaged"):
+            load_seen(tmp_path / "bad.npy")

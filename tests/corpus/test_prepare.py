@@ -1,0 +1,667 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Cli
+
+from nmt.config import Config
+from nmt.corpus.dataset import DataDirectory, EncodedPairs, compute_checksums, open_data, read_examples
+from nmt.corpus.lines import MAX_LINE
+from nmt.corpus.prepare import preprocess, with_sources
+from nmt.models.configs import load_config
+from nmt.system.errors import ConfigError, DataError
+from nmt.system.files import read_json, shipped
+from nmt.text.processor import SEEN, load_processor
+from nmt.text.tokenizers import SubwordTokenizer, WordTokenizer
+from nmt.text.vocabulary import SPECIAL_TOKENS, UNK_ID, Vocabulary
+
+Pairs = list[tuple[str, str]]
+
+NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+PAIRS: Pairs = [(f"I have {word} .", f"ich habe {word.upper()} .") for word in NUMBERS]
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write_lines(name: str, lines: list[str]) -> str:
+    Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return name
+
+
+def write_table(pairs: Pairs, name: str = "corpus.tsv") -> str:
+    return write_lines(name, ["\t".join(pair) for pair in pairs])
+
+
+def write_splits(**splits: Pairs) -> list[str]:
+    """Two files for each split."""
+    return [
+        write_lines(f"{name}.{side}", [pair[side] for pair in pairs])
+        for name, pairs in splits.items()
+        for side in (0, 1)
+    ]
+
+
+def make_config(**sections: dict[str, Any]) -> Config:
+    data = {"source": "corpus.tsv", "split": {"valid_size": 2, "test_size": 3}, **sections.pop("data", {})}
+    text = {"tokenizer": "whitespace", **sections.pop("text", {})}
+    return Config.model_validate({"name": "made", "data": data, "text": text, **sections})
+
+
+def run(config: Config, output: str = "out", *, overwrite: bool = False) -> dict[str, Any]:
+    return preprocess(config, Path(output), overwrite=overwrite)
+
+
+def decoded(data: DataDirectory, pairs: EncodedPairs) -> Pairs:
+    """Encoded pairs as text, tokens joined by spaces."""
+    return [
+        (
+            " ".join(data.src_vocabulary.decode(pairs.src[index])),
+            " ".join(data.tgt_vocabulary.decode(pairs.tgt[index])),
+        )
+        for index in range(len(pairs))
+    ]
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def examples_of(split: str, output: str = "out") -> Pairs:
+    return [(e.src, reference) for e in read_examples(Path(output) / f"{split}.jsonl") for reference in e.references]
+
+
+def test_the_data_directory_contains_the_corpus_once() -> None:
+    write_table(PAIRS)
+    run(make_config())
+    data = open_data(Path("out"))
+    train, valid, test = decoded(data, data.train), examples_of("valid"), examples_of("test")
+    assert sorted(train + valid + test) == sorted(PAIRS)
+    assert (len(train), len(valid), len(test)) == (7, 2, 3)
+    assert data.config == make_config()
+    assert sorted(contents(Path("out"))) == sorted(
+        ["config.yaml", "data.json", "lengths.png", "report.json", "report.md", "test.jsonl", "valid.jsonl"]
+        + [f"{split}.{side}.{kind}.npy" for split in ("train", "valid") for side in ("src", "tgt")
+           for kind in ("ids", "offsets")]
+        + [f"text/{side}.{kind}.json" for side in ("src", "tgt") for kind in ("tokenizer", "vocabulary")]
+        + ["text/normalization.json", "text/train.src.fingerprints.npy"]
+    )  # fmt: skip
+
+
+def test_encoded_validation_pairs_are_the_examples() -> None:
+    write_table(PAIRS)
+    run(make_config())
+    data = open_data(Path("out"))
+
+    def known_words(text: str, vocabulary: Vocabulary) -> str:
+        return " ".join(word if word in vocabulary.tokens else "<unk>" for word in text.split())
+
+    expected = [
+        (known_words(src, data.src_vocabulary), known_words(tgt, data.tgt_vocabulary))
+        for src, tgt in examples_of("valid")
+    ]
+    assert decoded(data, data.valid) == expected
+    assert all("<unk>" in src for src, _ in expected)  # each sentence has a number of its own
+
+
+def test_the_vocabulary_is_of_the_training_text_alone() -> None:
+    write_table(PAIRS)
+    run(make_config())
+    data = open_data(Path("out"))
+    in_training = {word for src, _ in decoded(data, data.train) for word in src.split()}
+    assert data.src_vocabulary.tokens[:7] == [*SPECIAL_TOKENS, ".", "I", "have"]
+    assert set(data.src_vocabulary.tokens) == in_training | set(SPECIAL_TOKENS)
+    for src, _ in examples_of("test"):
+        assert [index == UNK_ID for index in data.src_vocabulary.encode(src.split())] == [False, False, True, False]
+
+
+def test_the_report_counts_by_hand() -> None:
+    rows = [f"{src}\t{tgt}" for src, tgt in PAIRS]
+    rows += [
+        "only one column",
+        rows[0],  # duplicate
+        "\tohne Quelle",  # empty
+        "a b c d e f\tzu lang",  # six words
+        "so  many   blanks\tso viele Leerzeichen",
+        "u\u0308ber\tsieben",  # not composed
+        "",
+    ]
+    write_lines("corpus.tsv", rows)
+    config = make_config(data={"cleaning": {"max_length": 5}, "max_malformed": 0.1}, text={"max_length": 4})
+    report = run(config)
+    assert json.loads(json.dumps(report)) == read_json(Path("out/report.json"))
+    assert report["lines"] == {
+        "read": 19,
+        "blank": 1,
+        "malformed": {"too_few_columns": 1},
+        "places": {"too_few_columns": ["corpus.tsv:13"]},
+    }
+    assert report["cleaning"] == {
+        "read": 17,
+        "kept": 14,
+        "changed": {
+            "blanks": {"pairs": 1, "samples": [(("so  many   blanks", "so viele Leerzeichen"),
+                                                ("so many blanks", "so viele Leerzeichen"))]},
+            "unicode": {"pairs": 1, "samples": [(("u\u0308ber", "sieben"), ("über", "sieben"))]},
+        },
+        "dropped": {
+            "empty": {"pairs": 1, "samples": [(("", "ohne Quelle"),)]},
+            "too_long": {"pairs": 1, "samples": [(("a b c d e f", "zu lang"),)]},
+            "duplicate": {"pairs": 1, "samples": [(PAIRS[0],)]},
+        },
+    }  # fmt: skip
+    assert report["given_splits"] is False
+    assert report["pairs"] == {"train": 9, "valid": 2, "test": 3}
+    assert report["sources"] == {"train": 9, "valid": 2, "test": 3}
+    assert report["references"] == {"train": [9], "valid": [2], "test": [3]}
+    assert (report["components"], report["largest_component"]) == (14, 1)
+    assert report["overlap"] == {
+        "valid": {"sources": 0, "targets": 0, "examples": 2},
+        "test": {"sources": 0, "targets": 0, "examples": 3},
+    }
+    assert report["naive_overlap"] == {"sources": 0, "targets": 0, "examples": 3}
+    assert report["too_many_tokens"] == 0
+    assert report["longest_training_pair"] == [4, 4]
+    marker = read_json(Path("out/data.json"))
+    assert marker == {"format_version": 1, "pairs": report["pairs"], "sha256": compute_checksums(Path("out"))}
+
+
+def test_the_report_counts_tokens_and_unknown_words() -> None:
+    sources = write_splits(
+        train=[("a b a", "x"), ("a c", "y y z"), ("a", "x x x x x")], valid=[("a d", "x")], test=[("d e b", "w x")]
+    )
+    report = run(make_config(data={"source": sources}, text={"max_length": 4, "vocabulary": {"min_count": 2}}))
+    # The third pair is too long and dropped after counting: x occurs 6 times, y 2, z once; a 4 times, b, c once.
+    data = open_data(Path("out"))
+    assert data.src_vocabulary == Vocabulary(["a"])
+    assert data.tgt_vocabulary == Vocabulary(["x", "y"])
+    assert decoded(data, data.train) == [("a <unk> a", "x"), ("a <unk>", "y y <unk>")]
+    assert report["vocabulary"] == {"src": 5, "tgt": 6}
+    assert report["too_many_tokens"] == 1
+    assert report["tokens"] == {"train": [5, 4], "valid": [2, 1], "test": [3, 2]}
+    assert report["unknown_share"] == {"train": [0.4, 0.25], "valid": [0.5, 0.0], "test": [1.0, 0.5]}
+    assert report["longest_training_pair"] == [3, 3]
+
+
+def test_many_unknown_tokens_are_reported(cli: Cli, caplog: pytest.LogCaptureFixture) -> None:
+    write_table(PAIRS)
+    preprocess(make_config(text={"vocabulary": {"max_size": 2}}), Path("out"))
+    warnings = [line for line in caplog.messages if line.startswith("WARNING: 50.0% of the ")]
+    assert ["source" in line for line in warnings] == [True, False]
+    assert "WARNING: 50.0% of the target tokens in training" in cli("data", "out").out
+
+
+def test_a_reused_vocabulary_that_knows_no_word() -> None:
+    run(make_config(data={"source": write_splits(train=[("a", "b")], valid=[("a", "b")])}), "first")
+    write_table(PAIRS)
+    with pytest.raises(DataError, match=r"every source token in training is unknown; remove text\.reuse"):
+        run(make_config(text={"reuse": "first"}), "second")
+    assert not Path("second").exists()
+
+
+def test_the_report_in_words(caplog: pytest.LogCaptureFixture) -> None:
+    write_table([*PAIRS, PAIRS[0]])
+    with caplog.at_level("INFO", "nmt"):
+        preprocess(make_config(), Path("out"))
+    said = caplog.messages
+    assert said[0] == "corpus.tsv: source in column 1, target in column 2: 13 lines"
+    assert said[1] == "cleaning: 13 pairs read, 12 kept; dropped 1 duplicate"
+    assert said[2] == ("splits: 7 training pairs, 2 valid sources with 2 references, 3 test sources with 3 references")
+    assert "vocabularies: 14 source, 14 target" in said
+    assert any("a random split of the same size would have leaked 0.0% of its sources" in line for line in said)
+
+
+def test_all_references_of_a_source_stay_together() -> None:
+    pairs = [*PAIRS, *((src, f"{tgt} wirklich") for src, tgt in PAIRS)]
+    write_table(pairs)
+    report = run(make_config())
+    assert report["sources"] == {"train": 7, "valid": 2, "test": 3}
+    assert report["references"] == {"train": [0, 7], "valid": [0, 2], "test": [0, 3]}
+    assert report["pairs"] == {"train": 14, "valid": 4, "test": 6}
+    expected = {src: (tgt, f"{tgt} wirklich") for src, tgt in PAIRS}
+    for example in (*read_examples(Path("out/valid.jsonl")), *read_examples(Path("out/test.jsonl"))):
+        assert example.references == expected[example.src]
+    assert len(open_data(Path("out")).valid) == 4
+
+
+def test_given_splits_are_used_unchanged() -> None:
+    valid = [("I have thirteen .", "ich habe 13 ."), PAIRS[1], PAIRS[1]]
+    test = [PAIRS[0], ("", "leer"), ("I have two .", "anders"), (" two  blanks ", "x")]
+    report = run(make_config(data={"source": write_splits(train=PAIRS, valid=valid, test=test)}))
+    data = open_data(Path("out"))
+    assert decoded(data, data.train) == PAIRS
+    assert examples_of("valid") == valid
+    assert examples_of("test") == [*test[:3], ("two blanks", "x")]
+    assert report["given_splits"] is True
+    assert report["sources"] == {"train": 12, "valid": 3, "test": 4}
+    assert report["overlap"] == {
+        "valid": {"sources": 2, "targets": 2, "examples": 3},
+        "test": {"sources": 2, "targets": 1, "examples": 4},
+    }
+    assert "naive_overlap" not in report
+
+
+@pytest.mark.parametrize(
+    ("split", "side", "pairs"),
+    [("valid", "source", [("", "a"), (" ", "b")]), ("valid", "target", [("a", "")]), ("test", "source", [("", "")])],
+)
+def test_given_splits_have_text(split: str, side: str, pairs: list[tuple[str, str]]) -> None:
+    splits = {"valid": PAIRS[:2], "test": PAIRS[:2]} | {split: pairs}
+    with pytest.raises(DataError, match=f"{split}: all {len(pairs)} {side} lines are empty"):
+        run(make_config(data={"source": write_splits(train=PAIRS, **splits)}))
+    assert not Path("out").exists()
+
+
+def test_given_splits_may_come_without_a_test_set() -> None:
+    report = run(make_config(data={"source": write_splits(train=PAIRS, valid=PAIRS[:2])}))
+    assert report["sources"] == {"train": 12, "valid": 2, "test": 0}
+    assert Path("out/valid.jsonl").exists()
+    assert not Path("out/test.jsonl").exists()
+
+
+def test_training_pairs_of_given_splits_can_be_fewer() -> None:
+    sources = write_splits(train=PAIRS, valid=PAIRS[:1])
+    run(make_config(data={"source": sources, "split": {"train_size": 5}}))
+    data = open_data(Path("out"))
+    assert decoded(data, data.train) == PAIRS[:5]
+    with pytest.raises(DataError, match="13 pairs wanted, but the training file has 12"):
+        run(make_config(data={"source": sources, "split": {"train_size": 13}}), "other")
+
+
+@pytest.mark.parametrize("unicode_marks", ["", "!"])
+def test_overlap_of_given_splits_can_be_dropped(unicode_marks: str) -> None:
+    valid = [(PAIRS[1][0].upper() + unicode_marks, "neu"), ("new", "neu")]
+    test = [("other", PAIRS[4][1]), ("I have thirteen .", "x")]
+    config = make_config(data={"source": write_splits(train=PAIRS, valid=valid, test=test), "drop_overlap": True})
+    report = run(config)
+    data = open_data(Path("out"))
+    assert decoded(data, data.train) == [pair for pair in PAIRS if pair not in (PAIRS[1], PAIRS[4])]
+    assert report["dropped_overlap"] == 2
+    assert report["overlap"]["valid"] == {"sources": 0, "targets": 0, "examples": 2}
+    assert report["overlap"]["test"] == {"sources": 0, "targets": 0, "examples": 2}
+    assert examples_of("valid") == valid
+
+
+def test_overlap_that_is_all_of_training_is_refused() -> None:
+    sources = write_splits(train=PAIRS[:2], valid=PAIRS[:2])
+    with pytest.raises(DataError, match=r"data\.drop_overlap: every training pair shares a sentence"):
+        run(make_config(data={"source": sources, "drop_overlap": True}))
+
+
+@pytest.mark.parametrize("files", [1, 2, 4])
+def test_a_corpus_can_be_reversed(files: int) -> None:
+    valid = [("I have thirteen .", "ich habe 13 .")]
+    sources = {
+        1: [write_table(PAIRS)],
+        2: write_splits(all=PAIRS),
+        4: write_splits(train=PAIRS, valid=valid),
+    }[files]
+    sizes = {"valid_size": 0, "test_size": 0}
+    report = run(make_config(data={"source": sources, "reverse": True, "split": sizes}))
+    data = open_data(Path("out"))
+    assert decoded(data, data.train) == [(tgt, src) for src, tgt in PAIRS]
+    assert report["languages"] == ["de", "en"]
+    assert files != 4 or examples_of("valid") == [(tgt, src) for src, tgt in valid]
+
+
+def test_a_tatoeba_export_is_joined_by_its_links() -> None:
+    write_lines("eng.tsv", [f"{10 + n}\teng\t{src}" for n, (src, _) in enumerate(PAIRS)])
+    write_lines("deu.tsv", [f"{90 - n}\tdeu\t{tgt}" for n, (_, tgt) in enumerate(PAIRS)])
+    links = [f"{10 + n}\t{90 - n}" for n in range(12)] + ["10\t7", "90\t10"]  # an unknown one, one the other way
+    sources = ["eng.tsv", "deu.tsv", write_lines("links.tsv", links)]
+    report = run(make_config(data={"source": sources, "split": {"valid_size": 0, "test_size": 0}}))
+    data = open_data(Path("out"))
+    assert decoded(data, data.train) == PAIRS
+    assert report["cleaning"]["dropped"]["duplicate"]["pairs"] == 1  # the link given both ways
+
+
+def test_workers_change_nothing() -> None:
+    rows = [(f"I have {n} .", f"ich  habe {n} .") for n in range(30_000)]
+    write_table(rows)
+    for workers in (1, 2):
+        config = make_config(
+            data={"workers": workers}, text={"tokenizer": "subword", "subword": {"vocabulary_size": 60}}
+        )
+        run(config, f"out{workers}")
+    one, two = contents(Path("out1")), contents(Path("out2"))
+    assert {name for name in one if one[name] != two[name]} <= {"config.yaml", "report.json"}  # workers, seconds
+    reports = [read_json(Path(f"out{workers}/report.json")) for workers in (1, 2)]
+    assert {key for key in reports[0] if reports[0][key] != reports[1][key]} <= {"seconds"}
+
+
+def test_malformed_lines_are_fatal_above_a_share() -> None:
+    Path("corpus.tsv").write_bytes("".join(f"{a}\t{b}\n" for a, b in PAIRS).encode() + b"caf\xe9\tKaffee\n")
+    with pytest.raises(DataError, match=r"1 of 13 lines .*: 1 not UTF-8 \(corpus\.tsv:13\); convert"):
+        run(make_config())
+    report = run(make_config(data={"max_malformed": 0.08}))
+    assert report["lines"]["malformed"] == {"not_utf8": 1}
+
+
+def test_lines_of_more_than_a_megabyte_are_malformed() -> None:
+    long = "x" * (MAX_LINE + 1)
+    pairs = [*PAIRS[:5], ("too long", long), (long, long), *PAIRS[5:]]
+    sources = write_splits(train=pairs, valid=PAIRS[:2])
+    with pytest.raises(DataError, match=r"2 of 14 lines .*: 2 longer than 1 MB \(train\.1:6, train\.0:7\); write one"):
+        run(make_config(data={"source": sources}))
+    report = run(make_config(data={"source": sources, "max_malformed": 0.2}))
+    assert report["lines"]["malformed"] == {"too_long": 2}
+    data = open_data(Path("out"))
+    assert decoded(data, data.train) == PAIRS
+
+
+def test_given_splits_have_no_line_of_more_than_a_megabyte() -> None:
+    sources = write_splits(train=PAIRS, valid=[*PAIRS[:2], ("a", "x" * (MAX_LINE + 1))])
+    with pytest.raises(DataError, match=r"1 of 3 lines .*: 1 longer than 1 MB \(valid\.1:3\); write one sentence"):
+        run(make_config(data={"source": sources, "max_malformed": 1}))
+
+
+def test_every_subword_can_be_kept() -> None:
+    write_table([(f"{a} {b} abab", f"{b}{a}") for a in "abcd" for b in "abcd"])
+    subword = {"vocabulary_size": 16, "joint": True}
+    split = {"valid_size": 0, "test_size": 0}
+    sizes = []
+    for min_count in (1, 0):
+        text = {"tokenizer": "subword", "subword": subword, "vocabulary": {"joint": True, "min_count": min_count}}
+        run(make_config(data={"split": split}, text=text), f"out{min_count}")
+        sizes.append(len(open_data(Path(f"out{min_count}")).src_vocabulary))
+    # Three pieces of SentencePiece are its own; the four special tokens are ours.
+    assert sizes[1] == 16 - 3 + 4
+    assert sizes[0] < sizes[1]
+
+
+def test_source_text_is_repaired_like_training_text() -> None:
+    write_table([(f"{src} &amp; \u201cso\u201d", tgt) for src, tgt in PAIRS])
+    run(make_config(data={"cleaning": {"quotes": True}}))
+    assert open_data(Path("out")).src_vocabulary.encode(["&", '"so"']) != [UNK_ID, UNK_ID]
+    assert load_processor(Path("out/text")).tokenize_source(["a &amp;amp;  \u201eso\u201c"]) == [["a", "&", '"so"']]
+
+
+def test_given_splits_have_loss_on_repaired_text_and_scores_on_raw_text() -> None:
+    """What training text became is what a model can learn to say; the user's references stay as they are."""
+    marked = "&amp; \u201cso\u201d"
+    splits = {name: [(f"{src} {marked}", f"{tgt} {marked}") for src, tgt in PAIRS[:3]] for name in ("train", "valid")}
+    run(make_config(data={"source": write_splits(**splits), "cleaning": {"quotes": True}}))
+    data = open_data(Path("out"))
+    assert decoded(data, data.valid) == [(f'{src} & "so"', f'{tgt} & "so"') for src, tgt in PAIRS[:3]]
+    assert decoded(data, data.valid) == decoded(data, data.train)
+    assert examples_of("valid") == splits["valid"]
+
+
+def test_parallel_files_are_equivalent_to_a_table() -> None:
+    write_table(PAIRS)
+    run(make_config(), "table")
+    run(make_config(data={"source": write_splits(all=PAIRS)}), "parallel")
+    table, parallel = contents(Path("table")), contents(Path("parallel"))
+    different = {name for name in table if table[name] != parallel[name]}
+    assert table.keys() == parallel.keys()
+    assert different <= {"config.yaml", "report.json", "report.md"}
+
+
+def test_columns_can_be_swapped() -> None:
+    write_table(PAIRS)
+    run(make_config(data={"columns": [2, 1]}))
+    assert {(tgt, src) for src, tgt in examples_of("test")} < set(PAIRS)
+
+
+def test_the_same_config_gives_the_same_bytes_and_another_seed_does_not() -> None:
+    write_table(PAIRS)
+    run(make_config(), "first")
+    run(make_config(), "second")
+    run(make_config(data={"split": {"valid_size": 2, "test_size": 3, "seed": 2}}), "third")
+    first, second, third = (contents(Path(name)) for name in ("first", "second", "third"))
+    assert {name for name in first if first[name] != second[name]} <= {"report.json"}  # seconds
+    assert first["test.jsonl"] != third["test.jsonl"]
+
+
+def test_an_earlier_result_is_kept_unless_it_may_be_overwritten() -> None:
+    write_table(PAIRS)
+    run(make_config())
+    before = contents(Path("out"))
+    with pytest.raises(DataError, match="out: contains an earlier result; add --overwrite"):
+        run(make_config(text={"lowercase": True}))
+    assert contents(Path("out")) == before
+    run(make_config(data={"split": {"valid_size": 0, "test_size": 0}}), overwrite=True)
+    assert not Path("out/test.jsonl").exists()
+    assert len(open_data(Path("out")).train) == 12
+    assert sorted(path.name for path in Path().iterdir()) == ["corpus.tsv", "out"]
+
+
+def test_a_folder_with_other_files_is_never_overwritten() -> None:
+    write_table(PAIRS)
+    Path("out").mkdir()
+    write_lines("out/thesis.tex", ["years of work"])
+    with pytest.raises(DataError, match="contains other files"):
+        run(make_config(), overwrite=True)
+    assert list(contents(Path("out"))) == ["thesis.tex"]
+
+
+FAILURES = [
+    (
+        {"text": {"vocabulary": {"min_count": 10**9}}},
+        "every source token in training is unknown; lower text.vocabulary.min_count",
+    ),
+    ({"text": {"max_length": 3}}, "no training pair has at most text.max_length = 3 tokens"),
+    (
+        {"data": {"cleaning": {"min_length": 9}}},
+        "corpus: no pair is left, as cleaning kept 0 of 12 pairs (too_short dropped 12): see data.cleaning.min_length",
+    ),
+    (
+        {"data": {"cleaning": {"min_letters": 0.91}, "split": {"valid_size": 0, "test_size": 3}}},
+        "corpus: 2 of 3 test sentences found, as cleaning kept 2 of 12 pairs (few_letters dropped 10): "
+        "see data.cleaning.min_letters",
+    ),
+    (
+        {"data": {"cleaning": {"min_letters": 0.91}, "split": {"valid_size": 0, "test_size": 0, "train_size": 9}}},
+        "2 pairs of the 9 wanted left for training, after 0 test and 0 valid sentences, as cleaning kept 2 of 12",
+    ),
+    ({"data": {"split": {"valid_size": 9, "test_size": 9}}}, "ask for a smaller valid split or give more data"),
+    ({"data": {"columns": [1, 3]}}, "no line has columns 1 and 3"),
+    ({"data": {"source": "nowhere.tsv"}}, "nowhere.tsv: no such file"),
+    ({"data": {"source": []}}, "data.source: is empty"),
+    ({"text": {"tokenizer": "subword", "subword": {"vocabulary_size": 5}}}, "raise text.subword.vocabulary_size"),
+    ({"text": {"tokenizer": "spacy"}, "data": {"src_language": "zz"}}, "language 'zz': spaCy has no blank tokenizer"),
+    ({"text": {"reuse": "nowhere"}}, "text.reuse: nowhere is neither a data directory nor a model directory; give one"),
+]
+
+
+def test_the_training_file_is_too_small_after_cleaning() -> None:
+    sources = write_splits(train=PAIRS, valid=PAIRS[:1])
+    cleaning = {"min_letters": 0.91}
+    config = make_config(data={"source": sources, "cleaning": cleaning, "split": {"train_size": 9}})
+    with pytest.raises(DataError, match=r"9 pairs wanted, but the training file has 2, as cleaning kept 2 of 12 pairs"):
+        run(config)
+
+
+def test_only_malformed_lines_are_not_blamed_on_cleaning() -> None:
+    Path("corpus.tsv").write_bytes(b"\xff\ta\n" * 3)
+    with pytest.raises(DataError, match="3 of 3 lines are malformed: 3 not UTF-8"):
+        run(make_config(data={"max_malformed": 1}))
+
+
+def test_a_connected_corpus_can_have_ready_made_splits() -> None:
+    pairs = [(f"I see {number} .", "ich sehe .") for number in range(20)]
+    write_table(pairs)
+    with pytest.raises(DataError, match=r"mainly 'ich sehe \.' \(20 sources\); remove such lines, or give"):
+        run(make_config(data={"split": {"valid_size": 2, "test_size": 3}}))
+    for names in (("train", "valid"), ("train", "valid", "test")):
+        report = run(make_config(data={"source": write_splits(**dict.fromkeys(names, pairs))}), str(len(names)))
+        assert report["pairs"]["valid"] == 20
+
+
+@pytest.mark.parametrize(("sections", "message"), FAILURES)
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_failure_changes_nothing(sections: dict[str, Any], message: str, earlier: bool) -> None:
+    write_table(PAIRS)
+    if earlier:
+        run(make_config(), "deep/out")
+    before = contents(Path())
+    with pytest.raises((DataError, ConfigError)) as caught:
+        run(make_config(**sections), "deep/out", overwrite=True)
+    assert message in str(caught.value)
+    assert contents(Path()) == before
+    assert Path("deep").exists() == earlier
+
+
+def test_text_is_reused() -> None:
+    write_table(PAIRS)
+    run(make_config(text={"lowercase": True}), "first")
+    write_table([("I have thirteen apples .", "ich habe 13 ."), *PAIRS[:2]], "second.tsv")
+    config = make_config(
+        data={"source": "second.tsv", "split": {"valid_size": 0, "test_size": 0}},
+        text={"reuse": "first", "lowercase": True},
+    )
+    run(config, "second")
+    first, second = contents(Path("first/text")), contents(Path("second/text"))
+    assert first.pop(SEEN) != second.pop(SEEN)  # the training sources are others
+    assert first == second
+    data = open_data(Path("second"))
+    # Cleaning keeps the order; what the first corpus did not have is unknown.
+    assert decoded(data, data.train)[0] == ("i have <unk> <unk> .", "ich habe <unk> .")
+
+
+def test_text_is_reused_from_a_run() -> None:
+    write_table(PAIRS)
+    run(make_config(), "first")
+    Path("run/best").mkdir(parents=True)
+    for name in ("text", "config.yaml"):
+        Path("first", name).rename(Path("run/best", name))
+    run(make_config(text={"reuse": "run"}), "second")
+    assert contents(Path("run/best/text")) == contents(Path("second/text"))
+
+
+def test_text_with_other_settings_is_not_reused() -> None:
+    write_table(PAIRS)
+    run(make_config(text={"lowercase": True}), "first")
+    config = make_config(data={"cleaning": {"dashes": True}}, text={"reuse": "first"})
+    with pytest.raises(ConfigError) as caught:
+        run(config, "second")
+    assert str(caught.value) == (
+        "text.reuse: first has other settings: text.lowercase (True there, False here), "
+        "data.cleaning.dashes (False there, True here); set the same"
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "here"),
+    [
+        ({"reverse": True}, "de to en"),
+        ({"src_language": "de", "tgt_language": "en"}, "de to en"),
+        ({"tgt_language": "nl"}, "en to nl"),
+    ],
+)
+def test_text_of_other_languages_is_not_reused(data: dict[str, Any], here: str) -> None:
+    write_table(PAIRS)
+    run(make_config(), "first")
+    with pytest.raises(ConfigError, match=rf"text\.reuse: first .*_language.* \(en to de there, {here} here\)"):
+        run(make_config(data=data, text={"reuse": "first"}), "second")
+    swapped = {"columns": [2, 1], "src_language": "de", "tgt_language": "en", "reverse": True}
+    run(make_config(data=swapped, text={"reuse": "first"}), "third")  # English to German after all
+
+
+def test_a_joint_vocabulary_counts_both_sides() -> None:
+    sources = write_splits(train=[("a b b", "c a"), ("d", "c a c")], valid=[("a", "c")])
+    run(make_config(data={"source": sources}, text={"vocabulary": {"joint": True}}))
+    data = open_data(Path("out"))
+    # a and c occur 3 times, b twice, d once.
+    assert data.src_vocabulary.tokens == data.tgt_vocabulary.tokens == [*SPECIAL_TOKENS, "a", "c", "b", "d"]
+    assert decoded(data, data.train) == [("a b b", "c a"), ("d", "c a c")]
+
+
+def test_vocabularies_have_a_maximum_size() -> None:
+    sources = write_splits(train=[("a b b", "c a"), ("d b", "c a c")], valid=[("a", "c")])
+    report = run(make_config(data={"source": sources}, text={"vocabulary": {"max_size": 1}}))
+    data = open_data(Path("out"))
+    assert (data.src_vocabulary, data.tgt_vocabulary) == (Vocabulary(["b"]), Vocabulary(["c"]))
+    assert report["vocabulary"] == {"src": 5, "tgt": 5}
+
+
+def small_sample(**sections: dict[str, Any]) -> Config:
+    data = {"source": "data/sample/deu.txt", "first_lines": 400, "split": {"valid_size": 20, "test_size": 20}}
+    return make_config(data=data, **sections)
+
+
+def test_the_bundled_sample_is_found_from_any_folder() -> None:
+    run(small_sample())
+    lines = shipped("data/sample/deu.txt").read_text(encoding="utf-8").splitlines()[:400]
+    pairs = {tuple(line.split("\t")[:2]) for line in lines}
+    data = open_data(Path("out"))
+    assert set(decoded(data, data.train)) | set(examples_of("valid")) | set(examples_of("test")) == pairs
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_subwords_restore_the_training_text(joint: bool) -> None:
+    subword = {"vocabulary_size": 100, "joint": joint}
+    run(small_sample(text={"tokenizer": "subword", "subword": subword, "vocabulary": {"joint": joint}}))
+    data, processor = open_data(Path("out")), load_processor(Path("out/text"))
+    run(small_sample(), "words")
+    words = open_data(Path("words"))
+    for index, (src, tgt) in enumerate(decoded(words, words.train)):
+        assert processor.src_tokenizer.detokenize(data.src_vocabulary.decode(data.train.src[index])) == src
+        assert processor.tgt_tokenizer.detokenize(processor.target_tokens(data.train.tgt[index].tolist())) == tgt
+    assert isinstance(processor.src_tokenizer, SubwordTokenizer)
+    assert (data.src_vocabulary == data.tgt_vocabulary) is joint
+    models = [Path(f"out/text/{side}.subwords.model").read_bytes() for side in ("src", "tgt")]
+    assert (models[0] == models[1]) is joint
+
+
+def test_words_learn_their_spacing_from_the_training_text() -> None:
+    run(small_sample(text={"tokenizer": "spacy"}))
+    processor = load_processor(Path("out/text"))
+    assert isinstance(processor.src_tokenizer, WordTokenizer)
+    assert isinstance(processor.tgt_tokenizer, WordTokenizer)
+    assert (processor.src_tokenizer.language, processor.tgt_tokenizer.language) == ("en", "de")
+    for src, tgt in (*examples_of("valid"), *examples_of("test")):
+        [tokens] = processor.tokenize_source([src])
+        assert processor.src_tokenizer.detokenize(tokens) == src
+        [tokens] = processor.tgt_tokenizer.tokenize([tgt])
+        assert processor.tgt_tokenizer.detokenize(tokens) == tgt
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 6])
+def test_sources_can_be_replaced(number: int) -> None:
+    sources = [f"file{index}" for index in range(number)]
+    config = with_sources(load_config("sample"), sources)
+    assert config.data.source == tuple(sources)
+    assert config.text == load_config("sample").text
+
+
+@pytest.mark.parametrize("number", [0, 5, 7])
+def test_no_corpus_has_so_many_files(number: int) -> None:
+    with pytest.raises(ConfigError, match=f"--source: give 1 file, 2 parallel files, .*; found {number}"):
+        with_sources(make_config(), ["a"] * number)
+
+
+@pytest.mark.parametrize(
+    ("first", "is_header"),
+    [
+        ("English\tGerman", True),
+        ("\ufeffde\tEN\r", True),
+        ('"source"\t"target"\tCC-BY', True),
+        (" src \ttgt", True),
+        ("German\tGerman", False),  # one name twice, and names of other languages, could be a pair
+        ("English\tFrench", False),
+        ("I speak English\tGerman", False),
+        ("Source\tQuelle", False),
+        ("English", False),
+    ],
+)
+def test_a_header_is_not_trained_on(
+    first: str, is_header: bool, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = "".join(f"a {n}\tb {n}\n" for n in range(30)) + "English\tGerman\n"
+    Path("corpus.tsv").write_text(f"{first}\n{lines}", encoding="utf-8")
+    settings = ["text.tokenizer=whitespace", "data.split={valid_size: 2, test_size: 0}", "data.max_malformed=0.5"]
+    options = [part for setting in settings for part in ("--set", setting)]
+    outcome = cli("preprocess", "--config", "sample", "--source", "corpus.tsv", "--output", "data", *options)
+    assert outcome.code == 0, outcome.err
+    warned = [line for line in outcome.err.splitlines() if "header" in line]
+    pairs = 31 + (not is_header and "\t" in first)
+    assert f"cleaning: {pairs} pairs read" in outcome.err
+    assert len(warned) == is_header
+    if is_header:
+        assert warned[0].startswith("corpus.tsv:1: ")
+        assert "is a header, not a sentence pair: skipped" in warned[0]

@@ -1,0 +1,456 @@
+import copy
+import html
+import io
+import json
+import re
+import statistics
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Cli
+
+from nmt.corpus.report import (
+    EXCERPT,
+    SPLITS,
+    describe,
+    escape_markdown,
+    excerpt,
+    format_markdown,
+    make_sections,
+    make_visible,
+    mean_and_median,
+    show_change,
+    warn_of_unknown,
+    write_report,
+)
+from nmt.system.files import read_json
+from nmt.system.tables import Section, Table
+from nmt.system.terminal import write_sections
+
+REPORT: dict[str, Any] = {
+    "corpus": "corpus.tsv: source in column 1, target in column 2",
+    "languages": ["en", "de"],
+    "lines": {
+        "read": 1234,
+        "blank": 2,
+        "malformed": {"not_utf8": 6, "too_few_columns": 1},
+        "places": {
+            "not_utf8": [f"corpus.tsv:{line}" for line in (3, 5, 7, 9, 11)],
+            "too_few_columns": ["corpus.tsv:8"],
+        },
+    },
+    "cleaning": {
+        "read": 1225,
+        "kept": 1220,
+        "changed": {
+            "control_characters": {"pairs": 12, "samples": [[["so", "al\u200bso"], ["so", "also"]]]},
+            "html_entities": {"pairs": 1, "samples": [[["a &amp; b", "x"], ["a & b", "x"]]]},
+        },
+        "dropped": {"empty": {"pairs": 5, "samples": [[["", "nichts"]], [["two  blanks", " "]]]}},
+    },
+    "given_splits": False,
+    "pairs": {"train": 1100, "valid": 70, "test": 50},
+    "sources": {"train": 1000, "valid": 60, "test": 50},
+    "components": 900,
+    "largest_component": 31,
+    "references": {"train": [930, 50, 12, 5, 2, 1], "valid": [50, 10], "test": [50]},
+    "frequent": {"src": [["Hello.", 6], ["Bye.", 1]], "tgt": [["Hallo.", 1]]},
+    "overlap": {
+        "valid": {"sources": 0, "targets": 3, "examples": 60},
+        "test": {"sources": 1, "targets": 0, "examples": 50},
+    },
+    "naive_overlap": {"sources": 20, "targets": 5, "examples": 50},
+    "too_many_tokens": 4,
+    "vocabulary": {"src": 1504, "tgt": 84},
+    "distinct_tokens": {"src": 1500, "tgt": 80},
+    "coverage": {"src": {"100": 0.5, "1000": 0.975, "1500": 1.0}, "tgt": {"80": 1.0}},
+    "lengths": {
+        "train": [[0, 96, 500, 500], [0, 1095, 0, 0, 0, 1]],
+        "valid": [[0, 0, 70], [0, 0, 0, 70]],
+        "test": [[0, 25, 0, 25], [0, 50]],
+    },
+    "tokens": {"train": [2596, 1100], "valid": [140, 210], "test": [100, 50]},
+    "unknown_share": {"train": [0.0, 0.0], "valid": [0.0125, 0.0], "test": [0.0, 0.02]},
+    "longest_training_pair": [3, 5],
+    "seconds": 0.5,
+}
+
+TEXT = """\
+Corpus
+
+  read from  corpus.tsv: source in column 1, target in column 2
+  languages  en to de
+  lines      1,234
+  blank      2
+  malformed  7
+             6 not UTF-8: corpus.tsv:3, corpus.tsv:5, corpus.tsv:7, corpus.tsv:9, corpus.tsv:11, ...
+             1 with too few columns: corpus.tsv:8
+
+Cleaning
+
+  1,225 pairs were read and 1,220 kept.
+
+  rule                pairs were  pairs
+  control characters  repaired       12
+  html entities       repaired        1
+  empty               dropped         5
+
+  A pair counts under every rule that repaired it, and under the first that dropped it.
+
+  Repaired: control characters, the first examples
+  target   al\\u200bso
+  becomes  also
+
+  Repaired: html entities, the first examples
+  source   a &amp; b
+  becomes  a & b
+
+  Dropped: empty, the first examples
+  source  (nothing)
+  target  nichts
+  source  two \\u0020blanks
+  target  \\u0020
+
+Splits
+
+  1,220 of the 1,220 clean pairs are in a split. Pairs that share a sentence, directly or
+  through other pairs, are a group, and each group is in one split: 900 groups of at most 31
+  pairs.
+
+  split  pairs  sources  with 1 reference   2   3  4+
+  train  1,100    1,000               930  50  12   8
+  valid     70       60                50  10   0   0
+  test      50       50                50   0   0   0
+
+Sentence lengths
+
+  split  side    tokens  mean  median  longest  unknown
+  train  source   2,596   2.4       2        3    0.00%
+  train  target   1,100   1.0       1        5    0.00%
+  valid  source     140   2.0       2        2    1.25%
+  valid  target     210   3.0       3        3    0.00%
+  test   source     100   2.0       2        3    0.00%
+  test   target      50   1.0       1        1    2.00%
+
+  In tokens; a source counts once per reference.
+
+  4 training pairs were dropped: a side has no token, or more than text.max_length.
+
+Overlap with training
+
+  split  sources  source is in training  a reference is in training
+  valid       60               0 (0.0%)                    3 (5.0%)
+  test        50               1 (2.0%)                    0 (0.0%)
+
+  Sentences count as the same if their letters and digits agree, ignoring case.
+
+  With a plain random split, 50 pairs for testing and all others for training, 20 (40.0%)
+  sources and 5 (10.0%) targets would have been in training too.
+
+Vocabulary
+
+  side    vocabulary  distinct tokens in training
+  source       1,504                        1,500
+  target          84                           80
+
+  Share of the training text covered by the most frequent tokens
+  most frequent tokens  source  target
+                   100   50.0%  100.0%
+                 1,000   97.5%  100.0%
+
+Most frequent training sentences
+
+  times  source
+      6  Hello.
+
+  No target sentence occurs twice.
+"""
+
+
+class Terminal(io.StringIO):
+    """Keeps what is written to a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal of 200 columns."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def changed(**parts: Any) -> dict[str, Any]:
+    return {**copy.deepcopy(REPORT), **parts}
+
+
+def text_of(report: dict[str, Any]) -> str:
+    """The report as a wide terminal shows it, without spaces at the ends of lines."""
+    file = Terminal()
+    write_sections(make_sections(report), file)
+    return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
+
+
+def test_a_report_as_text() -> None:
+    assert text_of(REPORT) == TEXT
+
+
+def test_given_splits_have_no_groups() -> None:
+    report = changed(given_splits=True, components=0, largest_component=0)
+    del report["naive_overlap"]
+    text = text_of(report)
+    assert "The corpus has ready-made splits, which were used as they are;" in text
+    assert "group" not in text
+    assert "random split" not in text
+    assert "data.drop_overlap would drop" in text
+    text = text_of({**report, "dropped_overlap": 17})
+    assert "data.drop_overlap dropped 17 training pairs" in text
+    assert "would drop" not in text
+
+
+@pytest.mark.parametrize("absent", [("test",), ("valid", "test")])
+def test_absent_splits_are_reported(absent: tuple[str, ...]) -> None:
+    report = changed()
+    for name in absent:
+        report["pairs"][name] = report["sources"][name] = 0
+        report["references"][name] = []
+        report["lengths"][name] = [[], []]
+        report["tokens"][name] = [0, 0]
+        report["unknown_share"][name] = [0.0, 0.0]
+        del report["overlap"][name]
+    text = text_of(report)
+    for name in SPLITS:
+        assert (f"There is no {name} split." in text) is (name in absent)
+        assert bool(re.search(f"^  {name} ", text, re.MULTILINE)) is (name not in absent)
+    assert ("neither a valid nor a test split" in text) is (len(absent) == 2)
+
+
+def test_the_report_of_a_clean_corpus() -> None:
+    text = text_of(changed(cleaning={"read": 9, "kept": 9, "changed": {}, "dropped": {}}, too_many_tokens=0))
+    assert "9 pairs were read and 9 kept.\n\n  No pair was repaired or dropped." in text
+    assert "dropped:" not in text
+
+
+def test_a_corpus_of_an_odd_name_is_reported_in_one_line() -> None:
+    assert describe(changed(corpus="a\x1b[2J\n.tsv: two columns"))[0] == (
+        "a\\x1b[2J\\n.tsv: two columns: 1,234 lines, 7 malformed"
+    )
+
+
+@pytest.mark.parametrize(("tokenizer", "reused"), [("subword", False), ("spacy", False), ("subword", True)])
+def test_unknown_pieces_in_validation_cause_a_warning(tokenizer: str, reused: bool) -> None:
+    shares = {**REPORT["unknown_share"], "valid": [0.02, 0.183]}
+    pairs, sizes = {"train": 3001, "valid": 9, "test": 9}, {"src": 6000, "tgt": 5900}
+    report = changed(unknown_share=shares, tokenizer=tokenizer, reused=reused, pairs=pairs, vocabulary=sizes)
+    warnings = warn_of_unknown(report)
+    expected = (
+        "WARNING: 18.3% of the target tokens in validation are unknown: training text lacks these pieces; "
+        "use fewer: --set text.subword.vocabulary_size=1500"
+    )
+    assert warnings == ([expected] if tokenizer == "subword" and not reused else [])
+
+
+ADVICE = "lower text.vocabulary.min_count, raise text.vocabulary.max_size or use text.tokenizer: subword"
+
+
+@pytest.mark.parametrize(
+    ("shares", "reused", "warnings"),
+    [
+        ([0.2, 0.0], None, []),
+        ([0.2001, 0.0], None, [f"WARNING: 20.0% of the source tokens in training are unknown: {ADVICE}"]),
+        ([0.1, 0.995], False, [f"WARNING: 99.5% of the target tokens in training are unknown: {ADVICE}"]),
+        (
+            [0.3, 0.4],
+            True,
+            [
+                f"WARNING: {share} tokens in training are unknown: the vocabulary is that of other text; "
+                "remove text.reuse"
+                for share in ("30.0% of the source", "40.0% of the target")
+            ],
+        ),
+    ],
+)
+def test_many_unknown_tokens_cause_a_warning(shares: list[float], reused: bool | None, warnings: list[str]) -> None:
+    report = changed(unknown_share={**REPORT["unknown_share"], "train": shares, "valid": [0.9, 0.9]})
+    if reused is not None:
+        report["reused"] = reused
+    assert warn_of_unknown(report) == warnings
+    text = " ".join(text_of(report).split())
+    assert text.count("WARNING") == len(warnings)
+    assert all(warning in text for warning in warnings)
+
+
+@pytest.mark.parametrize("values", [[3], [1, 2], [0, 5, 5, 5], [2, 2, 7, 9], [4, 1, 1, 0, 6]])
+def test_mean_and_median(values: list[int]) -> None:
+    histogram = [values.count(value) for value in range(max(values) + 1)]
+    assert mean_and_median(histogram) == (statistics.mean(values), statistics.median(values))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Grüße, 你好, नमस्ते", "Grüße, 你好, नमस्ते"),
+        ("a\u00a0b\u202fc\u3000d", "a\\u00a0b\\u202fc\\u3000d"),
+        ("\ufeffa\u200b\u00ad\u202e", "\\ufeffa\\u200b\\u00ad\\u202e"),
+        ("\x1b[31mred\t\n", "\\u001b[31mred\\u0009\\u000a"),
+        ("\U000e0041", "\\U000e0041"),
+        (" a  b ", "\\u0020a \\u0020b\\u0020"),
+    ],
+)
+def test_invisible_characters_are_escaped(text: str, shown: str) -> None:
+    assert make_visible(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ("fu\u0308r Köln", "für Köln", ("fu\\u0308r Köln", "für Köln")),  # two code points became one
+        ("5 \u212b", "5 Å", ("5 \\u212b", "5 Å")),
+        ("„So!“", '"So!"', ("\\u201eSo!\\u201c", '"So!"')),
+        ("a  b ", "a b", ("a \\u0020b\\u0020", "a b")),
+        ("\u200b", "", ("\\u200b", "(nothing)")),
+        ("&nbsp;", "", ("&nbsp;", "(nothing)")),
+    ],
+)
+def test_before_and_after_differ_visibly(before: str, after: str, shown: tuple[str, str]) -> None:
+    assert show_change(before, after) == shown
+
+
+def test_long_sentences_are_shown_where_they_change() -> None:
+    before, after = show_change("ä" * 500 + "\u200b" + "ö" * 500, "ä" * 500 + "ö" * 500)
+    half = EXCERPT // 2
+    assert before == "…" + "ä" * half + "\\u200b" + "ö" * (half - 1) + "…"
+    assert after == "…" + "ä" * half + "ö" * half + "…"
+    assert show_change("x" * 500, "x" * 500 + "y") == ("…" + "x" * half, "…" + "x" * half + "y")
+    assert show_change("x" * 500 + " ", "x" * 500) == ("…" + "x" * half + "\\u0020", "…" + "x" * half)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("", "(nothing)"), ("x" * EXCERPT, "x" * EXCERPT), ("x" * (EXCERPT + 1), "x" * (EXCERPT - 1) + "…")],
+)
+def test_long_sentences_are_cut(text: str, shown: str) -> None:
+    assert excerpt(text) == shown
+
+
+def test_markdown_shows_text_unchanged() -> None:
+    text = "a|b `c` <b>d</b> &amp; *e* _f_ [g](h) ~i~ $j$ \\u200b"
+    escaped = escape_markdown(text)
+    # Markdown takes a backslash before punctuation away, HTML turns entities into characters.
+    assert html.unescape(re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", escaped)) == text
+    assert not re.search(r"(?<!\\)[|`*_\[\]~$]|[<>]|&(?!lt;|gt;|amp;)", escaped)
+
+
+def test_a_table_in_markdown(tmp_path: Path) -> None:
+    table = Table(("times", "text"), [("10", "a|b"), ("9", "c")], "rl", "Some")
+    sections = [Section("Title", ["A *paragraph*.", table], "a.png")]
+    expected = [
+        "# Data report", "## Title", "A \\*paragraph\\*.", "Some:",
+        "| times | text |\n| --: | :-- |\n| 10 | a\\|b |\n| 9 | c |",
+    ]  # fmt: skip
+    assert format_markdown("Data report", sections, tmp_path) == "\n\n".join(expected) + "\n"
+    (tmp_path / "a.png").touch()
+    assert format_markdown("Data report", sections, tmp_path) == "\n\n".join([*expected, "![Title](a.png)"]) + "\n"
+
+
+def test_a_report_is_written_for_programs_and_for_people(tmp_path: Path) -> None:
+    write_report(tmp_path, REPORT)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lengths.png", "report.json", "report.md"]
+    assert read_json(tmp_path / "report.json") == REPORT
+    markdown = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "![Sentence lengths](lengths.png)" in markdown
+    assert "| target | al\\\\u200bso |" in markdown
+    # Every cell of the text is a cell of the Markdown.
+    cells = {cell.strip() for line in markdown.splitlines() for cell in line.split("|")}
+    for section in make_sections(REPORT):
+        for block in section.blocks:
+            if isinstance(block, Table):
+                assert {escape_markdown(cell) for row in block.rows for cell in row} <= cells
+
+
+@pytest.fixture
+def prepared(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data directory made by the real command."""
+    monkeypatch.chdir(tmp_path)
+    lines = [f"number {number}\tZahl  {number}" for number in range(20)]
+    lines += ["number 3\tdie 3", "one column", "\tnothing", "number 4\tZahl\u200b 4"]
+    Path("corpus.tsv").write_text("\n".join(lines), encoding="utf-8")
+    settings = {
+        "data.source": "corpus.tsv",
+        "data.max_malformed": 0.1,
+        "data.split": "{valid_size: 2, test_size: 3}",
+        "data.cleaning.min_letters": 0,
+        "text.tokenizer": "whitespace",
+    }
+    Path("config.yaml").write_text("name: numbers\n", encoding="utf-8")
+    overrides = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    outcome = cli("preprocess", "--config", "config.yaml", "--output", "data", *overrides)
+    assert outcome.code == 0, outcome
+    return Path("data")
+
+
+def test_the_data_command_shows_the_report(prepared: Path, cli: Cli) -> None:
+    outcome = cli("data", prepared)
+    assert (outcome.code, outcome.err) == (0, "")
+    for words in (
+        "corpus.tsv: source in column 1",
+        "1 with too few columns: corpus.tsv:22",
+        "23 pairs were read and 21 kept.",  # one was empty, one a duplicate once it was repaired
+        "Zahl \\u00200",
+        "Zahl\\u200b 4",
+        "21 of the 21 clean pairs are in a split.",
+        "20 groups of at most 2 pairs.",
+    ):
+        assert words in outcome.out
+    assert re.search(r"^empty\tdropped\t1$", outcome.out, re.MULTILINE)
+    assert re.search(r"^duplicate\tdropped\t1$", outcome.out, re.MULTILINE)
+    assert re.search(r"^train\tsource\t\d+\t2\.0\t2\t2\t0\.00%$", outcome.out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "report.json: missing"),
+        (b"{", "report.json: not valid JSON"),
+        (b"\xff", "report.json: not valid JSON"),
+        (b"[]", "report.json: damaged, or written by another version; preprocess again"),
+        (b"{}", "report.json: damaged, or written by another version; preprocess again"),
+    ],
+)
+def test_a_damaged_report_is_one_line(tmp_path: Path, cli: Cli, content: bytes | None, message: str) -> None:
+    (tmp_path / "data.json").write_text("{}", encoding="utf-8")
+    if content is not None:
+        (tmp_path / "report.json").write_bytes(content)
+    outcome = cli("data", tmp_path)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.startswith(f"nmt: error: {tmp_path}/{message}")
+    assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("part", sorted(REPORT.keys() - {"given_splits", "longest_training_pair", "seconds"}))
+@pytest.mark.parametrize("value", [[1], {"train": "x"}])
+def test_a_report_with_a_wrong_part_is_damaged(tmp_path: Path, cli: Cli, part: str, value: object) -> None:
+    (tmp_path / "data.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "report.json").write_text(json.dumps(changed(**{part: value})), encoding="utf-8")
+    outcome = cli("data", tmp_path)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert (
+        outcome.err == f"nmt: error: {tmp_path}/report.json: damaged, or written by another version; preprocess again\n"
+    )
+
+
+@pytest.mark.parametrize(("directory", "what"), [("nowhere", "does not exist"), (".", "is not a data directory")])
+def test_only_a_data_directory_has_a_report(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, directory: str, what: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = cli("data", directory)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.startswith(f"nmt: error: {directory}: {what} (no data.json)")
+
+
+def test_the_data_command_needs_a_folder(cli: Cli) -> None:
+    outcome = cli("data")
+    assert outcome.code == 2
+    assert "DIR" in outcome.err

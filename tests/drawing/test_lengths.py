@@ -1,0 +1,48 @@
+from pathlib import Path
+
+import pytest
+from matplotlib.image import imread
+
+from nmt.drawing.lengths import draw_lengths, longest_shown
+
+
+@pytest.mark.parametrize(
+    ("histogram", "length"),
+    [
+        ([0, 0, 7], 2),
+        ([0, 999, 1], 1),  # 99.9% have one token
+        ([0, 998, 2], 2),
+        ([0, 998, *[0] * 50, 1, 1], 52),  # 99.8% have one token, 99.9% at most 52
+        ([5], 0),
+    ],
+)
+def test_nearly_all_sentences_are_shown(histogram: list[int], length: int) -> None:
+    assert longest_shown(histogram) == length
+
+
+NOTHING: list[list[int]] = [[], []]
+
+
+@pytest.mark.parametrize(
+    ("train", "valid", "test"),
+    [
+        ([[0, 2, 3], [0, 0, 1, 4]], [[0, 1], [0, 0, 0, 0, 0, 1]], [[1, 0, 1], [0, 2]]),
+        ([[0, 1], [0, 0, 1]], NOTHING, NOTHING),
+        ([[0, 5000, *[0] * 900, 1], [0, 5001]], [[0, 3], [0, 3]], NOTHING),
+    ],
+    ids=["three splits", "one pair", "a long tail"],
+)
+def test_lengths_are_a_picture(
+    tmp_path: Path, train: list[list[int]], valid: list[list[int]], test: list[list[int]]
+) -> None:
+    path = tmp_path / "lengths.png"
+    draw_lengths({"train": train, "valid": valid, "test": test}, path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["lengths.png"]
+    height, width, _ = imread(path).shape
+    assert width > 2 * height > 500
+
+
+def test_without_matplotlib_nothing_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    draw_lengths({"train": [[0, 1], [0, 1]], "valid": NOTHING, "test": NOTHING}, tmp_path / "lengths.png")
+    assert list(tmp_path.iterdir()) == []

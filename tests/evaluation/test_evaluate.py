@@ -1,0 +1,263 @@
+"""Scoring a model as its text asks for."""
+
+import json
+import math
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import Cli, Project
+
+import nmt
+from nmt.config import Config, DecoderSection, EncoderSection, ModelSection, TextSection
+from nmt.corpus.dataset import write_examples
+from nmt.corpus.splitting import Example
+from nmt.evaluation.evaluate import read_split
+from nmt.models.seq2seq import build_model
+from nmt.models.storage import save_model
+from nmt.system.errors import ConfigError, DataError
+from nmt.system.files import write_json
+from nmt.text.processor import TextProcessor
+from nmt.text.tokenizers import WhitespaceTokenizer
+from nmt.text.vocabulary import Vocabulary
+
+
+def test_only_the_split_of_a_data_directory_is_read(tmp_path: Path) -> None:
+    examples = [Example("a", ("b", "c"))]
+    write_json(tmp_path / "data.json", {"format_version": 1})
+    write_examples(tmp_path / "test.jsonl", examples)
+    assert read_split(tmp_path, "test") == examples
+    with pytest.raises(DataError, match="has no valid split"):
+        read_split(tmp_path, "valid")
+    write_json(tmp_path / "data.json", {"format_version": 2})
+    with pytest.raises(DataError, match="data format 2"):
+        read_split(tmp_path, "test")
+
+
+def make_model(folder: Path, *, lowercase: bool) -> Path:
+    config = Config(
+        name="small",
+        text=TextSection(tokenizer="whitespace", lowercase=lowercase),
+        model=ModelSection(
+            embedding_size=4, encoder=EncoderSection(hidden_size=4), decoder=DecoderSection(hidden_size=4)
+        ),
+    )
+    tokenizer, vocabulary = WhitespaceTokenizer(lowercase=lowercase), Vocabulary(["the", "cat", "sat", "on", "mat"])
+    (folder / "text").mkdir(parents=True)
+    TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary).save(folder / "text")
+    torch.manual_seed(1)
+    model = build_model(config.model, len(vocabulary), len(vocabulary))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.uniform_(-1, 1)
+    save_model(folder / "model", config, model, folder / "text", {})
+    return folder / "model"
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_a_lowercase_model_is_scored_in_lower_case(tmp_path: Path, cli: Cli, lowercase: bool) -> None:
+    model = make_model(tmp_path, lowercase=lowercase)
+    found = cli("translate", "--model", model, "the cat sat")
+    assert found.code == 0
+    assert found.out.strip()
+    (tmp_path / "src").write_text("the cat sat\n", encoding="utf-8")
+    (tmp_path / "ref").write_text(found.out.upper(), encoding="utf-8")
+    outcome = cli("evaluate", "--model", model, "--src", tmp_path / "src", "--ref", tmp_path / "ref")
+    assert outcome.code == 0
+    chrf = next(line for line in outcome.out.splitlines() if line.startswith("chrF "))
+    assert ("case:lc" if lowercase else "case:mixed") in chrf
+    assert float(chrf.split()[1]) == (100.0 if lowercase else 0.0)
+    assert not lowercase or cli("translate", "--model", model, "THE Cat sAT").out == found.out
+
+
+@pytest.mark.parametrize(("name", "content"), [("src", "\n \n"), ("ref", "\n\n"), ("second", "\n\t\n")])
+def test_files_of_empty_lines_are_refused(tmp_path: Path, cli: Cli, name: str, content: str) -> None:
+    paths = {key: tmp_path / key for key in ("src", "ref", "second")}
+    for path in paths.values():
+        path.write_text("the cat\n\n")
+    paths[name].write_text(content)
+    model = make_model(tmp_path / "made", lowercase=False)
+    arguments = ["--src", paths["src"], "--ref", paths["ref"], "--ref", paths["second"]]
+    outcome = cli("evaluate", "--model", model, *arguments)
+    assert outcome.code == 1
+    assert outcome.err == f"nmt: error: {paths[name]}: has only empty lines; give sentences to evaluate\n"
+    paths[name].write_text("the cat\n\n")
+    assert cli("evaluate", "--model", model, *arguments).code == 0
+
+
+def test_short_inputs_are_judged(here: Project, cli: Cli) -> None:
+    outcome = cli("evaluate", "--split", "valid", "--json", "scores.json")
+    assert outcome.code == 0
+    *_, line = outcome.out.splitlines()
+    found = json.loads(Path("scores.json").read_text(encoding="utf-8"))["short_inputs"]
+    assert line.startswith(f"short inputs: {found['passed']} of {found['of']} (titles ")
+    assert set(found["categories"]) == {"titles", "all caps"}  # letters have no final stop, numbers or names
+    assert sum(each["of"] for each in found["categories"].values()) == found["of"] == 34
+    assert found["of"] - found["passed"] == len(found["failures"]) > 0  # the model knows no capitals
+    assert {each["category"] for each in found["failures"]} <= set(found["categories"])
+    assert all(each["rules"] and each["input"].isupper() for each in found["failures"])
+    Path("src").write_text("a b\n", encoding="utf-8")
+    assert cli("evaluate", "--src", "src", "--ref", "src").out.splitlines()[-1] == line
+
+
+def test_short_inputs_are_turned_off(here: Project, cli: Cli) -> None:
+    outcome = cli("evaluate", "--no-short-inputs", "--json", "scores.json")
+    assert [line.split()[0] for line in outcome.out.splitlines()[:4]] == ["BLEU", "chrF", "chrF++", "TER"]
+    assert "short inputs" not in outcome.out + outcome.err
+    assert json.loads(Path("scores.json").read_text(encoding="utf-8"))["short_inputs"] is None
+    assert nmt.evaluate(short_inputs=False).short_inputs is None
+
+
+def test_short_inputs_need_the_training_data(here: Project, cli: Cli) -> None:
+    Path("src").write_text("a b\n", encoding="utf-8")
+    damaged, other = Path("damaged"), Path("other")
+    for copy in (damaged, other):
+        shutil.copytree(here.data, copy)
+    ids = np.load(damaged / "train.src.ids.npy")
+    np.save(damaged / "train.src.ids.npy", np.full_like(ids, 999))
+    facts = json.loads((other / "data.json").read_text(encoding="utf-8"))
+    write_json(other / "data.json", {**facts, "sha256": {"changed": "1"}})
+    shutil.move(here.data, "moved")
+    reasons = {
+        ("--src", "src", "--ref", "src"): "no longer there",
+        ("--data", damaged): "damaged: has ids beyond",
+        ("--data", other): "other is not the data",
+    }
+    for arguments, reason in reasons.items():
+        outcome = cli("evaluate", *arguments)
+        assert outcome.code == 0
+        assert "short inputs" not in outcome.out
+        (line,) = [line for line in outcome.err.splitlines() if line.startswith("short inputs: left out")]
+        assert reason in line
+    assert "short inputs: " in cli("evaluate", "--data", "moved").out
+
+
+def evaluated(cli: Cli, *arguments: object) -> dict[str, Any]:
+    outcome = cli("evaluate", "--no-short-inputs", "--json", "scores.json", *arguments)
+    assert outcome.code == 0, outcome.err
+    found: dict[str, Any] = json.loads(Path("scores.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_faults_and_losses_are_measured(here: Project, cli: Cli) -> None:
+    found = evaluated(cli, "--split", "valid")
+    assert found["diagnosis"]["sentences"] == found["sentences"]
+    assert found["teacher_forced"]["perplexity"] == pytest.approx(math.exp(found["teacher_forced"]["loss"]))
+    assert 0 <= found["free_running"]["accuracy"] <= 1
+    assert found["free_running"]["loss"] >= found["teacher_forced"]["loss"]
+    logged = [json.loads(line) for line in (here.run / "metrics.jsonl").read_text().splitlines()]
+    best = json.loads((here.run / "run.json").read_text())["best_update"]
+    (valid,) = [each for each in logged if each["kind"] == "valid" and each["update"] == best]
+    assert found["teacher_forced"]["loss"] == pytest.approx(valid["loss"], rel=1e-5)
+
+
+SACREBLEU = """
+import functools, json
+from sacrebleu.sacrebleu import main
+json.dumps = functools.partial(json.dumps, default=float)  # version 2.6 cannot write its own bootstrap
+main()
+"""
+
+
+@pytest.mark.parametrize(("test", "option"), [("bootstrap", "--paired-bs"), ("randomization", "--paired-ar")])
+def test_scores_and_significance_are_those_of_sacrebleu(here: Project, cli: Cli, test: str, option: str) -> None:
+    """What the command line of sacreBLEU says of the files that were written."""
+    found = evaluated(cli, "--hypotheses", "one.txt", "--references", "references.txt")
+    lines = Path("one.txt").read_text(encoding="utf-8").splitlines()
+    Path("other.txt").write_text("".join(f"{line[:-1]}\n" for line in lines), encoding="utf-8")
+    found = evaluated(cli, "--against", "other.txt", "--against", here.run, "--test", test)
+    tabs = Path("references.txt").read_text(encoding="utf-8").splitlines()[0].count("\t")
+    command = [sys.executable, "-c", SACREBLEU, "references.txt", "-nr", str(tabs + 1), "-i", "one.txt", "other.txt"]
+    command += ["--metrics", "bleu", "chrf", "ter", "--tokenize", "none", option, "--format", "json", "--force"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for place, system in enumerate(json.loads(done.stdout)):
+        for key, name in (("bleu", "BLEU"), ("chrf", "chrF2"), ("ter", "TER")):
+            ours = found["comparisons"][key][place]
+            assert ours["score"] == system[name]["score"]
+            assert ours["p_value"] == (system[name]["p_value"] if place else None)
+    for key, (first, _, same) in found["comparisons"].items():
+        assert (same["score"], same["p_value"]) == (first["score"], 1)
+        assert found["scores"][key]["value"] == first["score"]
+
+
+def test_what_cannot_be_compared_is_refused(here: Project, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("short.txt").write_text("a\n", encoding="utf-8")
+    for path, message in {
+        "short.txt": "short.txt: has 1 lines, but the test set has",
+        "none.txt": "none.txt: cannot be read",
+        ".": ".: is not a model directory",
+    }.items():
+        outcome = cli("evaluate", "--against", path)
+        assert (outcome.code, outcome.out) == (1, "")
+        assert outcome.err.startswith(f"nmt: error: {message}")
+    same = cli("evaluate", "--model", here.run / "best", "--against", here.run / "best")
+    assert (same.code, same.out) == (1, "")
+    assert "is the model that is evaluated; give another system" in same.err
+    with pytest.raises(ConfigError, match="--test sign: must be bootstrap or randomization"):
+        nmt.evaluate(test="sign")  # type: ignore[arg-type]
+    monkeypatch.setattr("nmt.evaluation.evaluate.MAX_TESTED", 2)
+    outcome = cli("evaluate", "--against", "short.txt")
+    assert "compare systems on at most 2 of them" in outcome.err
+    assert "±" not in cli("evaluate").out
+
+
+def test_search_settings_hold_for_all_models(here: Project, cli: Cli) -> None:
+    other = shutil.copytree(here.run, "other")
+    found = evaluated(cli, "--against", other, "--set", "decode.beam_size=1", "--set", "decode.max_length=2")
+    first, second = found["comparisons"]["bleu"]
+    assert (second["score"], second["p_value"]) == (first["score"], 1)
+    assert first["score"] != evaluated(cli)["scores"]["bleu"]["value"]
+
+
+def test_a_breakdown_of_two_systems(here: Project, cli: Cli) -> None:
+    examples = read_split(here.data, "test")
+    worse = [example.references[0] if row % 2 else "A" for row, example in enumerate(examples)]
+    Path("other.txt").write_text("".join(f"{line}\n" for line in worse), encoding="utf-8")
+    outcome = cli("evaluate", "--no-short-inputs", "--breakdown", "--against", "other.txt", "--json", "scores.json")
+    assert outcome.code == 0
+    found = json.loads(Path("scores.json").read_text(encoding="utf-8"))["breakdown"]
+    ours, other = found["scores"]
+    assert other == "other.txt"
+    for name in (ours, other):
+        assert sum(found["scores"][name]) == len(examples)
+        assert sum(each["sentences"] for each in found["lengths"][name]) == len(examples)
+    words = [word for example in examples for word in example.references[0].split()]
+    assert sum(each["in_references"] for each in found["frequencies"][other]) == len(words)
+    assert sum(each["common"] for each in found["frequencies"][other]) >= len(words) // 3
+    # Eight letters, each in hundreds of training pairs: there are no words that occur 5 to 9 times.
+    assert [each["f1"] for each in found["frequencies"][other] if each["low"] == 5] == [None]
+    assert "\n5-9\t0\t–\t–\n" in outcome.out
+    (difference,) = found["differences"]
+    better, _ = difference["gaps"]
+    assert better[0]["second"] == "A"
+    assert 0 < better[0]["gap"] < 100.001
+    assert difference["ngrams"][0][0]["first"] > difference["ngrams"][0][0]["second"]
+    for title in ("F1 of words by their frequency", "BLEU by source length", "Sentences by their BLEU"):
+        assert title in outcome.out
+    ids = np.load(here.data / "train.tgt.ids.npy")
+    np.save(here.data / "train.tgt.ids.npy", np.full_like(ids, 999))
+    outcome = cli("evaluate", "--no-short-inputs", "--breakdown")
+    assert (outcome.code, "words by frequency: left out" in outcome.err, "ids beyond" in outcome.err) == (0, True, True)
+    shutil.move(here.data, "moved")
+    Path("src").write_text("a b\n", encoding="utf-8")
+    outcome = cli("evaluate", "--no-short-inputs", "--breakdown", "--src", "src", "--ref", "src")
+    assert outcome.code == 0
+    assert "words by frequency: left out (the data that the model was trained on is no longer there)" in outcome.err
+
+
+def test_attention_is_measured(here: Project, cli: Cli) -> None:
+    outcome = cli("evaluate", "--no-short-inputs", "--attention", "--json", "scores.json")
+    assert outcome.code == 0
+    (head,) = json.loads(Path("scores.json").read_text(encoding="utf-8"))["attention"]
+    assert 0 <= head["entropy"]["mean"] <= math.log(10)
+    assert 1 / 10 <= head["maximum"]["mean"] <= 1
+    assert 0 < head["coverage"]["mean"] <= 1
+    assert head["diagonality"]["mean"] < 0.7  # the model reverses sentences
+    assert "attention: entropy " in outcome.out
+    assert "attention" not in cli("evaluate", "--no-short-inputs").out

@@ -1,0 +1,178 @@
+"""nmt attention: statistics of a sentence or a test set, and the alignment error rate."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from conftest import Cli, Project
+
+import nmt
+from nmt.config import DecoderSection, DecodeSection, EncoderSection, ModelSection
+from nmt.corpus.dataset import read_examples
+from nmt.corpus.splitting import Example
+from nmt.inspection.attention import measure_attention
+from nmt.models.seq2seq import build_model
+from nmt.text.processor import TextProcessor
+from nmt.text.tokenizers import WordTokenizer
+from nmt.text.vocabulary import Vocabulary
+from nmt.translation.alignment import GoldLinks
+from nmt.translation.translator import Translator
+
+
+def test_a_sentence_step_by_step(here: Project, cli: Cli) -> None:
+    outcome = cli("attention", "a b c", "--json", "a.json", "--picture", "a.png")
+    assert outcome.code == 0
+    lines = [line.split("\t") for line in outcome.out.splitlines()]
+    assert lines[0] == ["token", "entropy", "largest weight on", "weights above 0.1"]
+    found = nmt.load(here.run).translate("a b c", with_alignment=True)
+    assert found.alignment is not None
+    weights = found.alignment[:, 0].double()
+    assert [line[0] for line in lines[1 : len(weights) + 1]] == [*found.tokens, "⟨eos⟩"]
+    for line, row in zip(lines[1:], weights.tolist(), strict=False):
+        assert float(line[1]) == pytest.approx(-sum(w * math.log(w) for w in row if w), abs=6e-4)
+        label = ["a", "b", "c", "⟨eos⟩"][row.index(max(row))]
+        assert line[2] == f"{label} {max(row):.2f}"
+        assert int(line[3]) == sum(weight > 0.1 for weight in row)
+    assert Path("a.png").read_bytes().startswith(b"\x89PNG")
+    (sentence,) = json.loads(Path("a.json").read_text(encoding="utf-8"))["sentences"]
+    assert sentence["target"] == found.text
+    assert [step["heads"][0]["maximum"] for step in sentence["steps"]] == pytest.approx(
+        [max(row) for row in weights.tolist()], abs=1e-6
+    )
+    assert sentence["coverage"] == pytest.approx([weights.sum(dim=0).clamp(max=1).mean().item()], abs=1e-6)
+
+
+def test_a_forced_target_is_what_the_model_is_made_to_say(here: Project, cli: Cli) -> None:
+    outcome = cli("attention", "a b", "--target", "H H H")
+    assert [line.split("\t")[0] for line in outcome.out.splitlines()[1:5]] == ["H", "H", "H", "⟨eos⟩"]
+
+
+def test_a_split_is_summed_up(here: Project, cli: Cli) -> None:
+    outcome = cli("attention", "--split", "valid", "--json", "v.json", "--picture", "v.png")
+    assert outcome.code == 0
+    assert outcome.out.startswith("entropy ")
+    facts = json.loads(Path("v.json").read_text(encoding="utf-8"))
+    entropies = [step["heads"][0]["entropy"] for each in facts["sentences"] for step in each["steps"]]
+    assert facts["heads"][0]["entropy"]["mean"] == pytest.approx(sum(entropies) / len(entropies), abs=1e-5)
+    assert sum(each["sentences"] for each in facts["by_length"]) == len(facts["sentences"])
+    assert Path("v.png").read_bytes().startswith(b"\x89PNG")
+    assert nmt.evaluate(here.run, split="valid", attention=True).attention == list(
+        nmt.measure_attention(model=here.run, split="valid").heads
+    )
+
+
+def write_gold(here: Project, separator: str = "-") -> None:
+    """Every target letter is the source letter at the mirrored place."""
+    examples = read_examples(here.data / "test.jsonl")
+    sizes = [len(example.src.split()) for example in examples]
+    lines = [" ".join(f"{n - 1 - j}{separator}{j}" for j in range(n)) for n in sizes]
+    Path("gold.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+@pytest.mark.parametrize("unit", ["words", "tokens"])
+def test_alignment_error_rate_against_gold_links(unit: str, here: Project, cli: Cli) -> None:
+    write_gold(here)
+    outcome = cli("attention", "--split", "test", "--forced", "--gold", "gold.txt", "--links-of", unit)
+    (line,) = [line for line in outcome.out.splitlines() if line.startswith("alignment error rate")]
+    examples = read_examples(here.data / "test.jsonl")
+    translator, right, total = nmt.load(here.run), 0, 0
+    for example in examples:
+        (found,) = translator.score([example.src], [example.references[0]], with_alignment=True)
+        size = len(found.tokens)
+        assert found.alignment is not None
+        places = found.alignment[:size, 0, :size].argmax(dim=-1).tolist()
+        right += sum(place == size - 1 - step for step, place in enumerate(places))
+        total += size
+    assert float(line.split()[-1]) == pytest.approx(1 - right / total, abs=6e-4)
+
+
+def test_possible_links_lower_the_error_rate(here: Project) -> None:
+    """The model has learnt the mirrored links; those to the same place are sure, but wrong."""
+    examples = read_examples(here.data / "test.jsonl")
+    rates = []
+    for possible in (False, True):
+        lines = []
+        for size in (len(example.src.split()) for example in examples):
+            mirrored = [f"{size - 1 - j}?{j}" for j in range(size)] if possible else []
+            lines.append(" ".join([*(f"{j}-{j}" for j in range(size)), *mirrored]))
+        Path("gold.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        rates.append(nmt.measure_attention(model=here.run, split="test", forced=True, gold="gold.txt").error_rate)
+    assert rates[0] is not None
+    assert rates[1] is not None
+    assert 0.3 < rates[1] < rates[0] - 0.3
+
+
+def test_gold_words_are_those_of_the_file_not_of_joined_tokens() -> None:
+    """A tokenised reference has more words than its tokens have when they are joined to text."""
+    tokenizer, vocabulary = WordTokenizer("de"), Vocabulary(["er", "ist", ",", "hier", ".", "mein", "Freund"])
+    sizes = EncoderSection(hidden_size=4), DecoderSection(hidden_size=8)
+    config = ModelSection(embedding_size=4, encoder=sizes[0], decoder=sizes[1])
+    model = build_model(config, len(vocabulary), len(vocabulary)).eval()
+    translator = Translator(model, TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary), DecodeSection())
+    example = Example("er ist , hier .", ("er ist , mein Freund , hier .",))
+    gold = [GoldLinks({(4, 7)}, {(4, 7)})]
+    by_words = measure_attention("m", translator, [example], forced=True, gold=gold, unit="words")
+    by_tokens = measure_attention("m", translator, [example], forced=True, gold=gold, unit="tokens")
+    assert by_words.error_rate == by_tokens.error_rate
+
+
+def test_files_instead_of_a_split(here: Project, cli: Cli) -> None:
+    Path("in.txt").write_text("a b\nc d e\n", encoding="utf-8")
+    Path("out.txt").write_text("B A\nE D C\n", encoding="utf-8")
+    assert cli("attention", "--src", "in.txt").code == 0
+    Path("gold.txt").write_text("0-1 1-0\n0-2 1-1 2-0\n", encoding="utf-8")
+    outcome = cli("attention", "--src", "in.txt", "--ref", "out.txt", "--forced", "--gold", "gold.txt")
+    assert "alignment error rate" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a b", "--split", "test"], "give one of: a sentence, --src, or --split"),
+        (["--target", "A"], "--target is for one sentence"),
+        (["--ref", "in.txt"], "--ref belongs to --src"),
+        (["--gold", "gold.txt"], "and --forced"),
+        (["a", "--forced"], "--forced reads references"),
+        (["--src", "in.txt", "--forced"], "--forced reads references"),
+        (["--split", "train"], "--split train: must be test or valid"),
+        (["   "], "no sentence has words"),
+        (
+            ["--src", "in.txt", "--ref", "in.txt", "--forced", "--gold", "short.txt"],
+            "short.txt: has 1 lines, but there are 2",
+        ),
+        (
+            ["--src", "in.txt", "--ref", "in.txt", "--forced", "--gold", "far.txt"],
+            "line 2: 0-7, but the sentences have 1 and 1",
+        ),
+        (["--src", "in.txt", "--ref", "in.txt", "--forced", "--gold", "in.txt"], "'a' is not a link"),
+        (["--src", "nowhere.txt"], "nowhere.txt"),
+        (["a b", "--json", "data/prepared/reversal/x.json"], "is inside the data directory"),
+        (["a b", "--picture", "a.xyz", "--json", "x.json"], "not a picture format"),
+        (["a b", "--picture", "nowhere/a.png", "--json", "x.json"], "the folder nowhere does not exist"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: list[str], message: str, here: Project, cli: Cli) -> None:
+    Path("in.txt").write_text("a b\nc\n", encoding="utf-8")
+    Path("gold.txt").write_text("0-0\n1-1\n", encoding="utf-8")
+    Path("short.txt").write_text("0-0\n", encoding="utf-8")
+    Path("far.txt").write_text("0-0\n0-7\n", encoding="utf-8")
+    outcome = cli("attention", *arguments)
+    assert outcome.code == 1
+    assert message in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+    assert not Path("x.json").exists()
+
+
+def test_a_model_without_attention_says_so(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+    settings = ["--set", "model.attention.score=none", "--set", "train.max_updates=3"]
+    run = tmp_path / "run"
+    assert (
+        cli("train", "--config", random_project.config, "--data", random_project.data, "--output", run, *settings).code
+        == 0
+    )
+    outcome = cli("attention", "a b", "--model", run)
+    assert outcome.code == 1
+    assert outcome.err.splitlines()[-1].endswith(
+        "this model has no attention (model.attention.score: none); use another model"
+    )

@@ -1,0 +1,436 @@
+"""The explorer's page in a browser: what it shows, how it is used, and that text cannot run in it."""
+
+import dataclasses
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from browser import Page as Browser
+from browser import browsing, needs_chromium
+from conftest import Cli, Project
+from inspection.test_record import RULES, make_translator
+
+import nmt
+from nmt.corpus.splitting import Example
+from nmt.inspection.page import Page, System, as_script_data, make_page
+from nmt.inspection.record import record
+from nmt.translation.alignment import GoldLinks
+
+ATTACKS = [
+    "<script>window.hit=1</script>",
+    "</script><script>window.hit=1</script>",
+    "<img src=x onerror=window.hit=1>",
+    "{{ 7 * 7 }} {% raw %}",
+    "'\"`;window.hit=1//",
+    "\x00\x07\u2028\u2029\ud83d\ude00",
+]
+
+
+def page_of(sources: list[str], references: list[str] | None = None, number: int = 1) -> Page:
+    """A page of sentences, with a reference each, and models that differ in their heads."""
+    examples = [Example(src, (references[n],) if references else ()) for n, src in enumerate(sources)]
+    systems = []
+    for heads in range(1, number + 1):
+        translator = make_translator(score="dot", heads=heads)
+        records = [record(translator, example, RULES) for example in examples]
+        systems.append(System(f"model {heads}", "dot", "q^T k", (False, False), records))
+    gold = [GoldLinks({(0, 0)}, {(0, 0), (1, 1)})] * len(sources) if references else None
+    return make_page("A page", examples, systems, gold)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browsing() as page:
+        yield page
+
+
+def opened(browser: Browser, page: Page, path: Path, width: int = 1200, place: str = "") -> Browser:
+    page.write(path)
+    browser.problems.clear()
+    browser.open("about:blank", width)
+    browser.open(f"{path.as_uri()}{place}", width)
+    return browser
+
+
+def texts(browser: Browser, selector: str) -> list[str]:
+    found: list[str] = browser.evaluate(
+        f"[...document.querySelectorAll({json.dumps(selector)})].map((e) => e.textContent)"
+    )
+    return found
+
+
+def test_data_in_a_script_cannot_end_it() -> None:
+    text = as_script_data({"a": "</script><!-- <script>&\u2028\u2029"})
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text) == {"a": "</script><!-- <script>&\u2028\u2029"}
+
+
+def test_the_page_is_one_small_file_that_loads_nothing() -> None:
+    html = page_of(["a b c"]).html
+    assert re.search(r'http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;; script-src', html)
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", html)
+    assert len((Path(nmt.__file__).parent / "inspection/explorer.js").read_bytes()) <= 30_000
+
+
+def test_in_a_notebook_the_page_is_in_a_frame() -> None:
+    frame = page_of(["a b"])._repr_html_()
+    assert frame.startswith("<iframe sandbox=")
+    assert "<script" not in frame
+
+
+@needs_chromium
+def test_labels_keyboard_and_mouse(browser: Browser, tmp_path: Path) -> None:
+    page = opened(browser, page_of(["a b c", "d e f g"], ["c b", "g f"], 2), tmp_path / "page.html")
+    found = record(make_translator(score="dot"), Example("a b c", ()), RULES)
+    assert texts(page, "#lines [data-step] text") == found.best.tokens
+    assert texts(page, "#step tbody th") == found.src_tokens
+    assert page.evaluate("getComputedStyle(document.querySelector('#when-part')).display") == "none"
+    shown = [float(text) for text in texts(page, "#step tbody td:nth-child(2)")]
+    assert shown == pytest.approx(found.best.alignment[0, 0].tolist(), abs=3e-3)
+    page.press("ArrowRight", 39)
+    assert page.evaluate("location.hash") == "#t=1"
+    shown = [float(text) for text in texts(page, "#step tbody td:nth-child(2)")]
+    assert shown == pytest.approx(found.best.alignment[1, 0].tolist(), abs=3e-3)
+    page.press("ArrowDown", 40)
+    assert texts(page, "#source") == ["d e f g"]
+    assert page.evaluate("location.hash") == "#s=1"
+    page.evaluate("document.querySelectorAll('#tree text[role=button]')[0].dispatchEvent(new MouseEvent('click'))")
+    assert page.evaluate("location.hash").startswith("#s=1&y=n0")
+    page.evaluate("document.querySelector('#difference').click()")
+    assert "d=1" in page.evaluate("location.hash")
+    page.evaluate("const e = document.querySelector('#target'); e.value = 'r'; e.dispatchEvent(new Event('change'))")
+    assert texts(page, "#map-title") == ["model 1 minus model 2"]
+    assert texts(page, "#lines [data-step] text") == ["g", "f", "⟨eos⟩"]
+    assert page.evaluate("document.querySelectorAll('#map rect[stroke-dasharray]').length") == 1
+    assert page.problems == []
+
+
+@needs_chromium
+def test_permalinks_open_what_they_name(browser: Browser, tmp_path: Path) -> None:
+    page = opened(browser, page_of(["a b c", "d e f g"], number=2), tmp_path / "page.html", place="#s=1&m=1&t=2&h=2")
+    found = record(make_translator(score="dot", heads=2), Example("d e f g", ()), RULES)
+    shown = [float(text) for text in texts(page, "#step tbody td:nth-child(2)")]
+    assert shown == pytest.approx(found.best.alignment[2, 1].tolist(), abs=3e-3)
+    wrongs = ["#s=99", "#y=n9999", "#t=-5", "#h=7", "#nonsense", "#s=x&y=%00", "#h=-1", "#h=1.5", "#t=1.5", "#s=0.5"]
+    wrongs += ["#v=9", "#v=-1", "#m=9", "#u=x&g=9&d=-1"]
+    wrongs += ["#k=__proto__", "#k=toString", "#k=constructor", "#k=-", "#k=-order"]
+    for wrong in wrongs:
+        opened(browser, page_of(["a b"]), tmp_path / "other.html", place=wrong)
+        assert texts(page, "#source") == ["a b"]
+        assert page.problems == []
+
+
+@needs_chromium
+def test_the_list_is_sorted_both_ways(browser: Browser, tmp_path: Path) -> None:
+    page = opened(browser, page_of(["a b c", "d e", "f g a b"]), tmp_path / "page.html", place="#k=length")
+    assert texts(page, "#list button span:first-child") == ["d e", "a b c", "f g a b"]
+    choose = "const e = document.querySelector('#sort'); e.value = '-length'; e.dispatchEvent(new Event('change'))"
+    page.evaluate(choose)
+    assert texts(page, "#list button span:first-child") == ["f g a b", "a b c", "d e"]
+    assert texts(page, "#list button span:last-child") == ["4", "3", "2"]
+    assert re.match(r"length 3, length ratio \d\.\d\d, repetition [01], ", texts(page, "#measures")[0])
+    assert (
+        page.evaluate("[-0.004, -0.0, -0.006, 0, -10].map((value) => number(value)).join()")
+        == "0.00,0.00,-0.01,0.00,-10.00"
+    )
+    assert page.evaluate("location.hash") == "#k=-length"
+    assert page.problems == []
+
+
+@needs_chromium
+def test_guessing_hides_the_weights_until_the_answer(browser: Browser, tmp_path: Path) -> None:
+    page = opened(browser, page_of(["a b c"]), tmp_path / "page.html")
+    page.evaluate("document.querySelector('#guess').click()")
+    assert texts(page, "#step tbody td") == []
+    assert (
+        page.evaluate(
+            "Math.max(...[...document.querySelectorAll('#map [data-cell]')].map((e) => e.getAttribute('fill-opacity')))"
+        )
+        == 0
+    )
+    page.evaluate(
+        "document.querySelector('#lines g[tabindex=\"0\"]:not([data-step])').dispatchEvent(new MouseEvent('click'))"
+    )
+    assert re.search(r"(Right|It looked at \S+): [01] of 1\.", texts(page, "#status")[0])
+    assert texts(page, "#step tbody td")
+
+
+@needs_chromium
+def test_what_is_special_to_a_mechanism(browser: Browser, tmp_path: Path) -> None:
+    """The window of local attention is drawn, the chances of hard attention and what was covered before are shown."""
+    example = Example("a b c d e f", ())
+    translators = [make_translator(score="general", window={"name": name}) for name in ("local_p", "hard")]
+    found = [record(translator, example, RULES) for translator in translators]
+    systems = [System(f"model {n}", "", "", (False, False), [each]) for n, each in enumerate(found)]
+    page = opened(browser, make_page("Windows", [example], systems), tmp_path / "page.html", place="#t=2")
+    assert page.evaluate("document.querySelectorAll('#map [data-centre]').length") == len(found[0].best.tokens)
+    titles = texts(page, "#step thead th")
+    assert "chance" not in titles
+    before = [float(text) for text in texts(page, f"#step tbody td:nth-child({titles.index('before') + 1})")]
+    assert before == pytest.approx(found[0].best.alignment[:2, 0].sum(dim=0).tolist(), abs=0.02)
+    opened(browser, make_page("Windows", [example], systems), tmp_path / "page.html", place="#m=1&t=2")
+    chances = found[1].best.chances
+    assert chances is not None
+    column = texts(page, "#step thead th").index("chance") + 1
+    shown = [float(text) for text in texts(page, f"#step tbody td:nth-child({column})")]
+    assert shown == pytest.approx(chances[2, 0].tolist(), abs=6e-3)
+    assert page.evaluate("document.querySelectorAll('#map [data-centre]').length") == 0
+    assert page.problems == []
+
+
+@needs_chromium
+def test_words_sum_over_the_source_and_average_over_the_target(browser: Browser, tmp_path: Path) -> None:
+    translator = make_translator(score="dot")
+    example = Example("a b c", ())
+    found = record(translator, example, RULES)
+    pieces = ["▁a", "b", "▁c", "⟨eos⟩"]
+    changed = type(found)(
+        pieces, *[getattr(found, name) for name in ("tree", "labels", "texts", "best", "reference", "measures")]
+    )
+    page = make_page("Words", [example], [System("m", "dot", "", (True, False), [changed])])
+    opened(browser, page, tmp_path / "page.html", place="#u=1")
+    assert texts(browser, "#step tbody th") == ["ab", "c", "⟨eos⟩"]
+    first = found.best.alignment[0, 0]
+    shown = [float(text) for text in texts(browser, "#step tbody td:nth-child(2)")]
+    assert shown == pytest.approx([float(first[0] + first[1]), float(first[2]), float(first[3])], abs=5e-3)
+
+
+@needs_chromium
+@pytest.mark.parametrize(
+    "source", ["a b c", " ".join("abcdefg"[n % 7] for n in range(60)), "ä ö ü ß", "😀 👩‍👩‍👧 𝄞", "שלום עולם a"]
+)
+@pytest.mark.parametrize("width", [320, 1200])
+def test_labels_of_any_text_in_any_width(browser: Browser, tmp_path: Path, source: str, width: int) -> None:
+    page = opened(browser, page_of([source]), tmp_path / "page.html", width)
+    assert texts(page, "#step tbody th") == [*source.split(), "⟨eos⟩"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if "ש" in source:
+        places = page.evaluate(
+            "[...document.querySelectorAll('#lines g:not([data-step]) text')].map((e) => Number(e.getAttribute('x')))"
+        )
+        assert places == sorted(places, reverse=True)
+    assert page.problems == []
+
+
+@needs_chromium
+@pytest.mark.parametrize("attack", ATTACKS, ids=range(len(ATTACKS)))
+def test_text_cannot_run(browser: Browser, tmp_path: Path, attack: str) -> None:
+    text = attack.encode("utf-16", "surrogatepass").decode("utf-16")
+    examples = [Example(text, (text,))]
+    translator = make_translator(score="dot")
+    found = record(translator, examples[0], RULES)
+    hostile = type(found)(
+        [text] * len(found.src_tokens),
+        found.tree,
+        [text] * len(found.labels),
+        dict.fromkeys(found.texts, text),
+        found.best,
+        found.reference,
+        found.measures,
+    )
+    page = make_page(text, examples, [System(text, text, text, (False, False), [hostile])])
+    opened(browser, page, tmp_path / "page.html")
+    assert browser.evaluate("window.hit") is None
+    assert texts(browser, "h1") == [text.replace("\x00", "")]
+    assert texts(browser, "#source") == [text]
+    assert browser.problems == []
+
+
+@needs_chromium
+def test_the_frame_of_a_notebook_follows_keys(browser: Browser, tmp_path: Path) -> None:
+    """The frame may not change its address; it is opened to the test by leaving out its sandbox."""
+    frame = page_of(["a b c", "d e"])._repr_html_()
+    (tmp_path / "notebook.html").write_text(frame.replace("sandbox=", "data-sandbox="), encoding="utf-8")
+    browser.problems.clear()
+    browser.open((tmp_path / "notebook.html").as_uri(), 1200)
+    inside = "document.querySelector('iframe').contentDocument"
+    browser.wait_for(f"{inside}.querySelector('#step-title')?.textContent.startsWith('Step 1')")
+    event = "new KeyboardEvent('keydown', {key: '%s', bubbles: true})"
+    for key in ("ArrowRight", "ArrowDown"):
+        browser.evaluate(f"{inside}.body.dispatchEvent({event % key})")
+    assert browser.evaluate(f"{inside}.querySelector('#source').textContent") == "d e"
+    browser.evaluate(f"{inside}.body.dispatchEvent({event % 'ArrowRight'})")
+    assert browser.evaluate(f"{inside}.querySelector('#step-title').textContent").startswith("Step 2")
+    assert browser.problems == []
+
+
+@needs_chromium
+def test_words_of_a_tokenizer_that_splits_punctuation(browser: Browser, tmp_path: Path) -> None:
+    """Gold links and saved alignments count words as they are separated by spaces."""
+    example = Example("a, b c.", ("d, e f",))
+    found = record(make_translator(score="dot"), example, RULES)
+    assert found.reference is not None
+    src, tgt = ["a", ",", "b", "c", ".", "⟨eos⟩"], ["d", ",", "e", "f", "⟨eos⟩"]
+    weights = torch.zeros(5, 1, 6)
+    for t, s in enumerate((0, 1, 3, 2, 5)):
+        weights[t, 0, s] = 1
+    unknown = dict.fromkeys(("scores", "queries", "contexts", "occlusion"))
+    reference = dataclasses.replace(
+        found.reference, text="d, e f", tokens=tgt, alignment=weights, log_probs=[-1.0] * 5, top=[[]] * 5, **unknown
+    )
+    changed = dataclasses.replace(found, src_tokens=src, reference=reference)
+    links = GoldLinks({(1, 1)}, {(1, 1)})
+    page = make_page("Words", [example], [System("m", "", "", (False, False), [changed])], [links])
+    opened(browser, page, tmp_path / "page.html", place="#y=r")
+    boxes = "[...document.querySelectorAll('#map rect[stroke-width=\"2\"]')]"
+    cell = "document.querySelector('#map [data-cell=\"2,2\"]')"  # the tokens e and b
+    assert browser.evaluate(f"{boxes}.length") == 1
+    for axis in ("x", "y"):
+        assert browser.evaluate(f"{boxes}[0].getAttribute('{axis}') - {cell}.getAttribute('{axis}')") == 1
+    browser.evaluate("go({u: 1})")
+    assert texts(browser, "#step tbody th") == ["a,", "b", "c.", "⟨eos⟩"]
+    assert texts(browser, "#lines [data-step] text") == ["d,", "e", "f", "⟨eos⟩"]
+    assert browser.problems == []
+
+
+@needs_chromium
+def test_scores_are_those_of_one_head(browser: Browser, tmp_path: Path) -> None:
+    translator = make_translator(score="dot", heads=2)
+    example = Example("a b c", ())
+    found = record(translator, example, RULES)
+    page = make_page("Heads", [example], [System("m", "", "", (False, False), [found])])
+    opened(browser, page, tmp_path / "page.html")
+    assert "score" not in texts(browser, "#step thead th")
+    for head in (1, 2):
+        browser.evaluate(f"go({{h: {head}}})")
+        column = texts(browser, "#step thead th").index("score") + 1
+        shown = [float(text) for text in texts(browser, f"#step tbody td:nth-child({column})")]
+        assert found.best.scores is not None
+        assert shown == pytest.approx(found.best.scores[0, head - 1].tolist(), abs=6e-3)
+
+
+@needs_chromium
+def test_the_focus_stays_and_what_is_chosen_can_be_seen(browser: Browser, tmp_path: Path) -> None:
+    long = " ".join("abcdefg"[n % 7] * 9 for n in range(60))
+    page = opened(browser, page_of([long, *["a b"] * 30]), tmp_path / "page.html", 600)
+    seen = """(() => { const lines = document.querySelector('#lines').getBoundingClientRect();
+        const step = document.querySelector('#lines [aria-pressed=true]').getBoundingClientRect();
+        return step.left >= lines.left && step.right <= lines.right; })()"""
+    for _ in range(4):
+        assert page.evaluate(seen)
+        page.press("ArrowRight", 39)
+    page.evaluate("document.querySelector('#tree [data-key=node-1]').focus()")
+    page.press("Enter", 13)
+    assert page.evaluate("state.y") == "n1"
+    assert page.evaluate("document.activeElement.getAttribute('data-key')") == "node-1"
+    page.evaluate("document.activeElement.blur()")
+    for _ in range(25):
+        page.press("ArrowDown", 40)
+    inside = """(() => { const list = document.querySelector('#list').getBoundingClientRect();
+        const item = document.querySelector('#list [aria-current]').getBoundingClientRect();
+        return item.top >= list.top - 1 && item.bottom <= list.bottom + 1; })()"""
+    assert page.evaluate(inside)
+    assert page.problems == []
+
+
+def test_models_of_one_name_are_numbered(here: Project) -> None:
+    page = nmt.explore("a b", model=here.run, against=here.run)
+    data = json.loads(page.html.partition('id="data">')[2].partition("</script>")[0])
+    assert [each["name"] for each in data["systems"]] == ["reversal", "reversal (2)"]
+
+
+def test_sentences_that_cannot_be_shown_are_left_out(here: Project, caplog: pytest.LogCaptureFixture) -> None:
+    Path("in.txt").write_text(f"a b\n\n{'a ' * 300}\nc\n", encoding="utf-8")
+    Path("out.txt").write_text("B A\nA\nB\nC\n", encoding="utf-8")
+    Path("gold.txt").write_text("0-1 1-0\n\n\n0-0\n", encoding="utf-8")
+    with caplog.at_level("WARNING", logger="nmt"):
+        page = nmt.explore(model=here.run, src="in.txt", ref="out.txt", gold="gold.txt")
+    assert "left out: 2 sentences" in caplog.text
+    data = json.loads(page.html.partition('id="data">')[2].partition("</script>")[0])
+    assert [(each["source"], each["gold"]) for each in data["items"]] == [
+        ("a b", [[0, 1, 1], [1, 0, 1]]),
+        ("c", [[0, 0, 1]]),
+    ]
+
+
+def test_models_of_other_languages_are_refused(here: Project) -> None:
+    shutil.copytree(here.run / "best", "other")
+    config = Path("other/config.yaml")
+    config.write_text(
+        config.read_text(encoding="utf-8").replace("src_language: en", "src_language: fr"), encoding="utf-8"
+    )
+    with pytest.raises(nmt.ConfigError, match="--against other: translates fr-de, not en-de"):
+        nmt.explore("a b", model=here.run, against="other")
+
+
+@pytest.mark.parametrize("number", [0, -5])
+def test_a_sample_has_at_least_one_sentence(number: int, here: Project) -> None:
+    with pytest.raises(nmt.ConfigError, match="must be at least 1"):
+        nmt.explore(model=here.run, sample=number)
+
+
+@needs_chromium
+def test_what_is_saved(browser: Browser, tmp_path: Path) -> None:
+    page = opened(browser, page_of(["a b c"]), tmp_path / "page.html")
+    page.evaluate(
+        "window.saved = []; HTMLAnchorElement.prototype.click = () => {}; URL.createObjectURL = (blob) => "
+        "{ blob.text().then((text) => saved.push([blob.type, text])); return '#'; };"
+    )
+    for name in ("svg", "json", "links", "png"):
+        page.evaluate(f"document.querySelector('#save-{name}').click()")
+    page.wait_for("saved.length === 4")
+    saved = dict(page.evaluate("saved"))
+    assert saved["image/svg+xml"].startswith("<svg")
+    facts = json.loads(saved["application/json"])
+    assert facts["src"] == ["a", "b", "c", "⟨eos⟩"]
+    assert len(facts["weights"]) == len(facts["tgt"])
+    assert re.fullmatch(r"(\d+-\d+ ?)*\n", saved["text/plain"])
+    assert page.problems == []
+
+
+def test_the_command_writes_a_page(here: Project, cli: Cli) -> None:
+    assert cli("attention", "--split", "test", "--sample", "4", "--output", "page.html").code == 0
+    html = Path("page.html").read_text(encoding="utf-8")
+    found = re.search(r'id="data">(.*?)</script>', html, re.DOTALL)
+    assert found is not None
+    data = json.loads(found[1])
+    assert len(data["items"]) == 4
+    assert data["systems"][0]["name"] == "reversal"
+    assert all(item["reference"] for item in data["items"])
+    page = nmt.explore("a b c", model=here.run, against=here.run)
+    assert page.html.count('id="data"') == 1
+
+
+def test_each_sentence_has_its_alignment_error_rate(here: Project) -> None:
+    Path("in.txt").write_text("a b c\na b\n", encoding="utf-8")
+    Path("out.txt").write_text("C B A\nB A\n", encoding="utf-8")
+    Path("gold.txt").write_text("0-2 1-1 2-0\n0-0 1?1\n", encoding="utf-8")
+    page = nmt.explore(model=here.run, src="in.txt", ref="out.txt", gold="gold.txt")
+    found = json.loads(page.html.partition('id="data">')[2].partition("</script>")[0])
+    for number, line in enumerate(("0-2 1-1 2-0", "0-0 1?1")):
+        for name in ("in.txt", "out.txt"):
+            Path(f"one-{name}").write_text(f"{Path(name).read_text().splitlines()[number]}\n", encoding="utf-8")
+        Path("one.txt").write_text(f"{line}\n", encoding="utf-8")
+        expected = nmt.measure_attention(
+            model=here.run, src="one-in.txt", ref="one-out.txt", forced=True, gold="one.txt"
+        ).error_rate
+        assert found["items"][number]["of"][0]["measures"]["AER"] == pytest.approx(expected, abs=1e-3)
+    Path("gold.txt").write_text("0-9\n0-0\n", encoding="utf-8")
+    with pytest.raises(nmt.DataError, match="line 1: 0-9, but the sentences have 3 and 3 words"):
+        nmt.explore(model=here.run, src="in.txt", ref="out.txt", gold="gold.txt")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a b", "--against", "runs/reversal"], "--against is for a page"),
+        (["a b", "--output", "p.html", "--json", "x.json"], "--json does not go with --output"),
+        (["a b", "--output", "p.html", "--target", "A"], "--target does not go with --output"),
+        (["a b", "--output", "p.pdf"], "--output p.pdf: a page is HTML; give a name that ends in .html"),
+        (["", "--output", "p.html"], "sentence 1: has no words"),
+        (["a " * 300, "--output", "p.html"], "sentence 1: has 300 tokens"),
+        (["a b", "--output", "runs/reversal/best/p.html"], "is inside the model directory"),
+        (["a b", "--output", "nowhere/p.html"], "the folder nowhere does not exist"),
+        (["a b", "--output", "p.html", "--against", "nowhere"], "nowhere"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: list[str], message: str, here: Project, cli: Cli) -> None:
+    outcome = cli("attention", *arguments)
+    assert outcome.code == 1
+    assert message in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+    assert not [*Path().glob("p.*")]

@@ -1,0 +1,291 @@
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.config import AttentionSection
+from nmt.layers.attention import (
+    Attention,
+    FixedContext,
+    Memory,
+    Score,
+    ScoreAttention,
+    build_attention,
+    find_score,
+    register_score,
+    score_names,
+)
+from nmt.layers.attention.checks import check_sizes, find_facts
+from nmt.system.errors import ConfigError
+
+LENGTHS = torch.tensor([5, 3, 1])
+SIZE = 4
+
+
+def build(name: str, query_size: int, key_size: int, options: Mapping[str, Any] | None = None) -> Attention:
+    """The attention of a score, with the options to try it with if none are given."""
+    if options is None:
+        options = {} if name == "none" else find_score(name).example
+    return build_attention(AttentionSection(score=name, options=dict(options)), query_size, key_size)
+
+
+def random_attention(name: str, query_size: int = SIZE, key_size: int = SIZE, seed: int = 0) -> Attention:
+    torch.manual_seed(seed)
+    attention = build(name, query_size, key_size).double()
+    with torch.no_grad():
+        for parameter in attention.parameters():
+            parameter.uniform_(-1, 1)
+    return attention
+
+
+def sources(lengths: Tensor = LENGTHS, width: int = 5, size: int = SIZE) -> tuple[Tensor, Tensor, Tensor]:
+    """Encoder states that are 0 on padding, a summary of each, and the mask."""
+    torch.manual_seed(1)
+    mask = torch.arange(width) < lengths.unsqueeze(1)
+    states = torch.randn(len(lengths), int(lengths.max()), size, dtype=torch.float64)
+    states = torch.nn.functional.pad(states, (0, 0, 0, width - states.size(1))) * mask.unsqueeze(2)
+    return states, torch.randn(len(lengths), size, dtype=torch.float64), mask
+
+
+def queries(number: int = 6, size: int = SIZE) -> Tensor:
+    torch.manual_seed(2)
+    return torch.randn(len(LENGTHS), number, size, dtype=torch.float64)
+
+
+def attend(attention: Attention, query: Tensor, width: int = 5, factor: float = 1.0) -> tuple[Tensor, Tensor, Memory]:
+    states, summary, mask = sources(width=width)
+    memory = attention.memorize(states * factor, summary, mask, LENGTHS)
+    context, alignment, _ = attention.attend(query, memory, attention.initial_state(memory))
+    return context, alignment, memory
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e4])
+@pytest.mark.parametrize("name", score_names())
+def test_alignments_are_a_distribution_over_real_tokens(name: str, factor: float) -> None:
+    context, alignment, memory = attend(random_attention(name), queries(), factor=factor)
+    assert alignment.shape[:2] == (3, 6)
+    assert alignment.shape[3] == 5
+    assert (alignment >= 0).all()
+    padding = ~memory.mask[:, None, None, :].expand_as(alignment)
+    assert (alignment[padding] == 0).all()
+    torch.testing.assert_close(alignment.sum(dim=-1), torch.ones(alignment.shape[:3], dtype=torch.float64))
+    assert context.isfinite().all()
+    assert context.shape == (3, 6, SIZE)
+
+
+@pytest.mark.parametrize("name", score_names())
+def test_the_context_is_the_mean_of_the_values_under_the_alignment(name: str) -> None:
+    context, alignment, _ = attend(random_attention(name), queries())
+    states, _, _ = sources()
+    expected = np.einsum("bns,bsv->bnv", alignment.mean(dim=2).detach().numpy(), states.numpy())
+    np.testing.assert_allclose(context.detach().numpy(), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", score_names())
+def test_a_source_of_one_token_gets_all_the_attention(name: str) -> None:
+    context, alignment, _ = attend(random_attention(name), queries())
+    assert (alignment[2, ..., 0] == 1).all()
+    states, _, _ = sources()
+    torch.testing.assert_close(context[2], states[2, :1].expand(6, -1))
+
+
+@pytest.mark.parametrize("name", [*score_names(), "none"])
+def test_extra_padding_changes_nothing(name: str) -> None:
+    attention = random_attention(name)
+    context, alignment, _ = attend(attention, queries())
+    padded_context, padded_alignment, _ = attend(attention, queries(), width=9)
+    torch.testing.assert_close(padded_context, context, rtol=0, atol=1e-14)
+    torch.testing.assert_close(padded_alignment[..., :5], alignment, rtol=0, atol=1e-14)
+    assert (padded_alignment[..., 5:] == 0).all()
+
+
+@pytest.mark.parametrize("name", [*score_names(), "none"])
+def test_many_queries_at_once_equal_single_queries(name: str) -> None:
+    attention = random_attention(name)
+    context, alignment, memory = attend(attention, queries())
+    state = attention.initial_state(memory)
+    for place in range(6):
+        one_context, one_alignment, state = attention.attend(queries()[:, place : place + 1], memory, state)
+        torch.testing.assert_close(one_context, context[:, place : place + 1], rtol=0, atol=1e-12)
+        torch.testing.assert_close(one_alignment, alignment[:, place : place + 1], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [*score_names(), "none"])
+def test_alignments_do_not_depend_on_other_sentences(name: str) -> None:
+    attention = random_attention(name)
+    context, alignment, memory = attend(attention, queries())
+    order = torch.tensor([2, 0])
+    chosen = memory.select(order)
+    assert chosen.lengths.tolist() == [1, 5]
+    some_context, some_alignment, _ = attention.attend(queries()[order], chosen, attention.initial_state(chosen))
+    torch.testing.assert_close(some_context, context[order], rtol=0, atol=1e-12)
+    torch.testing.assert_close(some_alignment, alignment[order], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", score_names())
+def test_gradients(name: str) -> None:
+    attention = random_attention(name)
+    states, summary, mask = sources()
+
+    def run(query: Tensor, encoder_states: Tensor, *parameters: Tensor) -> tuple[Tensor, Tensor]:
+        memory = attention.memorize(encoder_states, summary, mask, LENGTHS)
+        context, alignment, _ = attention.attend(query, memory, attention.initial_state(memory))
+        return context, alignment
+
+    inputs = (queries(2).requires_grad_(), states.requires_grad_(), *attention.parameters())
+    assert torch.autograd.gradcheck(run, inputs)
+
+
+def numpy_softmax(scores: np.ndarray) -> np.ndarray:
+    weights = np.exp(scores - scores.max())
+    return weights / weights.sum()
+
+
+def test_concat_equals_luongs_product_with_joined_weights() -> None:
+    attention = random_attention("concat", 3, 6)
+    assert isinstance(attention, ScoreAttention)
+    score = attention.score
+    joined = torch.cat([score.query.weight, score.key.weight], dim=1).detach()  # W of W [q; k]
+    states, _, _ = sources(size=6)
+    query = queries(2, 3)
+    found = score(query, score.project_keys(states)).detach()
+    for sentence in range(3):
+        for place in range(2):
+            for position in range(5):
+                pair = torch.cat([query[sentence, place], states[sentence, position]])
+                expected = score.energy.weight[0].detach() @ torch.tanh(joined @ pair)
+                torch.testing.assert_close(found[sentence, place, position], expected)
+
+
+def test_the_fixed_context_is_the_summary_for_every_query() -> None:
+    attention = random_attention("none")
+    assert isinstance(attention, FixedContext)
+    assert not list(attention.parameters())
+    _, summary, _ = sources()
+    for query in (queries(), 100 * queries()):
+        context, alignment, _ = attend(attention, query)
+        assert torch.equal(context, summary.unsqueeze(1).expand(-1, 6, -1))
+        assert alignment.shape == (3, 6, 1, 5)
+        assert (alignment == 0).all()
+
+
+def test_concat_and_additive_are_one_implementation() -> None:
+    assert find_score("concat") is find_score("additive")
+
+
+def test_none_is_not_a_score() -> None:
+    assert "none" not in score_names()
+    assert find_facts("none") is None
+
+
+def test_names_are_sorted_and_include_the_scores_of_the_papers() -> None:
+    assert score_names() == sorted(score_names())
+    assert {"additive", "concat", "dot", "general"} <= set(score_names())
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("aditive", ["unknown score 'aditive'", "did you mean additive?", "general"]),
+        ("Dot", ["did you mean dot?"]),
+        ("nonee", ["did you mean none?"]),
+        ("xyzzy", ["known: none, additive"]),
+        ("dot", ["equal sizes", "3", "4", "hidden_size"]),
+        ("no_such_module.Score", ["no_such_module.Score", "cannot be imported"]),
+        ("nmt.layers.attention.NoSuchScore", ["NoSuchScore", "cannot be imported"]),
+        ("nmt.layers.attention.Attention", ["not a subclass of nmt.layers.attention.Score"]),
+        ("nmt.layers.attention.find_score", ["not a subclass of nmt.layers.attention.Score"]),
+        ("nmt.layers.attention.", ["cannot be imported"]),
+        (".Score", [".Score"]),
+        ("..attention.Score", ["..attention.Score"]),
+    ],
+)
+def test_unusable_scores_are_named(name: str, parts: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_sizes(find_facts(name), 3, 4)
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in parts:
+        assert part in message
+
+
+def test_an_unknown_name_far_from_all_others_gets_no_suggestion() -> None:
+    with pytest.raises(ConfigError) as caught:
+        find_facts("xyzzy")
+    assert "did you mean" not in str(caught.value)
+
+
+USER_MODULE = """
+from nmt.layers.attention import Score
+
+
+class Distance(Score):
+    needs_equal_sizes = True
+
+    def __init__(self, query_size, key_size, *, factor=1.0):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, query, keys):
+        return -self.factor * (query.unsqueeze(2) - keys.unsqueeze(1)).square().sum(dim=-1)
+
+
+class Unfinished(Score):
+    def __init__(self, query_size, key_size):
+        super().__init__()
+"""
+
+
+@pytest.fixture
+def user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "nmt_user_scores.py").write_text(USER_MODULE, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "nmt_user_scores", raising=False)
+    return "nmt_user_scores"
+
+
+def test_a_custom_class_is_found_by_its_dotted_path(user_module: str) -> None:
+    attention = build(f"{user_module}.Distance", 4, 4, {"factor": 3.0})
+    states, summary, mask = sources()
+    memory = attention.memorize(states, summary, mask, LENGTHS)
+    _, alignment, _ = attention.attend(queries(1), memory, {})
+    for sentence, length in enumerate(LENGTHS.tolist()):
+        distances = ((queries(1)[sentence] - states[sentence, :length]) ** 2).sum(dim=-1).numpy()
+        expected = numpy_softmax(-3.0 * distances)
+        np.testing.assert_allclose(alignment[sentence, 0, 0, :length].numpy(), expected, rtol=1e-10)
+    with pytest.raises(ConfigError, match="equal sizes"):
+        build(f"{user_module}.Distance", 3, 4)
+
+
+def test_an_abstract_custom_class_is_refused(user_module: str) -> None:
+    with pytest.raises(ConfigError):
+        build(f"{user_module}.Unfinished", 4, 4, {})
+
+
+def test_options_reach_the_score() -> None:
+    attention = build("additive", 3, 4, {"size": 7})
+    assert isinstance(attention, ScoreAttention)
+    assert [tuple(p.shape) for p in attention.parameters()] == [(7, 3), (7, 4), (1, 7)]
+    default = build("additive", 3, 4)
+    assert [tuple(p.shape) for p in default.parameters()] == [(3, 3), (3, 4), (1, 3)]
+
+
+@pytest.mark.parametrize(("name", "count"), [("additive", 3 * 3 + 3 * 4 + 3), ("general", 12), ("none", 0)])
+def test_parameter_counts(name: str, count: int) -> None:
+    attention = build(name, 3, 4)
+    assert sum(parameter.numel() for parameter in attention.parameters()) == count
+    assert attention.context_size == 4
+
+
+def test_a_name_is_registered_only_once() -> None:
+    with pytest.raises(ValueError, match="registered twice"):
+
+        @register_score("dot")
+        class Other(Score):
+            def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+                return query @ keys.transpose(1, 2)

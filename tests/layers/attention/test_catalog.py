@@ -1,0 +1,138 @@
+import re
+from typing import ClassVar, get_args
+
+import pytest
+from conftest import Cli
+from torch import Tensor
+
+from nmt.config import AttentionSection
+from nmt.config.sections import NormalizerSection, PastSection, Section, WindowSection
+from nmt.layers.attention import Score, facts, register_score, registry, score_names
+from nmt.layers.attention.catalog import Mechanism, list_mechanisms, tabulate_mechanisms
+from nmt.layers.attention.normalizer import PAPERS, SUMMARIES
+
+
+def mechanism(key: str, name: str) -> Mechanism:
+    (found,) = [each for each in list_mechanisms() if each.key == key and name in each.names]
+    return found
+
+
+def names(key: str) -> list[str]:
+    return [name for each in list_mechanisms() if each.key == key for name in each.names]
+
+
+def scores_in(limit: str) -> set[str]:
+    """The scores that a limit lists; further ones do not change a test."""
+    return set(re.split(", | or ", limit.partition("score ")[2]))
+
+
+def test_every_registered_score_is_listed_once() -> None:
+    assert sorted(names("score")) == sorted([*score_names(), "none"])
+
+
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [(WindowSection, "window.name"), (NormalizerSection, "normalizer.name"), (PastSection, "past.name")],
+)
+def test_everything_that_a_config_accepts_is_listed(section: type[Section], key: str) -> None:
+    assert names(key) == list(get_args(section.model_fields["name"].annotation))
+
+
+def test_keys_are_those_of_a_config() -> None:
+    for key in dict.fromkeys(each.key for each in list_mechanisms()):
+        assert key.partition(".")[0] in AttentionSection.model_fields
+
+
+def test_every_mechanism_has_a_summary_and_a_paper() -> None:
+    for each in list_mechanisms():
+        assert each.summary
+        assert "\n" not in each.summary
+        plain = each.names in (("1",), ("none",)) and each.key in ("heads", "past.name")
+        assert bool(each.paper) is not plain, each
+
+
+def test_every_normaliser_has_its_lines() -> None:
+    assert list(PAPERS) == list(SUMMARIES) == list(get_args(NormalizerSection.model_fields["name"].annotation))
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "limits", "work"),
+    [
+        ("score", "additive", [], "a"),
+        ("score", "concat", [], "a"),
+        ("score", "dot", ["equal sizes, or heads"], "a"),
+        ("score", "cosine", ["equal sizes", "one head only"], "a"),
+        ("score", "location", ["one head only", "no local window", "needs options.max_length"], "a"),
+        ("window.name", "global", [], "a"),
+        ("normalizer.name", "sparsemax", ["package entmax"], "a"),
+        ("past.name", "none", [], "a"),
+    ],
+)
+def test_limits_and_class_of_work(key: str, name: str, limits: list[str], work: str) -> None:
+    found = mechanism(key, name)
+    assert list(found.limits) == limits
+    assert found.work == work
+
+
+def test_limits_name_scores() -> None:
+    (several,) = mechanism("heads", "2").limits
+    assert scores_in(several) >= {"additive", "concat", "dot", "general", "scaled_dot"}
+    assert not scores_in(several) & {"cosine", "location"}
+    coverage = mechanism("past.name", "coverage")
+    takers, one_head = coverage.limits
+    assert scores_in(takers) >= {"additive", "concat"}
+    assert not scores_in(takers) & {"dot", "general", "scaled_dot", "cosine", "location"}
+    assert (one_head, coverage.work) == ("one head only", "b")
+    (out_of_reach,) = mechanism("window.name", "local_p").limits
+    assert out_of_reach.startswith("not with score ")
+    assert "location" in scores_in(out_of_reach)
+    assert not scores_in(out_of_reach) & {"additive", "dot"}
+
+
+def test_a_citation_is_left_to_its_column() -> None:
+    found = mechanism("score", "additive")
+    assert found.summary == "Additive score: v^T tanh(W q + U k)"
+    assert found.paper == "Bahdanau et al., 2015, A.1.2; Luong et al., 2015, section 3.1"
+
+
+def test_a_newly_registered_score_appears_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_SCORES", dict(registry._SCORES))
+    monkeypatch.setattr(facts, "_registered", dict(facts._registered))
+
+    @register_score("constant", "even")
+    class Constant(Score):
+        """Constant score (Nobody, 1999): 0 (everywhere)."""
+
+        multi_head = True
+        takes_features = True
+        paper: ClassVar[str] = "Nobody, 1999"
+
+        def __init__(self, query_size: int, key_size: int, *, needed: int, other: int = 1) -> None:
+            super().__init__()
+
+        def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+            return query.new_zeros(*query.shape[:2], keys.size(1))
+
+    assert mechanism("score", "even") == Mechanism(
+        "score",
+        ("constant", "even"),
+        "Constant score: 0 (everywhere)",
+        "Nobody, 1999",
+        ("needs options.needed",),
+    )
+    for key, name in (("heads", "2"), ("past.name", "coverage")):
+        assert {"constant", "even"} <= scores_in(mechanism(key, name).limits[0])
+    assert ("score", "constant, even") in [row[:2] for row in tabulate_mechanisms().rows]
+
+
+def test_the_command_prints_one_row_each_and_explains_the_letters(cli: Cli) -> None:
+    found = cli("attentions")
+    assert (found.code, found.err) == (0, "")
+    table, _, explanation = found.out.partition("\n\n")
+    rows = [tuple(line.split("\t")) for line in table.splitlines()]
+    assert rows == [tabulate_mechanisms().header, *tabulate_mechanisms().rows]
+    assert [(row[0], row[3], row[5]) for row in rows[1:]] == [
+        (each.key, each.summary, each.paper) for each in list_mechanisms()
+    ]
+    for letter in "abc":
+        assert f"({letter})" in explanation

@@ -1,0 +1,170 @@
+from typing import Any
+
+import pytest
+import torch
+from covering import covering
+from oracle import step_layers
+
+from nmt.layers.recurrent import PlainStack, RecurrentStack, RecurrentState, build_stack
+
+INPUT, EXTRA, HIDDEN, ROWS, STEPS = 3, 2, 4, 3, 5
+
+
+PLAIN: dict[str, Any] = {}
+LAYERED: list[dict[str, Any]] = [
+    {"every_output": True},
+    {"residual": True},
+    {"layer_norm": "layers"},
+    {"layer_norm": "cell"},
+    {"extra_to_all": True},
+    {"residual": True, "layer_norm": "layers", "extra_to_all": True},
+    {"residual": True, "layer_norm": "cell", "extra_to_all": True},
+]
+
+
+def named(options: dict[str, Any]) -> str:
+    return "-".join(f"{name}={value}" for name, value in options.items()) or "plain"
+
+
+def random_stack(cell: str, num_layers: int, extra_size: int = 0, **options: Any) -> RecurrentStack:
+    torch.manual_seed(0)
+    stack = build_stack(cell, INPUT, HIDDEN, num_layers, extra_size=extra_size, **options).double()
+    with torch.no_grad():
+        for parameter in stack.parameters():
+            parameter.uniform_(-1, 1)
+    return stack
+
+
+def random_state(stack: RecurrentStack) -> RecurrentState:
+    torch.manual_seed(1)
+    return tuple(
+        torch.randn(stack.num_layers, ROWS, HIDDEN, dtype=torch.float64).tanh() for _ in range(stack.num_states)
+    )
+
+
+def random_inputs(size: int) -> torch.Tensor:
+    torch.manual_seed(2)
+    return torch.randn(ROWS, STEPS, size, dtype=torch.float64)
+
+
+@covering("cell, num_layers, extra_size, options", ("gru", "lstm"), (1, 2, 3), (0, EXTRA), [PLAIN, *LAYERED])
+def test_repeated_steps_equal_the_whole_sequence(
+    cell: str, num_layers: int, extra_size: int, options: dict[str, Any]
+) -> None:
+    stack = random_stack(cell, num_layers, extra_size, **options)
+    inputs = random_inputs(INPUT + extra_size)
+    expected, last = stack(inputs, random_state(stack))
+    state = random_state(stack)
+    steps = stack.prepare()
+    projected = steps.project(inputs[..., :INPUT])
+    for step in range(STEPS):
+        extra = inputs[:, step, INPUT:] if extra_size else None
+        outputs, state = steps.step(projected[:, step], extra, state)
+        torch.testing.assert_close(outputs, tuple(layer[:, step] for layer in expected), rtol=0, atol=1e-12)
+    assert len(state) == len(last) == stack.num_states == {"gru": 1, "lstm": 2}[cell]
+    for found, part in zip(state, last, strict=True):
+        torch.testing.assert_close(found, part, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("options", [PLAIN, *LAYERED], ids=named)
+@pytest.mark.parametrize("num_layers", [1, 2])
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_steps_and_sequence_have_the_same_gradients(cell: str, num_layers: int, options: dict[str, Any]) -> None:
+    stack = random_stack(cell, num_layers, EXTRA, **options)
+    inputs = random_inputs(INPUT + EXTRA)
+    stack(inputs, random_state(stack))[0][-1].sin().sum().backward()
+    expected = [parameter.grad.clone() for parameter in stack.parameters()]
+    assert all((gradient != 0).any() for gradient in expected)
+    stack.zero_grad()
+    state, outputs = random_state(stack), []
+    steps = stack.prepare()
+    projected = steps.project(inputs[..., :INPUT])
+    for step in range(STEPS):
+        output, state = steps.step(projected[:, step], inputs[:, step, INPUT:], state)
+        outputs.append(output[-1])
+    torch.stack(outputs).sin().sum().backward()
+    for parameter, gradient in zip(stack.parameters(), expected, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("options", [PLAIN, *LAYERED], ids=named)
+@pytest.mark.parametrize("num_layers", [1, 3])
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_the_equations_of_the_papers(cell: str, num_layers: int, options: dict[str, Any]) -> None:
+    stack = random_stack(cell, num_layers, EXTRA, **options)
+    inputs, state = random_inputs(INPUT + EXTRA), random_state(stack)
+    outputs, last = stack(inputs, state)
+    for row in range(ROWS):
+        states = list(zip(*(part[:, row] for part in state), strict=True))
+        for position in range(STEPS):
+            expected, states = step_layers(stack, inputs[row, position], states)
+            for found, one in zip(outputs, expected[-len(outputs) :], strict=True):
+                torch.testing.assert_close(found[row, position], one, rtol=0, atol=1e-12)
+        for found, parts in zip(last, zip(*states, strict=True), strict=True):
+            torch.testing.assert_close(found[:, row], torch.stack(parts), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_zero_state(cell: str) -> None:
+    stack = random_stack(cell, 2)
+    state = stack.zero_state(7, torch.empty(0, dtype=torch.float64))
+    assert len(state) == stack.num_states
+    for part in state:
+        assert part.shape == (2, 7, HIDDEN)
+        assert part.dtype == torch.float64
+        assert (part == 0).all()
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_dropout_between_layers_is_off_in_evaluation(cell: str) -> None:
+    stack = random_stack(cell, 2, EXTRA, dropout=0.5).eval()
+    plain = random_stack(cell, 2, EXTRA)
+    inputs = random_inputs(INPUT + EXTRA)
+    for first, second in ((stack, plain), (plain, stack)):
+        steps = first.prepare()
+        (output,), _ = steps.step(steps.project(inputs[:, 0, :INPUT]), inputs[:, 0, INPUT:], random_state(first))
+        (expected,), _ = second(inputs[:, :1], random_state(second))
+        torch.testing.assert_close(output, expected[:, 0], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("options", [PLAIN, *LAYERED], ids=named)
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_dropout_is_applied_between_layers_only(cell: str, options: dict[str, Any]) -> None:
+    stack = random_stack(cell, 2, dropout=0.5, **options)
+    steps, state = stack.prepare(), random_state(stack)
+    projected = steps.project(random_inputs(INPUT)[:, 0])
+    _, first = steps.step(projected, None, state)
+    _, second = steps.step(projected, None, state)
+    assert torch.equal(first[0][0], second[0][0])
+    assert not torch.equal(first[0][1], second[0][1])
+
+
+@pytest.mark.parametrize("options", LAYERED, ids=named)
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_gradients_match_finite_differences(cell: str, options: dict[str, Any]) -> None:
+    stack = random_stack(cell, 2, EXTRA, **options)
+    inputs, names = random_inputs(INPUT + EXTRA)[:1, :2], [name for name, _ in stack.named_parameters()]
+    state = tuple(part[:, :1] for part in random_state(stack))
+
+    def run(inputs: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
+        outputs, _ = torch.func.functional_call(stack, dict(zip(names, parameters, strict=True)), (inputs, state))
+        return outputs[-1]
+
+    assert torch.autograd.gradcheck(run, (inputs.requires_grad_(), *stack.parameters()), fast_mode=True)
+
+
+@pytest.mark.parametrize("num_layers", [1, 3])
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_layers_one_by_one_equal_torchs_layers_in_one_call(cell: str, num_layers: int) -> None:
+    plain, layered = random_stack(cell, num_layers), random_stack(cell, num_layers, every_output=True)
+    assert isinstance(plain, PlainStack)
+    with torch.no_grad():
+        for number, layer in enumerate(layered.layers):
+            for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+                getattr(layer.rnn, f"{name}_l0").copy_(getattr(plain.rnn, f"{name}_l{number}"))
+    inputs, state = random_inputs(INPUT), random_state(plain)
+    (expected,), expected_last = plain(inputs, state)
+    outputs, last = layered(inputs, state)
+    assert len(outputs) == num_layers
+    torch.testing.assert_close(outputs[-1], expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(last, expected_last, rtol=0, atol=1e-12)

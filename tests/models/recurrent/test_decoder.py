@@ -1,0 +1,374 @@
+import itertools
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from covering import covering
+from oracle import NORM, decode
+from torch import Tensor, nn
+
+from nmt.config import AttentionSection, DecoderSection, EncoderSection, ModelSection
+from nmt.corpus.batching import Batch, pad, real_positions
+from nmt.layers.attention import find_score, score_names
+from nmt.layers.attention.normalizer import HardChoice, Normalizer
+from nmt.layers.attention.past import Coverage
+from nmt.layers.layout import Layout
+from nmt.models import reference
+from nmt.models.recurrent.cell import BahdanauCell, DecoderState, LuongCell
+from nmt.models.recurrent.decoder import WordChooser
+from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.text.vocabulary import EOS_ID, PAD_ID
+
+SRC_SIZE, TGT_SIZE = 9, 8
+SOURCES = [[4, 5, 6], [7], [8, 4, 4, 5], []]
+TARGETS = [[4, 5], [6, 7, 4, 4], [], [5]]
+
+
+MECHANISMS = {
+    "local_m": AttentionSection(score="dot", window={"name": "local_m", "radius": 1}),
+    "local_p": AttentionSection(window={"name": "local_p", "radius": 1}),
+    "hard": AttentionSection(window={"name": "hard"}),
+    "coverage": AttentionSection(score="additive", past={"name": "coverage", "loss_weight": 0.5}),
+    "location_features": AttentionSection(
+        score="concat", past={"name": "location", "filters": 2, "radius": 1}, window={"name": "local_m", "radius": 1}
+    ),
+    "heads": AttentionSection(score="additive", heads=2, window={"name": "local_m", "radius": 2}),
+    "sparsemax": AttentionSection(normalizer={"name": "sparsemax", "temperature": 0.5}),
+}
+
+
+def attention_section(name: str) -> AttentionSection:
+    """A mechanism of the table above, or a score by itself."""
+    if name in MECHANISMS:
+        return MECHANISMS[name]
+    return AttentionSection(score=name, options={} if name == "none" else dict(find_score(name).example))
+
+
+class Variant(NamedTuple):
+    order: str
+    input_feeding: bool
+    attention: str
+    cell: str
+    num_layers: int
+    initial_state: str
+
+
+ORDERS = (("bahdanau", False), ("luong", False), ("luong", True))
+EACH_VARIANT = covering(
+    "order, attention, cell, num_layers, initial_state",
+    ORDERS,
+    [*score_names(), "none", *MECHANISMS],
+    ("gru", "lstm"),
+    (1, 2),
+    ("backward", "final", "zeros"),
+)
+
+
+def variant(order: str, input_feeding: bool = False, attention: str = "general", cell: str = "lstm") -> Variant:
+    return Variant(order, input_feeding, attention, cell, 1, "backward")
+
+
+def random_model(
+    choice: Variant,
+    tying: str = "none",
+    encoder: dict[str, Any] | None = None,
+    output_norm: float | None = None,
+    **depth: Any,
+) -> Seq2Seq:
+    """A float64 model whose every weight and bias is drawn from U(-1, 1)."""
+    config = ModelSection(
+        embedding_size=3,
+        dropout=0.0,
+        tying=tying,
+        output_norm=output_norm,
+        encoder=EncoderSection(**{"cell": "gru", "hidden_size": 2, **(encoder or {})}),
+        decoder=DecoderSection(
+            cell=choice.cell,
+            hidden_size=4,
+            num_layers=choice.num_layers,
+            order=choice.order,
+            input_feeding=choice.input_feeding,
+            initial_state=choice.initial_state,
+            **depth,
+        ),
+        attention=attention_section(choice.attention),
+    )
+    torch.manual_seed(0)
+    model = build_model(config, SRC_SIZE, TGT_SIZE).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.uniform_(-1, 1)
+    return model.eval()
+
+
+def make_batch(src: list[list[int]], tgt: list[list[int]], src_padding: int = 0, tgt_padding: int = 0) -> Batch:
+    tgt_out = nn.functional.pad(pad(tgt, suffix=True), (0, tgt_padding), value=PAD_ID)
+    return Batch(
+        src=nn.functional.pad(pad(src, suffix=True), (0, src_padding), value=PAD_ID),
+        src_lengths=torch.tensor([len(ids) + 1 for ids in src]),
+        tgt_in=nn.functional.pad(pad(tgt, prefix=True), (0, tgt_padding), value=PAD_ID),
+        tgt_out=tgt_out,
+        positions=real_positions(tgt_out),
+        indices=torch.arange(len(src)),
+    )
+
+
+def logits_of(model: Seq2Seq, batch: Batch, choose: WordChooser | None = None) -> tuple[Tensor, Tensor]:
+    """Logits [N, V] and words [N] of the real target positions."""
+    readouts, words, _ = model.readouts(batch, choose)
+    return model.decoder.logits(readouts), words
+
+
+@torch.no_grad()
+def by_steps(model: Seq2Seq, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Logits [B, T, V] and alignments [B, T, H, S] of one step after another."""
+    memory, state = model.decoder.start(model.encode(batch.src, batch.src_lengths))
+    weights = model.decoder.prepare()
+    logits, alignments = [], []
+    for words in batch.tgt_in.unbind(1):
+        step_logits, alignment, state = model.decoder.step(words, memory, state, weights)
+        logits.append(step_logits)
+        alignments.append(alignment)
+    return torch.stack(logits, dim=1), torch.stack(alignments, dim=1)
+
+
+@pytest.mark.parametrize(("order", "input_feeding"), ORDERS)
+@pytest.mark.parametrize("tying", ["none", "target"])
+def test_choosing_the_reference_is_teacher_forcing(order: str, input_feeding: bool, tying: str) -> None:
+    model = random_model(variant(order, input_feeding), tying)
+    batch = make_batch(SOURCES, TARGETS)
+    with torch.no_grad():
+        logits, words = logits_of(model, batch)
+        chosen, chosen_words = logits_of(model, batch, lambda position, logits: batch.tgt_in[:, position])
+    torch.testing.assert_close(chosen, logits, rtol=0, atol=1e-10)
+    assert torch.equal(chosen_words, words)
+
+
+@pytest.mark.parametrize(("order", "input_feeding"), ORDERS)
+def test_each_choice_sees_the_logits_of_the_position_before(order: str, input_feeding: bool) -> None:
+    model = random_model(variant(order, input_feeding))
+    batch = make_batch(SOURCES, TARGETS)
+    seen: list[tuple[int, Tensor]] = []
+
+    def choose(position: int, logits: Tensor) -> Tensor:
+        seen.append((position, logits.detach()))
+        return batch.tgt_in[:, position]
+
+    with torch.no_grad():
+        model(batch, choose)
+    logits, _ = by_steps(model, batch)
+    assert [position for position, _ in seen] == [1, 2, 3, 4]
+    for position, before in seen:
+        torch.testing.assert_close(before, logits[:, position - 1], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("num_layers", [1, 2])
+def test_the_first_state_is_computed_from_the_backward_state_at_the_first_word(cell: str, num_layers: int) -> None:
+    model = random_model(Variant("bahdanau", False, "additive", cell, num_layers, "backward"))
+    batch = make_batch(SOURCES, TARGETS)
+    encoded = model.encode(batch.src, batch.src_lengths)
+    _, state = model.decoder.start(encoded)
+    projection = model.decoder.initial_state.projection
+    assert projection is not None
+    backward = encoded.states[:, 0, 2:]  # two units a direction
+    expected = torch.tanh(backward @ projection.weight.T + projection.bias)  # [B, parts * layers * 4]
+    found = torch.cat([layer for part in state.recurrent for layer in part], dim=1)
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_the_first_state_of_both_directions_and_of_none(cell: str) -> None:
+    batch = make_batch(SOURCES, TARGETS)
+    model = random_model(Variant("luong", True, "general", cell, 1, "final"))
+    encoded = model.encode(batch.src, batch.src_lengths)
+    _, state = model.decoder.start(encoded)
+    projection = model.decoder.initial_state.projection
+    assert projection is not None
+    expected = torch.tanh(encoded.final_state @ projection.weight.T + projection.bias)
+    torch.testing.assert_close(torch.cat([part[0] for part in state.recurrent], dim=1), expected)
+    assert state.feedback.shape == (4, 4)
+    assert (state.feedback == 0).all()
+    zeros = random_model(Variant("luong", False, "general", cell, 2, "zeros"))
+    _, state = zeros.decoder.start(zeros.encode(batch.src, batch.src_lengths))
+    assert all(part.shape == (2, 4, 4) and (part == 0).all() for part in state.recurrent)
+    assert not list(zeros.decoder.initial_state.parameters())
+
+
+def test_rows_of_a_state_are_selected_together() -> None:
+    # Two sentences of three hypotheses each become two of two; each value tells its row.
+    rows = torch.arange(6.0)
+    state = DecoderState(
+        (rows.view(1, 6, 1) + torch.tensor([0.0, 10.0]).view(2, 1, 1), rows.view(1, 6, 1) + 20),
+        rows.view(6, 1) + 30,
+        {"previous": rows.view(6, 1) + 40},
+        Layout(2, 3),
+    )
+    picked = state.select(torch.tensor([2, 2, 3, 5]), Layout(2, 2))
+    assert picked.recurrent[0].squeeze(-1).tolist() == [[2, 2, 3, 5], [12, 12, 13, 15]]
+    assert picked.recurrent[1].squeeze(-1).tolist() == [[22, 22, 23, 25]]
+    assert picked.feedback.squeeze(-1).tolist() == [32, 32, 33, 35]
+    assert picked.past["previous"].squeeze(-1).tolist() == [[42, 42], [43, 45]]
+
+
+def test_selecting_repeats_one_row_per_sentence_into_a_beam() -> None:
+    rows = torch.arange(2.0)
+    state = DecoderState((rows.view(1, 2, 1),), rows.view(2, 1)[:, :0], {"step": rows}, Layout(2))
+    assert state.past["step"].tolist() == [[0], [1]]
+    spread = state.select(torch.tensor([0, 0, 0, 1]), Layout(2, 3, torch.tensor([0, 1, 2, 3])))
+    assert spread.recurrent[0].flatten().tolist() == [0, 0, 0, 1]
+    assert spread.feedback.shape == (4, 0)
+    assert spread.past["step"].tolist() == [[0, 0, 0], [1, 0, 0]]
+
+
+@pytest.mark.parametrize("depth", [{}, {"residual": True, "layer_norm": "cell", "attend_from": "first"}])
+@pytest.mark.parametrize(("order", "input_feeding"), ORDERS)
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_hypotheses_of_a_sentence_share_its_memory(
+    order: str, input_feeding: bool, cell: str, depth: dict[str, Any]
+) -> None:
+    model = random_model(Variant(order, input_feeding, "general", cell, 2, "backward"), **depth)
+    batch = make_batch(SOURCES, TARGETS)
+    with torch.no_grad():
+        memory, state = model.decoder.start(model.encode(batch.src, batch.src_lengths))
+        weights = model.decoder.prepare()
+        spread = torch.arange(4).repeat_interleave(3)
+        words = torch.tensor([4, 5, 6] * 4)
+        logits, alignment, after = model.decoder.step(words, memory, state.select(spread, Layout(4, 3)), weights)
+        for place, word in enumerate([4, 5, 6]):
+            single = model.decoder.step(torch.full((4,), word), memory, state, weights)
+            torch.testing.assert_close(logits[place::3], single[0], rtol=0, atol=1e-12)
+            torch.testing.assert_close(alignment[place::3], single[1], rtol=0, atol=1e-12)
+            torch.testing.assert_close(after.recurrent[0][:, place::3], single[2].recurrent[0], rtol=0, atol=1e-12)
+        # The same without the hypotheses 1, 3, 4 and 5: the second sentence has none left.
+        rows = torch.tensor([0, 2, 6, 7, 8, 9, 10, 11])
+        layout = Layout(4, 3, torch.tensor([0, 1, 6, 7, 8, 9, 10, 11]))
+        fewer = model.decoder.step(words[rows], memory, state.select(spread[rows], layout), weights)
+        torch.testing.assert_close(fewer[0], logits[rows], rtol=0, atol=1e-12)
+        torch.testing.assert_close(fewer[1], alignment[rows], rtol=0, atol=1e-12)
+
+
+def normalizer_of(model: Seq2Seq) -> Normalizer | None:
+    """The model's own, where it is not the softmax."""
+    normalize = getattr(model.decoder.cell.attention, "normalize", None)
+    even = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    given = None if normalize is None or isinstance(normalize, HardChoice) else normalize
+    return None if given is None or torch.equal(given(even), even.softmax(dim=0)) else given
+
+
+def loss_by_reference(model: Seq2Seq) -> Tensor:
+    """Summed loss of the pairs, one sentence, step and position at a time."""
+    output, past = model.decoder.output, getattr(model.decoder.cell.attention, "past", None)
+    total = torch.zeros((), dtype=torch.float64)
+    for src, tgt in zip(SOURCES, TARGETS, strict=True):
+        logits, alignments = decode(model, src, tgt, normalizer_of(model))
+        if isinstance(past, Coverage):
+            total = total + past.loss_weight * reference.coverage_loss(alignments[:, 0])
+        for row, word in zip(logits, [*tgt, EOS_ID], strict=True):
+            identity = torch.eye(output.out_features, dtype=torch.float64)
+            total = total + reference.cross_entropy(row, word, identity, torch.zeros_like(row))
+    return total
+
+
+def follows_the_equations(model: Seq2Seq) -> None:
+    """Steps, teacher forcing and all gradients are those of nmt.models.reference."""
+    batch = make_batch(SOURCES, TARGETS, src_padding=2, tgt_padding=1)
+    logits, alignments = by_steps(model, batch)
+    with torch.no_grad():
+        output = model.decoder(batch.tgt_in, model.encode(batch.src, batch.src_lengths))
+        torch.testing.assert_close(model.decoder.logits(output.readouts), logits, rtol=0, atol=1e-10)
+        torch.testing.assert_close(output.alignments, alignments, rtol=0, atol=1e-10)
+        for row, (src, tgt) in enumerate(zip(SOURCES, TARGETS, strict=True)):
+            expected, aligned = decode(model, src, tgt, normalizer_of(model))
+            length, src_length = len(tgt) + 1, len(src) + 1
+            torch.testing.assert_close(logits[row, :length], expected, rtol=0, atol=1e-10)
+            torch.testing.assert_close(alignments[row, :length, :, :src_length], aligned, rtol=0, atol=1e-10)
+    parameters = list(model.parameters())
+    losses = loss_by_reference(model), model(batch)
+    torch.testing.assert_close(*losses, rtol=1e-12, atol=0)
+    expected, found = (torch.autograd.grad(loss, parameters, allow_unused=True) for loss in losses)
+    for (name, parameter), one, other in zip(model.named_parameters(), found, expected, strict=True):
+        zeros = torch.zeros_like(parameter)
+        one, other = (zeros if gradient is None else gradient for gradient in (one, other))
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-11, msg=lambda text, name=name: f"{name}: {text}")
+
+
+@EACH_VARIANT
+def test_a_decoder_follows_the_equations(
+    order: tuple[str, bool], attention: str, cell: str, num_layers: int, initial_state: str
+) -> None:
+    follows_the_equations(random_model(Variant(*order, attention, cell, num_layers, initial_state)))
+
+
+@pytest.mark.parametrize("attention", [*score_names(), "none", *MECHANISMS])
+def test_only_luong_without_feeding_needs_no_loop(attention: str) -> None:
+    for order, input_feeding in ORDERS:
+        cell = random_model(variant(order, input_feeding, attention)).decoder.cell
+        assert isinstance(cell, BahdanauCell if order == "bahdanau" else LuongCell)
+        assert cell.parallel is (order == "luong" and not input_feeding)
+        assert cell.attention.reads_own_past is (attention in ("coverage", "location_features"))
+
+
+def test_a_cell_that_needs_a_loop_refuses_the_whole_sequence() -> None:
+    model = random_model(variant("bahdanau"))
+    batch = make_batch(SOURCES, TARGETS)
+    memory, state = model.decoder.start(model.encode(batch.src, batch.src_lengths))
+    with pytest.raises(TypeError, match="loop"):
+        model.decoder.cell.sequence(model.decoder.embedding(batch.tgt_in), memory, state)
+
+
+DEPTHS: list[dict[str, Any]] = [
+    {"residual": True},
+    {"layer_norm": "layers"},
+    {"layer_norm": "cell"},
+    {"attend_from": "first"},
+    {"context_to": "all"},
+    {"readout": "maxout"},
+    {"residual": True, "layer_norm": "layers", "attend_from": "first"},
+    {"residual": True, "layer_norm": "cell", "attend_from": "first", "context_to": "all"},
+]
+DEEP_VARIANTS = [
+    (Variant(*order, "general", cell, 3, "backward"), depth)
+    for order in ORDERS
+    for cell in ("gru", "lstm")
+    for depth in DEPTHS
+    if not ("readout" in depth and order[0] == "luong") and not ("context_to" in depth and order == ("luong", False))
+]
+DEEP = pytest.mark.parametrize(
+    ("choice", "depth"),
+    DEEP_VARIANTS,
+    ids=lambda part: "-".join(map(str, part.values() if isinstance(part, dict) else part)),
+)
+
+
+@DEEP
+def test_every_weight_of_a_deep_decoder_gets_a_gradient(choice: Variant, depth: dict[str, Any]) -> None:
+    model = random_model(choice, **depth)
+    model(make_batch(SOURCES, TARGETS)).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert (parameter.grad != 0).any(), name
+
+
+@DEEP
+def test_a_deep_decoder_follows_the_equations(choice: Variant, depth: dict[str, Any]) -> None:
+    follows_the_equations(random_model(choice, **depth))
+
+
+@pytest.mark.parametrize("tying", ["none", "target"])
+@pytest.mark.parametrize("order", ["bahdanau", "luong"])
+def test_a_tied_decoder_follows_the_equations(order: str, tying: str) -> None:
+    follows_the_equations(random_model(variant(order), tying))
+
+
+@pytest.mark.parametrize("tying", ["none", "target"])
+@pytest.mark.parametrize(("order", "input_feeding"), ORDERS)
+def test_a_decoder_with_fixed_norms_follows_the_equations(order: str, input_feeding: bool, tying: str) -> None:
+    follows_the_equations(random_model(variant(order, input_feeding), tying, output_norm=NORM))
+
+
+@pytest.mark.parametrize(("readout", "order"), [("plain", "luong"), ("maxout", "bahdanau")])
+def test_a_deep_encoder_follows_the_equations(order: str, readout: str) -> None:
+    for cell, residual, layer_norm in itertools.product(("gru", "lstm"), (False, True), ("layers", "cell")):
+        encoder = {"cell": cell, "num_layers": 2, "residual": residual, "layer_norm": layer_norm}
+        follows_the_equations(random_model(variant(order, attention="additive"), encoder=encoder, readout=readout))

@@ -1,0 +1,154 @@
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.corpus.batching import pad
+from nmt.models.base import Encoder
+from nmt.models.recurrent.encoder import RecurrentEncoder
+from nmt.text.vocabulary import PAD_ID
+
+VOCABULARY, EMBEDDING, HIDDEN = 11, 3, 4
+SENTENCES = [[5, 6, 7, 8], [9], [10, 4], [], [4, 4, 4, 5]]
+
+SHAPES = pytest.mark.parametrize(
+    ("cell", "bidirectional", "num_layers"),
+    [(cell, both, layers) for cell in ("gru", "lstm") for both in (False, True) for layers in (1, 2)],
+)
+
+
+JOINED = pytest.mark.parametrize(
+    "options",
+    [
+        {"residual": residual, "layer_norm": layer_norm}
+        for residual in (False, True)
+        for layer_norm in ("none", "layers", "cell")
+    ],
+    ids=lambda options: f"{'residual' if options['residual'] else 'plain'}-{options['layer_norm']}",
+)
+
+
+def random_encoder(cell: str, bidirectional: bool, num_layers: int, dropout: float = 0.0, **options: Any) -> Encoder:
+    torch.manual_seed(0)
+    embedding = nn.Embedding(VOCABULARY, EMBEDDING, padding_idx=PAD_ID)
+    encoder = RecurrentEncoder(
+        embedding,
+        cell=cell,
+        hidden_size=HIDDEN,
+        num_layers=num_layers,
+        bidirectional=bidirectional,
+        dropout=dropout,
+        **options,
+    ).double()
+    with torch.no_grad():
+        for parameter in encoder.parameters():  # the embedding of PAD too: it must not matter
+            parameter.uniform_(-1, 1)
+    return encoder
+
+
+def sources() -> tuple[Tensor, Tensor]:
+    return pad(SENTENCES, suffix=True), torch.tensor([len(sentence) + 1 for sentence in SENTENCES])
+
+
+@JOINED
+@SHAPES
+def test_padding_changes_nothing(cell: str, bidirectional: bool, num_layers: int, options: dict[str, Any]) -> None:
+    encoder = random_encoder(cell, bidirectional, num_layers, **options)
+    src, lengths = sources()
+    width = src.size(1) + 6
+    encoded = encoder(nn.functional.pad(src, (0, 6), value=PAD_ID), lengths)
+    assert encoded.states.shape == (5, width, encoder.output_size)
+    assert encoder.output_size == HIDDEN * (2 if bidirectional else 1)
+    assert torch.equal(encoded.lengths, lengths)
+    for row, length in enumerate(lengths.tolist()):
+        alone = encoder(src[row : row + 1, :length], lengths[row : row + 1])
+        torch.testing.assert_close(encoded.states[row, :length], alone.states[0], rtol=0, atol=1e-12)
+        torch.testing.assert_close(encoded.final_state[row], alone.final_state[0], rtol=0, atol=1e-12)
+        assert (encoded.states[row, length:] == 0).all()
+        assert encoded.mask[row].tolist() == [True] * length + [False] * (width - length)
+
+
+@JOINED
+@SHAPES
+def test_the_final_state_is_forward_last_and_backward_first(
+    cell: str, bidirectional: bool, num_layers: int, options: dict[str, Any]
+) -> None:
+    encoder = random_encoder(cell, bidirectional, num_layers, **options)
+    src, lengths = sources()
+    encoded = encoder(src, lengths)
+    for row, length in enumerate(lengths.tolist()):
+        assert torch.equal(encoded.final_state[row, :HIDDEN], encoded.states[row, length - 1, :HIDDEN])
+        assert torch.equal(encoded.final_state[row, HIDDEN:], encoded.states[row, 0, HIDDEN:])
+
+
+@SHAPES
+def test_states_equal_those_of_torchs_packed_layers(cell: str, bidirectional: bool, num_layers: int) -> None:
+    encoder = random_encoder(cell, bidirectional, num_layers)
+    reference = {"gru": nn.GRU, "lstm": nn.LSTM}[cell](
+        EMBEDDING, HIDDEN, num_layers, batch_first=True, bidirectional=bidirectional
+    ).double()
+    with torch.no_grad():
+        for layer in range(num_layers):
+            for direction in range(2 if bidirectional else 1):
+                rnn = encoder.layers[layer][direction].rnn
+                for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+                    own = getattr(reference, f"{name}_l{layer}{'_reverse' * direction}")
+                    own.copy_(getattr(rnn, f"{name}_l0"))
+    src, lengths = sources()
+    packed = nn.utils.rnn.pack_padded_sequence(encoder.embedding(src), lengths, batch_first=True, enforce_sorted=False)
+    outputs, last = reference(packed)
+    states, _ = nn.utils.rnn.pad_packed_sequence(outputs, batch_first=True)
+    hidden = (last[0] if cell == "lstm" else last).view(num_layers, -1, len(SENTENCES), HIDDEN)
+    encoded = encoder(src, lengths)
+    torch.testing.assert_close(encoded.states, states, rtol=0, atol=1e-12)
+    torch.testing.assert_close(encoded.final_state, torch.cat(tuple(hidden[-1]), dim=-1), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("layer_norm", ["none", "layers"])
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_layers_are_joined_by_sums_and_norms(cell: str, residual: bool, layer_norm: str, bidirectional: bool) -> None:
+    """Wu et al., 2016, section 3.1, with both directions side by side; Ba et al., 2016, eq. 4."""
+    encoder = random_encoder(cell, bidirectional, 3, residual=residual, layer_norm=layer_norm)
+    src, lengths = sources()
+    encoded = encoder(src, lengths)
+    for row, length in enumerate(lengths.tolist()):
+        states = encoder.embedding(src[row, :length])  # [S, E]
+        for number, layer in enumerate(encoder.layers):
+            read = states
+            if number and layer_norm == "layers":
+                norm, centred = encoder.connections[number].norm, states - states.mean(1, keepdim=True)
+                read = centred / (centred.pow(2).mean(1, keepdim=True) + 1e-5).sqrt() * norm.weight + norm.bias
+            made = [layer[0].rnn(read)[0]]
+            if bidirectional:
+                made.append(layer[1].rnn(read.flip(0))[0].flip(0))
+            states = torch.cat(made, dim=1) + (states if residual and number else 0)
+        torch.testing.assert_close(encoded.states[row, :length], states, rtol=0, atol=1e-12)
+
+
+@JOINED
+@SHAPES
+def test_gradients_do_not_see_padding(cell: str, bidirectional: bool, num_layers: int, options: dict[str, Any]) -> None:
+    encoder = random_encoder(cell, bidirectional, num_layers, **options)
+    src, lengths = sources()
+
+    def gradients(width: int) -> list[Tensor]:
+        encoder.zero_grad()
+        encoded = encoder(nn.functional.pad(src, (0, width), value=PAD_ID), lengths)
+        (encoded.states.sin().sum() + encoded.final_state.cos().sum()).backward()
+        return [parameter.grad.clone() for parameter in encoder.parameters()]
+
+    for plain, padded in zip(gradients(0), gradients(4), strict=True):
+        assert (plain != 0).any()
+        torch.testing.assert_close(padded, plain, rtol=1e-10, atol=1e-12)
+
+
+@JOINED
+def test_dropout_is_off_in_evaluation(options: dict[str, Any]) -> None:
+    src, lengths = sources()
+    plain = random_encoder("lstm", True, 2, **options)(src, lengths).states
+    with_dropout = random_encoder("lstm", True, 2, dropout=0.5, **options)
+    assert torch.equal(with_dropout.eval()(src, lengths).states, plain)
+    assert not torch.equal(with_dropout.train()(src, lengths).states, plain)

@@ -1,0 +1,188 @@
+"""Discipline with devices, without one: on torch's meta device, tensors have no values and mix with no others.
+
+Whatever asks for a value there raises, and so does an operation on tensors of two devices. What is meant to wait for
+the device goes through `to_host`, whose calls are counted here.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from covering import covering
+from torch import Tensor
+
+from nmt.config import (
+    AttentionSection,
+    DecoderSection,
+    EncoderSection,
+    ModelSection,
+    TeacherForcingSection,
+    TrainSection,
+)
+from nmt.corpus.batching import Batch, make_batch
+from nmt.corpus.dataset import EncodedPairs, Sequences
+from nmt.evaluation import loss
+from nmt.evaluation.loss import mean_loss
+from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.search import search as searching
+from nmt.search import trace
+from nmt.search.search import beam_search, greedy_search
+from nmt.search.stepper import Seq2SeqStepper
+from nmt.training.loop import train_step
+
+META = torch.device("meta")
+PAIRS = ([[4, 5, 6, 7], [5], [8, 4, 6]], [[6, 5, 4], [7, 7, 7, 7, 8], []])
+WAITS = 2
+"""Looks of the host at a search after which everything is said to have ended."""
+MECHANISMS = {
+    "plain": AttentionSection(),
+    "local_m": AttentionSection(score="dot", window={"name": "local_m", "radius": 1}),
+    "local_p": AttentionSection(score="additive", window={"name": "local_p", "radius": 1}),
+    "hard": AttentionSection(window={"name": "hard"}),
+    "coverage": AttentionSection(score="additive", past={"name": "coverage", "loss_weight": 1.0}),
+    "location": AttentionSection(score="additive", past={"name": "location"}),
+    "heads": AttentionSection(score="scaled_dot", heads=2),
+    "none": AttentionSection(score="none"),
+}
+ORDERS = (("bahdanau", False), ("luong", False), ("luong", True))
+CELLS = ("lstm", "gru")
+
+
+@pytest.fixture(autouse=True)
+def _no_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Autocast does not know the meta device; in float32 it does nothing."""
+    autocast, enabled = torch.autocast, torch.is_autocast_enabled
+
+    def without(device_type: str, **options: Any) -> contextlib.AbstractContextManager[object]:
+        return contextlib.nullcontext() if device_type == "meta" else autocast(device_type, **options)
+
+    monkeypatch.setattr(torch, "autocast", without)
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: device != "meta" and enabled(device))
+
+
+def model_on_meta(order: str, input_feeding: bool, mechanism: str, cell: str, num_layers: int = 2) -> Seq2Seq:
+    config = ModelSection(
+        embedding_size=4,
+        dropout=0.2,
+        encoder=EncoderSection(cell=cell, hidden_size=4, num_layers=num_layers),
+        decoder=DecoderSection(
+            cell=cell, hidden_size=8, num_layers=num_layers, order=order, input_feeding=input_feeding
+        ),
+        attention=MECHANISMS[mechanism],
+    )
+    return build_model(config, 9, 9).to(META)
+
+
+class Descent(torch.optim.Optimizer):
+    """torch's own fused optimisers do not know the meta device."""
+
+    def step(self) -> None:
+        for parameter in self.param_groups[0]["params"]:
+            parameter.data.add_(parameter.grad, alpha=-0.1)
+
+
+def pairs() -> EncodedPairs:
+    return EncodedPairs(*(Sequences.pack([np.array(ids) for ids in sentences]) for sentences in PAIRS))
+
+
+def batch() -> Batch:
+    return make_batch(pairs(), np.arange(3))
+
+
+@covering(
+    "order, mechanism, cell, layers, ratio, batches, r_drop",
+    ORDERS,
+    list(MECHANISMS),
+    CELLS,
+    (1, 2),
+    (1.0, 0.5),
+    (1, 2),
+    (0.0, 1.0),
+)
+def test_an_update_never_waits(
+    order: tuple[str, bool], mechanism: str, cell: str, layers: int, ratio: float, batches: int, r_drop: float
+) -> None:
+    model = model_on_meta(*order, mechanism, cell, layers).train()
+    optimizer = Descent(model.parameters(), {})
+    config = TrainSection(label_smoothing=0.1, r_drop=r_drop, teacher_forcing=TeacherForcingSection(ratio=ratio))
+    step = train_step(model, [batch()] * batches, optimizer, config, 0)
+    assert all(part.device == META for part in (step.loss, step.norm, step.tokens, step.skipped))
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Where the host waited; what it gets to see makes every search end after `WAITS` looks at it."""
+    found: list[str] = []
+
+    def to_host(values: Tensor) -> Tensor:
+        found.append("values")
+        return torch.zeros(values.shape, dtype=values.dtype)
+
+    def what_goes_on(values: Tensor) -> Tensor:
+        found.append("state of the search")
+        return torch.full(values.shape, found.count("state of the search") < WAITS)
+
+    def what_ended(values: Tensor) -> Tensor:
+        found.append("alignments of what ended" if values.dim() > 1 else "what ended")
+        return torch.zeros(values.shape, dtype=values.dtype)
+
+    monkeypatch.setattr(loss, "to_host", to_host)
+    monkeypatch.setattr(searching, "to_host", what_goes_on)
+    monkeypatch.setattr(trace, "to_host", what_ended)
+    return found
+
+
+def count_calls(function: Callable[..., Any], calls: list[int]) -> Callable[..., Any]:
+    def counting(*arguments: Any) -> Any:
+        calls.append(1)
+        return function(*arguments)
+
+    return counting
+
+
+@covering("order, mechanism, cell, beam_size, with_alignment", ORDERS, list(MECHANISMS), CELLS, (1, 3), (False, True))
+def test_a_search_waits_every_few_steps(
+    order: tuple[str, bool],
+    mechanism: str,
+    cell: str,
+    beam_size: int,
+    with_alignment: bool,
+    waits: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stepper = Seq2SeqStepper(model_on_meta(*order, mechanism, cell).eval())
+    src, lengths = batch().src.to(META), batch().src_lengths
+    steps: list[int] = []
+    monkeypatch.setattr(stepper, "step", count_calls(stepper.step, steps))
+    options = {"max_length": 19, "with_alignment": with_alignment}
+    if beam_size == 1:
+        greedy_search(stepper, src, lengths, **options)
+    else:
+        beam_search(stepper, src, lengths, beam_size=beam_size, length_penalty=1.0, **options)
+    last = ["what ended", "what ended", *(["alignments of what ended"] if with_alignment else [])]
+    assert waits == ["state of the search"] * WAITS + last
+    assert len(steps) == WAITS * searching.STEPS_PER_WAIT
+
+
+@covering("order, mechanism, cell", ORDERS, list(MECHANISMS), CELLS)
+def test_the_mean_loss_waits_once(order: tuple[str, bool], mechanism: str, cell: str, waits: list[str]) -> None:
+    assert mean_loss(model_on_meta(*order, mechanism, cell), pairs(), batch_size=1) == 0.0
+    assert waits == ["values"]
+
+
+def test_two_devices_and_hidden_waits_raise_here() -> None:
+    values = torch.zeros(3, device=META)
+
+    def acts() -> Iterator[object]:
+        yield lambda: values + torch.zeros(3)
+        yield lambda: bool((values > 0).any())
+        yield lambda: values.nonzero()
+        yield lambda: values.tolist()
+        yield lambda: values.cpu()
+
+    for act in acts():
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            act()

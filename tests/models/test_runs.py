@@ -1,0 +1,216 @@
+import contextlib
+import json
+import os
+import pty
+import shutil
+import time
+from pathlib import Path
+
+import processes
+import pytest
+from conftest import Cli, Project
+
+from nmt.models.runs import find_model, list_runs, read_state, write_state
+from nmt.system.errors import DataError
+from nmt.system.files import read_json, write_json
+from nmt.system.replacement import locked
+
+FACTS = {
+    "updates": 1234,
+    "total_updates": 5678,
+    "epochs": 3,
+    "metric": "bleu",
+    "best": 26.708,
+    "best_update": 1000,
+    "training_seconds": 3723.4,
+}
+
+
+def write(folder: Path, name: str, state: str, age: float, **facts: object) -> Path:
+    """A run whose state was written so many seconds ago."""
+    run = folder / name
+    run.mkdir()
+    write_state(run, state, **{**FACTS, **facts})
+    then = time.time() - age
+    told = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(then))
+    write_json(run / "run.json", read_json(run / "run.json") | {"time": told})
+    os.utime(run / "run.json", (then, then))
+    return run
+
+
+def rows(folder: Path) -> list[list[str]]:
+    """Cells of the list of the runs in a folder."""
+    return [list(row) for row in list_runs(folder).rows]
+
+
+def test_runs_in_all_states(tmp_path: Path) -> None:
+    write(tmp_path, "done", "finished", 50)
+    write(tmp_path, "halted", "stopped", 40, best=None, best_update=0)
+    write(tmp_path, "failed", "broken", 30, reason="disk")
+    write(tmp_path, "killed", "running", 20)
+    write(tmp_path, "alive", "running", 10)
+    damaged = write(tmp_path, "damaged", "finished", 0)
+    (damaged / "run.json").write_text('{"state": "fin')
+    (tmp_path / "no run").mkdir()
+    (tmp_path / ".hidden").mkdir()
+    write_state(tmp_path / ".hidden", "finished", **FACTS)
+    with locked(tmp_path / "alive"):
+        found = rows(tmp_path)
+    assert list(list_runs(tmp_path).header) == [
+        "run",
+        "state",
+        "updates",
+        "epoch",
+        "best",
+        "at",
+        "training",
+        "last change",
+        "",
+    ]
+    counted = ["1,234 of 5,678", "3"]
+    best = ["bleu 26.71", "1,000", "1:02:03"]
+    assert [row[:-2] for row in found[:-1]] == [
+        ["done", "finished", *counted, *best],
+        ["halted", "stopped", *counted, "-", "-", "1:02:03"],
+        ["failed", "broken", *counted, *best],
+        ["killed", "broken", *counted, *best],
+        ["alive", "running", *counted, *best],
+    ]
+    assert found[-1] == ["damaged", "broken", *["-"] * 6, ""]
+    assert all(row[-2].startswith(time.strftime("%Y-")) for row in found[:-1])
+
+
+ENDLESS = b"""{"state": "finished", "updates": 3, "total_updates": 3, "epochs": 1, "best": null,
+"training_seconds": 1e999,
+"time": "2026-01-01T00:00:00+0000"}"""
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"{}", b'{"state": 5}', b"\xff", b'{"state": "finished", "updates": 3}', b"[" * 100_000, ENDLESS],
+)
+def test_a_damaged_state_is_one_row(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/run.json").write_bytes(content)
+    assert rows(tmp_path)[0] == ["run", "broken", *["-"] * 6, ""]
+
+
+def test_runs_that_were_copied_keep_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy gives every file the time of the copy, or one second later the other way round."""
+    monkeypatch.chdir(tmp_path)
+    Path("runs").mkdir()
+    for age, name in enumerate(["new", "middle", "old"]):
+        run = write(Path("runs"), name, "finished", 100 * age)
+        write_json(folder(run / "best") / "model.json", {})
+        os.utime(run / "run.json", (time.time() + age, time.time() + age))
+    assert [row[0] for row in rows(Path("runs"))] == ["old", "middle", "new"]
+    assert find_model(None) == Path("runs/new/best")
+
+
+def test_runs_of_the_same_second_and_of_no_known_time(tmp_path: Path) -> None:
+    """The times of their files decide."""
+    for age, name in enumerate(["c", "b", "a"]):
+        run = write(tmp_path, name, "finished", 0)
+        told = {"c": "2026-01-01T00:00:00+0000", "b": "2026-01-01T01:00:00+0100", "a": "?"}[name]
+        write_json(run / "run.json", read_json(run / "run.json") | {"time": told})
+        then = 1767225600 + 0.5 - age / 10  # half a second after what the first two tell
+        os.utime(run / "run.json", (then, then))
+    assert [row[0] for row in rows(tmp_path)] == ["b", "c", "a"]
+
+
+def test_the_run_that_commands_use_by_default_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for place in (Path("runs"), Path("elsewhere")):
+        place.mkdir()
+        for age, (name, state) in enumerate({"halted": "stopped", "new": "finished", "old": "finished"}.items()):
+            write_json(folder(write(place, name, state, 100 * age) / "best") / "model.json", {})
+    marks = {"old": "", "new": "*", "halted": ""}
+    assert {row[0]: row[-1] for row in rows(Path("runs"))} == marks
+    assert {row[0]: row[-1] for row in rows(tmp_path / "runs")} == marks
+    assert find_model(None) == Path("runs/new/best")
+    assert {row[-1] for row in rows(Path("elsewhere"))} == {""}
+
+
+def at_terminal(*arguments: object) -> tuple[str, list[str]]:
+    """Standard output of a command in a pipe, and the lines of its standard error at a terminal."""
+    terminal, end = pty.openpty()
+    with processes.start(*arguments, stdout=processes.PIPE, stderr=end, new_session=True) as process:
+        os.close(end)
+        said = b""
+        with contextlib.suppress(OSError):  # its other end is closed
+            while part := os.read(terminal, 4096):
+                said += part
+        out, _ = process.communicate(timeout=120)
+        assert process.returncode == 0
+    os.close(terminal)
+    return out, said.decode().splitlines()
+
+
+def test_a_command_says_at_a_terminal_which_model_it_chose(here: Project, cli: Cli) -> None:
+    shutil.copytree(here.run, "runs/second")
+    then = "2030-01-01T00:00:00+0000"
+    write_json(Path("runs/second/run.json"), read_json(Path("runs/second/run.json")) | {"time": then})
+    Path("a.txt").write_text("a b\n", encoding="utf-8")
+    Path("b.txt").write_text("B A\n", encoding="utf-8")
+    line = "model: runs/second, newest of 2"
+    commands: list[tuple[object, ...]] = [
+        ("translate", "a b"),
+        ("attention", "a b"),
+        ("score", "--src", "a.txt", "--tgt", "b.txt"),
+        ("report", "--src", "a.txt", "--ref", "b.txt", "--output", "report.html"),
+    ]
+    for command in commands:
+        out, said = at_terminal(*command)
+        assert said[0] == line
+        given = cli(*command, "--model", "runs/second")
+        assert line not in given.err
+        piped = cli(*command)
+        assert (piped.out, piped.err) == (given.out, given.err)
+        assert out == piped.out
+    for command in [("explain", "a b"), ("evaluate", "--src", "a.txt", "--ref", "b.txt")]:  # they name it in any case
+        out, said = at_terminal(*command)
+        assert line not in said
+        assert "runs/second/best" in "\n".join([out, *said])
+
+
+def folder(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def test_no_runs(tmp_path: Path, cli: Cli) -> None:
+    with pytest.raises(DataError, match="contains no runs"):
+        list_runs(tmp_path)
+    found = cli("runs", tmp_path / "nowhere")
+    assert found.code == 1
+    assert (
+        found.err == f"nmt: error: {tmp_path}/nowhere: does not exist; train first, or give the folder of your runs\n"
+    )
+
+
+def test_a_file_contains_no_runs(tmp_path: Path, cli: Cli) -> None:
+    path = tmp_path / "notes.txt"
+    path.touch()
+    assert cli("runs", path).err.startswith(f"nmt: error: {path}: is not a directory; ")
+
+
+def test_listing_leaves_no_trace_and_takes_no_lock(tmp_path: Path) -> None:
+    write(tmp_path, "alive", "running", 0)
+    with locked(tmp_path / "alive"):
+        before = sorted(tmp_path.rglob("*"))
+        for _ in range(3):
+            assert rows(tmp_path)[0][1] == "running"
+        assert sorted(tmp_path.rglob("*")) == before
+    assert rows(tmp_path)[0][1] == "broken"
+    with locked(tmp_path / "alive"):
+        pass
+
+
+def test_the_command_lists_a_real_run(random_project: Project, cli: Cli) -> None:
+    found = cli("runs", random_project.root)
+    assert (found.code, found.err) == (0, "")
+    _, row = (line.split("\t") for line in found.out.splitlines())
+    state = json.loads((random_project.run / "run.json").read_text(encoding="utf-8"))
+    assert row[:4] == ["run", "finished", "30 of 30", "2"]
+    assert row[4] == f"loss {state['best']:.2f}"
+    assert read_state(random_project.run) == "finished"

@@ -1,0 +1,362 @@
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_model as save_weights
+from torch import Tensor, nn
+
+from nmt.config import AttentionSection, DecoderSection, EncoderSection, InitializationSection, ModelSection
+from nmt.corpus.batching import Batch, pad, real_positions
+from nmt.layers.attention import ScoreAttention
+from nmt.layers.recurrent import NormalizedLayer
+from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.storage import read_weights
+from nmt.text.vocabulary import PAD_ID
+
+SOURCES = [[4, 5, 6], [6]]
+TARGETS = [[4, 5], [6, 5, 4, 4]]
+
+
+def model_config(tying: str = "none", **changes: object) -> ModelSection:
+    parts: dict[str, object] = {
+        "embedding_size": 3,
+        "dropout": 0.0,
+        "tying": tying,
+        "encoder": EncoderSection(cell="lstm", hidden_size=2),
+        "decoder": DecoderSection(cell="lstm", hidden_size=4),
+        "attention": AttentionSection(score="general"),
+    }
+    return ModelSection(**{**parts, **changes})
+
+
+def make_batch() -> Batch:
+    return Batch(
+        src=pad(SOURCES, suffix=True),
+        src_lengths=torch.tensor([4, 2]),
+        tgt_in=pad(TARGETS, prefix=True),
+        tgt_out=pad(TARGETS, suffix=True),
+        positions=real_positions(pad(TARGETS, suffix=True)),
+        indices=torch.arange(2),
+    )
+
+
+def count(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+ENCODER = 2 * 4 * 2 * (3 + 2 + 2)  # directions, gates, units; input, hidden, two biases
+INITIAL = 4 * 8 + 8  # from 2 * 2 units to h and c
+DECODER = 4 * 4 * (3 + 4 + 2)
+GENERAL = 4 * 4
+
+
+@pytest.mark.parametrize(
+    ("tying", "src_size", "tgt_size", "expected"),
+    [
+        ("none", 7, 9, 7 * 3 + 9 * 3 + 8 * 4 + 4 * 9 + 9),  # embeddings, W_c, output layer
+        ("target", 7, 9, 7 * 3 + 9 * 3 + 8 * 3 + 9),
+        ("all", 9, 9, 9 * 3 + 8 * 3 + 9),
+    ],
+)
+def test_parameter_counts_by_hand(tying: str, src_size: int, tgt_size: int, expected: int) -> None:
+    model = build_model(model_config(tying), src_size, tgt_size)
+    assert count(model) == ENCODER + INITIAL + DECODER + GENERAL + expected
+
+
+def outcome(**dropout: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Encoder states and final state, readouts and loss in training, with some dropout and always the same weights."""
+    torch.manual_seed(0)
+    model = build_model(model_config(**dropout), 7, 7).double().train()
+    batch = make_batch()
+    encoded = model.encode(batch.src, batch.src_lengths)
+    readouts, targets, _ = model.readouts(batch)
+    return encoded.states, encoded.final_state, readouts, model.decoder.loss(readouts, targets)
+
+
+def test_dropout_by_place() -> None:
+    states, final, readouts, loss = outcome()
+    for dropout in ({"dropout": 0.5}, {"embedding_dropout": 0.5}):
+        assert not torch.allclose(outcome(**dropout)[1], final)
+    found = outcome(memory_dropout=0.5)
+    assert torch.equal(found[1], final)
+    assert not torch.allclose(found[2], readouts)
+    dropped = found[0] == 0
+    assert torch.allclose(found[0][~dropped], 2 * states[~dropped])
+    assert 0 < dropped[states != 0].double().mean() < 1
+    found = outcome(output_dropout=0.5)
+    for one, other in zip(found[:3], (states, final, readouts), strict=True):
+        assert torch.equal(one, other)
+    assert not torch.equal(found[3], loss)
+    found = outcome(dropout=0.5, embedding_dropout=0.0, output_dropout=0.0)
+    assert torch.equal(found[3], loss)  # there is nothing between the layers, as there is only one
+
+
+@pytest.mark.parametrize(("order", "input_feeding"), [("bahdanau", False), ("luong", False), ("luong", True)])
+@pytest.mark.parametrize("tying", ["none", "target", "all"])
+def test_tied_weights_are_one_tensor(tying: str, order: str, input_feeding: bool) -> None:
+    decoder = DecoderSection(hidden_size=4, order=order, input_feeding=input_feeding)
+    model = build_model(model_config(tying, decoder=decoder), 9, 9)
+    source, target, output = model.encoder.embedding.weight, model.decoder.embedding.weight, model.decoder.output.weight
+    assert (source is target) == (tying == "all")
+    assert (output is target) == (tying != "none")
+    model.double()
+    with torch.no_grad():
+        model.decoder.output.weight[5] += 1
+    same = torch.equal(model.decoder.embedding.weight[5], model.decoder.output.weight[5])
+    assert same == (tying != "none")
+
+
+def test_tied_weights_stay_tied_through_an_update() -> None:
+    torch.manual_seed(0)
+    model = build_model(model_config("all"), 9, 9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    before = model.decoder.embedding.weight.detach().clone()
+    model(make_batch()).backward()
+    optimizer.step()
+    assert not torch.equal(model.decoder.embedding.weight, before)
+    assert torch.equal(model.decoder.embedding.weight, model.encoder.embedding.weight)
+    assert torch.equal(model.decoder.embedding.weight, model.decoder.output.weight)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize(
+    ("encoder_cell", "decoder_cell", "encoder_layers", "decoder_layers"),
+    [("gru", "lstm", 1, 2), ("lstm", "gru", 3, 1), ("gru", "gru", 2, 2)],
+)
+@pytest.mark.parametrize(("order", "input_feeding"), [("bahdanau", False), ("luong", False), ("luong", True)])
+@pytest.mark.parametrize("score", ["additive", "general", "none"])
+def test_sizes_of_encoder_and_decoder_are_free(
+    score: str,
+    order: str,
+    input_feeding: bool,
+    encoder_cell: str,
+    decoder_cell: str,
+    encoder_layers: int,
+    decoder_layers: int,
+    bidirectional: bool,
+) -> None:
+    config = model_config(
+        encoder=EncoderSection(
+            cell=encoder_cell, hidden_size=5, num_layers=encoder_layers, bidirectional=bidirectional
+        ),
+        decoder=DecoderSection(
+            cell=decoder_cell, hidden_size=7, num_layers=decoder_layers, order=order, input_feeding=input_feeding
+        ),
+        attention=AttentionSection(score=score),
+    )
+    model = build_model(config, 7, 9)
+    readouts, words, _ = model.readouts(make_batch())
+    logits = model.decoder.logits(readouts)
+    assert logits.shape == (8, 9)
+    assert words.shape == (8,)
+    assert logits.isfinite().all()
+
+
+def all_weights(model: Seq2Seq) -> dict[str, Tensor]:
+    return {name: parameter.detach() for name, parameter in model.named_parameters() if "bias" not in name}
+
+
+@pytest.mark.parametrize("scale", [0.08, 0.5])
+def test_uniform_initialisation(scale: float) -> None:
+    torch.manual_seed(0)
+    config = model_config(
+        embedding_size=30,
+        encoder=EncoderSection(hidden_size=20),
+        decoder=DecoderSection(hidden_size=40),
+        initialization=InitializationSection(scheme="uniform", scale=scale),
+    )
+    model = build_model(config, 50, 60)
+    for name, weight in all_weights(model).items():
+        assert weight.abs().max() <= scale, name
+        assert weight.abs().max() > 0.98 * scale, name
+        drawn = weight[1:] if "embedding" in name else weight
+        assert float(drawn.std()) == pytest.approx(scale / math.sqrt(3), rel=0.1), name
+
+
+@pytest.mark.parametrize("scheme", ["uniform", "xavier"])
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("forget_bias", [0.0, 1.0])
+def test_biases_start_at_zero_except_the_forget_gate(scheme: str, cell: str, forget_bias: float) -> None:
+    config = model_config(
+        encoder=EncoderSection(cell=cell, hidden_size=2, num_layers=2),
+        decoder=DecoderSection(cell=cell, hidden_size=4, num_layers=2),
+        initialization=InitializationSection(scheme=scheme, forget_bias=forget_bias),
+    )
+    for name, parameter in build_model(config, 7, 9).named_parameters():
+        if "bias" not in name:
+            continue
+        expected = torch.zeros_like(parameter)
+        if cell == "lstm" and "bias_ih" in name:
+            quarter = len(parameter) // 4  # input, forget, candidate, output
+            expected[quarter : 2 * quarter] = forget_bias
+        assert torch.equal(parameter, expected), name
+
+
+@pytest.mark.parametrize("scheme", ["uniform", "xavier"])
+@pytest.mark.parametrize("tying", ["none", "target", "all"])
+def test_the_embedding_of_padding_starts_at_zero(scheme: str, tying: str) -> None:
+    model = build_model(model_config(tying, initialization=InitializationSection(scheme=scheme)), 9, 9)
+    for embedding in (model.encoder.embedding, model.decoder.embedding):
+        assert (embedding.weight[PAD_ID] == 0).all()
+        assert (embedding.weight[PAD_ID + 1 :] != 0).any(dim=1).all()
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_xavier_bounds_are_those_of_one_gate(cell: str) -> None:
+    torch.manual_seed(0)
+    config = model_config(
+        embedding_size=16,
+        encoder=EncoderSection(cell=cell, hidden_size=12),
+        decoder=DecoderSection(cell=cell, hidden_size=24, num_layers=2, order="bahdanau"),
+        initialization=InitializationSection(scheme="xavier", scale=0.3),
+    )
+    gates = {"gru": 3, "lstm": 4}[cell]
+    for name, weight in all_weights(build_model(config, 40, 50)).items():
+        if "embedding" in name:
+            bound = 0.3
+        else:
+            rows = len(weight) // gates if ".rnn." in name else len(weight)
+            bound = math.sqrt(6 / (rows + weight.size(1)))  # Glorot & Bengio, 2010, eq. 16
+        assert weight.abs().max() <= bound, name
+        assert weight.abs().max() > 0.95 * bound, name
+
+
+@pytest.mark.parametrize("tying", ["none", "target", "all"])
+def test_padding_gets_a_gradient_only_as_a_word_of_a_tied_output_layer(tying: str) -> None:
+    torch.manual_seed(0)
+    model = build_model(model_config(tying), 9, 9)
+    model(make_batch()).backward()
+    source, target = model.encoder.embedding.weight.grad, model.decoder.embedding.weight.grad
+    assert source is not None
+    assert target is not None
+    assert bool((source[PAD_ID] == 0).all()) == (tying != "all")
+    assert bool((target[PAD_ID] == 0).all()) == (tying == "none")
+    assert (target[4] != 0).any()
+    assert (source[4] != 0).any()
+
+
+def test_the_same_seed_gives_the_same_weights() -> None:
+    models = []
+    for seed in (3, 3, 4):
+        torch.manual_seed(seed)
+        models.append(all_weights(build_model(model_config(), 9, 9)))
+    assert all(torch.equal(models[0][name], models[1][name]) for name in models[0])
+    assert not any(torch.equal(models[0][name], models[2][name]) for name in models[0])
+
+
+def test_readouts_are_of_real_positions_alone() -> None:
+    torch.manual_seed(0)
+    model = build_model(model_config(), 9, 9)
+    batch = make_batch()
+    _, words, _ = model.readouts(batch)
+    assert words.tolist() == [4, 5, 3, 6, 5, 4, 4, 3]
+    assert len(words) == batch.num_tokens
+    assert model.device == torch.device("cpu")
+
+
+DEEP: list[dict[str, Any]] = [
+    {"order": "bahdanau", "layer_norm": "layers", "attend_from": "first", "context_to": "all", "readout": "maxout"},
+    {"order": "bahdanau", "layer_norm": "cell", "attend_from": "first", "context_to": "all"},
+    {"order": "luong", "layer_norm": "layers", "attend_from": "first"},
+    {"order": "luong", "layer_norm": "cell", "input_feeding": True, "context_to": "all"},
+]
+DEEP_MODELS = [
+    pytest.param(decoder, cell, id=f"{cell}-{'-'.join(map(str, decoder.values()))}")
+    for decoder in DEEP
+    for cell in ("gru", "lstm")
+]
+
+
+def deep_config(decoder: dict[str, Any], cell: str, size: int = 4, **changes: object) -> ModelSection:
+    joined = {"cell": cell, "hidden_size": size, "num_layers": 2, "residual": True}
+    return model_config(
+        encoder=EncoderSection(**joined, layer_norm=decoder["layer_norm"]),
+        decoder=DecoderSection(**joined, **decoder),
+        **changes,
+    )
+
+
+@pytest.mark.parametrize(("decoder", "cell"), DEEP_MODELS)
+@pytest.mark.parametrize("scheme", ["uniform", "xavier"])
+def test_initial_weights_of_deep_models(scheme: str, decoder: dict[str, Any], cell: str) -> None:
+    torch.manual_seed(0)
+    initialization = InitializationSection(scheme=scheme, scale=0.3, forget_bias=1.0)
+    model = build_model(deep_config(decoder, cell, 24, initialization=initialization), 9, 9)
+    normalized = decoder["layer_norm"] == "cell"
+    layers = [module for module in model.modules() if isinstance(module, NormalizedLayer)]
+    assert len(layers) == (6 if normalized else 0)  # two directions of two layers, and two layers of the decoder
+    for layer in layers:
+        for norm in (*layer.input_norms, *layer.hidden_norms, *layer.cell_norm):
+            assert (norm.weight == 1).all()
+            forgets = cell == "lstm" and norm is layer.input_norms[0]
+            assert norm.bias.sum() == (24 if forgets else 0)  # 1 for each unit
+        if cell == "lstm":
+            assert (layer.input_norms[0].bias[24:48] == 1).all()  # after the input gates
+        for weight in (layer.weight_input, layer.weight_hidden):
+            bound = (
+                0.3 if scheme == "uniform" else math.sqrt(6 / (24 + weight.size(1)))
+            )  # Glorot & Bengio, 2010, eq. 16
+            assert 0.95 * bound < weight.abs().max() <= bound
+    for connection in (*model.encoder.connections[1:], *model.decoder.cell.recurrent.connections):
+        assert isinstance(connection.norm, nn.Identity if normalized else nn.LayerNorm)
+        assert all((parameter == (name == "weight")).all() for name, parameter in connection.norm.named_parameters())
+
+
+@pytest.mark.parametrize(("decoder", "cell"), DEEP_MODELS)
+def test_weights_of_deep_models_are_read_back(tmp_path: Path, decoder: dict[str, Any], cell: str) -> None:
+    first, second = (build_model(deep_config(decoder, cell), 9, 9).eval() for _ in range(2))
+    save_weights(first, str(tmp_path / "weights"))
+    expected = first.readouts(make_batch())[0]
+    assert not torch.equal(second.readouts(make_batch())[0], expected)
+    read_weights(second, tmp_path / "weights")
+    assert torch.equal(second.readouts(make_batch())[0], expected)
+
+
+@pytest.mark.parametrize(("decoder", "cell"), list(zip(DEEP, ("gru", "lstm") * 2, strict=True)))
+def test_deep_models_learn_to_reverse(decoder: dict[str, Any], cell: str) -> None:
+    torch.manual_seed(0)
+    model = build_model(deep_config(decoder, cell, 24, embedding_size=8), 8, 8)
+    words = torch.randint(4, 8, (12, 3))
+    src, tgt = words.tolist(), words.flip(1).tolist()
+    batch = Batch(
+        src=pad(src, suffix=True),
+        src_lengths=torch.full((12,), 4),
+        tgt_in=pad(tgt, prefix=True),
+        tgt_out=pad(tgt, suffix=True),
+        positions=real_positions(pad(tgt, suffix=True)),
+        indices=torch.arange(12),
+    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    losses = []
+    for _ in range(60):
+        loss = model(batch) / batch.num_tokens
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0] / 4
+
+
+@pytest.mark.parametrize("order", ["bahdanau", "luong"])
+def test_what_is_off_leaves_the_fused_layers_and_their_names(order: str) -> None:
+    section = DecoderSection(hidden_size=4, num_layers=2, order=order)
+    names = dict(build_model(model_config(decoder=section), 9, 9).named_parameters())
+    parts = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    assert {name for name in names if "recurrent" in name} == {
+        f"decoder.cell.recurrent.rnn.{part}_l{layer}" for part in parts for layer in (0, 1)
+    }
+    assert {name for name in names if name.startswith("encoder.") and "embedding" not in name} == {
+        f"encoder.layers.0.{direction}.rnn.{part}_l0" for part in parts for direction in (0, 1)
+    }
+
+
+def test_a_parameter_of_a_score_keeps_its_initial_value() -> None:
+    config = ModelSection.model_validate(
+        {"encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 8}, "attention": {"score": "cosine"}}
+    )
+    attention = build_model(config, 9, 9).decoder.cell.attention
+    assert isinstance(attention, ScoreAttention)
+    assert dict(attention.score.named_parameters())["log_sharpness"].tolist() == [0.0]

@@ -1,0 +1,295 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.config import (
+    AttentionSection,
+    Config,
+    DecoderSection,
+    EncoderSection,
+    ModelSection,
+    SubwordSection,
+    TextSection,
+    VocabularySection,
+)
+from nmt.corpus.batching import Batch, pad, real_positions
+from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.storage import load_model, read_weights, save_model
+from nmt.search.search import beam_search
+from nmt.search.stepper import Seq2SeqStepper
+from nmt.system.errors import CheckpointError, NmtError
+from nmt.text.processor import TextProcessor
+from nmt.text.tokenizers import WhitespaceTokenizer
+from nmt.text.vocabulary import Vocabulary
+
+WORDS = ("the", "a", "cat", "dog", "sat")
+FACTS = {"update": 12, "epoch": 3, "scores": {"bleu": 1.5}}
+
+
+def make_config(tying: str = "none", attention: AttentionSection | None = None, **decoder: object) -> Config:
+    return Config(
+        name="small",
+        text=TextSection(
+            tokenizer="whitespace",
+            subword=SubwordSection(joint=True),
+            vocabulary=VocabularySection(joint=True),
+        ),
+        model=ModelSection(
+            embedding_size=3,
+            tying=tying,
+            encoder=EncoderSection(hidden_size=2),
+            decoder=DecoderSection(hidden_size=4, **decoder),
+            attention=attention or AttentionSection(),
+        ),
+    )
+
+
+def make_text(folder: Path, words: tuple[str, ...] = WORDS) -> Path:
+    folder.mkdir()
+    vocabulary = Vocabulary(words)
+    TextProcessor(WhitespaceTokenizer(), WhitespaceTokenizer(), vocabulary, vocabulary).save(folder)
+    return folder
+
+
+def make_model(config: Config, seed: int = 0) -> Seq2Seq:
+    torch.manual_seed(seed)
+    return build_model(config.model, 4 + len(WORDS), 4 + len(WORDS))
+
+
+def logits_of(model: Seq2Seq) -> torch.Tensor:
+    batch = Batch(
+        src=pad([[4, 5, 6], [8]], suffix=True),
+        src_lengths=torch.tensor([4, 2]),
+        tgt_in=pad([[4], [5, 6]], prefix=True),
+        tgt_out=pad([[4], [5, 6]], suffix=True),
+        positions=real_positions(pad([[4], [5, 6]], suffix=True)),
+        indices=torch.arange(2),
+    )
+    with torch.no_grad():
+        return model.decoder.logits(model.eval().readouts(batch)[0])
+
+
+def test_vocabularies_of_a_model_are_read_once(saved: Path) -> None:
+    found = load_model(saved)
+    for path in (saved / "text").glob("*.vocabulary.json"):
+        path.unlink()
+    processor = found.load_processor()
+    assert (processor.src_vocabulary, processor.tgt_vocabulary) == (Vocabulary(WORDS), Vocabulary(WORDS))
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    config = make_config()
+    save_model(tmp_path / "model", config, make_model(config), make_text(tmp_path / "text"), FACTS)
+    return tmp_path / "model"
+
+
+@pytest.mark.parametrize("tying", ["none", "target", "all"])
+@pytest.mark.parametrize(
+    "decoder", [{}, {"order": "bahdanau", "num_layers": 2}, {"cell": "gru", "input_feeding": True}]
+)
+def test_a_loaded_model_gives_identical_logits(tmp_path: Path, tying: str, decoder: dict[str, object]) -> None:
+    config = make_config(tying, **decoder)
+    model = make_model(config)
+    save_model(tmp_path / "model", config, model, make_text(tmp_path / "text"), FACTS)
+    torch.manual_seed(99)
+    loaded = load_model(tmp_path / "model")
+    assert torch.equal(logits_of(loaded.model), logits_of(model))
+    assert loaded.config == config
+    assert loaded.path == tmp_path / "model"
+    assert loaded.src_vocabulary == loaded.tgt_vocabulary == Vocabulary(WORDS)
+    assert {key: loaded.facts[key] for key in FACTS} == FACTS
+    assert loaded.facts["format_version"] == 1
+    assert loaded.facts["parameters"] == sum(p.numel() for p in model.parameters())
+    assert not loaded.model.training
+    assert (loaded.model.decoder.output.weight is loaded.model.decoder.embedding.weight) == (tying != "none")
+    assert (loaded.model.encoder.embedding.weight is loaded.model.decoder.embedding.weight) == (tying == "all")
+
+
+@pytest.mark.parametrize(
+    "attention",
+    [
+        AttentionSection(score="location", options={"max_length": 3}),
+        AttentionSection(score="cosine", window={"name": "local_p", "radius": 1}),
+        AttentionSection(score="additive", past={"name": "coverage", "loss_weight": 1.0}),
+        AttentionSection(score="concat", past={"name": "location", "filters": 2, "radius": 1}, dropout=0.5),
+        AttentionSection(score="scaled_dot", heads=2, head_size=3, window={"name": "local_m", "radius": 2}),
+        AttentionSection(window={"name": "hard"}, normalizer={"name": "entmax15", "temperature": 0.5}),
+    ],
+    ids=lambda attention: attention.score,
+)
+def test_a_loaded_mechanism_gives_identical_translations(tmp_path: Path, attention: AttentionSection) -> None:
+    config = make_config(attention=attention)
+    model = make_model(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.uniform_(-1, 1)
+    save_model(tmp_path / "model", config, model, make_text(tmp_path / "text"), FACTS)
+    torch.manual_seed(99)
+    loaded = load_model(tmp_path / "model")
+    assert loaded.config == config
+    options = {"beam_size": 3, "length_penalty": 1.0, "max_length": 8, "n_best": 3}
+    src, lengths = pad([[4, 5, 6, 7], [8]], suffix=True), torch.tensor([5, 2])
+    assert beam_search(Seq2SeqStepper(loaded.model), src, lengths, **options) == beam_search(
+        Seq2SeqStepper(model), src, lengths, **options
+    )
+    assert torch.equal(logits_of(loaded.model), logits_of(model))
+
+
+def test_saving_leaves_the_model_as_it_is(saved: Path, tmp_path: Path) -> None:
+    model = load_model(saved).model.train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    save_model(tmp_path / "again", make_config(), model, tmp_path / "text", {})
+    assert model.training
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert torch.equal(logits_of(load_model(tmp_path / "again").model), logits_of(model))
+
+
+def test_nothing_in_a_model_directory_is_a_pickle(saved: Path) -> None:
+    files = sorted(path for path in saved.rglob("*") if path.is_file())
+    assert {path.suffix for path in files} == {".json", ".md", ".yaml", ".safetensors"}
+    for path in files:
+        content = path.read_bytes()
+        assert not content.startswith((b"\x80", b"PK")), path
+        if path.suffix == ".json":
+            json.loads(content)
+    header = (saved / "model.safetensors").read_bytes()
+    size = int.from_bytes(header[:8], "little")
+    assert "decoder.output.weight" in json.loads(header[8 : 8 + size])
+
+
+def test_a_copied_directory_is_enough(saved: Path, tmp_path: Path) -> None:
+    expected = logits_of(load_model(saved).model)
+    elsewhere = tmp_path / "else where" / "model"
+    elsewhere.parent.mkdir()
+    saved.rename(elsewhere)
+    for path in (tmp_path / "text").iterdir():
+        path.unlink()
+    assert torch.equal(logits_of(load_model(elsewhere).model), expected)
+
+
+def refusal(directory: Path) -> str:
+    with pytest.raises(CheckpointError) as caught:
+        load_model(directory)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert str(directory) in message
+    return message
+
+
+def test_a_missing_directory(tmp_path: Path) -> None:
+    assert "does not exist" in refusal(tmp_path / "nowhere")
+
+
+def test_a_directory_that_is_not_a_model(tmp_path: Path) -> None:
+    assert "not a model directory" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize("kept", [0, 5, 100, 0.5, 0.999])
+def test_truncated_weights(saved: Path, kept: float) -> None:
+    path = saved / "model.safetensors"
+    content = path.read_bytes()
+    path.write_bytes(content[: kept if isinstance(kept, int) else int(kept * len(content))])
+    message = refusal(saved)
+    assert "model.safetensors" in message
+    assert "damaged or truncated" in message
+
+
+def test_weights_that_are_something_else(saved: Path) -> None:
+    (saved / "model.safetensors").write_bytes(b"\x80\x04not safetensors at all" * 20)
+    assert "damaged" in refusal(saved)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["model.safetensors", "config.yaml", "text/src.vocabulary.json", "text/tgt.vocabulary.json"],
+)
+def test_a_missing_file_is_named(saved: Path, name: str) -> None:
+    (saved / name).unlink()
+    assert name in refusal(saved)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("model.json", b"{"),
+        ("model.json", b"[]"),
+        ("model.json", b"\xff\xfe"),
+        ("config.yaml", b"name: \xff\n"),
+        ("text/tgt.vocabulary.json", b"{}"),
+        ("text/tgt.vocabulary.json", b'["the", "the"]'),
+        ("text/tgt.vocabulary.json", b'["the", "</s>"]'),
+    ],
+)
+def test_a_damaged_file_is_named(saved: Path, name: str, content: bytes) -> None:
+    (saved / name).write_bytes(content)
+    message = refusal(saved)
+    if name != "model.json":
+        assert name in message
+
+
+@pytest.mark.parametrize("content", ["name: [\n", "nam: x\n"])
+def test_a_config_that_cannot_be_used_is_named(saved: Path, content: str) -> None:
+    (saved / "config.yaml").write_text(content, encoding="utf-8")
+    with pytest.raises(NmtError) as caught:
+        load_model(saved)
+    assert str(saved / "config.yaml") in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("words", [WORDS[:-1], (*WORDS, "mat")])
+def test_a_vocabulary_that_does_not_fit(saved: Path, words: tuple[str, ...]) -> None:
+    (saved / "text" / "tgt.vocabulary.json").write_text(json.dumps(words), encoding="utf-8")
+    message = refusal(saved)
+    assert "do not match" in message
+    assert "[9, " in message
+    assert f"[{4 + len(words)}, " in message
+
+
+def test_weights_of_another_kind_of_model_do_not_fit(saved: Path) -> None:
+    other = make_model(make_config(order="bahdanau"))
+    with pytest.raises(CheckpointError, match="do not match") as caught:
+        read_weights(other, saved / "model.safetensors")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("version", [0, 2, None, "1"])
+def test_another_format_version(saved: Path, version: object) -> None:
+    facts = json.loads((saved / "model.json").read_text(encoding="utf-8"))
+    (saved / "model.json").write_text(json.dumps({**facts, "format_version": version}), encoding="utf-8")
+    message = refusal(saved)
+    assert f"format {version!r}" in message
+    assert "reads 1" in message
+
+
+def test_a_newer_model_replaces_an_older_one(saved: Path, tmp_path: Path) -> None:
+    newer = make_model(make_config(), seed=1)
+    (saved / "left over").write_text("", encoding="utf-8")
+    save_model(saved, make_config(), newer, tmp_path / "text", {"update": 13})
+    loaded = load_model(saved)
+    assert loaded.facts["update"] == 13
+    assert torch.equal(logits_of(loaded.model), logits_of(newer))
+    assert not (saved / "left over").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "text"]
+
+
+@pytest.mark.parametrize("cause", ["text", "facts"])
+def test_the_older_model_stays_when_saving_fails(saved: Path, tmp_path: Path, cause: str) -> None:
+    before = logits_of(load_model(saved).model)
+    newer = make_model(make_config(), seed=1)
+    text = tmp_path / ("no such folder" if cause == "text" else "text")
+    with pytest.raises((OSError, TypeError)):
+        save_model(saved, make_config(), newer, text, {"update": object()} if cause == "facts" else {})
+    loaded = load_model(saved)
+    assert loaded.facts["update"] == 12
+    assert torch.equal(logits_of(loaded.model), before)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "text"]
+
+
+def test_a_first_save_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    config = make_config()
+    with pytest.raises(FileNotFoundError):
+        save_model(tmp_path / "model", config, make_model(config), tmp_path / "no such folder", {})
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,489 @@
+import itertools
+import math
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.config import AttentionSection, DecoderSection, EncoderSection, ModelSection
+from nmt.corpus.batching import Batch, pad, real_positions
+from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
+from nmt.search.search import beam_search, greedy_search
+from nmt.search.stepper import Seq2SeqStepper
+from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
+
+SRC_SIZE = 9
+
+
+MECHANISMS = {
+    "coverage": AttentionSection(score="additive", past={"name": "coverage"}),
+    "location_features": AttentionSection(score="additive", past={"name": "location", "filters": 2, "radius": 1}),
+    "local_m": AttentionSection(window={"name": "local_m", "radius": 1}),
+}
+
+
+class Variant(NamedTuple):
+    order: str
+    input_feeding: bool
+    attention: str  # a mechanism of the table above, or a score
+    cell: str
+    num_layers: int
+    tying: str = "none"
+
+
+VARIANTS = [
+    Variant("luong", False, "general", "lstm", 1),
+    Variant("luong", True, "dot", "lstm", 2, "target"),
+    Variant("luong", True, "concat", "gru", 1),
+    Variant("bahdanau", False, "additive", "gru", 1),
+    Variant("bahdanau", False, "general", "lstm", 2),
+    Variant("luong", False, "none", "gru", 2),
+    Variant("bahdanau", False, "none", "lstm", 1),
+    Variant("bahdanau", False, "coverage", "gru", 1),
+    Variant("luong", True, "local_m", "lstm", 1),
+    Variant("luong", False, "location_features", "gru", 1),
+]
+
+
+def greedy(model: Seq2Seq, src: Tensor, lengths: Tensor, **options: Any) -> list[Hypothesis]:
+    return greedy_search(Seq2SeqStepper(model), src, lengths, **options)
+
+
+def beam(model: Seq2Seq, src: Tensor, lengths: Tensor, **options: Any) -> list[list[Hypothesis]]:
+    return beam_search(Seq2SeqStepper(model), src, lengths, **options)
+
+
+EACH_VARIANT = pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: "-".join(map(str, variant)))
+
+
+def random_model(variant: Variant, seed: int, tgt_size: int, spread: float = 1.5, eos: float = 0.0) -> Seq2Seq:
+    """A float64 model with weights from U(-spread, spread); `eos` is added to the log-odds of EOS."""
+    config = ModelSection(
+        embedding_size=4,
+        dropout=0.3,
+        tying=variant.tying,
+        encoder=EncoderSection(cell=variant.cell, hidden_size=2),
+        decoder=DecoderSection(
+            cell=variant.cell,
+            hidden_size=4,
+            num_layers=variant.num_layers,
+            order=variant.order,
+            input_feeding=variant.input_feeding,
+        ),
+        attention=MECHANISMS.get(variant.attention) or AttentionSection(score=variant.attention),
+    )
+    torch.manual_seed(seed)
+    model = build_model(config, SRC_SIZE, tgt_size).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.uniform_(-spread, spread)
+        model.decoder.output.bias[EOS_ID] += eos
+    return model.eval()
+
+
+def random_sources(number: int, seed: int, longest: int = 9) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(0, longest + 1, (number,), generator=generator).tolist()
+    ids = [torch.randint(4, SRC_SIZE, (length,), generator=generator).tolist() for length in lengths]
+    return pad(ids, suffix=True), torch.tensor(lengths) + 1
+
+
+@torch.no_grad()
+def teacher_forced(model: Seq2Seq, source: Tensor, targets: list[list[int]]) -> list[float]:
+    """Log-probability of each target, including its EOS, given one source; does not use `step`."""
+    batch = Batch(
+        src=source.unsqueeze(0).expand(len(targets), -1),
+        src_lengths=torch.full((len(targets),), len(source)),
+        tgt_in=pad(targets, prefix=True),
+        tgt_out=pad(targets, suffix=True),
+        positions=real_positions(pad(targets, suffix=True)),
+        indices=torch.arange(len(targets)),
+    )
+    readouts, words, _ = model.readouts(batch)
+    log_probs = model.decoder.logits(readouts).log_softmax(dim=-1)[torch.arange(len(words)), words]
+    return [float(part.sum()) for part in log_probs.split([len(ids) + 1 for ids in targets])]
+
+
+@torch.no_grad()
+def prefix_log_probs(model: Seq2Seq, source: Tensor, prefixes: list[list[int]]) -> list[float]:
+    """Log-probabilities of prefixes of one length, whatever comes after them; EOS may be their last word."""
+    words = torch.tensor(prefixes)
+    sources, lengths = source.unsqueeze(0).expand(len(words), -1), torch.full((len(words),), len(source))
+    tgt_in = torch.cat([torch.full((len(words), 1), BOS_ID), words[:, :-1]], dim=1)
+    logits = model.decoder.logits(model.decoder(tgt_in, model.encode(sources, lengths)).readouts)
+    log_probs = logits.log_softmax(dim=-1).gather(2, words.unsqueeze(2))  # [R, T, V] -> [R, T, 1]
+    sums: list[float] = log_probs.sum(dim=(1, 2)).tolist()
+    return sums
+
+
+def is_complete(hypothesis: Hypothesis) -> bool:
+    assert len(hypothesis.attended) == len(hypothesis.ids) + hypothesis.complete
+    return hypothesis.complete
+
+
+@pytest.mark.parametrize(
+    ("length", "alpha", "expected"),
+    [(1, 1.0, 1.0), (2, 0.2, 7**0.2 / 6**0.2), (7, 1.0, 2.0), (7, 0.5, math.sqrt(2)), (30, 0.0, 1.0), (1, 3.0, 1.0)],
+)
+def test_length_norm_closed_form(length: int, alpha: float, expected: float) -> None:
+    assert Scoring(alpha).norm(length) == pytest.approx(expected, rel=1e-12)
+    assert float(Scoring(alpha).norm(torch.tensor([length]))) == pytest.approx(expected, rel=1e-6)
+
+
+def test_length_limits() -> None:
+    assert Lengths(200).most(torch.tensor([1, 2, 30, 64])).tolist() == [13, 16, 100, 200]
+    assert Lengths(15).most(torch.tensor([1, 2, 30])).tolist() == [13, 15, 15]
+    assert Lengths(200, max_ratio=1.5, margin=0).most(torch.tensor([2, 3, 200])).tolist() == [3, 4, 200]
+    assert Lengths(200).fewest(torch.tensor([1, 30])).tolist() == [0, 0]
+    assert Lengths(200, shortest=2, min_ratio=0.5).fewest(torch.tensor([1, 3, 4, 21])).tolist() == [2, 2, 2, 10]
+    assert Lengths(5, shortest=9).fewest(torch.tensor([30])).tolist() == [4]
+
+
+@pytest.mark.parametrize("seed", range(2))
+@EACH_VARIANT
+def test_a_beam_of_one_is_greedy(variant: Variant, seed: int) -> None:
+    model = random_model(variant, seed, 12)
+    src, lengths = random_sources(9, seed)
+    greedily = greedy(model, src, lengths, max_length=14, with_alignment=True)
+    by_beam = beam(
+        model,
+        src,
+        lengths,
+        beam_size=1,
+        length_penalty=0.7,
+        max_length=14,
+        n_best=1,
+        with_alignment=True,
+    )
+    for one, found in zip(greedily, by_beam, strict=True):
+        (other,) = found
+        assert (other.ids, other.attended) == (one.ids, one.attended)
+        assert other.log_prob == pytest.approx(one.log_prob, abs=1e-12)
+        assert one.score == one.log_prob
+        assert other.score == pytest.approx(one.log_prob / ((5 + len(one.attended)) / 6) ** 0.7, abs=1e-12)
+        torch.testing.assert_close(other.alignment, one.alignment, rtol=0, atol=1e-12)
+
+
+LONGEST = 4
+WORDS = (1, 4, 5)  # all that can be produced from six words but EOS: no PAD, no BOS
+COMPLETE = [list(ids) for length in range(LONGEST) for ids in itertools.product(WORDS, repeat=length)]
+CUT = [list(ids) for ids in itertools.product(WORDS, repeat=LONGEST)]
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 2.5])
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("variant", [*VARIANTS[:2], VARIANTS[3], *VARIANTS[6:9]], ids=lambda v: v.order + v.attention)
+def test_a_beam_as_wide_as_the_space_is_brute_force(variant: Variant, seed: int, length_penalty: float) -> None:
+    model = random_model(variant, seed, 6)
+    src, lengths = random_sources(3, seed)
+    found = beam(
+        model,
+        src,
+        lengths,
+        beam_size=130,
+        length_penalty=length_penalty,
+        max_length=LONGEST,
+        n_best=130,
+    )
+    for row, hypotheses in enumerate(found):
+        source = src[row, : lengths[row]]
+        log_probs = teacher_forced(model, source, COMPLETE) + prefix_log_probs(model, source, CUT)
+        scored = [
+            (log_prob / ((5 + min(len(ids) + 1, LONGEST)) / 6) ** length_penalty, ids)
+            for ids, log_prob in zip(COMPLETE + CUT, log_probs, strict=True)
+        ]
+        scored.sort(key=lambda pair: -pair[0])
+        assert [hypothesis.ids for hypothesis in hypotheses] == [ids for _, ids in scored]
+        for hypothesis, (score, ids) in zip(hypotheses, scored, strict=True):
+            assert is_complete(hypothesis) == (len(ids) < LONGEST)
+            assert hypothesis.score == pytest.approx(score, abs=1e-10)
+        for n_best in (1, 2, 7):
+            fewer = beam(
+                model,
+                source.unsqueeze(0),
+                lengths[row : row + 1],
+                beam_size=130,
+                length_penalty=length_penalty,
+                max_length=LONGEST,
+                n_best=n_best,
+            )[0]
+            assert [hypothesis.ids for hypothesis in fewer] == [ids for _, ids in scored[:n_best]]
+
+
+def shrinking_beam(model: Seq2Seq, source: Tensor, beam_size: int, limit: int) -> list[tuple[list[int], float]]:
+    """Ended hypotheses with their log-probabilities, in the order of ending; a simple reference implementation."""
+    beam: list[tuple[float, list[int]]] = [(0.0, [])]
+    ended: list[tuple[list[int], float]] = []
+    words = [word for word in range(12) if word not in (PAD_ID, BOS_ID)]
+    for _ in range(limit):
+        grown = []
+        for _, ids in beam:
+            ways = [[*ids, word] for word in words]
+            grown += [
+                (log_prob, way) for log_prob, way in zip(prefix_log_probs(model, source, ways), ways, strict=True)
+            ]
+        grown.sort(key=lambda pair: -pair[0])
+        beam = grown[: beam_size - len(ended)]  # an ended hypothesis does not free its place
+        ended += [(ids[:-1], log_prob) for log_prob, ids in beam if ids[-1] == EOS_ID]
+        beam = [(log_prob, ids) for log_prob, ids in beam if ids[-1] != EOS_ID]
+        if not beam:
+            break
+    return ended
+
+
+@pytest.mark.parametrize("beam_size", [2, 3, 5])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("variant", [VARIANTS[0], VARIANTS[3]], ids=lambda variant: variant.order)
+def test_a_complete_hypothesis_reduces_the_beam(variant: Variant, seed: int, beam_size: int) -> None:
+    model = random_model(variant, seed, 12, eos=1.0)
+    src, lengths = random_sources(4, seed)
+    found = beam(model, src, lengths, beam_size=beam_size, length_penalty=0.0, max_length=8, n_best=beam_size)
+    for row, hypotheses in enumerate(found):
+        expected = shrinking_beam(model, src[row, : lengths[row]], beam_size, 8)
+        expected.sort(key=lambda pair: -pair[1])
+        complete = [hypothesis for hypothesis in hypotheses if is_complete(hypothesis)]
+        assert [hypothesis.ids for hypothesis in complete] == [ids for ids, _ in expected]
+        assert [h.log_prob for h in complete] == pytest.approx([log_prob for _, log_prob in expected], abs=1e-9)
+
+
+def test_unfinished_hypotheses_are_ranked_with_complete_ones() -> None:
+    model = random_model(VARIANTS[0], 5, 6)
+    src, lengths = random_sources(2, 5)
+    found = beam(model, src, lengths, beam_size=130, length_penalty=1.0, max_length=LONGEST, n_best=130)
+    for row, hypotheses in enumerate(found):
+        assert len(hypotheses) == 1 + 3 + 9 + 27 + 81
+        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
+        unfinished = [hypothesis for hypothesis in hypotheses if not is_complete(hypothesis)]
+        assert len(unfinished) == 81
+        assert sorted(hypothesis.ids for hypothesis in unfinished) == sorted(
+            list(ids) for ids in itertools.product(WORDS, repeat=LONGEST)
+        )
+        assert [h.score for h in unfinished] == sorted((h.score for h in unfinished), reverse=True)
+        for hypothesis in unfinished[::20]:
+            (expected,) = prefix_log_probs(model, src[row, : lengths[row]], [hypothesis.ids])
+            assert hypothesis.log_prob == pytest.approx(expected, abs=1e-10)
+            assert hypothesis.score == pytest.approx(expected / (9 / 6), abs=1e-10)
+
+
+def same(found: list[Hypothesis], expected: list[Hypothesis], src_length: int, attends: bool) -> None:
+    assert [hypothesis.ids for hypothesis in found] == [hypothesis.ids for hypothesis in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one.log_prob == pytest.approx(other.log_prob, abs=1e-9)
+        assert one.score == pytest.approx(other.score, abs=1e-9)
+        if attends:
+            assert one.attended == other.attended
+        else:
+            assert min([*one.attended, *other.attended]) >= src_length
+        torch.testing.assert_close(one.alignment, other.alignment, rtol=0, atol=1e-9)
+
+
+def test_these_models_end_their_sentences_at_different_lengths() -> None:
+    src, lengths = random_sources(12, 11)
+    ended = [
+        {len(hypothesis.ids) for hypothesis in greedy(random_model(variant, seed, 12), src, lengths, max_length=20)}
+        for variant in VARIANTS
+        for seed in (11, 12)
+    ]
+    assert sum(len(found) > 1 for found in ended) >= len(VARIANTS)
+
+
+@pytest.mark.parametrize("seed", [11, pytest.param(12, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("beam_size", [0, pytest.param(2, marks=pytest.mark.soak), 5])
+@EACH_VARIANT
+def test_a_translation_depends_on_its_sentence_alone(variant: Variant, beam_size: int, seed: int) -> None:
+    model = random_model(variant, seed, 12)
+    src, lengths = random_sources(12, 11)
+
+    def search(src: Tensor, lengths: Tensor) -> list[list[Hypothesis]]:
+        if beam_size == 0:
+            return [[h] for h in greedy(model, src, lengths, max_length=20, with_alignment=True)]
+        return beam(
+            model,
+            src,
+            lengths,
+            beam_size=beam_size,
+            length_penalty=1.0,
+            max_length=20,
+            n_best=beam_size,
+            with_alignment=True,
+        )
+
+    alone = [search(src[row : row + 1, :length], lengths[row : row + 1]) for row, length in enumerate(lengths.tolist())]
+    together = search(src, lengths)
+    padded = search(nn.functional.pad(src, (0, 5), value=PAD_ID), lengths)
+    order = torch.randperm(12, generator=torch.Generator().manual_seed(0))
+    shuffled = search(src[order], lengths[order])
+    attends = variant.attention != "none"
+    for row, length in enumerate(lengths.tolist()):
+        (expected,) = alone[row]
+        same(together[row], expected, length, attends)
+        same(padded[row], expected, length, attends)
+        same(shuffled[order.tolist().index(row)], expected, length, attends)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3, 8])
+@EACH_VARIANT
+def test_scores_are_teacher_forced_log_probabilities(variant: Variant, beam_size: int) -> None:
+    model = random_model(variant, 2, 12, eos=0.5)
+    src, lengths = random_sources(6, 2)
+    found = beam(model, src, lengths, beam_size=beam_size, length_penalty=0.8, max_length=12, n_best=beam_size)
+    greedily = greedy(model, src, lengths, max_length=12)
+    for row in range(6):
+        for hypothesis in [*found[row], greedily[row]]:
+            source = src[row, : lengths[row]]
+            if is_complete(hypothesis):
+                (expected,) = teacher_forced(model, source, [hypothesis.ids])
+            else:
+                (expected,) = prefix_log_probs(model, source, [hypothesis.ids])
+            assert hypothesis.log_prob == pytest.approx(expected, abs=1e-9)
+        for hypothesis in found[row]:
+            norm = ((5 + len(hypothesis.attended)) / 6) ** 0.8
+            assert hypothesis.score == pytest.approx(hypothesis.log_prob / norm, abs=1e-12)
+
+
+@pytest.mark.parametrize("beam_size", [2, 5, 10])
+@EACH_VARIANT
+def test_the_n_best_are_distinct_and_sorted(variant: Variant, beam_size: int) -> None:
+    model = random_model(variant, 4, 12, eos=0.5)
+    src, lengths = random_sources(8, 4)
+    options = {"beam_size": beam_size, "length_penalty": 1.0, "max_length": 12}
+    found = beam(model, src, lengths, n_best=beam_size, **options)
+    for hypotheses in found:
+        assert 1 <= len(hypotheses) <= beam_size
+        distinct = {(tuple(hypothesis.ids), is_complete(hypothesis)) for hypothesis in hypotheses}
+        assert len(distinct) == len(hypotheses)
+        scores = [hypothesis.score for hypothesis in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+    best = beam(model, src, lengths, n_best=1, **options)
+    assert [(h.ids, h.log_prob) for (h,) in best] == [(hyps[0].ids, hyps[0].log_prob) for hyps in found]
+
+
+@pytest.mark.parametrize("beam_size", [0, 1, 4])
+def test_padding_and_beginning_are_never_produced(beam_size: int) -> None:
+    model = random_model(VARIANTS[0], 0, 12)
+    with torch.no_grad():
+        model.decoder.output.bias[[PAD_ID, BOS_ID]] = 50.0
+    src, lengths = random_sources(6, 0)
+    if beam_size:
+        options = {"beam_size": beam_size, "length_penalty": 1.0, "max_length": 12, "n_best": beam_size}
+        hypotheses = [h for found in beam(model, src, lengths, **options) for h in found]
+    else:
+        hypotheses = greedy(model, src, lengths, max_length=12)
+    for hypothesis in hypotheses:
+        assert not {PAD_ID, BOS_ID, EOS_ID} & set(hypothesis.ids)
+        assert math.isfinite(hypothesis.log_prob)
+
+
+@pytest.mark.parametrize("max_length", [1, 7, 20, 100])
+@pytest.mark.parametrize("beam_size", [0, 1, 4])
+def test_limits_are_kept(beam_size: int, max_length: int) -> None:
+    model = random_model(VARIANTS[0], 0, 12, eos=-60.0)
+    src, lengths = random_sources(6, 0)
+    if beam_size:
+        options = {"beam_size": beam_size, "length_penalty": 1.0, "max_length": max_length, "n_best": beam_size}
+        found = beam(model, src, lengths, **options)
+    else:
+        found = [[h] for h in greedy(model, src, lengths, max_length=max_length)]
+    for length, hypotheses in zip(lengths.tolist(), found, strict=True):
+        for hypothesis in hypotheses:
+            limit = min(3 * length + 10, max_length)
+            assert len(hypothesis.attended) <= limit
+            if not is_complete(hypothesis):
+                assert len(hypothesis.ids) == limit
+        assert len(hypotheses[0].ids) == limit or is_complete(hypotheses[0])
+
+
+def test_a_model_that_ends_at_once_gives_empty_translations() -> None:
+    model = random_model(VARIANTS[0], 0, 12, eos=60.0)
+    src, lengths = random_sources(4, 0)
+    for hypothesis in greedy(model, src, lengths, max_length=20):
+        assert (hypothesis.ids, len(hypothesis.attended)) == ([], 1)
+        assert hypothesis.log_prob == pytest.approx(0.0, abs=1e-12)
+    for found in beam(model, src, lengths, beam_size=4, length_penalty=1.0, max_length=20):
+        assert [hypothesis.ids for hypothesis in found] == [[]]
+
+
+@pytest.mark.parametrize("beam_size", [0, 3])
+@EACH_VARIANT
+def test_alignments_have_a_row_per_token_and_a_column_per_source_token(variant: Variant, beam_size: int) -> None:
+    model = random_model(variant, 3, 12)
+    src, lengths = random_sources(6, 3)
+    if beam_size:
+        options = {"beam_size": beam_size, "length_penalty": 1.0, "max_length": 12, "n_best": beam_size}
+        found = beam(model, src, lengths, with_alignment=True, **options)
+    else:
+        found = [[h] for h in greedy(model, src, lengths, max_length=12, with_alignment=True)]
+    for length, hypotheses in zip(lengths.tolist(), found, strict=True):
+        for hypothesis in hypotheses:
+            alignment = hypothesis.alignment
+            assert alignment is not None
+            assert alignment.shape == (len(hypothesis.ids) + is_complete(hypothesis), 1, length)
+            alignment = alignment.squeeze(1)
+            assert (alignment >= 0).all()
+            if variant.attention == "none":
+                assert (alignment == 0).all()
+                assert min(hypothesis.attended) >= length
+            else:
+                torch.testing.assert_close(alignment.sum(dim=1), torch.ones(len(alignment), dtype=torch.float64))
+                assert hypothesis.attended == alignment.argmax(dim=1).tolist()
+
+
+@pytest.mark.parametrize("variant", [VARIANTS[3], *VARIANTS[7:]], ids=lambda variant: variant.attention)
+def test_alignments_follow_their_hypothesis_through_the_beam(variant: Variant) -> None:
+    model = random_model(variant, 8, 12)
+    src, lengths = random_sources(5, 8)
+    found = beam(
+        model,
+        src,
+        lengths,
+        beam_size=6,
+        length_penalty=1.0,
+        max_length=10,
+        n_best=6,
+        with_alignment=True,
+    )
+    for row, hypotheses in enumerate(found):
+        length = int(lengths[row])
+        for hypothesis in hypotheses:
+            assert hypothesis.alignment is not None
+            tgt_in = torch.tensor([[BOS_ID, *hypothesis.ids]])[:, : len(hypothesis.alignment)]
+            with torch.no_grad():
+                encoded = model.encode(src[row : row + 1, :length], lengths[row : row + 1])
+                expected = model.decoder(tgt_in, encoded).alignments[0, :, 0]
+            torch.testing.assert_close(hypothesis.alignment[:, 0], expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("beam_size", [0, 3])
+def test_alignments_are_kept_only_on_request(beam_size: int) -> None:
+    model = random_model(VARIANTS[0], 0, 12)
+    src, lengths = random_sources(3, 0)
+    if beam_size:
+        found = beam(model, src, lengths, beam_size=beam_size, length_penalty=1.0, max_length=9)
+        assert all(hypothesis.alignment is None for hypotheses in found for hypothesis in hypotheses)
+    else:
+        assert all(h.alignment is None for h in greedy(model, src, lengths, max_length=9))
+
+
+def test_a_wider_beam_finds_what_greedy_search_misses() -> None:
+    better = 0
+    for seed in range(8):
+        model = random_model(VARIANTS[0], seed, 12)
+        src, lengths = random_sources(6, seed)
+        greedily = greedy(model, src, lengths, max_length=15)
+        by_beam = beam(model, src, lengths, beam_size=8, length_penalty=0.0, max_length=15)
+        for one, (other,) in zip(greedily, by_beam, strict=True):
+            better += is_complete(other) and other.log_prob > one.log_prob + 1e-6
+    assert better > 10
+
+
+def test_nan_probabilities_give_no_hypotheses() -> None:
+    model = random_model(VARIANTS[0], 0, 12)
+    with torch.no_grad():
+        model.decoder.output.bias.fill_(torch.nan)
+    src, lengths = random_sources(3, 0)
+    for hypothesis in greedy(model, src, lengths, max_length=5):
+        assert (hypothesis.ids, hypothesis.complete) == ([], False)
+        assert math.isnan(hypothesis.log_prob)
+    assert beam(model, src, lengths, beam_size=2, length_penalty=1.0, max_length=5) == [[], [], []]

@@ -1,0 +1,109 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from nmt.system.errors import DataError
+from nmt.system.files import append_text, open_text, read_json, shipped, write_json, write_text
+
+LONE_SURROGATE = "x" * 100_000 + "\ud800"  # no UTF-8 for it: writing fails in the middle
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_text_is_written_as_utf8_with_line_feeds(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "Grüße 🙂\n中\n")
+    assert (tmp_path / "a.txt").read_bytes() == "Grüße 🙂\n中\n".encode()
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_text_replaces_what_was_there(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "a long first text")
+    write_text(tmp_path / "a.txt", "short")
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "short"
+
+
+@pytest.mark.parametrize("earlier", [["a.txt"], []])
+def test_a_failing_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, earlier: list[str]) -> None:
+    for name in earlier:
+        write_text(tmp_path / name, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_text(tmp_path / "a.txt", LONE_SURROGATE)
+    assert names(tmp_path) == earlier
+    assert [(tmp_path / name).read_text(encoding="utf-8") for name in earlier] == ["old"] * len(earlier)
+
+
+def test_text_cannot_replace_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with pytest.raises(OSError, match="a"):
+        write_text(tmp_path / "a", "text")
+    assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("value", [{"ü": [1, 2.5, None, True]}, [], "text", 0.1, {"nested": {"a": ["b"]}}])
+def test_json_comes_back(tmp_path: Path, value: object) -> None:
+    write_json(tmp_path / "a.json", value)
+    assert read_json(tmp_path / "a.json") == value
+
+
+def test_json_that_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", 1)
+    with pytest.raises(TypeError):
+        write_json(tmp_path / "a.json", {"a": object()})
+    assert read_json(tmp_path / "a.json") == 1
+    assert names(tmp_path) == ["a.json"]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"a": 1', b"\xff\xfe", b"{'a': 1}"])
+def test_damaged_json_is_a_data_error(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"a\.json: not valid JSON"):
+        read_json(path)
+
+
+def test_missing_json_is_a_data_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a\.json: missing"):
+        read_json(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("relative", ["configs/sample.yaml", "data/sample/deu.txt", "data/sample/README.md"])
+def test_shipped_files_are_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, relative: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert shipped(relative).is_file()
+    assert shipped(relative).is_absolute()
+
+
+def test_an_opened_file_appears_only_at_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+    with open_text(path) as file:
+        file.write("new")
+        assert path.read_text(encoding="utf-8") == "old"
+    assert path.read_text(encoding="utf-8") == "new"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_what_killed_processes_left_is_deleted(tmp_path: Path) -> None:
+    left, other = tmp_path / ".a.txt.partial-99999999999", tmp_path / ".b.txt.partial-99999999999"
+    mine = tmp_path / f".a.txt.partial-{os.getppid()}"
+    for path in (left, other, mine):
+        path.touch()
+    write_text(tmp_path / "a.txt", "a")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([mine.name, other.name, "a.txt"])
+
+
+def test_a_link_is_written_through(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "old")
+    (tmp_path / "link").symlink_to("a.txt")
+    write_text(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "new"
+
+
+def test_text_is_appended(tmp_path: Path) -> None:
+    for text in ("ä\n", "", "b\n"):
+        append_text(tmp_path / "a.txt", text)
+    assert (tmp_path / "a.txt").read_bytes() == "ä\nb\n".encode()

@@ -1,0 +1,175 @@
+"""The mean of several models, and several models that translate together."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import Cli, Project
+from test_faults import errors, tree
+
+import nmt
+from nmt.models.storage import load_model
+from nmt.system.errors import ConfigError
+
+RUN = Path("runs/reversal")
+
+
+def shift(source: Path, target: Path, by: float) -> None:
+    """A copy of a model with other weights."""
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(source, target)
+    weights = {name: part + by for name, part in load_file(target / "model.safetensors").items()}
+    save_file(weights, target / "model.safetensors")
+
+
+@pytest.fixture
+def models(here: Project) -> list[Path]:
+    paths = [RUN / "best", Path("second"), Path("third")]
+    shift(paths[0], paths[1], 0.01)
+    shift(paths[0], paths[2], 0.05)
+    return paths
+
+
+def test_the_average_has_the_mean_of_the_weights(here: Project, models: list[Path], cli: Cli) -> None:
+    assert cli("average", *models, "--output", "mean").code == 0
+    first, mean = (load_model(path).model.state_dict() for path in (models[0], Path("mean")))
+    for name, weight in first.items():
+        torch.testing.assert_close(mean[name], weight + 0.02, rtol=0, atol=1e-6)
+    facts = json.loads(Path("mean/model.json").read_text())
+    assert facts["average_of"] == ["best", "second", "third"]
+    assert str(Path.cwd()) not in Path("mean/model.json").read_text()
+    assert cli("translate", "a b c", "--model", "mean").code == 0
+    assert cli("evaluate", "--model", "mean").code == 0
+    assert cli("average", *models, "--output", "deep/down/mean").code == 0
+    assert cli("evaluate", "--model", "deep/down/mean").code == 0
+
+
+@pytest.mark.parametrize("last", [-1, 0, 1])
+def test_an_average_is_of_two_or_more(models: list[Path], last: int) -> None:
+    with pytest.raises(ConfigError, match=f"--last {last}: must be at least 2"):
+        nmt.average(RUN, "mean", last=last)
+
+
+def test_the_last_models_of_a_run(models: list[Path], cli: Cli) -> None:
+    for number, path in enumerate(models, 1):
+        shutil.copytree(path, RUN / f"models/update-{number:09d}")
+    assert cli("average", RUN, "--last", 2, "--output", "mean").code == 0
+    first, mean = (load_model(path).model.state_dict() for path in (models[0], Path("mean")))
+    for name, weight in first.items():
+        torch.testing.assert_close(mean[name], weight + 0.03, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([RUN], "at least two models"),
+        ([RUN, "--last", 2], "has kept 0 models, not 2"),
+        ([RUN, RUN, "--last", 2], "models of one run"),
+        ([RUN, "nowhere"], "nowhere: does not exist"),
+        ([RUN, "other"], "other: has a different model section or vocabulary"),
+        ([RUN, "second", "--output", "third"], "--overwrite"),
+        ([RUN, "second", "--output", RUN / "best", "--overwrite"], "choose another --output"),
+        ([RUN, "second", "--output", "second", "--overwrite"], "would be lost"),
+    ],
+)
+def test_what_cannot_be_averaged(models: list[Path], cli: Cli, arguments: list[object], words: str) -> None:
+    shutil.copytree(models[0], "other")
+    config = Path("other/text/src.vocabulary.json")
+    config.write_text(json.dumps([*json.loads(config.read_text())[:-1], "unheard"]))
+    before = tree()
+    output = [] if "--output" in arguments else ["--output", "mean"]
+    found = cli("average", *arguments, *output)
+    assert found.code == 1
+    (line,) = errors(found.err)
+    assert words in line
+    assert tree() == before
+
+
+def test_models_translate_together(models: list[Path], cli: Cli) -> None:
+    repeated = [part for path in models for part in ("--model", path)]
+    found = cli("translate", "a b c d", *repeated, "--n-best", 2)
+    assert found.code == 0
+    ensemble = nmt.load(models)
+    expected = ensemble.translate("a b c d", n_best=2)
+    assert [line.split(" ||| ")[1] for line in found.out.splitlines()] == [each.text for each in expected]
+    same = nmt.load([models[0], models[0]]).translate("a b c d")
+    alone = nmt.load(models[0]).translate("a b c d")
+    assert (same.text, same.log_prob) == (alone.text, pytest.approx(alone.log_prob, abs=1e-5))
+    assert expected[0].log_prob != pytest.approx(alone.log_prob, abs=1e-5)
+    scores = cli("evaluate", *repeated, "--json", "scores.json")
+    assert scores.code == 0
+    assert json.loads(Path("scores.json").read_text())["other_models"] == ["second", "third"]
+
+
+def test_models_of_other_words_do_not_translate_together(models: list[Path], cli: Cli) -> None:
+    path = Path("second/text/tgt.vocabulary.json")
+    path.write_text(json.dumps(json.loads(path.read_text())[::-1]))
+    found = cli("translate", "a b", "--model", models[0], "--model", "second")
+    assert found.code == 1
+    (line,) = errors(found.err)
+    assert line.startswith("nmt: error: second: has other vocabularies or another tokenizer than runs/reversal/best")
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("model.dropout=0.5", "model.dropout: cannot be changed after training"),
+        ("decode.beam_sise=3", "did you mean beam_size?"),
+        ("decode.min_length=-1", "decode.min_length"),
+        ("decode.sampling.temperature=hot", "decode.sampling.temperature"),
+        ("nonsense", "nonsense"),
+    ],
+)
+def test_search_settings_that_cannot_be(here: Project, cli: Cli, setting: str, words: str) -> None:
+    for command in (["translate", "a b"], ["evaluate"]):
+        found = cli(*command, "--set", setting)
+        assert found.code == 1
+        (line,) = errors(found.err)
+        assert words in line
+
+
+def test_search_settings(here: Project, cli: Cli) -> None:
+    long = cli("translate", "a b", "--set", "decode.min_length=6")
+    assert len(long.out.split()) >= 6
+    sampled = [
+        cli("translate", "a b c d", "--n-best", 20, "--set", f"decode.sampling={{temperature: 9.0, seed: {seed}}}").out
+        for seed in (1, 1, 2)
+    ]
+    assert len(sampled[0].splitlines()) == 20
+    assert sampled[0] == sampled[1] != sampled[2]
+    assert cli("translate", "a b c", "--precision", "bfloat16").code == 0
+    assert cli("translate", "a b c", "--precision", "int8").code == 1
+
+
+def test_scores_and_beginnings_of_given_translations(here: Project) -> None:
+    translator = nmt.load(RUN)
+    texts = ["a b c d", "", "e f"]
+    found = translator.translate(texts, with_alignment=True)
+    again = translator.score(texts, [each.text for each in found], with_alignment=True)
+    for text, one, other in zip(texts, found, again, strict=True):
+        assert (one.text, one.tokens) == (other.text, other.tokens)
+        if not text:  # translated without the model, but scored with it
+            continue
+        assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4)
+        assert one.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-4)
+        if one.alignment is not None and other.alignment is not None:
+            torch.testing.assert_close(one.alignment, other.alignment, rtol=0, atol=1e-4)
+    for translations, prefix in zip(
+        translator.complete(texts, ["A zzz", "B", ""], n_best=2), ["A zzz", "", ""], strict=True
+    ):
+        assert [each.text[: len(prefix)] for each in translations] == [prefix] * len(translations)
+
+
+def test_a_translation_of_nothing_is_improbable(here: Project) -> None:
+    nothing, something = nmt.load(RUN).score(["", "a b c"], ["C B A", "C B A"])
+    assert nothing.log_prob < something.log_prob - 1
+    assert len(nothing.token_log_probs) == 4
+
+
+def test_settings_that_forbid_everything_are_named(here: Project, cli: Cli) -> None:
+    done = cli("translate", "a b", "--prefix", "A A A", "--set", "decode.no_repeat_ngram_size=1")
+    assert done.code == 1
+    assert done.err.startswith("nmt: error: decode.no_repeat_ngram_size: every continuation")

@@ -1,0 +1,57 @@
+"""What a run writes for TensorBoard is what its own log says."""
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Project, call, signal_at, train_arguments
+
+from nmt.system.errors import ConfigError
+from nmt.training.board import check_board
+
+events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator", reason="needs tensorboard")
+
+
+def read(run: Path) -> "events.EventAccumulator":
+    found = events.EventAccumulator(str(run / "tensorboard"), size_guidance={"scalars": 0, "images": 0, "tensors": 0})
+    return found.Reload()
+
+
+def test_a_resumed_run_shows_what_its_log_has(
+    random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    arguments = train_arguments(random_project, run, "train.tensorboard=true", "train.watch=2")
+    with monkeypatch.context() as patched:
+        signal_at(patched, 17)
+        assert call(*arguments) == 75
+    assert call(*arguments, "--resume") == 0
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    board = read(run)
+    for kind, name in (("train", "loss"), ("valid", "bleu"), ("valid", "loss"), ("train", "learning_rate")):
+        logged = [(line["update"], line[name]) for line in lines if line["kind"] == kind and name in line]
+        shown = [(event.step, event.value) for event in board.Scalars(f"{kind}/{name}")]
+        assert logged
+        assert [step for step, _ in shown] == [step for step, _ in logged]
+        assert [value for _, value in shown] == pytest.approx([value for _, value in logged], rel=1e-5)
+    validations = [line["update"] for line in lines if line["kind"] == "valid"]
+    for number in (1, 2):
+        images = board.Images(f"attention/{number}")
+        assert [image.step for image in images] == validations
+        assert images[0].encoded_image_string.startswith(b"\x89PNG")
+    sample = board.Tensors("sample/text_summary")[-1].tensor_proto.string_val[0].decode()
+    assert sample.startswith("    source: ")
+    assert "\n    translation: " in sample
+    assert call(*arguments, "--overwrite") == 0  # its files are known to be those of a run
+    assert len(read(run).Scalars("valid/loss")) == len(validations)
+
+
+def test_nothing_is_written_unless_asked_for(random_project: Project) -> None:
+    assert not (random_project.run / "tensorboard").exists()
+
+
+def test_without_the_library_the_run_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    check_board(False)
+    with pytest.raises(ConfigError, match=r"pip install tensorboard$"):
+        check_board(True)

@@ -1,0 +1,203 @@
+"""The attention of a few sentences at each validation of a run."""
+
+import base64
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from browser import browsing, needs_chromium
+from conftest import Cli, Project, call, signal_at, train_arguments
+
+import nmt
+from nmt.corpus.dataset import read_examples
+from nmt.corpus.splitting import Example
+from nmt.evaluation.translated import evenly_spaced
+from nmt.training.watch import add_attention, read_attention
+from nmt.translation.alignment import Alignment
+
+
+def read(run: Path) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads((run / "attention.json").read_text(encoding="utf-8"))
+    return facts
+
+
+@pytest.fixture(scope="module")
+def watched(random_project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("watched") / "run"
+    assert call(*train_arguments(random_project, run, "train.watch=3")) == 0
+    return run
+
+
+def test_each_validation_is_stored(watched: Path, random_project: Project) -> None:
+    facts = read(watched)
+    updates = [
+        json.loads(line)["update"]
+        for line in (watched / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        if '"kind": "valid"' in line
+    ]
+    assert [each["update"] for each in facts["validations"]] == updates
+    examples = read_examples(random_project.data / "valid.jsonl")
+    chosen = [examples[place] for place in evenly_spaced(len(examples), 3)]
+    assert [each["source"] for each in facts["sentences"]] == [example.src for example in chosen]
+
+
+def test_the_attention_is_that_of_the_model_at_that_time(watched: Path) -> None:
+    facts = read(watched)
+    best = json.loads((watched / "run.json").read_text(encoding="utf-8"))["best_update"]
+    (then,) = [each for each in facts["validations"] if each["update"] == best]
+    translator = nmt.load(watched)
+    for sentence, weights, entropy in zip(facts["sentences"], then["weights"], then["entropy"], strict=True):
+        (found,) = translator.score([sentence["source"]], [sentence["reference"]], with_alignment=True)
+        assert found.alignment is not None
+        stored = np.frombuffer(base64.b64decode(weights), dtype=np.uint8) / 255
+        assert stored == pytest.approx(found.alignment.flatten().numpy(), abs=0.5 / 255 + 1e-5)
+        exact = found.alignment.double().clamp(min=1e-300)
+        assert entropy == pytest.approx(float(-(exact * exact.log()).sum(dim=-1).mean()), abs=1e-3)
+
+
+def test_a_resumed_run_stores_the_same(
+    watched: Path, random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = train_arguments(random_project, tmp_path / "run", "train.watch=3")
+    with monkeypatch.context() as patched:
+        signal_at(patched, 17)
+        assert call(*arguments) == 75
+    facts = read(tmp_path / "run")
+    facts["validations"].append({**facts["validations"][-1], "update": 1000})  # of a process that was killed later
+    (tmp_path / "run/attention.json").write_text(json.dumps(facts), encoding="utf-8")
+    assert call(*arguments, "--resume") == 0
+    assert read(tmp_path / "run") == read(watched)
+
+
+def test_other_sentences_and_damage_begin_a_new_file(watched: Path, tmp_path: Path) -> None:
+    facts = read(watched)
+    alignment = Alignment("a", "b", ["a"], ["b"], torch.full((2, 1, 2), 0.5), True)
+    for before in (json.dumps(facts), "{"):
+        (tmp_path / "attention.json").write_text(before, encoding="utf-8")
+        add_attention(tmp_path, 1000, [Example("a", ("b",))], [alignment])
+        found = read(tmp_path)
+        assert [each["update"] for each in found["validations"]] == [1000]
+        assert [each["source"] for each in found["sentences"]] == ["a"]
+
+
+def test_the_history_of_many_long_sentences_is_kept(tmp_path: Path) -> None:
+    tokens = ["a"] * 60
+    text = " ".join(tokens)
+    alignment = Alignment(text, text, tokens, tokens, torch.full((61, 1, 61), 1 / 61), True)
+    for update in (1, 2, 3):
+        add_attention(tmp_path, update, [Example(text, (text,))] * 100, [alignment] * 100)
+    assert (tmp_path / "attention.json").stat().st_size > 1 << 20
+    assert [each["update"] for each in read_attention(tmp_path)["validations"]] == [1, 2, 3]
+
+
+def test_nothing_is_stored_unless_asked_for(random_project: Project) -> None:
+    assert not (random_project.run / "attention.json").exists()
+
+
+def test_the_page_has_the_stored_validations(watched: Path, tmp_path: Path, cli: Cli) -> None:
+    outcome = cli("attention", "--training", "--model", watched, "--output", tmp_path / "page.html")
+    assert outcome.code == 0
+    html = (tmp_path / "page.html").read_text(encoding="utf-8")
+    data = json.loads(html.partition('id="data">')[2].partition("</script>")[0])
+    facts = read(watched)
+    frames = data["items"][1]["of"][0]["frames"]
+    assert [each["w"] for each in frames] == [each["weights"][1] for each in facts["validations"]]
+
+
+def test_error_rates_over_the_validations(watched: Path, tmp_path: Path) -> None:
+    """Counted by hand from the stored weights: each target word is linked to the source word with the most weight."""
+    facts = read(watched)
+    sizes = [(len(each["src"]), len(each["tgt"])) for each in facts["sentences"]]
+    gold = [{(i, i) for i in range(min(size))} for size in sizes]
+    lines = [" ".join(f"{i}-{j}" for i, j in sorted(links)) for links in gold]
+    (tmp_path / "gold.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    page = nmt.explore(model=watched, training=True, gold=tmp_path / "gold.txt")
+    data = json.loads(page.html.partition('id="data">')[2].partition("</script>")[0])
+    for number, (item, links, (src, tgt)) in enumerate(zip(data["items"], gold, sizes, strict=True)):
+        for frame, stored in zip(item["of"][0]["frames"], facts["validations"], strict=True):
+            flat = np.frombuffer(base64.b64decode(stored["weights"][number]), dtype=np.uint8) / 255
+            weights = flat.reshape(tgt + 1, -1, src + 1).mean(axis=1)[:tgt, :src]
+            found = {(int(row.argmax()), j) for j, row in enumerate(weights) if row.any()}
+            expected = 1 - 2 * len(found & links) / (len(found) + len(links))
+            assert frame["aer"] == pytest.approx(expected, abs=1e-3)
+
+
+@needs_chromium
+def test_the_slider_shows_an_earlier_validation(watched: Path, tmp_path: Path) -> None:
+    nmt.explore(model=watched, training=True, output=tmp_path / "page.html")
+    facts = read(watched)
+    with browsing() as page:
+        page.open((tmp_path / "page.html").as_uri(), 1200)
+        shown = "[...document.querySelectorAll('#step tbody td:nth-child(2)')].map((e) => Number(e.textContent))"
+        size = len(facts["sentences"][0]["src"]) + 1
+        for place in (0, len(facts["validations"]) - 1):
+            moved = f"(e) => {{ e.value = {place + 1}; e.dispatchEvent(new Event('input')); }}"
+            page.evaluate(f"({moved})(document.querySelector('#when'))")
+            stored = np.frombuffer(base64.b64decode(facts["validations"][place]["weights"][0]), dtype=np.uint8)[:size]
+            assert page.evaluate(shown) == pytest.approx((stored / 255).tolist(), abs=6e-4)
+            assert "Probability" not in page.evaluate("document.querySelector('#mechanism').textContent")
+            assert f"update {facts['validations'][place]['update']}:" in page.evaluate(
+                "document.querySelector('#curve').textContent"
+            )
+        assert page.problems == []
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"format_version": 9, "sentences": [], "validations": []}'])
+def test_a_damaged_file_is_one_line(watched: Path, tmp_path: Path, cli: Cli, text: str) -> None:
+    shutil.copytree(watched, tmp_path / "run")
+    (tmp_path / "run/attention.json").write_text(text, encoding="utf-8")
+    outcome = cli("attention", "--training", "--model", tmp_path / "run", "--output", tmp_path / "page.html")
+    assert outcome.code == 1
+    assert "attention.json" in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+
+
+def spoil(facts: dict[str, Any], how: str) -> None:
+    """Damage the facts of a run in one way."""
+    first = facts["validations"][0]
+    match how:
+        case "not finite":
+            first["entropy"][0] = float("nan")
+        case "text for a number":
+            first["entropy"][0] = "<b>"
+        case "no base64":
+            first["weights"][0] = "!!!"
+        case "a number for weights":
+            first["weights"][0] = 7
+        case "too few weights":
+            first["weights"][0] = "AAAA"
+        case "updates that repeat":
+            for each in facts["validations"]:
+                each["update"] = 7
+        case "no sentences":
+            facts["sentences"] = []
+            for each in facts["validations"]:
+                each["weights"], each["entropy"] = [], []
+        case "other words":
+            facts["sentences"][0]["tgt"] = ["Z"] * len(facts["sentences"][0]["tgt"])
+
+
+SPOILT = ("not finite", "text for a number", "no base64", "a number for weights", "too few weights")
+
+
+@pytest.mark.parametrize("how", [*SPOILT, "updates that repeat", "no sentences", "other words"])
+def test_damaged_facts_are_one_line(watched: Path, tmp_path: Path, cli: Cli, how: str) -> None:
+    shutil.copytree(watched, tmp_path / "run")
+    facts = read(watched)
+    spoil(facts, how)
+    (tmp_path / "run/attention.json").write_text(json.dumps(facts), encoding="utf-8")
+    outcome = cli("attention", "--training", "--model", tmp_path / "run", "--output", tmp_path / "page.html")
+    assert outcome.code == 1
+    assert "attention.json" in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_run_that_watched_nothing_says_how(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+    outcome = cli("attention", "--training", "--model", random_project.run, "--output", tmp_path / "page.html")
+    assert outcome.code == 1
+    assert "train.watch" in outcome.err

@@ -1,0 +1,196 @@
+import io
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Cli, Project
+
+from nmt.corpus.lines import MAX_LINE
+from nmt.system.errors import DataError
+from nmt.translation.translate import read_lines
+
+GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
+# `nmt` that says at its end how much memory it took, in KiB.
+MEASURED = """
+from nmt.cli import main
+from nmt.system.memory import peak_resident
+try:
+    main()
+finally:
+    print(peak_resident() // 1024)
+"""
+LONGEST = b"a " * (MAX_LINE // 2)
+
+
+def read(content: bytes) -> tuple[list[str], list[str]]:
+    """Lines, and what is said about them."""
+    said: list[str] = []
+    lines = [line for lines in read_lines(io.BytesIO(content), "in.txt", said.append) for line in lines]
+    return lines, said
+
+
+@pytest.mark.parametrize(
+    ("line", "cut"),
+    [
+        (LONGEST, False),
+        (LONGEST[:-2] + "ä".encode(), False),
+        (LONGEST[:-1] + b"\r", False),
+        (LONGEST + b"b", True),
+        (LONGEST * 3, True),
+        (LONGEST + b"\xff", True),
+    ],
+)
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_one_megabyte_of_a_line_is_read(line: bytes, cut: bool, end: bytes) -> None:
+    lines, said = read(b"first\n" + line + b"\nthird\n" + LONGEST + b"more" + end)
+    assert lines == ["first", line[:MAX_LINE].decode().removesuffix("\r"), "third", LONGEST.decode()]
+    number = 2 if cut else 4
+    assert said == [f"line {number}: longer than 1 MB; the rest was ignored"]
+
+
+@pytest.mark.parametrize("character", ["é", "日", "🙂"])
+@pytest.mark.parametrize("kept", [0, 1, 2, 3, 4])
+def test_a_character_is_not_cut_in_two(character: str, kept: int) -> None:
+    begin = "x" * (MAX_LINE - kept)
+    lines, said = read(f"{begin}{character * 9}\n".encode())
+    whole, half = divmod(kept, len(character.encode()))
+    assert lines == [begin + character * whole]
+    assert len(lines[0].encode()) == MAX_LINE - half
+    assert said == ["line 1: longer than 1 MB; the rest was ignored"]
+
+
+def test_each_problem_is_reported_once() -> None:
+    lines, said = read(b"a\nb\xff\0\nc\xfe\0\n" + LONGEST + b"\xff" * 100 + b"\n" + LONGEST * 2)
+    assert lines == ["a", "b\ufffd\0", "c\ufffd\0", LONGEST.decode(), LONGEST.decode()]
+    assert said == [
+        "line 2: not UTF-8; invalid bytes became U+FFFD",
+        "line 2: has NUL characters, as UTF-16 does; convert it to UTF-8 first",
+        "line 4: longer than 1 MB; the rest was ignored",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"\xff", "not UTF-8; convert it to UTF-8 first"),
+        (b"\0", "has NUL characters, as UTF-16 does; convert it to UTF-8 first"),
+        (LONGEST + b"b", "longer than 1 MB; write one sentence per line"),
+    ],
+)
+def test_problems_of_lines_can_be_errors(line: bytes, reason: str) -> None:
+    with pytest.raises(DataError) as caught:
+        list(read_lines(io.BytesIO(b"a\n" + line + b"\n"), "in.txt", None))
+    assert str(caught.value) == f"in.txt: line 2: {reason}"
+
+
+def test_a_line_that_is_refused_is_not_read_to_its_end() -> None:
+    class Endless:
+        given = 0
+
+        def read1(self, size: int = -1, /) -> bytes:
+            self.given += size
+            assert self.given <= 2 * MAX_LINE
+            return b"a" * size
+
+    with pytest.raises(DataError, match=r"in\.txt: line 1: longer than 1 MB"):
+        list(read_lines(Endless(), "in.txt", None))
+
+
+def test_a_long_line_has_one_translation(cli: Cli, tmp_path: Path) -> None:
+    given = tmp_path / "in.txt"
+    given.write_bytes(b"Hello.\n" + b"So far " * MAX_LINE + b"\nGood night.\n")
+    found = cli("translate", "--model", GOLDEN_MODEL, "-i", given, "--beam-size", 1, "--no-split-sentences")
+    assert found.code == 0
+    first, _, third, end = found.out.split("\n")
+    given.write_bytes(b"Hello.\nGood night.\n")
+    assert cli("translate", "--model", GOLDEN_MODEL, "-i", given, "--beam-size", 1).out == f"{first}\n{third}\n"
+    assert end == ""
+    assert found.err.splitlines() == [
+        "line 2: longer than 1 MB; the rest was ignored",
+        "line 2: longer than 1000 tokens; the rest was ignored",
+    ]
+
+
+def test_sentences_of_a_line_are_translated_one_by_one(cli: Cli, tmp_path: Path) -> None:
+    def translate(text: str, *options: str) -> list[str]:
+        (tmp_path / "in.txt").write_text(text, encoding="utf-8")
+        found = cli("translate", "--model", GOLDEN_MODEL, "-i", tmp_path / "in.txt", "--beam-size", 2, *options)
+        assert (found.code, found.err) == (0, "")
+        return found.out.split("\n")[:-1]
+
+    apart = translate("He is old.\nShe was happy!\nIs it?\n")
+    assert translate("He is old. She was happy!  Is it?\n\n") == [" ".join(apart), ""]
+    (whole,) = translate("He is old. She was happy! Is it?\n", "--no-split-sentences")
+    assert whole != " ".join(apart)
+    first, second = translate("He is old.\nShe was happy!\n", "--format", "pharaoh")
+    shifted = [tuple(map(int, link.split("-"))) for link in second.split()]
+    words = len(apart[0].split())
+    expected = [first, *(f"{i + 3}-{j + words}" for i, j in shifted)]
+    assert translate("He is old. She was happy!\n", "--format", "pharaoh") == [" ".join(expected)]
+
+
+def test_scores_do_not_depend_on_sentences(cli: Cli, tmp_path: Path) -> None:
+    src, hypotheses = tmp_path / "src", tmp_path / "hypotheses"
+    src.write_text("He is old. She was happy!\n", encoding="utf-8")
+    command = ("--model", GOLDEN_MODEL, "--beam-size", 2)
+    assert cli("evaluate", *command, "--src", src, "--ref", src, "--hypotheses", hypotheses).code == 0
+    whole = cli("translate", *command, "--input", src, "--no-split-sentences")
+    assert hypotheses.read_text(encoding="utf-8") == whole.out
+
+
+@pytest.mark.parametrize("option", ["--src", "--ref"])
+def test_a_long_line_is_not_evaluated(cli: Cli, tmp_path: Path, option: str) -> None:
+    good, bad = tmp_path / "good.txt", tmp_path / "bad.txt"
+    good.write_bytes(b"a b\nc d\n")
+    bad.write_bytes(b"a b\n" + LONGEST + b"c\n")
+    files = {"--src": good, "--ref": good, option: bad}
+    found = cli("evaluate", "--model", GOLDEN_MODEL, *[part for pair in files.items() for part in pair])
+    assert found.code == 1
+    assert found.err == f"nmt: error: {bad}: line 2: longer than 1 MB; write one sentence per line\n"
+
+
+@pytest.mark.parametrize("size", [30, pytest.param(2000, marks=pytest.mark.soak)])
+def test_a_long_line_takes_little_memory(size: int, tmp_path: Path) -> None:
+    """Of lines of `size` MB, one at the end of the file, no more is held than of lines of 1 MB."""
+    peaks = []
+    for megabytes in (1, size):
+        line = f"head -c {megabytes + 1}000000 /dev/zero | tr '\\0' ' '"  # of spaces, as they need no translation
+        script = f"echo Hello.; {line}; echo; echo Hello.; {line}"
+        command = [sys.executable, "-c", MEASURED, "translate", "--model", str(GOLDEN_MODEL), "--beam-size", "1"]
+        with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE) as source:
+            done = subprocess.run(command, stdin=source.stdout, capture_output=True, text=True, check=True)
+        *translations, peak = done.stdout.splitlines()
+        assert translations == [translations[0], ""] * 2
+        peaks.append(int(peak) / 1024)
+    print(f"peak {peaks[0]:.0f} MiB with lines of 2 MB, {peaks[1]:.0f} MiB with lines of {size + 1} MB")
+    assert peaks[1] < peaks[0] + 20
+
+
+@pytest.mark.soak
+def test_a_million_lines_take_the_memory_of_a_hundred_thousand(tmp_path: Path) -> None:
+    peaks = []
+    for number in (100_000, 1_000_000):
+        lines = itertools.islice(itertools.cycle(["a b", "Run!", "Tom.", "", "I see.", "Hello.", "Who?"]), number)
+        (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        command = [sys.executable, "-c", MEASURED, "translate", "--model", str(GOLDEN_MODEL), "--beam-size", "1"]
+        command += ["--batch-size", "512", "-i", str(tmp_path / "in.txt"), "-o", str(tmp_path / "out.txt")]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        with (tmp_path / "out.txt").open(encoding="utf-8") as translations:
+            assert sum(1 for _ in translations) == number
+        peaks.append(int(done.stdout) / 1024)
+    print(f"peak {peaks[0]:.1f} MiB after 100,000 lines, {peaks[1]:.1f} MiB after 1,000,000")
+    assert peaks[1] < peaks[0] + 20
+
+
+def test_an_input_that_cannot_be_read_is_named(project: Project, cli: Cli) -> None:
+    for command in (
+        ["translate", "--input", "/proc/self/mem"],
+        ["evaluate", "--src", "/proc/self/mem", "--ref", "/proc/self/mem"],
+    ):
+        found = cli(*command, "--model", project.run)
+        assert found.code == 1
+        assert found.err == "nmt: error: /proc/self/mem: cannot be read (Input/output error)\n"

@@ -1,0 +1,326 @@
+import itertools
+import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+
+import nmt
+from nmt.config import (
+    AttentionSection,
+    Config,
+    DecoderSection,
+    DecodeSection,
+    EncoderSection,
+    ModelSection,
+    TextSection,
+)
+from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.storage import save_model
+from nmt.system.errors import CheckpointError, ConfigError
+from nmt.text.processor import TextProcessor
+from nmt.text.tokenizers import WhitespaceTokenizer
+from nmt.text.vocabulary import EOS_ID, UNK_ID, Vocabulary
+from nmt.translation.translation import Translation
+from nmt.translation.translator import MAX_SOURCE_LENGTH, Translator
+
+SRC_WORDS = ("the", "a", "cat", "dog", "sat", "ran")
+TGT_WORDS = ("die", "eine", "Katze", "Hund", "saß", "lief", ".")
+THREADS = 8
+SIZES = (len(SRC_WORDS) + 4, len(TGT_WORDS) + 4)
+
+LINES = [
+    "the cat sat",
+    "",
+    "a dog",
+    "   \t ",
+    "the the the a a cat ran ran sat",
+    "cat",
+    "zebra gnu cat",
+    "  the   dog\tran  ",
+    "a",
+]
+
+
+def model_section(order: str = "luong", score: str = "general") -> ModelSection:
+    return ModelSection(
+        embedding_size=4,
+        dropout=0.3,
+        encoder=EncoderSection(hidden_size=3),
+        decoder=DecoderSection(hidden_size=6, order=order),
+        attention=AttentionSection(score=score),
+    )
+
+
+def random_model(section: ModelSection | None = None, seed: int = 0, spread: float = 1.0) -> Seq2Seq:
+    torch.manual_seed(seed)
+    model = build_model(section or model_section(), *SIZES).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.uniform_(-spread, spread)
+    return model.eval()
+
+
+def processor() -> TextProcessor:
+    return TextProcessor(WhitespaceTokenizer(), WhitespaceTokenizer(), Vocabulary(SRC_WORDS), Vocabulary(TGT_WORDS))
+
+
+def translator(model: Seq2Seq | None = None, **options: object) -> Translator:
+    settings = DecodeSection(**{"beam_size": 3, "max_length": 12, **options})
+    return Translator(model or random_model(), processor(), settings)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 7, 64])
+def test_one_translation_per_line_in_order_for_any_batch(beam_size: int, batch_size: int) -> None:
+    expected = [translator(beam_size=beam_size).translate(line) for line in LINES]
+    found = translator(beam_size=beam_size, batch_size=batch_size).translate(LINES)
+    assert len(found) == len(LINES)
+    for one, other in zip(found, expected, strict=True):
+        assert (one.text, one.tokens, one.src_tokens) == (other.text, other.tokens, other.src_tokens)
+        assert one.log_prob == pytest.approx(other.log_prob, abs=1e-9)
+        assert one.score == pytest.approx(other.score, abs=1e-9)
+    assert len({one.text for one in found}) > 3
+    for one, line in zip(found, LINES, strict=True):
+        assert one.src_tokens == line.split()
+
+
+def test_reversed_lines_give_reversed_translations() -> None:
+    forward = [found.text for found in translator(batch_size=2).translate(LINES)]
+    backward = [found.text for found in translator(batch_size=2).translate(LINES[::-1])]
+    assert backward == forward[::-1]
+
+
+@pytest.mark.parametrize("line", ["", " ", "\t \n", "\u2028", "\u00a0\u3000", "\x0b\x0c\x85"])
+def test_a_line_without_tokens_becomes_an_empty_line(line: str) -> None:
+    for lines in ([line], ["the cat", line, "a dog"]):
+        found = translator().translate(lines, n_best=3, with_alignment=True)
+        (empty,) = found[lines.index(line)]
+        assert (empty.text, empty.tokens, empty.src_tokens, empty.truncated) == ("", [], [], False)
+
+
+def test_no_lines() -> None:
+    assert translator().translate([]) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "the \U0001f600 cat \U0001f469\u200d\U0001f469\u200d\U0001f467",
+        "the\u2028cat\u2029sat",
+        "a\x0bdog\x0cran\x1c\x1d\x1e\x85now",
+        "the cat\r\nsat\rthere",
+        "\ufeffthe\u200bcat \x00 \x07",
+        "cafe\u0301 \u0130stanbul \u05e9\u05dc\u05d5\u05dd",
+        "\ud800 lone surrogate",
+        "</s> <s> <pad> <unk>",
+    ],
+)
+@pytest.mark.parametrize("unknown", [False, True])
+def test_any_line_gives_a_single_line(line: str, unknown: bool) -> None:
+    model = random_model()
+    if unknown:  # only unknown words, so that the source is copied
+        with torch.no_grad():
+            model.decoder.output.bias[UNK_ID] = 50.0
+    found = translator(model).translate(["the cat", line, "a dog"])
+    assert len(found) == 3
+    text = found[1].text
+    assert len(text.splitlines()) <= 1
+    assert text == " ".join(text.split())
+    plain = translator(model).translate(["the cat", "a dog"])
+    assert [found[0].text, found[2].text] == [plain[0].text, plain[1].text]
+
+
+@pytest.mark.parametrize("beam_size", [1, 2])
+@pytest.mark.parametrize("number", [MAX_SOURCE_LENGTH - 1, MAX_SOURCE_LENGTH, MAX_SOURCE_LENGTH + 1, 5000])
+def test_a_long_line_is_truncated_and_marked(number: int, beam_size: int) -> None:
+    words = [SRC_WORDS[place % 5] for place in range(number)]
+    found = translator(beam_size=beam_size).translate(" ".join(words), with_alignment=True)
+    assert found.truncated == (number > MAX_SOURCE_LENGTH)
+    assert found.src_tokens == words[:MAX_SOURCE_LENGTH]
+    assert len(found.tokens) <= 12
+    assert found.alignment is not None
+    assert found.alignment.size(2) == min(number, MAX_SOURCE_LENGTH) + 1
+    assert len(found.text.splitlines()) <= 1
+
+
+def test_the_truncated_end_of_a_long_line_has_no_effect() -> None:
+    words = ["the", "cat", "sat", "ran"] * (MAX_SOURCE_LENGTH // 4)
+    whole, cut = translator().translate([" ".join([*words, "a", "dog"]), " ".join(words)])
+    assert whole.text == cut.text
+    assert (whole.truncated, cut.truncated) == (True, False)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_an_unknown_word_becomes_the_source_word_attended_most(beam_size: int) -> None:
+    model = random_model(spread=3.0)
+    with torch.no_grad():
+        model.decoder.output.bias[UNK_ID] = 60.0
+        model.decoder.output.bias[EOS_ID] = -60.0
+    lines = ["zebra the gnu cat", "okapi", "the cat"]
+    copied = 0
+    for found in translator(model, beam_size=beam_size).translate(lines, with_alignment=True):
+        assert found.alignment is not None
+        positions = found.alignment[:, 0].argmax(dim=1).tolist()[: len(found.tokens)]
+        expected = [[*found.src_tokens, "<unk>"][position] for position in positions]  # the last is EOS
+        assert found.tokens == expected
+        copied += sum(token != "<unk>" for token in expected)
+    assert copied > 5
+    for found in translator(model, beam_size=beam_size, replace_unknown=False).translate(lines):
+        assert found.tokens
+        assert set(found.tokens) == {"<unk>"}
+
+
+def test_without_attention_an_unknown_word_stays_unknown() -> None:
+    model = random_model(model_section(score="none"))
+    with torch.no_grad():
+        model.decoder.output.bias[UNK_ID] = 60.0
+    for found in translator(model).translate(["zebra", "the cat sat", "the gnu cat sat ran"]):
+        assert set(found.tokens) == {"<unk>"}
+
+
+def test_a_diverged_model_is_reported() -> None:
+    model = random_model()
+    with torch.no_grad():
+        model.decoder.output.weight.fill_(math.nan)
+    with pytest.raises(CheckpointError, match="its training diverged; train it again"):
+        translator(model, beam_size=5).translate(["a b"])
+    with pytest.raises(CheckpointError, match="its training diverged; train it again"):
+        translator(model, beam_size=5, no_repeat_ngram_size=2).translate(["a b"])
+
+
+def test_translating_draws_no_random_numbers_and_leaves_no_gradient() -> None:
+    model = random_model()
+    before = torch.get_rng_state()
+    translator(model).translate(LINES)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("n_best", [1, 2, 3])
+def test_n_best(n_best: int) -> None:
+    found = translator(beam_size=3).translate(LINES, n_best)
+    for line, translations in zip(LINES, found, strict=True):
+        assert 1 <= len(translations) <= (n_best if line.split() else 1)
+    assert [translations[0] for translations in found] == translator(beam_size=3).translate(LINES)
+
+
+def test_a_text_gives_one_result_and_a_list_gives_a_list() -> None:
+    ours = translator(beam_size=3)
+    (one,) = ours.translate(["the cat sat"])
+    assert ours.translate("the cat sat") == one
+    assert ours.translate("the cat sat", 2) == ours.translate(["the cat sat"], n_best=2)[0]
+    assert ours.translate("the cat sat", 2)[0] == one
+    assert ours.translate("", 2)[0].text == ours.translate("").text == ""
+
+
+@pytest.mark.parametrize("n_best", [-1, 0, 4])
+def test_n_best_is_at_most_the_beam_size(n_best: int) -> None:
+    with pytest.raises(ConfigError, match=f"n-best {n_best}"):
+        translator(beam_size=3).translate("a", n_best)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_threads_that_share_a_translator_get_the_same_results(beam_size: int) -> None:
+    ours = translator(beam_size=beam_size, batch_size=2)
+    lines = [" ".join(words) for length in (1, 2, 3) for words in itertools.product(SRC_WORDS[:4], repeat=length)]
+    parts = [lines[start::THREADS] for start in range(THREADS)]
+    expected = [ours.translate(part, with_alignment=True) for part in parts]
+    begin = threading.Barrier(THREADS)
+
+    def work(part: list[str]) -> list[Translation]:
+        begin.wait()
+        return ours.translate(part, with_alignment=True)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = list(pool.map(work, parts))
+    assert not ours.model.training
+    for one, other in zip(itertools.chain(*found), itertools.chain(*expected), strict=True):
+        assert (one.text, one.score) == (other.text, other.score)
+        assert torch.equal(one.alignment, other.alignment)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 64])
+def test_progress_adds_up_to_all_lines(batch_size: int) -> None:
+    counts: list[int] = []
+    translator(batch_size=batch_size).translate(LINES, advance=counts.append)
+    assert sum(counts) == len(LINES)
+
+
+def test_alignments_are_returned_only_on_request() -> None:
+    with_words = [line for line in LINES if line.split()]
+    for found in translator().translate(with_words):
+        assert found.alignment is None
+    for found in translator().translate(with_words, with_alignment=True):
+        assert found.alignment is not None
+        assert found.alignment.shape[1:] == (1, len(found.src_tokens) + 1)
+        assert len(found.tokens) <= len(found.alignment) <= len(found.tokens) + 1
+
+
+def test_tokens_are_words_and_the_score_is_normalised() -> None:
+    for found in translator(length_penalty=1.0).translate(["the cat sat", "a dog"], with_alignment=True):
+        assert found.alignment is not None
+        assert set(found.tokens) <= {*TGT_WORDS, "<unk>", *SRC_WORDS}
+        assert found.text == " ".join(found.tokens)
+        assert math.isfinite(found.log_prob)
+        assert found.score == pytest.approx(found.log_prob / ((5 + len(found.alignment)) / 6))
+
+
+def test_a_loaded_translator_gives_the_same_words(tmp_path: Path) -> None:
+    config = Config(
+        text=TextSection(tokenizer="whitespace"),
+        model=model_section(),
+        decode=DecodeSection(beam_size=2, max_length=9),
+    )
+    model = random_model(config.model).float()
+    (tmp_path / "text").mkdir()
+    processor().save(tmp_path / "text")
+    save_model(tmp_path / "model", config, model, tmp_path / "text", {})
+    loaded = nmt.load(tmp_path / "model", device="cpu")
+    assert loaded.options == config.decode
+    expected = Translator(model, processor(), config.decode).translate(LINES)
+    assert loaded.translate(LINES) == expected
+    with pytest.raises(CheckpointError):
+        nmt.load(tmp_path / "nowhere")
+
+
+def test_an_empty_translation_is_an_empty_line() -> None:
+    model = random_model()
+    with torch.no_grad():
+        model.decoder.output.bias[EOS_ID] = 60.0
+    found = translator(model).translate(LINES)
+    assert [translation.text for translation in found] == [""] * len(LINES)
+
+
+def test_a_prefix_must_leave_room() -> None:
+    model = translator(max_length=4)
+    (found,) = model.complete(["a b"], ["X Y Z X"])
+    assert (found[0].tokens, len(found[0].token_log_probs)) == (["X", "Y", "Z", "X"], 4)
+    with pytest.raises(ConfigError, match=r"the prefix has 5 tokens, .* at most 4; .* raise decode\.max_length"):
+        model.complete(["a b"], ["X Y Z X Y"])
+    with pytest.raises(ConfigError, match=r"at most 16"):  # 3 * (a + EOS) + 10
+        translator(max_length=30).complete(["a"], ["X " * 17])
+
+
+def test_a_greedy_translation_has_the_score_of_the_same_text_when_given() -> None:
+    ending = random_model()
+    with torch.no_grad():
+        ending.decoder.output.bias[EOS_ID] = 60.0
+    model = translator(ending, beam_size=1)
+    ((found,),) = model.complete(["a b c"], ["X Y Z"])
+    (given,) = model.score(["a b c"], ["X Y Z"])
+    assert found.tokens == given.tokens == ["X", "Y", "Z"]
+    assert (found.log_prob, found.score) == pytest.approx((given.log_prob, given.score))
+    assert found.score == pytest.approx(found.log_prob / ((5 + 4) / 6))
+
+
+def test_given_translations_belong_to_the_texts() -> None:
+    model = translator()
+    with pytest.raises(ValueError, match="1 texts, but 2"):
+        model.score(["a"], ["b", "c"])
+    with pytest.raises(ValueError, match="2 texts, but 1"):
+        model.complete(["a", "b"], ["c"])
+    with pytest.raises(TypeError, match="list"):
+        model.score("a", "b")
