@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from nmt.config import Config
     from nmt.evaluation.result import ModelEvaluation
     from nmt.inspection.attention import AttentionReport
-    from nmt.layers.attention.registry import Score
+    from nmt.layers.attention.score import Score
     from nmt.layers.kernels.stepwise import StepLinear
     from nmt.models.configs import load_config
     from nmt.models.runs import Run
@@ -97,7 +97,7 @@ else:
         ),
         "nmt.inspection.attention": ("AttentionReport",),
         "nmt.training.findings": ("Finding",),
-        "nmt.layers.attention.registry": ("Score",),
+        "nmt.layers.attention.score": ("Score",),
         "nmt.layers.kernels.stepwise": ("StepLinear",),
         "nmt.models.configs": ("load_config",),
         "nmt.evaluation.result": ("ModelEvaluation",),

@@ -11,14 +11,15 @@ import torch
 from conftest import Cli, write_reversal_corpus
 from torch import Tensor, nn
 
-from nmt.layers.attention import Score, find_score, score_names
+from nmt.layers.attention import Score, find_score
+from nmt.layers.attention.registry import SCORES
 from nmt.testing import ScoreTests
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 
 
 class TestRegisteredScores(ScoreTests):
-    @pytest.fixture(autouse=True, params=score_names())
+    @pytest.fixture(autouse=True, params=SCORES)
     def _choose(self, request: pytest.FixtureRequest) -> None:
         self.score = find_score(request.param)
 

@@ -2,7 +2,7 @@
 
 import warnings
 
-from nmt.layers.attention.registry import Score
+from nmt.layers.attention.score import Score
 
 __all__ = ["Score"]
 

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from nmt.layers.attention.attention import Attention, FixedContext, ScoreAttention
     from nmt.layers.attention.build import build_attention
     from nmt.layers.attention.memory import AttentionState, Memory
-    from nmt.layers.attention.registry import Score, find_score, register_score, score_names
+    from nmt.layers.attention.score import Score, find_score
 
 _MODULES = {
     "attention": ("Attention", "FixedContext", "ScoreAttention"),
     "memory": ("AttentionState", "Memory"),
     "build": ("build_attention",),
-    "registry": ("Score", "find_score", "register_score", "score_names"),
+    "score": ("Score", "find_score"),
 }
 
 __all__ = [
@@ -30,8 +30,6 @@ __all__ = [
     "ScoreAttention",
     "build_attention",
     "find_score",
-    "register_score",
-    "score_names",
 ]
 
 

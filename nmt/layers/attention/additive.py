@@ -7,12 +7,11 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from nmt.config import Count
-from nmt.layers.attention.registry import Score, register_score
+from nmt.layers.attention.score import Score
 from nmt.layers.kernels.additive import additive_scores
 from nmt.layers.kernels.stepwise import StepLinear
 
 
-@register_score("additive", "concat")
 class AdditiveScore(Score):
     """Additive score (Bahdanau et al., 2015, appendix A.1.2): v^T tanh(W q + U k).
 

@@ -12,7 +12,7 @@ from nmt.layers.attention.heads import Heads
 from nmt.layers.attention.memory import AttentionState, Memory
 from nmt.layers.attention.normalizer import Normalizer
 from nmt.layers.attention.past import Past
-from nmt.layers.attention.registry import Score
+from nmt.layers.attention.score import Score
 from nmt.layers.attention.window import Window
 from nmt.layers.kernels.dropout import Dropout
 from nmt.layers.kernels.stepwise import prepare

@@ -5,11 +5,11 @@ from __future__ import annotations
 from nmt.config import AttentionSection
 from nmt.layers.attention.attention import Attention, FixedContext, ScoreAttention
 from nmt.layers.attention.checks import check_sizes
-from nmt.layers.attention.facts import facts_of
 from nmt.layers.attention.heads import Heads, MultiHead, SingleHead
 from nmt.layers.attention.normalizer import HardChoice, Normalizer, make_normalizer
 from nmt.layers.attention.past import Coverage, LocationFeatures, NoPast, Past
-from nmt.layers.attention.registry import Score, find_score
+from nmt.layers.attention.registry import properties_of
+from nmt.layers.attention.score import Score, find_score
 from nmt.layers.attention.window import GlobalWindow, MonotonicWindow, PredictiveWindow, Window
 
 
@@ -31,7 +31,7 @@ def build_attention(
         return FixedContext(key_size)
     heads = _build_heads(section, query_size, key_size)
     score = score or find_score(section.score)
-    check_sizes(facts_of(score, section.score), heads.query_size, heads.key_size)
+    check_sizes(properties_of(score, section.score), heads.query_size, heads.key_size)
     return ScoreAttention(
         score(heads.query_size, heads.key_size, **section.options),
         key_size,

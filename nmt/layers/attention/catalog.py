@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,11 +9,11 @@ from dataclasses import dataclass
 from nmt.config import ModelSection
 from nmt.layers.attention.attention import FixedContext
 from nmt.layers.attention.checks import LOCAL_WINDOWS, SPARSE_LIBRARY
-from nmt.layers.attention.facts import names_of
 from nmt.layers.attention.heads import MultiHead, SingleHead
 from nmt.layers.attention.normalizer import PAPERS, SUMMARIES, HardChoice
 from nmt.layers.attention.past import Coverage, LocationFeatures, NoPast, Past
-from nmt.layers.attention.registry import Score, find_score, score_names
+from nmt.layers.attention.registry import SCORES, names_of
+from nmt.layers.attention.score import find_score
 from nmt.layers.attention.window import GlobalWindow, MonotonicWindow, PredictiveWindow, Window
 from nmt.system.tables import Table
 
@@ -71,17 +70,16 @@ def tabulate_mechanisms() -> Table:
 
 
 def _scores() -> Iterator[Mechanism]:
-    names: dict[type[Score], list[str]] = {}
-    for name in score_names():
-        names.setdefault(find_score(name), []).append(name)
-    for score, known in names.items():
-        options = inspect.signature(score).parameters.values()
-        needed = [each.name for each in options if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
+    names: dict[str, list[str]] = {}
+    for properties in SCORES.values():
+        names.setdefault(properties.path, []).append(properties.name)
+    for known in names.values():
+        score, options = find_score(known[0]), SCORES[known[0]].options
         limits = {
             "equal sizes, or heads" if score.multi_head else "equal sizes": score.needs_equal_sizes,
             "one head only": not score.multi_head,
             "no local window": not score.local,
-            **{f"needs options.{option}": True for option in needed},
+            **{f"needs options.{option.name}": option.required for option in options},
         }
         applying = tuple(limit for limit, applies in limits.items() if applies)
         yield Mechanism("score", tuple(known), _summary(score), score.paper, applying)

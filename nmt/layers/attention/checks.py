@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from functools import partial
 
 from nmt.config import AttentionSection, Check, Config, Conflict, Place, check_options, names_class, places, suggest
-from nmt.layers.attention.facts import ScoreFacts, facts_of, known_scores, names_of
+from nmt.layers.attention.registry import SCORES, ScoreProperties, names_of, properties_of
 from nmt.system.errors import ConfigError
 
 SPARSE_LIBRARY = "entmax"
@@ -25,33 +25,33 @@ def attention_check(allowed_classes: Collection[str] | None = None) -> Check:
     return partial(_conflicts, allowed_classes=allowed_classes)
 
 
-def find_facts(score: str) -> ScoreFacts | None:
-    """The facts of a score: a name, or the dotted path of a class, which is imported; None for `none`.
+def find_properties(score: str) -> ScoreProperties | None:
+    """The properties of a score: a name, or the dotted path of a class, which is imported; None for `none`.
 
     Raises:
         ConfigError: There is no such score.
     """
     if score == "none":
         return None
-    if score in known_scores():
-        return known_scores()[score]
+    if score in SCORES:
+        return SCORES[score]
     if not names_class(score):
-        known = ["none", *known_scores()]
+        known = ["none", *SCORES]
         raise ConfigError(f"unknown score {score!r}; known: {', '.join(known)}{suggest(score, known)}")
-    from nmt.layers.attention.registry import import_score
+    from nmt.layers.attention.score import import_score
 
-    return facts_of(import_score(score), score)
+    return properties_of(import_score(score), score)
 
 
-def check_sizes(facts: ScoreFacts, query_size: int, key_size: int) -> None:
+def check_sizes(score: ScoreProperties, query_size: int, key_size: int) -> None:
     """Reject sizes of decoder and encoder states that a score cannot combine.
 
     Raises:
         ConfigError: The score needs equal sizes.
     """
-    if facts.needs_equal_sizes and query_size != key_size:
+    if score.needs_equal_sizes and query_size != key_size:
         raise ConfigError(
-            f"{facts.names[0]} needs equal sizes, found a decoder state of {query_size} and encoder states of "
+            f"{score.name} needs equal sizes, found a decoder state of {query_size} and encoder states of "
             f"{key_size}; change model.decoder.hidden_size or model.encoder.hidden_size, or use general"
         )
 
@@ -82,16 +82,18 @@ def _conflicts(config: Config, allowed_classes: Collection[str] | None) -> Itera
         "model.encoder.bidirectional",
     )
     try:
-        facts = find_facts(section.score)
-        if facts is not None and section.heads == 1:
-            check_sizes(facts, query_size, key_size)
+        properties = find_properties(section.score)
+        if properties is not None and section.heads == 1:
+            check_sizes(properties, query_size, key_size)
     except ConfigError as error:
         yield (score, *sizes), str(error)
         return
-    accepted = () if facts is None else facts.options
+    accepted = () if properties is None else properties.options
     for place, message in check_options(accepted, section.options, options):
         yield (place, score, *sizes), message
-    for keys, message in _without_effect(section) if facts is None else _incompatible(facts, section, key_size):
+    for keys, message in (
+        _without_effect(section) if properties is None else _incompatible(properties, section, key_size)
+    ):
         yield (("model", "attention", *keys), score, *sizes), message
 
 
@@ -111,21 +113,21 @@ def _without_effect(section: AttentionSection) -> Iterator[tuple[Place, str]]:
     yield from ((key, "has no effect: the score is none") for key, given in chosen.items() if given)
 
 
-def _incompatible(facts: ScoreFacts, section: AttentionSection, key_size: int) -> Iterator[tuple[Place, str]]:
+def _incompatible(score: ScoreProperties, section: AttentionSection, key_size: int) -> Iterator[tuple[Place, str]]:
     """Conflicting choices, each with the key to change, relative to the attention section."""
     heads, window, past = section.heads, section.window.name, section.past
-    if heads > 1 and not facts.multi_head:
-        several = names_of(lambda each: each.multi_head)
+    if heads > 1 and not score.multi_head:
+        several = names_of(lambda score: score.multi_head)
         yield ("heads",), f"the score {section.score} supports only one head; {several} support several"
     if heads > 1 and section.head_size is None and key_size % heads:
         yield ("heads",), f"{heads} do not divide the encoder states' {key_size} units; change it or set head_size"
     if heads == 1 and section.head_size is not None:
         yield ("head_size",), "needs heads above 1"
-    if window in LOCAL_WINDOWS and not facts.local:
+    if window in LOCAL_WINDOWS and not score.local:
         reason = f"{window} can be out of reach of the score {section.score}; use global or hard"
         yield ("window", "name"), reason
-    if past.name != "none" and not facts.takes_features:
-        takers = names_of(lambda each: each.takes_features)
+    if past.name != "none" and not score.takes_features:
+        takers = names_of(lambda score: score.takes_features)
         yield ("past", "name"), f"the score {section.score} does not support {past.name}; {takers} does"
     if past.name != "none" and heads > 1:
         yield ("past", "name"), f"{past.name} needs one head, found {heads} heads"

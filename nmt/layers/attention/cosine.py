@@ -7,12 +7,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.attention.registry import Score, register_score
+from nmt.layers.attention.score import Score
 
 SHARPNESS = 10.0
 
 
-@register_score("cosine")
 class CosineScore(Score):
     """Cosine of query and key times a learnt sharpness b: b q^T k / (|q| |k|).
 

@@ -6,10 +6,9 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from nmt.layers.attention.registry import Score, register_score
+from nmt.layers.attention.score import Score
 
 
-@register_score("dot")
 class DotScore(Score):
     """Dot product (Luong et al., 2015, section 3.1): q^T k. Has no parameters; both sizes must be equal."""
 

@@ -6,10 +6,9 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from nmt.layers.attention.registry import Score, register_score
+from nmt.layers.attention.score import Score
 
 
-@register_score("general")
 class GeneralScore(Score):
     """General score (Luong et al., 2015, section 3.1): q^T W k; W k is computed once per sentence."""
 

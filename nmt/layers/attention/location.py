@@ -9,11 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import Count
-from nmt.layers.attention.registry import Score, register_score
+from nmt.layers.attention.score import Score
 from nmt.layers.kernels.stepwise import StepLinear
 
 
-@register_score("location")
 class LocationScore(Score):
     """Location-based score (Luong et al., 2015, eq. 8, "location"): a = softmax(W h); does not depend on the source.
 

@@ -1,114 +1,78 @@
-"""Scores by name: every module of this folder registers its own; a custom class is given by its dotted path."""
+"""The scores by name, and what each can be combined with.
+
+Torch is not imported: checking a config takes a fraction of the time that importing torch takes.
+"""
 
 from __future__ import annotations
 
-import functools
-import importlib
 import inspect
-import pkgutil
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from torch import Tensor, nn
-
-from nmt.layers.attention.facts import facts_of, register_facts
-from nmt.system.errors import ConfigError
+from nmt.config import Count, Option
 
 
-class Score(nn.Module, ABC):
-    """How well a decoder state and a source position match, before normalisation.
+@dataclass(frozen=True)
+class ScoreProperties:
+    """A score; see the class attributes of `Score`.
 
-    The constructor of a subclass takes `query_size`, `key_size` and its options as keyword-only arguments.
+    Attributes:
+        name: Its name in a config, or the dotted path of a custom class.
+        path: Dotted path of its class.
+        needs_equal_sizes: Query and key are multiplied directly.
+        multi_head: Supports several heads.
+        local: Reaches every local window.
+        takes_features: Supports features of past alignments.
+        options: Its options.
     """
 
-    needs_equal_sizes: ClassVar[bool] = False
-    """True if query and key are multiplied directly."""
-    multi_head: ClassVar[bool] = False
-    """True if it makes sense on the projections of several heads."""
-    local: ClassVar[bool] = True
-    """False if all positions of a local window could be beyond its reach."""
-    takes_features: ClassVar[bool] = False
-    """True if `forward` accepts features of the past; see `add_features`."""
-    paper: ClassVar[str] = ""
-    """Source of its equation."""
-    example: ClassVar[Mapping[str, Any]] = {}
-    """Options for tests, if it has required ones."""
-
-    def add_features(self, size: int) -> None:
-        """Add weights for `size` features per source position, which `forward` then receives: [B, N, S, size]."""
-        raise TypeError(f"{type(self).__name__} does not support features")
-
-    def project_keys(self, encoder_states: Tensor) -> Tensor:
-        """The computation that is done once per sentence: [B, S, key_size] -> [B, S, any size]."""
-        return encoder_states
-
-    @abstractmethod
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """Unnormalised scores.
-
-        Args:
-            query: Decoder states, [B, N, query_size]: N target positions or N hypotheses of a sentence.
-            keys: Result of `project_keys`, [B, S, ...].
-
-        Returns:
-            [B, N, S].
-        """
+    name: str
+    path: str
+    needs_equal_sizes: bool = False
+    multi_head: bool = False
+    local: bool = True
+    takes_features: bool = False
+    options: tuple[Option, ...] = ()
 
 
-_SCORES: dict[str, type[Score]] = {}
+_HOME = "nmt.layers.attention"
+_ADDITIVE = ScoreProperties(
+    "additive",
+    f"{_HOME}.additive.AdditiveScore",
+    multi_head=True,
+    takes_features=True,
+    options=(Option("size", Count | None, required=False),),
+)
+SCORES = {
+    score.name: score
+    for score in (
+        _ADDITIVE,
+        replace(_ADDITIVE, name="concat"),
+        ScoreProperties("cosine", f"{_HOME}.cosine.CosineScore", needs_equal_sizes=True),
+        ScoreProperties("dot", f"{_HOME}.dot.DotScore", needs_equal_sizes=True, multi_head=True),
+        ScoreProperties("general", f"{_HOME}.general.GeneralScore", multi_head=True),
+        ScoreProperties(
+            "location", f"{_HOME}.location.LocationScore", local=False, options=(Option("max_length", Count, True),)
+        ),
+        ScoreProperties("scaled_dot", f"{_HOME}.scaled_dot.ScaledDotScore", needs_equal_sizes=True, multi_head=True),
+    )
+}
+"""All scores, by name, sorted; `none` (fixed context) is not a score."""
 
 
-def register_score(*names: str) -> Callable[[type[Score]], type[Score]]:
-    """Class decorator that registers a score for configs under each of `names`."""
-
-    def register(score: type[Score]) -> type[Score]:
-        for name in names:
-            if name in _SCORES and _SCORES[name] is not score:
-                raise ValueError(f"attention score {name!r} is registered twice")
-            _SCORES[name] = score
-        register_facts(facts_of(score, *names))
-        return score
-
-    return register
+def properties_of(score: type, name: str) -> ScoreProperties:
+    """What a class says of itself, under its name in a config."""
+    flags = ("needs_equal_sizes", "multi_head", "local", "takes_features")
+    options = tuple(
+        Option(parameter.name, parameter.annotation, parameter.default is parameter.empty)
+        for parameter in inspect.signature(score, eval_str=True).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    )
+    path = f"{score.__module__}.{score.__qualname__}"
+    return ScoreProperties(name, path, **{flag: getattr(score, flag) for flag in flags}, options=options)
 
 
-@functools.cache
-def _load_all() -> None:
-    package = importlib.import_module(__package__)
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{__package__}.{module.name}")
-
-
-def score_names() -> list[str]:
-    """Names of all registered scores, sorted, without `none` (fixed context), which is not a score."""
-    _load_all()
-    return sorted(_SCORES)
-
-
-def import_score(path: str) -> type[Score]:
-    """Import a class by its dotted path.
-
-    Raises:
-        ConfigError: It cannot be imported, or is not a concrete subclass of `Score`.
-    """
-    module_name, _, class_name = path.rpartition(".")
-    try:
-        found = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise ConfigError(f"{path} cannot be imported ({error})") from None
-    if not (isinstance(found, type) and issubclass(found, Score)):
-        raise ConfigError(f"{path} is not a subclass of nmt.layers.attention.Score")
-    if inspect.isabstract(found):
-        raise ConfigError(f"{path} does not implement {' and '.join(sorted(found.__abstractmethods__))}")
-    return found
-
-
-def find_score(name: str) -> type[Score]:
-    """The class of a score, by its registered name or its dotted path.
-
-    Raises:
-        ConfigError: There is no such score.
-    """
-    _load_all()
-    return _SCORES[name] if name in _SCORES else import_score(name)
+def names_of(wanted: Callable[[ScoreProperties], bool]) -> str:
+    """The names of the wanted scores, as `a, b or c`."""
+    *first, last = [name for name, score in SCORES.items() if wanted(score)]
+    return f"{', '.join(first)} or {last}" if first else last

@@ -7,10 +7,9 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from nmt.layers.attention.registry import Score, register_score
+from nmt.layers.attention.score import Score
 
 
-@register_score("scaled_dot")
 class ScaledDotScore(Score):
     """Scaled dot product (Vaswani et al., 2017, eq. 1): q^T k / sqrt(d); no weights."""
 

@@ -7,9 +7,10 @@ from torch import Tensor
 
 from nmt.config import AttentionSection
 from nmt.config.sections import NormalizerSection, PastSection, Section, WindowSection
-from nmt.layers.attention import Score, facts, register_score, registry, score_names
+from nmt.layers.attention import Score
 from nmt.layers.attention.catalog import Mechanism, list_mechanisms, tabulate_mechanisms
 from nmt.layers.attention.normalizer import PAPERS, SUMMARIES
+from nmt.layers.attention.registry import SCORES, properties_of
 
 
 def mechanism(key: str, name: str) -> Mechanism:
@@ -27,7 +28,7 @@ def scores_in(limit: str) -> set[str]:
 
 
 def test_every_registered_score_is_listed_once() -> None:
-    assert sorted(names("score")) == sorted([*score_names(), "none"])
+    assert sorted(names("score")) == sorted([*SCORES, "none"])
 
 
 @pytest.mark.parametrize(
@@ -95,24 +96,23 @@ def test_a_citation_is_left_to_its_column() -> None:
     assert found.paper == "Bahdanau et al., 2015, A.1.2; Luong et al., 2015, section 3.1"
 
 
-def test_a_newly_registered_score_appears_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_SCORES", dict(registry._SCORES))
-    monkeypatch.setattr(facts, "_registered", dict(facts._registered))
+class Constant(Score):
+    """Constant score (Nobody, 1999): 0 (everywhere)."""
 
-    @register_score("constant", "even")
-    class Constant(Score):
-        """Constant score (Nobody, 1999): 0 (everywhere)."""
+    multi_head = True
+    takes_features = True
+    paper: ClassVar[str] = "Nobody, 1999"
 
-        multi_head = True
-        takes_features = True
-        paper: ClassVar[str] = "Nobody, 1999"
+    def __init__(self, query_size: int, key_size: int, *, needed: int, other: int = 1) -> None:
+        super().__init__()
 
-        def __init__(self, query_size: int, key_size: int, *, needed: int, other: int = 1) -> None:
-            super().__init__()
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return query.new_zeros(*query.shape[:2], keys.size(1))
 
-        def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-            return query.new_zeros(*query.shape[:2], keys.size(1))
 
+def test_a_new_score_appears_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("constant", "even"):
+        monkeypatch.setitem(SCORES, name, properties_of(Constant, name))
     assert mechanism("score", "even") == Mechanism(
         "score",
         ("constant", "even"),

@@ -22,10 +22,11 @@ from nmt.config import (
 from nmt.corpus.batching import make_batch
 from nmt.corpus.dataset import EncodedPairs, Sequences
 from nmt.evaluation.loss import mean_loss
-from nmt.layers.attention import Attention, build_attention, find_score, score_names
+from nmt.layers.attention import Attention, build_attention, find_score
 from nmt.layers.attention.checks import attention_check
 from nmt.layers.attention.memory import AttentionState
 from nmt.layers.attention.normalizer import make_normalizer
+from nmt.layers.attention.registry import SCORES
 from nmt.models import reference
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.loop import train_step
@@ -65,7 +66,7 @@ def goes_together(choices: Choices) -> bool:
 
 KEYS = ("score", "heads", "window", "normalizer", "past")
 VALUES = (
-    [name for name in score_names() if name != "concat"],  # which is additive
+    [name for name in SCORES if name != "concat"],  # which is additive
     (1, 2),
     ("global", "local_m", "local_p", "hard"),
     NORMALIZERS,

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from nmt.config import AttentionSection, DecoderSection, EncoderSection, ModelSection
 from nmt.corpus.batching import Batch, pad, real_positions
-from nmt.layers.attention import find_score, score_names
+from nmt.layers.attention import find_score
 from nmt.layers.attention.normalizer import HardChoice, Normalizer
 from nmt.layers.attention.past import Coverage
+from nmt.layers.attention.registry import SCORES
 from nmt.layers.layout import Layout
 from nmt.models import reference
 from nmt.models.recurrent.cell import BahdanauCell, DecoderState, LuongCell
@@ -57,7 +58,7 @@ ORDERS = (("bahdanau", False), ("luong", False), ("luong", True))
 EACH_VARIANT = covering(
     "order, attention, cell, num_layers, initial_state",
     ORDERS,
-    [*score_names(), "none", *MECHANISMS],
+    [*SCORES, "none", *MECHANISMS],
     ("gru", "lstm"),
     (1, 2),
     ("backward", "final", "zeros"),
@@ -300,7 +301,7 @@ def test_a_decoder_follows_the_equations(
     follows_the_equations(random_model(Variant(*order, attention, cell, num_layers, initial_state)))
 
 
-@pytest.mark.parametrize("attention", [*score_names(), "none", *MECHANISMS])
+@pytest.mark.parametrize("attention", [*SCORES, "none", *MECHANISMS])
 def test_only_luong_without_feeding_needs_no_loop(attention: str) -> None:
     for order, input_feeding in ORDERS:
         cell = random_model(variant(order, input_feeding, attention)).decoder.cell

@@ -1,0 +1,81 @@
+"""What a score is, and how its class is found: by its name in a config, or by its dotted path."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from nmt.layers.attention.registry import SCORES
+from nmt.system.errors import ConfigError
+
+
+class Score(nn.Module, ABC):
+    """How well a decoder state and a source position match, before normalisation.
+
+    The constructor of a subclass takes `query_size`, `key_size` and its options as keyword-only arguments.
+    """
+
+    needs_equal_sizes: ClassVar[bool] = False
+    """True if query and key are multiplied directly."""
+    multi_head: ClassVar[bool] = False
+    """True if it makes sense on the projections of several heads."""
+    local: ClassVar[bool] = True
+    """False if all positions of a local window could be beyond its reach."""
+    takes_features: ClassVar[bool] = False
+    """True if `forward` accepts features of the past; see `add_features`."""
+    paper: ClassVar[str] = ""
+    """Source of its equation."""
+    example: ClassVar[Mapping[str, Any]] = {}
+    """Options for tests, if it has required ones."""
+
+    def add_features(self, size: int) -> None:
+        """Add weights for `size` features per source position, which `forward` then receives: [B, N, S, size]."""
+        raise TypeError(f"{type(self).__name__} does not support features")
+
+    def project_keys(self, encoder_states: Tensor) -> Tensor:
+        """The computation that is done once per sentence: [B, S, key_size] -> [B, S, any size]."""
+        return encoder_states
+
+    @abstractmethod
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        """Unnormalised scores.
+
+        Args:
+            query: Decoder states, [B, N, query_size]: N target positions or N hypotheses of a sentence.
+            keys: Result of `project_keys`, [B, S, ...].
+
+        Returns:
+            [B, N, S].
+        """
+
+
+def import_score(path: str) -> type[Score]:
+    """Import a class by its dotted path.
+
+    Raises:
+        ConfigError: It cannot be imported, or is not a concrete subclass of `Score`.
+    """
+    module_name, _, class_name = path.rpartition(".")
+    try:
+        score = getattr(importlib.import_module(module_name), class_name)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be imported ({error})") from None
+    if not (isinstance(score, type) and issubclass(score, Score)):
+        raise ConfigError(f"{path} is not a subclass of nmt.layers.attention.Score")
+    if inspect.isabstract(score):
+        raise ConfigError(f"{path} does not implement {' and '.join(sorted(score.__abstractmethods__))}")
+    return score
+
+
+def find_score(name: str) -> type[Score]:
+    """The class of a score, by its name or its dotted path.
+
+    Raises:
+        ConfigError: There is no such score.
+    """
+    return import_score(SCORES[name].path if name in SCORES else name)
