@@ -14,7 +14,7 @@ from typing import Any
 from nmt.comparison.plan import CELL, CONFIG, FORMAT_VERSION, read_cell, read_facts
 from nmt.config import Config, read_config
 from nmt.corpus.splitting import Example
-from nmt.drawing.curves import read_metrics
+from nmt.drawing.charts import read_metrics
 from nmt.evaluation.attention_statistics import LengthAttention, mean_sharpness
 from nmt.evaluation.breakdown import LengthScore, bleu_by_length
 from nmt.evaluation.evaluate import Extras, evaluate_model, read_split

@@ -22,7 +22,7 @@ from typing import Any
 from nmt.comparison.cell import BUDGET, FAILURE, RESULT, RUN, TRAINING, read_result
 from nmt.comparison.plan import Cell
 from nmt.corpus.parallel import available_cores
-from nmt.drawing.curves import read_metrics
+from nmt.drawing.charts import read_metrics
 from nmt.system.errors import ConfigError, DataError, RunInterrupted, shorten
 from nmt.system.files import read_json
 from nmt.system.replacement import is_locked

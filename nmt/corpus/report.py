@@ -13,7 +13,7 @@ from typing import Any
 
 from nmt.corpus.dataset import MARKER
 from nmt.corpus.sources import KINDS
-from nmt.drawing.lengths import draw_lengths
+from nmt.drawing.charts import draw_lengths
 from nmt.system.errors import DataError, printable
 from nmt.system.files import read_json, write_json, write_text
 from nmt.system.tables import Section, Table

@@ -1,7 +1,8 @@
-"""Attention heatmap: source across, target down, as in Bahdanau et al. (2015), figure 3."""
+"""Attention weights drawn: as a heat map, in a terminal, and how sharp they are over many steps."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,17 +17,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 EOS_LABEL = "⟨eos⟩"
+SHADES = " ░▒▓█"
+"""From no weight to all of it."""
+BINS = 40
 
 
 def draw_heatmap(
     alignment: NDArray[np.float64], src_tokens: Sequence[str], tgt_tokens: Sequence[str], path: Path
 ) -> None:
-    """Write attention weights as a picture; the arguments are those of `make_heatmap`."""
+    """Write attention weights as a picture; for the arguments see `make_heatmap`."""
     save_figure(make_heatmap(alignment, src_tokens, tgt_tokens), path)
 
 
 def make_heatmap(alignment: NDArray[np.float64], src_tokens: Sequence[str], tgt_tokens: Sequence[str]) -> Figure:
-    """Draw attention weights.
+    """Draw attention weights: source across, target down, as in Bahdanau et al. (2015), figure 3.
 
     Args:
         alignment: Weights, [target tokens, source tokens].
@@ -37,9 +41,9 @@ def make_heatmap(alignment: NDArray[np.float64], src_tokens: Sequence[str], tgt_
 
     rows, columns = alignment.shape
     assert (rows, columns) == (len(tgt_tokens), len(src_tokens))
-    cell = 0.42 if max(rows, columns) <= 20 else 0.3
+    side = 0.42 if max(rows, columns) <= 20 else 0.3  # inches of a square
     longest = [max(map(len, labels)) * 0.085 for labels in (tgt_tokens, src_tokens)]
-    size = (max(3.2, columns * cell + longest[0] + 1.4), max(2.4, rows * cell + longest[1] + 0.6))
+    size = (max(3.2, columns * side + longest[0] + 1.4), max(2.4, rows * side + longest[1] + 0.6))
     figure = Figure(figsize=size, layout="constrained")
     axis = figure.subplots()
     image = axis.imshow(alignment, cmap="Greys", vmin=0, vmax=1, aspect="equal")
@@ -53,16 +57,8 @@ def make_heatmap(alignment: NDArray[np.float64], src_tokens: Sequence[str], tgt_
     if max(rows, columns) <= 16:
         for (row, column), weight in np.ndenumerate(alignment):
             if weight >= 0.1:
-                colour = "white" if weight > 0.5 else "black"
-                axis.text(
-                    column,
-                    row,
-                    f"{weight:.1f}".lstrip("0"),
-                    ha="center",
-                    va="center",
-                    color=colour,
-                    fontsize=7,
-                )
+                text, colour = f"{weight:.1f}".lstrip("0"), "white" if weight > 0.5 else "black"
+                axis.text(column, row, text, ha="center", va="center", color=colour, fontsize=7)
     figure.colorbar(image, ax=axis, fraction=0.04, pad=0.02, label="attention weight")
     return figure
 
@@ -70,3 +66,63 @@ def make_heatmap(alignment: NDArray[np.float64], src_tokens: Sequence[str], tgt_
 def _escape(tokens: Sequence[str]) -> list[str]:
     """Escape tokens: a dollar sign would start a formula, and the font has no control characters."""
     return [printable(token).replace("$", r"\$") for token in tokens]
+
+
+def draw_shades(
+    weights: Sequence[Sequence[float]], columns: Sequence[str], rows: Sequence[str], width: int
+) -> list[str]:
+    """Weights in a terminal, as shades under the tokens; where that is too wide, the strongest of each row by name.
+
+    Args:
+        weights: Between 0 and 1, [rows, columns].
+        columns: Names of the columns.
+        rows: Names of the rows.
+        width: Columns of the terminal.
+    """
+    columns, rows = [printable(name) for name in columns], [printable(name) for name in rows]
+    margin = max(map(_width, rows), default=0)
+    if margin + sum(1 + max(1, _width(name)) for name in columns) > width:
+        strongest = [int(np.argmax(row)) for row in weights]
+        return [
+            f"{_padded(name, margin)} {columns[column]} {row[column]:.2f}"
+            for name, row, column in zip(rows, weights, strongest, strict=True)
+        ]
+    lines = [[_padded("", margin), *columns]]
+    for name, row in zip(rows, weights, strict=True):
+        shades = [SHADES[min(len(SHADES) - 1, int(weight * len(SHADES)))] for weight in row]
+        blocks = [shade * max(1, _width(title)) for shade, title in zip(shades, columns, strict=True)]
+        lines.append([_padded(name, margin), *blocks])
+    return [" ".join(line).rstrip() for line in lines]
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal that a text takes."""
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return len(text) + wide - sum(unicodedata.category(character) in ("Mn", "Me") for character in text)
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - _width(text))
+
+
+def draw_sharpness(entropy: Sequence[Sequence[float]], maximum: Sequence[Sequence[float]], path: Path) -> None:
+    """Draw the distribution of the entropy and of the largest weight of attention over steps.
+
+    Args:
+        entropy: For each head, entropy of each step in nats.
+        maximum: For each head, largest weight of each step.
+        path: Picture to write.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    panels = figure.subplots(1, 2)
+    for axes, values, name in zip(panels, (entropy, maximum), ("entropy (nats)", "largest weight"), strict=True):
+        for number, of_head in enumerate(values, 1):
+            mean = sum(of_head) / len(of_head)
+            label = f"mean {mean:.2f}" if len(values) == 1 else f"head {number}, mean {mean:.2f}"
+            axes.hist(of_head, bins=BINS, histtype="stepfilled" if len(values) == 1 else "step", label=label, alpha=0.8)
+        axes.set(xlabel=f"{name} of a step", ylabel="steps")
+        axes.grid(alpha=0.3)
+        axes.legend()
+    save_figure(figure, path)

@@ -216,7 +216,7 @@ def find_links(translator: Translator, example: Example, found: Translation, uni
 
 def draw_attention_statistics(report: AttentionReport, picture: Path) -> None:
     """Draw the heat map of one sentence, or the distribution of entropy and largest weight over many steps."""
-    from nmt.drawing.sharpness import draw_sharpness
+    from nmt.drawing.heatmap import draw_sharpness
 
     if len(report.sentences) == 1:
         (found,) = report.sentences

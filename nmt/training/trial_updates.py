@@ -19,7 +19,7 @@ from nmt.config import Config, TrainSection
 from nmt.corpus.batching import make_batch, pad
 from nmt.corpus.dataset import DataDirectory, EncodedPairs, open_data
 from nmt.corpus.noise import Noise, make_noise
-from nmt.drawing.curves import draw_learning_curve
+from nmt.drawing.charts import draw_learning_curve
 from nmt.evaluation.loss import evaluating, mean_loss
 from nmt.evaluation.metrics import score_corpus
 from nmt.evaluation.translated import Validator

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nmt.config import Config, with_search_options
-from nmt.drawing.heatmap import EOS_LABEL
-from nmt.drawing.shades import draw_shades
+from nmt.drawing.heatmap import EOS_LABEL, draw_shades
 from nmt.system.errors import ConfigError, NmtError, printable
 from nmt.translation.translate import decode_line, within_memory
 from nmt.translation.translation import Translation

@@ -31,7 +31,7 @@ from safetensors.torch import load_file
 from test_faults import errors, tree
 
 from nmt.config import load_config
-from nmt.drawing.curves import draw_learning_curve
+from nmt.drawing.charts import draw_learning_curve
 from nmt.system import device as devices
 from nmt.system.files import read_json, write_json
 from nmt.training.averaging import WeightAverage

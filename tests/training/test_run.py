@@ -406,7 +406,7 @@ def test_a_run_without_validation_is_finished(without_validation: Project, tmp_p
 
 
 def test_a_run_with_only_skipped_updates_draws_a_curve(tmp_path: Path) -> None:
-    from nmt.drawing.curves import draw_learning_curve
+    from nmt.drawing.charts import draw_learning_curve
 
     lines = [
         {"kind": "train", "update": 4, "epoch": 1, "learning_rate": 1.0},

@@ -1,9 +1,10 @@
+import json
 from pathlib import Path
 
 import pytest
 from matplotlib.image import imread
 
-from nmt.drawing.lengths import draw_lengths, longest_shown
+from nmt.drawing.charts import draw_learning_curve, draw_lengths, longest_shown
 
 
 @pytest.mark.parametrize(
@@ -46,3 +47,30 @@ def test_without_matplotlib_nothing_is_drawn(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     draw_lengths({"train": [[0, 1], [0, 1]], "valid": NOTHING, "test": NOTHING}, tmp_path / "lengths.png")
     assert list(tmp_path.iterdir()) == []
+
+
+TRAIN = [{"kind": "train", "update": update, "loss": 5 / update} for update in (10, 20, 30)]
+VALID = [{"kind": "valid", "update": update, "loss": 6 / update} for update in (15, 30)]
+SCORED = [{**entry, "bleu": 10.0 + index, "chrf": 30.0} for index, entry in enumerate(VALID)]
+
+
+@pytest.mark.parametrize(
+    ("entries", "panels"),
+    [
+        (TRAIN, 1),
+        (VALID, 1),
+        ([*TRAIN[:1], {"kind": "other", "update": 3}, {"kind": "train", "update": 20}], 1),
+        ([], 1),
+        ([*TRAIN, *SCORED], 2),
+        ([*TRAIN, SCORED[0], VALID[1]], 2),  # a validation without scores is left out of their panel
+        ([*TRAIN, VALID[0], SCORED[1]], 2),
+    ],
+)
+def test_a_learning_curve_is_a_picture(tmp_path: Path, entries: list[dict[str, object]], panels: int) -> None:
+    lines = [json.dumps(entry) + "\n" for entry in entries]
+    (tmp_path / "metrics.jsonl").write_text("".join(lines), encoding="utf-8")
+    draw_learning_curve(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["learning_curve.png", "metrics.jsonl"]
+    height, width, _ = imread(tmp_path / "learning_curve.png").shape
+    assert height > 300
+    assert width == pytest.approx(130 * (5.5 if panels == 1 else 10), rel=0.1)

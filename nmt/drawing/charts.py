@@ -1,12 +1,19 @@
-"""Picture of sentence lengths."""
+"""Charts of numbers: learning curves and sentence lengths.
+
+Without matplotlib, as on a bare GPU machine, nothing is drawn.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import json
+import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 from nmt.drawing.picture import save_figure
 
@@ -16,6 +23,52 @@ COLOURS = {"train": "0.78", "valid": "tab:orange", "test": "tab:blue"}
 
 Histogram = Sequence[int]
 """Number of sentences with no token, with one token, and so on."""
+
+
+def draw_learning_curve(run: Path) -> None:
+    """Draw `metrics.jsonl` of a run into its `learning_curve.png`: losses, BLEU and chrF over updates.
+
+    Without matplotlib, as on a bare GPU machine, nothing is drawn.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        return
+    from matplotlib.figure import Figure
+
+    entries = list(read_metrics((run / "metrics.jsonl").read_bytes()))
+    train, valid = ([entry for entry in entries if entry["kind"] == kind] for kind in ("train", "valid"))
+    scores = [entry for entry in valid if {"bleu", "chrf"} <= entry.keys()]
+    figure = Figure(figsize=(10 if scores else 5.5, 4), layout="constrained")
+    axes = figure.subplots(1, 2 if scores else 1, squeeze=False)[0]
+
+    def plot(panel: int, rows: Sequence[Mapping[str, Any]], key: str, label: str, colour: str, **style: Any) -> None:
+        values = [row.get(key, math.nan) for row in rows]  # values that are not finite are not logged
+        axes[panel].plot([row["update"] for row in rows], values, label=label, color=f"tab:{colour}", **style)
+
+    plot(0, train, "loss", "training (with dropout, smoothing)", "blue", linewidth=1)
+    if valid:
+        plot(0, valid, "loss", "validation", "orange", marker=".")
+    axes[0].set(xlabel="updates", ylabel="cross-entropy (nats per token)", title="Loss")
+    if scores:
+        plot(1, scores, "bleu", "BLEU", "green", marker=".")
+        plot(1, scores, "chrf", "chrF", "purple", marker=".")
+        best = max(scores, key=lambda row: row["bleu"])
+        where = best["update"], best["bleu"]
+        axes[1].annotate(f"{best['bleu']:.1f}", where, xytext=(0, -14), textcoords="offset points", ha="center")
+        axes[1].set(xlabel="updates", ylabel="score", title="Validation, greedy search")
+        axes[1].margins(y=0.12)
+    for axis in axes:
+        axis.grid(alpha=0.3)
+        axis.legend()
+    save_figure(figure, run / "learning_curve.png")
+
+
+def read_metrics(content: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the entries of a log, skipping damaged lines, as a picture should not end a run."""
+    for line in content.decode("utf-8", "replace").splitlines():
+        with contextlib.suppress(ValueError, RecursionError):
+            entry = json.loads(line)
+            if isinstance(entry, dict) and {"kind", "update"} <= entry.keys():
+                yield entry
 
 
 def draw_lengths(lengths: Mapping[str, Sequence[Histogram]], path: Path) -> None:
