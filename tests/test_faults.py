@@ -250,10 +250,9 @@ def training(here: Project, *arguments: str) -> Iterator[Running]:
             process.kill()
 
 
-def test_a_killed_run_holds_no_lock_and_restores_the_earlier_one(
+def test_a_killed_run_holds_no_lock_and_keeps_the_earlier_one(
     here: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = tree()
     with training(here, "--overwrite") as process:
         assert call("train", "--config", here.config, "--overwrite") == 1
         (line,) = errors(capsys.readouterr().err)
@@ -262,12 +261,10 @@ def test_a_killed_run_holds_no_lock_and_restores_the_earlier_one(
         assert "no finished run" in capsys.readouterr().err
         process.kill()
         process.wait()
-    assert tree() != before
     assert call("train", "--config", here.config) == 1
     err = capsys.readouterr().err
-    assert "runs/reversal: restored the earlier run" in err
-    assert "contains an earlier result" in errors(err)[0]
-    assert tree() == before
+    assert "runs/reversal: the earlier result is kept; take it back with: rm -r" in err
+    assert "contains an unfinished run" in errors(err)[0]
     assert call("train", "--config", here.config, "--overwrite", *SHORT) == 0
     assert [path.name for path in Path("runs").iterdir()] == ["reversal"]
     assert json.loads((here.run / "best/model.json").read_text())["update"] == 10

@@ -27,8 +27,8 @@ PLACES = {
     "nmt.corpus.prepare.write_report": 1,
     "nmt.corpus.prepare.write_json": 1,  # the marker
     "os.replace": 10,
-    "os.rename": 2,  # the earlier folder makes way, the new one takes its place
-    "nmt.system.replacement.settle": 3,
+    "os.rename": 3,  # the earlier folder makes way, the new one takes its place, the earlier one is deleted
+    "nmt.system.replacement.discard_earlier": 2,
     "shutil.rmtree": 4,
 }
 FEW = [
@@ -80,9 +80,9 @@ def assert_one_is_whole(prepared: Prepared, output: Path, earlier: bool) -> None
     again = [*prepared["new"][0], "--output", str(output)]
     assert call(*again) == (1 if whole else 0)
     assert contents(output) in ([before, after] if earlier else [after])
-    assert [path.name for path in output.parent.iterdir()] == ["data"]
     assert call(*again, "--overwrite") == 0
     assert contents(output) == after
+    assert [path.name for path in output.parent.iterdir()] == ["data"]
     assert len(open_data(output).valid) == 9
 
 

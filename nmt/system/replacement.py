@@ -1,23 +1,26 @@
-"""Replacing directories safely: atomically, by one command at a time, and never while another process reads them.
+"""Replacing directories safely: by one command at a time, and never while another process reads them.
 
-The directory that a new one replaces is set aside under a hidden name, and `settle` decides which of the two stays.
-The next command cleans up whatever a killed command leaves behind.
+The directory that a new one replaces is renamed, and deleted when the new one is complete. The next command cleans up
+what a killed command leaves behind.
 """
 
 from __future__ import annotations
 
 import contextlib
-import enum
 import glob
+import logging
 import os
+import shlex
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from nmt.system.errors import DataError
 from nmt.system.files import beside, naming
+
+log = logging.getLogger(__name__)
 
 
 def check_output(directory: Path, marker: str, *, overwrite: bool) -> None:
@@ -54,37 +57,35 @@ def atomic_directory(directory: Path) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)  # of a killed process with the same id
             temporary.mkdir()
             yield temporary
-            settle(directory)
+            if directory.exists():  # it is complete, so what a killed process set aside for it is out of date
+                discard_earlier(directory)
             set_aside(directory)
             try:
                 temporary.rename(directory.resolve())
             finally:
-                settle(directory)
+                take_back_earlier(directory)
+            discard_earlier(directory)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-class Verdict(enum.Enum):
-    """What happens to a folder and to the earlier one that was set aside for it."""
-
-    NEW = "the earlier one is deleted"
-    BOTH = "both stay for now"
-    EARLIER = "the new one is deleted, the earlier one is restored"
-
-
-Judge = Callable[[Path], Verdict]
-"""Decides by the files of a folder alone, so that the next command can repeat the decision after a kill."""
-
-
-def keep_new(directory: Path) -> Verdict:
-    """Prefer the new folder as soon as it exists: for folders that are created atomically."""
-    return Verdict.NEW if directory.exists() else Verdict.EARLIER
+@contextlib.contextmanager
+def replacing(directory: Path) -> Iterator[None]:
+    """Delete the earlier folder that was set aside, if the block succeeds; otherwise log how to take it back."""
+    try:
+        yield
+    except BaseException:
+        if (earlier := earlier_path(directory)).exists():
+            new, old = (shlex.quote(os.path.relpath(path)) for path in (directory.resolve(), earlier))
+            log.warning(f"{directory}: the earlier result is kept; take it back with: rm -r {new} && mv {old} {new}")
+        raise
+    discard_earlier(directory)
 
 
 def set_aside(directory: Path) -> None:
-    """Rename a folder that is not empty to a hidden sibling, until `settle` is called.
+    """Rename a folder that is not empty to `earlier_path`, until the one that replaces it is complete.
 
-    If another one is already set aside, that one is kept and this one is deleted: `settle` preferred the other one.
+    If an earlier folder is there already, that one stays and `directory`, which was to replace it, is deleted.
 
     Raises:
         DataError: It is the working folder of this process.
@@ -93,37 +94,22 @@ def set_aside(directory: Path) -> None:
         return
     if Path.cwd().is_relative_to(directory.resolve()):
         raise DataError(f"{directory}: is the working folder and cannot be replaced; run the command from elsewhere")
-    earlier = earlier_path(directory)
-    if earlier.exists():
-        shutil.rmtree(_rename_for_deletion(directory))
+    if earlier_path(directory).exists():
+        _delete(directory.resolve(), directory)
     else:
-        directory.resolve().rename(earlier)
+        directory.resolve().rename(earlier_path(directory))
 
 
-def settle(directory: Path, judge: Judge = keep_new) -> Verdict | None:
-    """Decide between a folder and the earlier one that was set aside for it.
+def take_back_earlier(directory: Path) -> None:
+    """Rename the folder that was set aside to its old name, if nothing has taken its place."""
+    if not directory.exists() and earlier_path(directory).exists():
+        earlier_path(directory).rename(directory.resolve())
 
-    Safe to interrupt at any point and to call again.
 
-    Args:
-        directory: The folder.
-        judge: Decides which one to keep.
-
-    Returns:
-        The decision; None if no earlier folder was set aside.
-    """
-    earlier = earlier_path(directory)
-    if not earlier.exists():
-        return None
-    verdict = judge(directory)
-    if verdict is Verdict.NEW:
-        shutil.rmtree(earlier)
-    elif verdict is Verdict.EARLIER:
-        new = _rename_for_deletion(directory) if directory.exists() else None
-        earlier.rename(directory.resolve())
-        if new:
-            shutil.rmtree(new)
-    return verdict
+def discard_earlier(directory: Path) -> None:
+    """Delete the folder that was set aside, if there is one."""
+    if earlier_path(directory).exists():
+        _delete(earlier_path(directory), directory)
 
 
 def earlier_path(directory: Path) -> Path:
@@ -131,15 +117,15 @@ def earlier_path(directory: Path) -> Path:
     return beside(directory, "earlier")
 
 
-def _rename_for_deletion(directory: Path) -> Path:
-    """Rename a folder before it is deleted, so that a kill does not leave half of it under its own name."""
-    return directory.resolve().rename(beside(directory, f"partial-{os.getpid()}-deleted"))
+def _delete(folder: Path, directory: Path) -> None:
+    """Delete a folder after it got a temporary name, so that a kill leaves no half of it under its own."""
+    shutil.rmtree(folder.rename(beside(directory, f"partial-{os.getpid()}-deleted")))
 
 
 def clean_up(directory: Path) -> None:
     """Clean up after a killed process in a folder that no other process writes to.
 
-    Files and folders with temporary names are deleted; folders that were set aside are settled.
+    Files and folders with temporary names are deleted; of a folder that `atomic_directory` was replacing, one stays.
     """
     for left in directory.glob(".*.partial*"):
         if left.is_dir():
@@ -147,22 +133,20 @@ def clean_up(directory: Path) -> None:
         else:
             left.unlink()
     for earlier in directory.glob(".*.earlier"):
-        settle(directory / earlier.name.removeprefix(".").removesuffix(".earlier"))
+        place = directory / earlier.name.removeprefix(".").removesuffix(".earlier")
+        take_back_earlier(place)
+        discard_earlier(place)
 
 
 @contextlib.contextmanager
-def locked(directory: Path, judge: Judge = keep_new) -> Iterator[Verdict | None]:
+def locked(directory: Path) -> Iterator[None]:
     """Keep other commands from writing to a folder or file; the lock of a dead process does not count.
 
     Leftovers of a killed command are cleaned up first: unfinished folders are deleted, and an earlier one that was set
-    aside is settled.
+    aside is taken back if nothing took its place.
 
     Args:
         directory: The folder or file, which need not exist.
-        judge: As for `settle`.
-
-    Yields:
-        The decision of `settle`.
 
     Raises:
         DataError: Another command holds the lock.
@@ -176,14 +160,16 @@ def locked(directory: Path, judge: Judge = keep_new) -> Iterator[Verdict | None]
             path.touch()  # in a read-only folder the lock would only wait
         lock.acquire(timeout=0)
     except Timeout:
-        raise DataError(f"{directory}: in use by another command{_holder(path)}; wait for it to end") from None
+        process = f" (process {_content(path)})" if _content(path) else ""
+        raise DataError(f"{directory}: in use by another command{process}; wait for it to end") from None
     try:
         with contextlib.suppress(OSError):  # the id only helps to find the process
             path.write_text(str(os.getpid()), encoding="ascii")
         for left in path.parent.glob(f"{glob.escape(beside(directory, 'partial').name)}-[0-9]*"):
             if left.is_dir():
                 shutil.rmtree(left)
-        yield settle(directory, judge)
+        take_back_earlier(directory)
+        yield
     finally:
         with contextlib.suppress(OSError):
             path.unlink()  # while it is still ours
@@ -194,43 +180,15 @@ def locked(directory: Path, judge: Judge = keep_new) -> Iterator[Verdict | None]
 
 
 def is_locked(directory: Path) -> bool:
-    """Whether a living process holds the lock of `directory`."""
+    """Whether a living process holds the lock of `directory`; the lock of another user always counts as held."""
     path = beside(directory, "lock")
     if not path.exists():
         return False
-    lock = FileLock(path)
     try:
-        lock.acquire(timeout=0)
-    except Timeout:
+        with FileLock(path).acquire(timeout=0):
+            return False
+    except (Timeout, OSError):
         return True
-    except OSError:
-        return _is_held(path)
-    lock.release()
-    return False
-
-
-def _is_held(lock: Path) -> bool:
-    """Whether a living process holds a lock file of another user, which we cannot write.
-
-    A file that we cannot read either counts as held.
-    """
-    try:
-        import fcntl
-
-        with lock.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False  # just released
-    except (ImportError, OSError):
-        return True
-    return False
-
-
-def _holder(lock: Path) -> str:
-    try:
-        return f" (process {int(lock.read_text(encoding='ascii'))})"
-    except (OSError, ValueError):
-        return ""
 
 
 @contextlib.contextmanager
@@ -271,10 +229,9 @@ def check_not_in_use(directory: Path) -> None:
         DataError: A process is reading it.
     """
     for path in _readers(directory):
-        process = path.name.rpartition("-")[2]
+        run, process = _content(path) or "of another user", path.name.rpartition("-")[2]
         raise DataError(
-            f"{directory}: in use by the run {_content(path)} (process {process}); wait for it to end, or choose "
-            "another --output"
+            f"{directory}: in use by the run {run} (process {process}); wait for it to end, or choose another --output"
         )
 
 
@@ -293,8 +250,9 @@ def _readers(directory: Path) -> Iterator[Path]:
         lock.release()
 
 
-def _content(path: Path) -> str:
+def _content(lock: Path) -> str:
+    """What the process that holds a lock wrote into its file; empty if it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8")
+        return lock.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        return "of another user"
+        return ""

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config import DROPOUT, Config, differing_keys, parse_config
-from nmt.models.runs import MARKER, read_fact
 from nmt.system.errors import CheckpointError, ConfigError, DataError, list_names, shorten
 from nmt.system.limits import MAX_COUNT
-from nmt.system.replacement import Verdict
-from nmt.training.checkpoint import Checkpoint, has_checkpoint
+from nmt.training.checkpoint import Checkpoint
 from nmt.training.distributed import launch_command
 
 HARMLESS = (
@@ -148,16 +146,3 @@ def describe_changes(
     if moved:
         lines.append(f"another environment: {', '.join(moved)}; results will be close, but not bit for bit the same")
     return lines
-
-
-def judge(run: Path) -> Verdict:
-    """Decide between a run and the earlier one that it replaces.
-
-    If it has learnt something, it is kept. If it can be resumed, or is not a run of ours, both are. If it has saved
-    nothing, or has ended without learning anything, the earlier one is kept.
-    """
-    learnt = read_fact(run, "learnt")
-    if learnt:
-        return Verdict.NEW
-    theirs = not (run / MARKER).exists() and any(run.glob("[!.]*"))
-    return Verdict.BOTH if theirs or (learnt is None and has_checkpoint(run)) else Verdict.EARLIER

@@ -38,7 +38,7 @@ from nmt.system.errors import (
 from nmt.system.files import append_text, check_file, naming, read_json, write_json, write_text
 from nmt.system.limits import MIB
 from nmt.system.progress import progress_bar
-from nmt.system.replacement import Verdict, clean_up, earlier_path, locked, reading, set_aside, settle
+from nmt.system.replacement import clean_up, discard_earlier, locked, reading, replacing, set_aside
 from nmt.training.board import FOLDER as BOARD
 from nmt.training.board import check_board, open_board
 from nmt.training.checkpoint import FOLDER as CHECKPOINTS
@@ -54,7 +54,7 @@ from nmt.training.distributed import Workers, join_workers, launch_id, was_resta
 from nmt.training.loop import Reported, Skipped, Started, Stopped, Updated, Validated, start, train
 from nmt.training.ranking import rank
 from nmt.training.requests import STOP, Requests, handling_signals
-from nmt.training.resume import check_facts, command_to_resume, describe_changes, judge
+from nmt.training.resume import check_facts, command_to_resume, describe_changes
 from nmt.training.run_text import check_text, check_written, copy_text
 from nmt.training.setup import (
     choose_precision,
@@ -104,8 +104,7 @@ def train_run(
         config: The whole config; its text settings must be those of the data.
         data_directory: Data directory written by `nmt preprocess`.
         output: Run directory to write.
-        overwrite: Replace an earlier run. It is kept until the new one has learnt something, and restored if that never
-            happens.
+        overwrite: Replace an earlier run, which is deleted when the new one is finished.
         resume: Continue from the newest intact checkpoint in `output`, as if the run had never stopped; start a run if
             there is none.
 
@@ -122,40 +121,27 @@ def train_run(
     with join_workers(resolve_device(config.train.device)) as workers, contextlib.ExitStack() as held:
 
         def decide() -> bool:
-            _log_verdict(held.enter_context(locked(output, judge)), output)
+            held.enter_context(locked(output))
+            if read_state(output) == "finished":
+                discard_earlier(output)
+            held.enter_context(replacing(output))
             return _check_run(config, output, data_directory, overwrite, resume)
 
         if workers.is_first:
             held.enter_context(reading(data_directory, output))
         resuming = workers.decide_on_first(decide)
         run = _prepare_run(config, data_directory, output, resuming, workers)
-        verdict = None
         try:
-            try:
-                return run.resume() if resuming else run.begin()
-            except TrainingError:
-                if workers.is_first:
-                    raise
-                raise TrainingError from None  # the first process shows the message
-            finally:
-                if workers.is_first:
-                    verdict = settle(output, judge)
-                    _log_verdict(verdict, output)
+            return run.resume() if resuming else run.begin()
+        except TrainingError:
+            if workers.is_first:
+                raise
+            raise TrainingError from None  # the first process shows the message
         except OSError as error:
-            if verdict is not Verdict.EARLIER and (output / MARKER).exists():
+            if (output / MARKER).exists():
                 resume_with = f"resume with: {command_to_resume(output, data_directory)}"
                 error.add_note(resume_with if has_checkpoint(output) else "run the command again with --overwrite")
-                if verdict is Verdict.BOTH:
-                    error.add_note(f"the earlier run is kept in {earlier_path(output)}")
             raise
-
-
-def _log_verdict(verdict: Verdict | None, output: Path) -> None:
-    """Report an earlier run that is restored or kept."""
-    if verdict is Verdict.EARLIER:
-        log.info(f"{output}: restored the earlier run, as the new one has learnt nothing")
-    if verdict is Verdict.BOTH:
-        log.info(f"{output}: keeping the earlier run as {earlier_path(output).name} until the new one learns something")
 
 
 def _check_run(config: Config, output: Path, data: Path, overwrite: bool, resume: bool) -> bool:
@@ -230,7 +216,6 @@ class _Run:
         self._parameters = sum(parameter.numel() for parameter in self.state.model.parameters())
         self._begin = time.monotonic()
         self._last_checkpoint = -1
-        self._learnt: bool | None = None  # whether the saved model has learnt something; None while undecided
 
     def begin(self) -> Run:
         """Start a new run, replacing an existing one."""
@@ -267,7 +252,6 @@ class _Run:
             log.info(f"{self.output}: resumed on other processes or devices: the rest will use other random numbers")
         self._begin -= checkpoint.facts["run_seconds"]
         self._last_checkpoint = update
-        self._learnt = self.state.progress.learnt or None
         if self._writes:
             clean_up_checkpoints(self.output, update)
             self._clean_up_models(update)
@@ -315,7 +299,6 @@ class _Run:
             "metric": self.config.train.validation.metric,
             "best": progress.best,
             "best_update": progress.best_update,
-            "learnt": self._learnt,
             "training_seconds": round(progress.seconds, 2),
             "total_seconds": round(time.monotonic() - self._begin, 2),
             "tokens_per_second": round(progress.tokens / progress.seconds, 1) if progress.seconds else None,
@@ -335,8 +318,6 @@ class _Run:
                 finished = self._run_loop()
         except BaseException as error:
             failed = isinstance(error, TrainingError)
-            if failed:
-                self._learnt = self.state.progress.learnt
             if self._writes:
                 with contextlib.suppress(OSError):
                     self._write_state("broken", reason=str(error) or type(error).__name__)
@@ -425,7 +406,6 @@ class _Run:
         if validator is None and self._writes:
             self._save(self.output / BEST, {})
             self._draw()
-        self._learnt = True
         return True
 
     def _check_outcome(self) -> None:
@@ -473,10 +453,7 @@ class _Run:
         scores = dict(event.scores)
         if event.improved:
             self._save(self.output / BEST, scores)
-        self._learnt = self.state.progress.learnt or None
         self._write_state("running")
-        if self._learnt:  # otherwise it is too early: there may be no checkpoint yet
-            settle(self.output, judge)
         if self.config.train.checkpoint.keep_best > 1:
             self._keep_among_the_best(event)
 

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,16 @@ import pytest
 from nmt.system.errors import DataError
 from nmt.system.files import write_text
 from nmt.system.replacement import (
-    Verdict,
     atomic_directory,
     check_not_in_use,
     check_output,
     clean_up,
+    discard_earlier,
     is_locked,
     locked,
     reading,
+    replacing,
     set_aside,
-    settle,
 )
 
 
@@ -105,93 +105,80 @@ def test_a_failing_block_changes_nothing(tmp_path: Path, error: type[BaseExcepti
         assert names(target) == ["old.txt"]
 
 
-@pytest.mark.parametrize(
-    ("new", "verdict", "kept"),
-    [
-        (None, Verdict.EARLIER, ["old"]),
-        ([], Verdict.EARLIER, ["old"]),
-        (["begun"], Verdict.EARLIER, ["old"]),
-        (["begun", "open"], Verdict.BOTH, ["begun", "open"]),
-        (["begun", "worth"], Verdict.NEW, ["begun", "worth"]),
-    ],
-)
-def test_an_earlier_folder_is_settled_however_the_command_ended(
-    tmp_path: Path, new: list[str] | None, verdict: Verdict, kept: list[str]
+@pytest.mark.parametrize("new", [None, ["begun"]])
+def test_what_a_killed_command_set_aside_stays_until_the_new_one_is_complete(
+    tmp_path: Path, new: list[str] | None
 ) -> None:
+    """Two further commands replace what was begun; neither touches the result."""
     target = folder(tmp_path / "out", "old")
     set_aside(target)
-    assert not target.exists()
-    if new is not None:
+    if new:
         folder(target, *new)
-    with locked(target, judge_by_names) as decided:
-        assert decided is verdict
-    assert names(target) == kept
-    assert names(tmp_path) == [".out.earlier"] * (verdict is Verdict.BOTH) + ["out"]
-    assert settle(target, judge_by_names) is (Verdict.BOTH if verdict is Verdict.BOTH else None)
-
-
-def judge_by_names(directory: Path) -> Verdict:
-    if (directory / "worth").exists():
-        return Verdict.NEW
-    return Verdict.BOTH if (directory / "open").exists() else Verdict.EARLIER
-
-
-def test_an_atomically_created_folder_needs_no_judge(tmp_path: Path) -> None:
-    target = folder(tmp_path / "out", "old")
-    for verdict, files in ((Verdict.EARLIER, None), (Verdict.NEW, "new")):
+        with locked(target):
+            assert (names(target), names(tmp_path)) == (["begun"], [".out.earlier", ".out.lock", "out"])
+            set_aside(target)
+    with locked(target):  # nothing is in its place
+        assert names(target) == ["old"]
         set_aside(target)
-        if files:
-            folder(target, files)
-        assert settle(target) is verdict
-        assert names(target) == [files or "old"]
-    assert names(tmp_path) == ["out"]
+        folder(target, "new")
+        discard_earlier(target)
+    assert (names(target), names(tmp_path)) == (["new"], ["out"])
 
 
-def test_of_three_folders_the_one_with_results_is_kept(tmp_path: Path) -> None:
-    target = folder(tmp_path / "out", "old")
-    set_aside(target)
-    folder(target, "begun", "open")
-    set_aside(target)
-    folder(target, "begun")
-    assert settle(target, judge_by_names) is Verdict.EARLIER
-    assert (names(target), names(tmp_path)) == (["old"], ["out"])
-
-
-@pytest.mark.parametrize("new", [["begun", "open", "x"], ["begun", "worth", "x"], ["begun", "x", "y"]])
-@pytest.mark.parametrize("moment", range(8))
-def test_settling_can_be_interrupted_anywhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new: list[str], moment: int
+def test_a_failure_says_how_to_take_the_earlier_folder_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At each rename and each deleted file, as by a kill; the next command decides the same."""
+    monkeypatch.chdir(tmp_path)
+    target = folder(Path("my out"), "old")
+
+    def replace(error: type[BaseException] | None, *files: str) -> None:
+        with replacing(target):
+            set_aside(target)
+            folder(target, *files)
+            if error:
+                raise error
+
+    for error in (DataError, KeyboardInterrupt):
+        with pytest.raises(error):
+            replace(error, "begun")
+    (line, again) = caplog.messages
+    assert line == again
+    subprocess.run(line.partition("take it back with: ")[2], shell=True, check=True)
+    assert (names(target), names(tmp_path)) == (["old"], ["my out"])
+    replace(None, "new")
+    assert (names(target), names(tmp_path)) == (["new"], ["my out"])
+
+
+@pytest.mark.parametrize("moment", range(9))
+def test_replacing_can_be_interrupted_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int) -> None:
+    """At each rename and each deleted file, as by a kill; one of the two is whole, and the next command tidies up."""
     target = folder(tmp_path / "out", "old", "older")
-    set_aside(target)
-    folder(target, *new)
-    verdict = judge_by_names(target)
-    with monkeypatch.context() as patched:
+    with monkeypatch.context() as patched, contextlib.suppress(KeyboardInterrupt), atomic_directory(target) as new:
+        write_text(new / "new", "new")
         cut_off(patched, moment)
-        with contextlib.suppress(KeyboardInterrupt):
-            settle(target, judge_by_names)
-    with locked(target, judge_by_names):
-        pass
-    assert names(target) == (["old", "older"] if verdict is Verdict.EARLIER else sorted(new))
-    assert names(tmp_path) == [".out.earlier"] * (verdict is Verdict.BOTH) + ["out"]
+    place = target if target.exists() else tmp_path / ".out.earlier"
+    assert names(place) in (["old", "older"], ["new"])
+    with locked(target):
+        assert names(target) in (["old", "older"], ["new"])
+    with locked(target), atomic_directory(target) as newer:
+        write_text(newer / "newer", "newer")
+    assert (names(target), names(tmp_path)) == (["newer"], ["out"])
 
 
-@pytest.mark.parametrize("moment", range(8))
+@pytest.mark.parametrize("moment", range(5))
 def test_setting_aside_can_be_interrupted_anywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
     target = folder(tmp_path / "out", "old")
     set_aside(target)
-    folder(target, "begun", "open", "x")
-    with monkeypatch.context() as patched:
+    folder(target, "begun", "x")
+    with monkeypatch.context() as patched, contextlib.suppress(KeyboardInterrupt):
         cut_off(patched, moment)
-        with contextlib.suppress(KeyboardInterrupt):
-            set_aside(target)
+        set_aside(target)
     whole = target.exists()
-    with locked(target, judge_by_names):
-        pass
-    assert names(target) == (["begun", "open", "x"] if whole else ["old"])
+    assert whole == (moment == 0)
+    with locked(target):
+        assert names(target) == (["begun", "x"] if whole else ["old"])
     assert names(tmp_path) == [".out.earlier"] * whole + ["out"]
 
 
@@ -229,48 +216,28 @@ with locked(Path(sys.argv[1])):
 """
 
 
-NOBODY = 65534
-
-
-@pytest.fixture
-def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder that every user may look into, unlike those that pytest makes."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
-
-
-@contextlib.contextmanager
-def another_user() -> Iterator[None]:
-    os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-@pytest.mark.parametrize("mode", [0o644, 0o600])
-def test_a_lock_of_another_user(shared: Path, mode: int) -> None:
-    """Living and killed; a file that cannot even be read counts as held."""
-    target = folder(shared / "run")
+def test_a_lock_counts_while_its_process_lives(tmp_path: Path) -> None:
+    target = folder(tmp_path / "run")
     command = [sys.executable, "-c", HOLDER, str(target)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         assert process.stdout.readline() == "held\n"
-        (shared / ".run.lock").chmod(mode)
-        with another_user():
-            assert is_locked(target)
         assert is_locked(target)
         process.kill()
-    assert (shared / ".run.lock").exists()
-    with another_user():
-        assert is_locked(target) is (mode == 0o600)
+    assert names(tmp_path) == [".run.lock", "run"]
     assert not is_locked(target)
-    assert names(shared) == [".run.lock", "run"]
-    (shared / ".run.lock").unlink()
-    with another_user():
-        assert not is_locked(target)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_lock_of_another_user_counts_as_held() -> None:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:  # those of pytest are private
+        Path(name).chmod(0o755)
+        (Path(name) / ".run.lock").touch()
+        os.seteuid(65534)
+        try:
+            assert is_locked(Path(name) / "run")
+        finally:
+            os.seteuid(0)
 
 
 def test_leftovers_of_a_killed_process(tmp_path: Path) -> None:
