@@ -907,7 +907,7 @@ def serve(
     """Serve models over HTTP to LibreTranslate's clients and to a page for browsers.
 
     Ctrl-C and SIGTERM stop it when the requests at work are answered. It needs more packages:
-    pip install starlette uvicorn python-multipart
+    pip install starlette uvicorn python-multipart lxml
 
     Example: nmt serve --model runs/en-de --model runs/de-en --port 5000
     """

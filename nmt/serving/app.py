@@ -6,7 +6,7 @@ import asyncio
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
@@ -21,12 +21,12 @@ from nmt.inspection.page import make_live_page
 from nmt.serving.access import Keys, Pages, Rate
 from nmt.serving.batches import Batcher, QueueFull, Stopped, Translated
 from nmt.serving.directions import Detection, Direction, Directions
+from nmt.serving.document import Document, read_lines
 from nmt.serving.fields import RequestError, count_field, discard, head_key, read_fields, text_field, texts_field
 from nmt.serving.inside import look_inside
 from nmt.serving.limits import Limits
-from nmt.serving.lines import Lines
 from nmt.serving.log import UNANSWERED, Record
-from nmt.serving.markup import Document
+from nmt.serving.markup import read_html
 from nmt.serving.page import PAGE, PAGE_POLICY
 from nmt.system.errors import NmtError, is_out_of_memory, shorten
 from nmt.text.languages import language_name
@@ -34,7 +34,7 @@ from nmt.text.processor import TextProcessor
 from nmt.translation.translation import Translation
 
 AUTO = "auto"
-FORMATS: dict[str, Callable[[str], Text]] = {"text": Lines, "html": Document}
+FORMATS: dict[str, Callable[[str], Document]] = {"text": read_lines, "html": read_html}
 PAGES = ("/", "/explore")
 POLICY = "default-src 'none'; frame-ancestors 'none'"
 HEADERS = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
@@ -42,24 +42,6 @@ RETRY = {"retry-after": "1"}
 STOPPING = "the server is stopping"
 
 T = TypeVar("T")
-
-
-class Text(Protocol):
-    """A text of a request, split into sentences."""
-
-    @property
-    def needs_alignment(self) -> bool:
-        """Whether translations need their alignments to be rendered."""
-        ...
-
-    @property
-    def texts(self) -> Sequence[str]:
-        """The sentences."""
-        ...
-
-    def render(self, translations: Sequence[Translation], processor: TextProcessor) -> str:
-        """The text with its sentences translated by the model that a text processor belongs to."""
-        ...
 
 
 class Service:
@@ -212,7 +194,7 @@ class Service:
             message = "Invalid API key" if fields.get("api_key") else "An API key is required: api_key"
             raise RequestError(403, message, {"connection": "close"})
 
-    async def _detect(self, documents: Sequence[Text], target: str) -> list[Detection]:
+    async def _detect(self, documents: Sequence[Document], target: str) -> list[Detection]:
         """The most probable language of each document, among those that can be translated into the target."""
 
         def work() -> list[list[Detection]]:
@@ -255,12 +237,12 @@ class Service:
         ]
 
 
-def _sentences(document: Text, direction: Direction) -> list[list[list[str]]]:
+def _sentences(document: Document, direction: Direction) -> list[list[list[str]]]:
     """The sentences of each line of a document, as tokens."""
     return direction.translator.read(document.texts)
 
 
-def _renderings(document: Text, translations: list[list[Translation]], processor: TextProcessor) -> list[str]:
+def _renderings(document: Document, translations: list[list[Translation]], processor: TextProcessor) -> list[str]:
     """Translations of a document, best first, without duplicates; a sentence with too few repeats its best one."""
     number = max(map(len, translations), default=1)
     chosen = ([each[k] if k < len(each) else each[0] for each in translations] for k in range(number))

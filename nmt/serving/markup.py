@@ -1,21 +1,20 @@
-"""Translation of the text in HTML; everything else is kept as it is.
+"""HTML as parts of a document: text to translate, and tags, attributes and comments that stay.
 
 A document is split at block tags into units of running text. The tags inside a unit (bold, links, ...) are placed
-around the translations of their words. Translated text is escaped; nothing is executed or fetched.
+around the translations of their words.
 """
 
 from __future__ import annotations
 
 import html
-import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, takewhile
 
-from nmt.serving.tags import Element, link_words, place_tags
-from nmt.text.processor import TextProcessor
-from nmt.translation.translation import Translation
+from lxml import etree
+
+from nmt.serving.document import Document, Unit
+from nmt.serving.tags import Element
 
 
 def _names(text: str) -> frozenset[str]:
@@ -29,24 +28,12 @@ INLINE = _names(
 """Elements within running text; all others end it."""
 VOID = _names("area base br col embed hr img input link meta param source track wbr")
 """Elements without an end tag."""
-RAW = _names("script style textarea xmp iframe noembed noframes")
-"""Elements whose content is not parsed for tags."""
-KEPT = _names("pre code svg math template")
+RAW = _names("script style xmp iframe noembed noframes plaintext")
+"""Elements whose content has neither tags nor entities."""
+UNTRANSLATED = RAW | _names("textarea pre code svg math template")
 """Elements whose text is not translated."""
 MAX_TAGS = 200
 """Maximum number of inline tags in a unit; with more, each piece of text between them is translated separately."""
-
-_MARKUP = re.compile(
-    r"<!--.*?(?:-->|\Z)"
-    r"|<[!?][^>]*(?:>|\Z)|</(?![A-Za-z])[^>]*(?:>|\Z)"
-    r"""|<(?P<close>/?)(?P<name>[A-Za-z][^\s/>]*+)"""
-    r"""(?P<rest>(?:=\s*+(?:"[^"]*"|'[^']*'|(?!["']))|[^>=])*+)(?P<end>>|.*\Z)""",
-    re.DOTALL,
-)
-_ATTRIBUTE = re.compile(r"""([^\s=/"'>]+)\s*(?:=\s*("[^"]*"|'[^']*'|[^\s"'>]*))?""")
-_SPACES = re.compile(r"&nbsp;|&#160;|&#[xX][aA]0;|\s|[^\s&]+|&")
-_WORD = re.compile(r"\S+")
-_NUMBER = re.compile("&#0*([0-9]+)")
 
 
 @dataclass
@@ -54,220 +41,168 @@ class Piece:
     """A part of a document.
 
     Attributes:
-        raw: Its source.
+        content: Its text, or its source.
         kind: text, start (tag), end (tag), single (a tag without content or anything else that may occur between
             words) or block (anything that ends running text).
-        name: Name of the element, in lower case; empty if there is none.
     """
 
-    raw: str
+    content: str
     kind: str
-    name: str = ""
+
+    @property
+    def source(self) -> str:
+        """It as HTML."""
+        return html.escape(self.content, quote=False) if self.kind == "text" else self.content
 
 
-@dataclass
-class Unit:
-    """Running text with the tags inside it.
-
-    Attributes:
-        before: White space before it, in its source form.
-        text: The text to translate, without tags and entities, with single spaces.
-        after: White space after it, in its source form.
-        elements: Its tags, in order.
-    """
-
-    before: str
-    text: str
-    after: str
-    elements: list[Element]
-
-
-class Document:
-    """A piece of HTML.
+def read_html(source: str) -> Document:
+    """Split HTML into running texts and what is between them.
 
     Args:
-        source: Any text, including malformed HTML.
+        source: Any text, including malformed HTML: a page, or a piece of one.
     """
-
-    def __init__(self, source: str) -> None:
-        self._parts: list[str | Unit] = []
-        for run in _runs(_match_tags(list(_join_kept(_pieces(source))))):
-            unit = None if run[0].kind == "block" else _unit(run)
-            self._parts.append(unit or "".join(piece.raw for piece in run))
-        self.units = [part for part in self._parts if isinstance(part, Unit)]
-
-    @property
-    def texts(self) -> list[str]:
-        """The texts to translate, in order."""
-        return [unit.text for unit in self.units]
-
-    @property
-    def needs_alignment(self) -> bool:
-        """Whether there are tags to place among the words of a translation."""
-        return any(unit.elements for unit in self.units)
-
-    def render(self, translations: Sequence[Translation], processor: TextProcessor) -> str:
-        """The document with its texts translated.
-
-        Args:
-            translations: One for each of `texts`, with alignments if they are needed.
-            processor: The text processor of the model.
-        """
-        remaining = iter(translations)
-        return "".join(
-            part if isinstance(part, str) else _render(part, next(remaining), processor) for part in self._parts
-        )
+    return Document([_unit(run) or "".join(piece.source for piece in run) for run in _runs(_read_pieces(source))])
 
 
-def _pieces(source: str) -> Iterator[Piece]:
-    """Split HTML into text, tags and the rest; the pieces joined are the source.
-
-    An unfinished tag, and an element that is not parsed, such as a script, end where they would in a browser.
-    """
-    position = 0
-    while position < len(source):
-        found = _MARKUP.search(source, position)
-        if found is None:
-            yield Piece(source[position:], "text")
-            return
-        if found.start() > position:
-            yield Piece(source[position : found.start()], "text")
-        position = found.end()
-        name = (found["name"] or "").lower()
-        if not name:
-            yield Piece(found[0], "single" if found[0].startswith("<!--") else "block")
-        elif found["end"] != ">":
-            yield Piece(found[0], "block")
-        elif name in RAW and not found["close"]:
-            end = re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE).search(source, position)
-            stop = end.start() if end else len(source)
-            yield Piece(found[0] + source[position:stop], "block", name)
-            position = stop
-        elif name not in INLINE:
-            kind = "block" if found["close"] or name in VOID or not _is_kept(name, found["rest"]) else "block kept"
-            yield Piece(found[0], kind, name)
-        elif found["close"]:
-            yield Piece(found[0], "end", name)
-        elif name in VOID:
-            yield Piece(found[0], "single", name)
-        else:
-            yield Piece(found[0], "start kept" if _is_kept(name, found["rest"]) else "start", name)
-
-
-def _is_kept(name: str, attributes: str) -> bool:
-    """Whether the text of an element must not be translated."""
-    if name in KEPT:
-        return True
-    if "translate" not in attributes.lower():
-        return False
-    found = {key.lower(): value.strip("\"'").lower() for key, value in _ATTRIBUTE.findall(attributes)}
-    return found.get("translate") == "no" or "notranslate" in found.get("class", "").split()
-
-
-def _join_kept(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """Join each element that is not translated into one piece; without an end tag, it extends to the end."""
-    for piece in pieces:
-        if not piece.kind.endswith(" kept"):
-            yield piece
-            continue
-        raw, depth = [piece.raw], 1
-        while depth and (inner := next(pieces, None)) is not None:
-            raw.append(inner.raw)
-            if inner.name == piece.name and inner.name not in VOID | RAW:
-                depth += -1 if inner.raw.startswith("</") else 1
-        yield Piece("".join(raw), "single" if piece.kind == "start kept" else "block", piece.name)
-
-
-def _match_tags(pieces: list[Piece]) -> list[Piece]:
-    """Turn inline tags without a matching tag in the same running text into blocks; the rest are well nested."""
-    opened: list[int] = []
-    partners: dict[int, int] = {}
-    for number, piece in enumerate(pieces):
-        if piece.kind == "start":
-            opened.append(number)
-        elif piece.kind == "end":
-            match = next((place for place in reversed(opened[-MAX_TAGS:]) if pieces[place].name == piece.name), None)
-            if match is None:
-                piece.kind = "block"
-                continue
-            while (last := opened.pop()) != match:
-                pieces[last].kind = "block"
-            partners[match] = number
-    for number in opened:
-        pieces[number].kind = "block"
-    blocks = [0, *accumulate(piece.kind == "block" for piece in pieces)]
-    for start, end in partners.items():
-        if blocks[end] != blocks[start]:
-            pieces[start].kind = pieces[end].kind = "block"
+def _read_pieces(source: str) -> list[Piece]:
+    """Parse HTML as a browser does, whatever is wrong with it."""
+    lowered = source.lower()
+    is_page = any(tag in lowered for tag in ("<!doctype", "<html", "<body"))
+    reader = _Reader(frozenset() if is_page else _names("html body"))
+    # No tree is built, so nothing needs the limits that huge_tree lifts: beyond them, text would be lost.
+    parser = etree.HTMLParser(target=reader, encoding="utf-8", huge_tree=True)
+    # Outside a body, the parser puts text into a paragraph.
+    pieces: list[Piece] = etree.fromstring(f"{'' if is_page else '<html><body>'}{source}".encode(), parser)
     return pieces
 
 
-def _runs(pieces: list[Piece]) -> Iterator[list[Piece]]:
-    """Each block separately, and each run of pieces between two blocks."""
-    run: list[Piece] = []
-    for piece in [*pieces, Piece("", "block")]:
-        if piece.kind != "block":
-            run.append(piece)
-            continue
-        tags = [each for each in run if each.kind != "text"]
-        if len(tags) > MAX_TAGS:
-            yield from ([each] if each.kind == "text" else [Piece(each.raw, "block")] for each in run)
-        elif run:
+class _Reader:
+    """Receives tags and text from lxml's parser, in order and well nested.
+
+    Args:
+        implied: Names of elements that are not the document's own.
+    """
+
+    def __init__(self, implied: frozenset[str]) -> None:
+        self._implied = implied
+        self._pieces: list[Piece] = []
+        self._open: list[Piece] = []  # start tags without their end tags
+        self._buffer: list[str] = []  # the next piece: text, or an element that is not translated
+        self._depth = 0  # open elements in the buffer
+        self._raw = False  # whether the innermost of them has neither tags nor entities
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """A start tag; elements that have none get one."""
+        if name in self._implied:
+            return
+        values = "".join(f' {key}="{html.escape(value)}"' for key, value in attributes.items())
+        tag = f"<{name}{values}>"
+        if not self._depth and (name in VOID or not _is_untranslated(name, attributes)):
+            self._add(tag, "block" if name not in INLINE else "single" if name in VOID else "start")
+            if name not in VOID:
+                self._open.append(self._pieces[-1])
+            return
+        if not self._depth:
+            self._flush("text")
+        self._depth += name not in VOID
+        self._raw = name in RAW
+        self._buffer.append(tag)
+
+    def end(self, name: str) -> None:
+        """An end tag, or the place where a browser would add it."""
+        if name in self._implied or name in VOID:
+            return
+        if not self._depth:
+            self._add(f"</{name}>", "end" if self._open.pop().kind == "start" else "block")
+            return
+        self._depth -= 1
+        self._raw = False
+        self._buffer.append(f"</{name}>")
+        if not self._depth:
+            self._flush("single" if name in INLINE else "block")
+
+    def data(self, text: str) -> None:
+        """A part of a text, without entities."""
+        self._buffer.append(html.escape(text, quote=False) if self._depth and not self._raw else text)
+
+    def comment(self, text: str) -> None:
+        """A comment, or anything that browsers read as one."""
+        if self._depth:
+            self._buffer.append(f"<!--{text}-->")
+        else:
+            self._add(f"<!--{text}-->", "single")
+
+    def doctype(self, name: str, public: str | None, system: str | None) -> None:
+        """The document type."""
+        keyword = " PUBLIC" if public else " SYSTEM" if system else ""
+        names = "".join(f' "{html.escape(identifier)}"' for identifier in (public, system) if identifier)
+        self._add(f"<!DOCTYPE {name}{keyword}{names}>", "block")
+
+    def close(self) -> list[Piece]:
+        """The whole document."""
+        self._flush("text")
+        return self._pieces
+
+    def _add(self, source: str, kind: str) -> None:
+        self._flush("text")
+        self._buffer.append(source)
+        self._flush(kind)
+
+    def _flush(self, kind: str) -> None:
+        """Add what is in the buffer; inline elements around a block are blocks, too."""
+        if self._buffer:
+            self._pieces.append(Piece("".join(self._buffer), kind))
+            self._buffer.clear()
+        if kind == "block":
+            for outer in itertools.takewhile(lambda piece: piece.kind == "start", reversed(self._open)):
+                outer.kind = "block"
+
+
+def _is_untranslated(name: str, attributes: Mapping[str, str]) -> bool:
+    """Whether the text of an element must not be translated."""
+    is_marked = attributes.get("translate", "").lower() == "no"
+    return name in UNTRANSLATED or is_marked or "notranslate" in attributes.get("class", "").lower().split()
+
+
+def _runs(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
+    """Running texts, and what is between them; a piece of a text with very many tags is a run of its own."""
+    for is_block, group in itertools.groupby(pieces, lambda piece: piece.kind == "block"):
+        run = list(group)
+        if not is_block and sum(piece.kind != "text" for piece in run) > MAX_TAGS:
+            yield from ([piece] for piece in run)
+        else:
             yield run
-        yield [piece]
-        run = []
 
 
-def _unit(run: list[Piece]) -> Unit | None:
-    """A run of text and inline tags as a unit; None if it has no word to translate."""
-    raw = "".join(piece.raw for piece in run if piece.kind == "text")
-    if not any(map(str.isalnum, _unescape(raw))):
+def _unit(run: Sequence[Piece]) -> Unit | None:
+    """A run as a unit; None if it has no word to translate."""
+    text = "".join(piece.content for piece in run if piece.kind == "text")
+    if not any(map(str.isalnum, text)):
         return None
-    parts = _SPACES.findall(raw)
-    before = "".join(takewhile(_is_space, parts)) if run[0].kind == "text" else ""
-    after = "".join([*takewhile(_is_space, reversed(parts))][::-1]) if run[-1].kind == "text" else ""
-    text, elements = _read(run)
-    return Unit(before, text, after, elements)
+    before = text[: len(text) - len(text.lstrip())] if run[0].kind == "text" else ""
+    after = text[len(text.rstrip()) :] if run[-1].kind == "text" else ""
+    return Unit(" ".join(text.split()), before, after, _elements(run, text))
 
 
-def _is_space(part: str) -> bool:
-    return _unescape(part).isspace()
-
-
-def _unescape(text: str) -> str:
-    # Eight digits are more than any character has, and Python converts no number of several thousand.
-    return html.unescape(_NUMBER.sub(lambda found: f"&#{found[1][:8]}", text))
-
-
-def _read(run: list[Piece]) -> tuple[str, list[Element]]:
-    """The words of a run, separated by single spaces, and its tags."""
-    contents = [_unescape(piece.raw) if piece.kind == "text" else "" for piece in run]
-    text = "".join(contents)
-    words = [found.span() for found in _WORD.finditer(text)]
-    starts, ends = [start for start, _ in words], [end for _, end in words]
+def _elements(run: Sequence[Piece], text: str) -> list[Element]:
+    """The tags of a run by the words of its text."""
     root = Element("")
     path = [root]
-    offset = 0
-    for piece, content in zip(run, contents, strict=True):
-        started, ended = bisect_left(starts, offset), bisect_right(ends, offset)
-        if piece.kind == "end":
+    offset = begun = 0  # characters and words before a piece; the last word may go on in it
+    for piece in run:
+        glued = offset > 0 and not text[offset - 1].isspace()
+        spaced = text[offset : offset + 1].isspace()
+        if piece.kind == "text":
+            begun += len(piece.content.split()) - (glued and not spaced)
+            offset += len(piece.content)
+        elif piece.kind == "end":
             element = path.pop()
-            element.end, element.last = piece.raw, max(started, element.first)
-        elif piece.kind != "text":
-            glued = offset > 0 and not text[offset - 1].isspace()
-            spaced = text[offset : offset + 1].isspace()
+            element.end, element.last = piece.content, max(begun, element.first)
+        else:
             opens = piece.kind == "start"
-            element = Element(piece.raw, first=ended if opens else started, last=started, glued=glued, spaced=spaced)
+            in_word = opens and glued and offset < len(text) and not spaced
+            element = Element(piece.content, first=begun - in_word, last=begun, glued=glued, spaced=spaced)
             path[-1].children.append(element)
             if opens:
                 path.append(element)
-        offset += len(content)
-    return " ".join(text[start:end] for start, end in words), root.children
-
-
-def _render(unit: Unit, translation: Translation, processor: TextProcessor) -> str:
-    words = translation.text.split()
-    if not unit.elements:
-        return unit.before + html.escape(" ".join(words), quote=False) + unit.after
-    links = link_words(unit.text, translation, processor)
-    return unit.before + place_tags(unit.elements, links, len(unit.text.split()), words) + unit.after
+    return root.children

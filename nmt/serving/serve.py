@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nmt.serving.directions import Directions
     from nmt.serving.server import Server
 
-LIBRARIES = ("starlette", "uvicorn", "python_multipart")
+LIBRARIES = ("starlette", "uvicorn", "python_multipart", "lxml")
 
 
 def require_libraries() -> None:

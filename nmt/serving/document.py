@@ -1,0 +1,71 @@
+"""The text of a request: units to translate, and what stays between them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nmt.serving.tags import Element, link_words, place_tags
+from nmt.text.processor import TextProcessor
+from nmt.translation.translation import Translation
+
+_LINE_END = re.compile(r"(\r\n|\n|\r)")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A line, or running text with the tags inside it.
+
+    Attributes:
+        text: The text to translate, without tags and entities.
+        before: White space before it.
+        after: White space after it.
+        elements: Its tags, in order; None if it is plain text, not HTML.
+    """
+
+    text: str
+    before: str = ""
+    after: str = ""
+    elements: Sequence[Element] | None = None
+
+    def render(self, translation: Translation, processor: TextProcessor) -> str:
+        """Its translation, in which nothing but its own tags can be read as HTML if it is HTML."""
+        if self.elements is None:
+            return translation.text
+        links = link_words(self.text, translation, processor) if self.elements else ()
+        words = place_tags(self.elements, links, len(self.text.split()), translation.text.split())
+        return self.before + words + self.after
+
+
+class Document:
+    """A text whose units are translated.
+
+    Args:
+        parts: Units, and the text between them.
+    """
+
+    def __init__(self, parts: Sequence[str | Unit]) -> None:
+        self._parts = parts
+        self.texts = [part.text for part in parts if isinstance(part, Unit)]
+        """The texts to translate, in order."""
+        self.needs_alignment = any(isinstance(part, Unit) and part.elements for part in parts)
+        """Whether there are tags to place among the words of a translation."""
+
+    def render(self, translations: Sequence[Translation], processor: TextProcessor) -> str:
+        """The document with its texts translated.
+
+        Args:
+            translations: One for each of `texts`, with alignments if they are needed.
+            processor: The text processor of the model.
+        """
+        remaining = iter(translations)
+        return "".join(
+            part if isinstance(part, str) else part.render(next(remaining), processor) for part in self._parts
+        )
+
+
+def read_lines(source: str) -> Document:
+    """Split plain text into its lines; empty lines are kept as they are."""
+    parts = _LINE_END.split(source)  # a line, its end, a line, ...
+    return Document([Unit(part) if part.strip() else part for part in parts])
