@@ -227,7 +227,7 @@ def translate_file(
         DataError: A file cannot be used, or the unfinished translation was made from something else.
         OutOfMemory: Memory ran out.
     """
-    from nmt.corpus.outputs import check_files
+    from nmt.system.outputs import check_files
     from nmt.translation.bulk import translate_file
     from nmt.translation.formats import choose_format
 
@@ -317,11 +317,11 @@ def evaluate(
     """
     references = _as_list(ref)
     _check_test_set(split, data, src, references)
-    from nmt.corpus.outputs import check_files
     from nmt.evaluation.evaluate import Extras, evaluate_model, open_systems, read_files, read_model_pairs
     from nmt.evaluation.given_text import split_of
     from nmt.evaluation.metrics import PAIRED_TESTS
     from nmt.evaluation.result import OutputFiles
+    from nmt.system.outputs import check_files
     from nmt.translation.translate import open_translator
 
     if test not in PAIRED_TESTS:
@@ -635,7 +635,7 @@ def _check_sample(sample: int | None) -> None:
 
 
 def _check_outputs(outputs: Mapping[str, AnyPath | None], inputs: Sequence[AnyPath | None]) -> None:
-    from nmt.corpus.outputs import check_files
+    from nmt.system.outputs import check_files
 
     check_files(
         {name: _as_path(path) for name, path in outputs.items()}, [Path(each) for each in inputs if each is not None]

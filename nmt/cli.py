@@ -356,7 +356,7 @@ def translate(
     whole = input_ is not None and output is not None and input_.is_file() and (output.is_file() or not output.exists())
     if resume and not whole:
         raise ConfigError("--resume continues a file: give --input and --output, neither of them a device or pipe")
-    from nmt.corpus.outputs import check_files
+    from nmt.system.outputs import check_files
     from nmt.translation.bulk import translate_file
     from nmt.translation.formats import choose_format
     from nmt.translation.translate import draw_attention, read_lines, translate_stream, warn_of_cut
@@ -840,7 +840,7 @@ def score(
 
     Example: nmt score --src test.en --tgt test.de > test.scores
     """
-    from nmt.corpus.outputs import check_files
+    from nmt.system.outputs import check_files
     from nmt.translation.formats import FORMATS
     from nmt.translation.score import score_files
 

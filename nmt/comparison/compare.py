@@ -17,12 +17,12 @@ from nmt.comparison.tables import as_csv, make_sections
 from nmt.config import ComparisonSection
 from nmt.corpus.dataset import MARKER as DATA_MARKER
 from nmt.corpus.dataset import open_data, read_checksum
-from nmt.corpus.outputs import check_not_inside
 from nmt.corpus.prepare import preprocess
 from nmt.corpus.report import format_markdown
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import check_file, real_path, write_json, write_text
-from nmt.system.replacement import check_output, locked
+from nmt.system.outputs import check_not_inside, check_output
+from nmt.system.replacement import locked
 from nmt.system.tables import Section
 from nmt.training.setup import with_text_of
 

@@ -23,7 +23,6 @@ from nmt.corpus.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, compute_che
 from nmt.corpus.download import UNREADABLE, resolve_sources
 from nmt.corpus.encoding import encode
 from nmt.corpus.identity import Fingerprints, take_fingerprints
-from nmt.corpus.outputs import DATA, check_directory
 from nmt.corpus.parallel import map_chunks
 from nmt.corpus.report import describe, warn_of_unknown, write_report
 from nmt.corpus.sources import Chunk, Corpus, LineReport, Source, open_corpus, parse_chunk, read_pairs
@@ -41,6 +40,7 @@ from nmt.corpus.splitting import (
 from nmt.corpus.store import PairStore, PairWriter, Rows, most_frequent
 from nmt.system.errors import ConfigError, DataError, when_out_of_memory
 from nmt.system.files import check_file, shipped, write_json, write_text
+from nmt.system.outputs import DATA, check_directory
 from nmt.system.progress import progress_bar
 from nmt.system.replacement import atomic_directory, check_not_in_use, locked
 from nmt.text.languages import language_name

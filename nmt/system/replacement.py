@@ -23,27 +23,6 @@ from nmt.system.files import beside, naming
 log = logging.getLogger(__name__)
 
 
-def check_output(directory: Path, marker: str, *, overwrite: bool) -> None:
-    """Reject an output folder that is not empty, unless it is an earlier result to overwrite.
-
-    Args:
-        directory: The output folder.
-        marker: File that shows that `directory` was written by the same command.
-        overwrite: Whether an earlier result may be replaced.
-
-    Raises:
-        DataError: The folder is not empty and may not be replaced.
-    """
-    if directory.is_file():
-        raise DataError(f"{directory}: is a file; give a folder with --output")
-    if not directory.exists() or not any(directory.iterdir()):
-        return
-    if not (directory / marker).exists():
-        raise DataError(f"{directory}: contains other files (no {marker}); choose another --output")
-    if not overwrite:
-        raise DataError(f"{directory}: contains an earlier result; add --overwrite or choose another --output")
-
-
 @contextlib.contextmanager
 def atomic_directory(directory: Path) -> Iterator[Path]:
     """Yield a temporary sibling folder that replaces `directory` when the block succeeds.

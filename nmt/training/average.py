@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.corpus.outputs import MODEL, check_directory
 from nmt.models.runs import MODELS, find_data, find_model, path_from
 from nmt.models.storage import SavedModel, load_model, save_model
 from nmt.system.errors import CheckpointError, ConfigError
+from nmt.system.outputs import MODEL, check_directory
 from nmt.system.replacement import locked
 from nmt.translation.translate import text_of
 

@@ -19,7 +19,6 @@ import torch
 from nmt.config import Config, dump_config
 from nmt.corpus.dataset import TEXT, DataDirectory, open_data
 from nmt.corpus.noise import Noise, make_noise
-from nmt.corpus.outputs import RUN, check_directory
 from nmt.drawing.charts import draw_learning_curve
 from nmt.evaluation.translated import Validator
 from nmt.models.runs import BEST, MARKER, MODELS, Run, path_from, read_launch, read_state, write_state
@@ -37,6 +36,7 @@ from nmt.system.errors import (
 )
 from nmt.system.files import append_text, check_file, naming, read_json, write_json, write_text
 from nmt.system.limits import MIB
+from nmt.system.outputs import RUN, check_directory
 from nmt.system.progress import progress_bar
 from nmt.system.replacement import clean_up, discard_earlier, locked, reading, replacing, set_aside
 from nmt.training.board import FOLDER as BOARD

@@ -15,7 +15,6 @@ from nmt.system.files import write_text
 from nmt.system.replacement import (
     atomic_directory,
     check_not_in_use,
-    check_output,
     clean_up,
     discard_earlier,
     is_locked,
@@ -35,35 +34,6 @@ def folder(path: Path, *files: str) -> Path:
     for name in files:
         (path / name).touch()
     return path
-
-
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_new_and_empty_folders_are_accepted(tmp_path: Path, overwrite: bool) -> None:
-    check_output(tmp_path / "new" / "deep", "marker.json", overwrite=overwrite)
-    check_output(folder(tmp_path / "empty"), "marker.json", overwrite=overwrite)
-    assert names(tmp_path) == ["empty"]
-
-
-def test_an_earlier_result_is_replaced_only_when_asked(tmp_path: Path) -> None:
-    earlier = folder(tmp_path / "out", "marker.json", "other.txt")
-    with pytest.raises(DataError, match="contains an earlier result; add --overwrite"):
-        check_output(earlier, "marker.json", overwrite=False)
-    check_output(earlier, "marker.json", overwrite=True)
-    assert names(earlier) == ["marker.json", "other.txt"]
-
-
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_files_of_others_are_never_replaced(tmp_path: Path, overwrite: bool) -> None:
-    theirs = folder(tmp_path / "out", "thesis.tex")
-    with pytest.raises(DataError, match=r"other files \(no marker\.json\)"):
-        check_output(theirs, "marker.json", overwrite=overwrite)
-
-
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_a_file_is_not_an_output_folder(tmp_path: Path, overwrite: bool) -> None:
-    (tmp_path / "out").touch()
-    with pytest.raises(DataError, match="out: is a file"):
-        check_output(tmp_path / "out", "marker.json", overwrite=overwrite)
 
 
 def test_an_atomic_directory_appears_only_at_the_end(tmp_path: Path) -> None:

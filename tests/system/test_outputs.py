@@ -1,5 +1,6 @@
 """Output never replaces what is not the program's own, nor what a command or another directory needs."""
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -8,6 +9,9 @@ import processes
 import pytest
 from conftest import Cli, Project, call, train_arguments
 from test_faults import errors, tree
+
+from nmt.system.errors import DataError
+from nmt.system.outputs import check_output
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 DATA = Path("data/prepared/reversal")
@@ -22,6 +26,31 @@ def refusal(cli: Cli, *arguments: object) -> str:
     (line,) = errors(found.err)
     assert tree() == before
     return line.removeprefix("nmt: error: ")
+
+
+@pytest.mark.parametrize(
+    ("there", "overwrite", "message"),
+    [
+        ([], False, None),
+        (["marker.json", "other.txt"], True, None),
+        (["marker.json", "other.txt"], False, "contains an earlier result; add --overwrite"),
+        (["thesis.tex"], True, r"contains other files \(no marker\.json\)"),
+        (["thesis.tex"], False, r"contains other files \(no marker\.json\)"),
+    ],
+)
+def test_what_a_folder_may_contain(tmp_path: Path, there: list[str], overwrite: bool, message: str | None) -> None:
+    for name in there:
+        (tmp_path / name).touch()
+    with pytest.raises(DataError, match=message) if message else contextlib.nullcontext():
+        check_output(tmp_path, "marker.json", overwrite=overwrite)
+    assert sorted(path.name for path in tmp_path.iterdir()) == there
+
+
+def test_a_file_is_not_an_output_folder(tmp_path: Path) -> None:
+    (tmp_path / "out").touch()
+    with pytest.raises(DataError, match="out: is a file"):
+        check_output(tmp_path / "out", "marker.json", overwrite=True)
+    check_output(tmp_path / "new" / "deep", "marker.json", overwrite=False)
 
 
 @pytest.mark.parametrize("outer", [DATA, DATA / "text", RUN, RUN / "best", RUN / "checkpoints", "link"])
@@ -65,7 +94,9 @@ def test_files_of_the_same_names_make_no_directory_of_ours(here: Project, cli: C
     assert cli("preprocess", "--config", here.config, "--output", "new").code == 0
 
 
-@pytest.mark.parametrize("name", ["thesis.txt", ".notes", "text/words.txt", "mine/a.txt", "config.yaml.orig", "link"])
+@pytest.mark.parametrize(
+    "name", ["thesis.txt", ".notes", "text/words.txt", "mine/a.txt", "config.yaml.orig", "README.md", "link"]
+)
 @pytest.mark.parametrize("command", ["preprocess", "train"])
 def test_overwrite_spares_files_of_the_user(here: Project, cli: Cli, command: str, name: str) -> None:
     output = DATA if command == "preprocess" else RUN

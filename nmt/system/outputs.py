@@ -1,0 +1,155 @@
+"""Checks of output paths: no input, and no file that nmt did not write, may be overwritten.
+
+A marker and a companion make a folder a directory of nmt. When such a directory is replaced, every file in it must have
+a name that nmt uses.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+from nmt.system.errors import DataError
+from nmt.system.files import real_path
+
+
+class Kind(NamedTuple):
+    """A kind of directory that a command writes.
+
+    Attributes:
+        name: Name in messages.
+        marker: A file in every directory of this kind.
+        companion: Another one, so that an unrelated file with the marker's name is not mistaken for it.
+    """
+
+    name: str
+    marker: str
+    companion: str
+
+
+DATA = Kind("data directory", "data.json", "train.src.ids.npy")
+MODEL = Kind("model directory", "model.json", "model.safetensors")
+RUN = Kind("run directory", "run.json", "config.yaml")
+
+NAMES = (
+    *("data.json", "report.json", "report.md", "lengths.png", "valid.jsonl", "test.jsonl", "train.???.*.npy"),
+    *("valid.???.*.npy", "test.???.*.npy", "model.json", "model.safetensors", "README.md", "config.yaml", "run.json"),
+    *("environment.json", "attention.json", "metrics.jsonl", "learning_curve.png", "events.out.tfevents.*"),
+    *("update-*.safetensors", "update-*.safetensors.sha256", "update-*.safetensors.partial", ".tmp??????"),
+    *("update-*.safetensors.sha256.partial", "SHA256SUMS", "normalization.json", "???.tokenizer.json"),
+    *("???.subwords.model", "???.vocabulary.json", "text", "best", "models", "update-?????????", "checkpoints"),
+    "tensorboard",
+)
+"""Names of files and folders in directories of nmt; `.tmp??????` is an unfinished file of safetensors."""
+_LEFTOVER = re.compile(r"\.(.+)\.(partial.*|earlier)")
+"""Name of what a killed command leaves behind: its unfinished output, or the earlier one that it was to replace."""
+
+
+def check_directory(directory: Path, kind: Kind, *, overwrite: bool, needed: Mapping[str, Path | None]) -> None:
+    """Reject an output folder that contains files to keep, or that is inside another directory of nmt.
+
+    Args:
+        directory: The output folder.
+        kind: Its kind.
+        overwrite: Whether an earlier result may be replaced.
+        needed: Paths that the command reads, by option or config key.
+
+    Raises:
+        DataError: The folder contains something else, or is inside another directory of nmt.
+    """
+    check_not_inside(directory)
+    real = real_path(directory)
+    for name, path in needed.items():
+        if path is not None and real_path(path).is_relative_to(real):
+            raise DataError(f"{name}: {path} would be lost when {directory} is replaced; choose another --output")
+    check_output(directory, kind.marker, overwrite=overwrite)
+    for folder, folders, files in os.walk(directory):
+        links = [name for name in folders if Path(folder, name).is_symlink()]  # not followed
+        for path in (Path(folder, name).relative_to(directory) for name in sorted(files + links)):
+            if not all(map(_is_ours, path.parts)) or (path == Path("README.md") and kind is not MODEL):
+                raise DataError(
+                    f"{directory}: contains {path}, which nmt did not write; move it away, or choose another --output"
+                )
+
+
+def check_output(directory: Path, marker: str, *, overwrite: bool) -> None:
+    """Reject an output folder that is not empty, unless it is an earlier result to overwrite.
+
+    Args:
+        directory: The output folder.
+        marker: File that shows that `directory` was written by the same command.
+        overwrite: Whether an earlier result may be replaced.
+
+    Raises:
+        DataError: The folder is not empty and may not be replaced.
+    """
+    if directory.is_file():
+        raise DataError(f"{directory}: is a file; give a folder with --output")
+    if not directory.exists() or not any(directory.iterdir()):
+        return
+    if not (directory / marker).exists():
+        raise DataError(f"{directory}: contains other files (no {marker}); choose another --output")
+    if not overwrite:
+        raise DataError(f"{directory}: contains an earlier result; add --overwrite or choose another --output")
+
+
+def check_not_inside(directory: Path) -> None:
+    """Reject an output folder inside another directory of nmt.
+
+    Raises:
+        DataError: It is inside one.
+    """
+    if enclosing := _enclosing(real_path(directory)):
+        kind, folder = enclosing
+        raise DataError(f"{directory}: is inside the {kind.name} {folder}; choose another --output")
+
+
+def check_files(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
+    """Reject output files without a folder, or that would overwrite an input, each other, or part of nmt's directories.
+
+    A run directory may contain other files, such as scores; data and model directories may not.
+
+    Args:
+        outputs: Files to write, by option; devices and pipes are allowed.
+        inputs: Files that the command reads.
+
+    Raises:
+        DataError: An output is rejected.
+    """
+    taken = dict.fromkeys(inputs, "is read by this command")
+    for option, path in outputs.items():
+        if path is None or (path.exists() and not path.is_file()):
+            continue
+        if not path.parent.is_dir():
+            raise DataError(f"{option} {path}: the folder {path.parent} does not exist; create it")
+        for other, use in taken.items():
+            if _is_same(path, other):
+                raise DataError(f"{option} {path}: {use}; choose another file")
+        taken[path] = f"is also given for {option}"
+        if enclosing := _enclosing(real_path(path)):
+            kind, folder = enclosing
+            if kind is not RUN or _is_ours(real_path(path).relative_to(folder).parts[0]):
+                raise DataError(f"{option} {path}: is inside the {kind.name} {folder}; choose another file")
+
+
+def _enclosing(path: Path) -> tuple[Kind, Path] | None:
+    """The innermost directory of nmt that contains a path, links followed."""
+    for folder in path.parents:
+        for kind in (DATA, MODEL, RUN):
+            if (folder / kind.marker).is_file() and (folder / kind.companion).exists():
+                return kind, folder
+    return None
+
+
+def _is_ours(name: str) -> bool:
+    """Whether nmt writes files or folders of this name."""
+    left = _LEFTOVER.fullmatch(name)
+    return any(fnmatchcase(left[1] if left else name, pattern) for pattern in NAMES)
+
+
+def _is_same(first: Path, second: Path) -> bool:
+    return real_path(first) == real_path(second) or (first.exists() and second.exists() and first.samefile(second))
