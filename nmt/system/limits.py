@@ -11,8 +11,6 @@ MAX_CONFIG = 256 * KIB
 """Bytes of a config file; one with every key has about 3 KiB."""
 MAX_JSON = MIB
 """Bytes of a JSON file other than vocabularies and tokenizers."""
-MAX_RECORD = 64 * MIB
-"""Bytes of the record of an unfinished translation."""
 MAX_KEYS = MIB
 """Bytes of a file of API keys."""
 MAX_EXAMPLE = 4 * MIB

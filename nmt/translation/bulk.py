@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from nmt.system.files import sha256
 from nmt.system.progress import progress_bar
-from nmt.system.resumable import Facts, open_resumable
+from nmt.system.resumable import Origin, open_resumable
 from nmt.system.version import __version__
 from nmt.translation.formats import Format
 from nmt.translation.translate import open_input, read_lines, translate_stream
@@ -92,7 +92,7 @@ def in_windows(batches: Iterable[Iterable[Row]], size: int, count: Callable[[Row
         yield window
 
 
-def describe(translator: Translator, source: Path, output: Format, n_best: int) -> Facts:
+def describe(translator: Translator, source: Path, output: Format, n_best: int) -> Origin:
     """Everything that determines a translation: two with the same description are identical."""
     return {
         "version": __version__,

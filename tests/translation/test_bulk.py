@@ -92,7 +92,7 @@ def test_an_interrupted_one_is_kept_where_it_is_to_be_resumed(
         return sorted(path.name for path in tmp_path.iterdir() if path.name != "in.txt")
 
     assert interrupted() == []
-    assert interrupted("--resume") == [".out.txt.partial", ".out.txt.partial.jsonl"]
+    assert interrupted("--resume") == [".out.txt.partial", ".out.txt.partial.json"]
     with given_file.open("a", encoding="utf-8") as file:
         file.write("one more\n")
     refused = cli(*command, "--resume")
