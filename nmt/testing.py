@@ -19,7 +19,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from nmt.config import AttentionSection, DecoderSection, EncoderSection, ModelSection
+from nmt.config import AttentionSection, ModelSection, RecurrentDecoderSection, RecurrentEncoderSection
 from nmt.layers.attention import Memory, Score, ScoreAttention, build_attention
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.text.vocabulary import PAD_ID
@@ -200,8 +200,8 @@ class ScoreTests:
     def _model(self, order: Any, input_feeding: bool, choices: Mapping[str, Any]) -> Seq2Seq:
         config = ModelSection(
             embedding_size=3,
-            encoder=EncoderSection(cell="gru", hidden_size=KEY_SIZE // 2),
-            decoder=DecoderSection(
+            encoder=RecurrentEncoderSection(cell="gru", hidden_size=KEY_SIZE // 2),
+            decoder=RecurrentDecoderSection(
                 cell="gru", hidden_size=self._query_size(), order=order, input_feeding=input_feeding
             ),
             attention=AttentionSection(score="none"),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config import ComparisonSection, Config, Overrides, as_settings, differing_keys, dump_config, read_config
-from nmt.config.reading import in_one_line
+from nmt.config.tree import in_one_line
 from nmt.corpus.prepare import with_sources
 from nmt.models.configs import load_config
 from nmt.system.errors import ConfigError, DataError

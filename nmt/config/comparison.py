@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from nmt.config.checks import describe, dotted
-from nmt.config.reading import as_yaml_list, find_shipped, load_yaml_file
+from nmt.config.messages import find_problems
+from nmt.config.reading import find_shipped, read_yaml
 from nmt.config.sections import Files, PathText, Positive, Section, Seed, key
+from nmt.config.tree import dotted, parse_list
 from nmt.system.errors import ConfigError, shorten
 
 FOLDER = "configs/comparisons"
@@ -52,7 +53,7 @@ def read_comparison(name: str | None, given: Mapping[str, Any]) -> ComparisonSec
     if name is None and not given.get("config"):
         raise ConfigError("give a comparison file, the name of a shipped one, or configs with --config")
     path = None if name is None else find_shipped(name, FOLDER, "comparison")
-    values = {} if path is None else load_yaml_file(path)
+    values = {} if path is None else read_yaml(path).plain()
     used = {key: value for key, value in given.items() if value is not None and value not in ((), [], {})}
     for field, value in used.items():
         below = values.get(field)
@@ -60,12 +61,9 @@ def read_comparison(name: str | None, given: Mapping[str, Any]) -> ComparisonSec
     try:
         return ComparisonSection.model_validate(values)
     except ValidationError as error:
-        problems = [(tuple(map(str, item["loc"])), item) for item in error.errors()]
         lines = [
-            (f"{path}: " if path and place[0] not in used else "")
-            + f"{dotted(place)}: {describe(item, place, ComparisonSection)}"
-            for place, item in problems
-            if item["type"] != "too_short" or not item["input"]  # or else its items are wrong, which is shown
+            f"{f'{path}: ' if path and place[0] not in used else ''}{dotted(place)}: {message}"
+            for place, message, _ in find_problems(error, values, ComparisonSection)
         ]
         raise ConfigError(*lines) from None
 
@@ -83,7 +81,7 @@ def parse_varied(settings: Sequence[str]) -> dict[str, tuple[Any, ...]]:
             raise ConfigError(f"--vary {setting}: expected section.key=value,value,...")
         if path.strip() in varied:
             raise ConfigError(f"--vary {path.strip()}: is given twice; write all its values into one")
-        varied[path.strip()] = tuple(as_yaml_list(values, f"--vary {path.strip()}"))
+        varied[path.strip()] = tuple(parse_list(values, f"--vary {path.strip()}"))
         if len(varied[path.strip()]) < 2:
             raise ConfigError(f"--vary {shorten(setting)}: has a single value; use --set for it")
     return varied

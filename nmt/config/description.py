@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from nmt.config.reading import in_one_line
-from nmt.config.sections import Config, Section
+from nmt.config.sections import Config, Section, kind_key, kinds_of
+from nmt.config.tree import in_one_line
 
 EXTENDS = "config to build on: a path relative to this file, or the name of a shipped config"
 BEGIN = "<!-- config table: python scripts/config_table.py --write -->"
@@ -37,14 +37,36 @@ def describe_keys(section: type[Section] = Config, above: str = "") -> Iterator[
     """Every section and key below a section, in order; each section before its keys."""
     properties = section.model_json_schema()["properties"]
     for name, field in section.model_fields.items():
-        path, part = f"{above}{name}", field.annotation
-        if isinstance(part, type) and issubclass(part, Section):
-            yield KeyDescription(path, "", "", "", (inspect.getdoc(part) or "").split("\n")[0])
-            yield from describe_keys(part, f"{path}.")
+        path, kinds, mark = f"{above}{name}", kinds_of(field), kind_key(field)
+        if mark:
+            yield KeyDescription(path, "", "", "", mark.description)
+            names = [str(mark.name(kind)) for kind in kinds]
+            text = "; ".join(f"{name}: {_summary(kind)}" for name, kind in zip(names, kinds, strict=True))
+            yield KeyDescription(f"{path}.{mark.key}", ", ".join(names), names[0], "", text)
+            yield from _describe_kinds(dict(zip(names, kinds, strict=True)), path, mark.key)
+        elif kinds:
+            yield KeyDescription(path, "", "", "", f"{_summary(kinds[0])}.")
+            yield from describe_keys(kinds[0], f"{path}.")
         else:
             schema = properties[name]
-            values, default = _values_in_words(schema), in_one_line(schema["default"])
+            values, default = _values_in_words(schema), in_one_line(schema["default"]) if "default" in schema else ""
             yield KeyDescription(path, values, default, schema.get("unit", ""), schema.get("description", ""))
+
+
+def _describe_kinds(kinds: Mapping[str, type[Section]], above: str, key: str) -> Iterator[KeyDescription]:
+    """The keys of the kinds of a section; those that some kinds lack, or that differ, say whose they are."""
+    users: dict[KeyDescription, list[str]] = {}
+    for name, kind in kinds.items():
+        for described in describe_keys(kind, f"{above}."):
+            users.setdefault(described, []).append(name)
+    for described, names in users.items():
+        if described.path != f"{above}.{key}":
+            whose = "" if len(names) == len(kinds) else f"{', '.join(names)}: "
+            yield described._replace(text=f"{whose}{described.text}")
+
+
+def _summary(section: type[Section]) -> str:
+    return (inspect.getdoc(section) or "").split("\n")[0].removesuffix(".")
 
 
 def _values_in_words(schema: Mapping[str, Any]) -> str:
@@ -87,7 +109,7 @@ def markdown_table() -> str:
         text = html.escape(text, quote=False)
         if values:
             shown = path.partition(".")[2] or path
-            lines.append(f"| `{shown}` | {values} | `{default}` | {unit} | {text} |")
+            lines.append(f"| `{shown}` | {values} | {f'`{default}`' if default else 'required'} | {unit} | {text} |")
         elif "." in path:
             lines.append(f"| **`{path.partition('.')[2]}`** | | | | *{text}* |")
         else:

@@ -4,200 +4,29 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
-from nmt.config.checks import (
-    Check,
-    Place,
-    Problem,
-    closest_key,
-    conflicts,
-    describe,
-    dotted,
-    ineffective,
-    suggest,
-    unused,
-)
-from nmt.config.sections import Config, DecodeSection, Section
-from nmt.system.errors import ConfigError, DataError, printable, shorten
+from nmt.config.checks import Check, conflicts, ineffective
+from nmt.config.messages import Problem, find_problems, suggest
+from nmt.config.sections import Config, DecodeSection, Section, TrainSection, find_section, kinds_of
+from nmt.config.tree import NOT_UNICODE, SURROGATE, Place, Tree, as_yaml, dotted, in_one_line, parse_yaml
+from nmt.system.errors import ConfigError, DataError, shorten
 from nmt.system.files import check_file, read_bytes, shipped
-from nmt.system.limits import KIB, MAX_CONFIG, MAX_DIGITS
+from nmt.system.limits import MAX_CONFIG
 
+FORMAT = 2
+"""Number of the form in which configs are stored: 2 has the keys of a section's kind, 1 (no number) those of all."""
+_SHOWN_PROBLEMS = 50
+_WIDEST = 60
+"""Columns; comments are aligned, except that of a longer line, so that the others stay close to their values."""
 
-class _Loader(yaml.SafeLoader):
-    """YAML with the scalars of version 1.2's core schema (YAML 1.2.2, section 10.3) only."""
-
-
-class _Dumper(yaml.SafeDumper):
-    """Quotes strings that YAML 1.1 or 1.2 would not read as text."""
-
-
-_CORE = {
-    "null": (r"^(~|null|Null|NULL|)$", ("~", "n", "N", "")),
-    "bool": (r"^(true|True|TRUE|false|False|FALSE)$", "tTfF"),
-    "int": (r"^([-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$", "-+0123456789"),
-    "float": (r"^[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?$", "-+.0123456789"),
-}
-"""The core schema's scalars and their first characters; without .inf and .nan, as no key allows them."""
-_TAG = "tag:yaml.org,2002:"
-_TAGS = {
-    yaml.ScalarNode: {_TAG + name for name in (*_CORE, "str")},
-    yaml.SequenceNode: {_TAG + "seq"},
-    yaml.MappingNode: {_TAG + "map"},
-}
-_MAX_VALUES = 2_000
-"""Maximum number of values of a config, including repetitions by aliases; one with every key has about 150."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_NOT_UNICODE = "is not valid Unicode text: it contains a surrogate"
-
-_Loader.yaml_implicit_resolvers = {}
-for _name, (_pattern, _first) in _CORE.items():
-    for _reader in (_Loader, _Dumper):
-        _reader.add_implicit_resolver(_TAG + _name, re.compile(_pattern), list(_first))
-
-
-def _construct_int(loader: _Loader, node: yaml.ScalarNode) -> int:
-    text = str(node.value)
-    if len(text) > MAX_DIGITS:
-        raise ValueError
-    return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
-
-
-_Loader.add_constructor(_TAG + "int", _construct_int)
-
-_SET = "--set"
-_COMMAND_LINE = 1
-"""Layer of `--set`. The config file is layer 0, the file that it extends -1, and so on."""
-
-
-class _Written(NamedTuple):
-    """Where a value was set."""
-
-    where: str
-    layer: int
-
-
-@dataclass
-class _Source:
-    """Raw values of a config, and where each was set."""
-
-    values: dict[str, Any]
-    places: dict[Place, _Written]
-
-    def place_of(self, path: Place) -> str:
-        for end in range(len(path), 0, -1):
-            if path[:end] in self.places:
-                where = self.places[path[:end]].where
-                return "--set " if where == _SET else f"{where}: "
-        return ""
-
-
-@dataclass
-class _Builder:
-    """Builds plain values from YAML nodes, and records where each was set.
-
-    Attributes:
-        loader: Reads the scalars.
-        origin: The file; empty for the command line.
-        layer: Layer of the file.
-        places: Where each value was set.
-    """
-
-    loader: _Loader
-    origin: str
-    layer: int
-    places: dict[Place, _Written]
-
-    def build(self, node: yaml.Node, path: Place = ()) -> Any:
-        """Build the value of a node and of all nodes below it."""
-        if len(self.places) == _MAX_VALUES:
-            raise self._refusal(node, (), f"more than {_MAX_VALUES:,} values, including those of aliases; remove some")
-        if node.tag not in _TAGS[type(node)]:
-            tag = printable(str(node.tag).removeprefix(_TAG))
-            raise self._refusal(node, path, f"is tagged {tag}, which does not fit here in YAML 1.2's core schema")
-        self._check_unicode(node, path)
-        self.places[path] = _Written(self._where(node), self.layer)
-        if isinstance(node, yaml.MappingNode):
-            return self._build_mapping(node, path)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.build(item, (*path, str(index))) for index, item in enumerate(node.value)]
-        try:
-            return self.loader.construct_object(node)
-        except (ValueError, LookupError, AttributeError):  # a number that is too large, or PyYAML on `!!float x`
-            raise self._refusal(node, path, f"cannot be read as {str(node.tag).removeprefix(_TAG)}") from None
-
-    def _build_mapping(self, node: yaml.MappingNode, path: Place) -> dict[str, Any]:
-        result: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise self._refusal(key_node, path, "has a key that is a list or a section; write text")
-            key = str(key_node.value)
-            if key in result:
-                raise self._refusal(key_node, (*path, key), "occurs twice; remove one")
-            self._check_unicode(key_node, (*path, key))
-            result[key] = self.build(value_node, (*path, key))
-        return result
-
-    def _check_unicode(self, node: yaml.Node, path: Place) -> None:
-        if isinstance(node, yaml.ScalarNode) and _SURROGATE.search(node.value):
-            raise self._refusal(node, path, _NOT_UNICODE)
-
-    def _where(self, node: yaml.Node) -> str:
-        return f"{self.origin}:{node.start_mark.line + 1}" if self.origin else "--set"
-
-    def _refusal(self, node: yaml.Node, path: Place, fault: str) -> ConfigError:
-        key = f"{dotted(path)}: " if path else ""
-        return ConfigError(f"{self._where(node)}: {key}{fault}")
-
-
-def _load_yaml(text: str, origin: str, layer: int = 0) -> _Source:
-    name = origin or "--set"
-    places: dict[Place, _Written] = {}
-    loader: _Loader | None = None
-    try:
-        if len(text) > MAX_CONFIG:
-            raise ConfigError(f"{name}: longer than {MAX_CONFIG // KIB} KiB; shorten it")
-        loader = _Loader(text)
-        node = loader.get_single_node()
-        values = {} if node is None else _Builder(loader, origin, layer, places).build(node)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
-        raise ConfigError(f"{where}: not valid YAML: {shorten(str(error.problem or error.context))}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{name}: not valid YAML: {shorten(' '.join(str(error).split()))}") from None
-    finally:
-        if loader:
-            loader.dispose()
-    if not isinstance(values, dict):
-        raise ConfigError(f"{name}: expected keys and values, found {shorten(repr(values))}")
-    return _Source(values, places)
-
-
-def _merge(base: _Source, top: _Source) -> _Source:
-    def merge(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-        result = dict(below)
-        for key, value in above.items():
-            old = result.get(key)
-            result[key] = merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
-        return result
-
-    def replaces(path: Place) -> bool:
-        value: Any = top.values
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
-        return not isinstance(value, dict)
-
-    replaced = [path for path in top.places if replaces(path)]
-    kept = {p: v for p, v in base.places.items() if not any(_within(p, r) for r in replaced)}
-    return _Source(merge(base.values, top.values), {**kept, **top.places})
+Overrides = Mapping[str, Any] | Sequence[str]
+"""Values that replace a config's: `section.key=value`, the value as YAML, or a mapping from `section.key`."""
 
 
 def find_config(name: str) -> Path:
@@ -220,149 +49,170 @@ def find_shipped(name: str, folder: str, kind: str) -> Path:
     Raises:
         ConfigError: There is none.
     """
-    path = Path(name)
+    path, by_name = Path(name), shipped(f"{folder}/{name}.yaml")
     if path.is_file():
         return path
-    by_name = shipped(f"{folder}/{name}.yaml")
     if re.fullmatch(r"[\w-]+", name) and by_name.is_file():
         return by_name
     known = sorted(file.stem for file in shipped(folder).glob("*.yaml"))
     raise ConfigError(f"{name}: no such {kind} file; shipped {kind}s: {', '.join(known)}{suggest(name, known)}")
 
 
-def _shown(path: Path) -> str:
-    """A path relative to the working folder if possible: shipped configs have absolute paths."""
-    return str(path.relative_to(Path.cwd()) if path.is_absolute() and path.is_relative_to(Path.cwd()) else path)
+def read_yaml(path: Path) -> Tree:
+    """The keys and values of a file.
 
-
-def _read(path: Path, seen: tuple[Path, ...] = ()) -> _Source:
-    resolved = path.resolve()
-    if resolved in seen:
-        raise ConfigError(f"{path}: extends itself through {' -> '.join(p.name for p in (*seen, resolved))}")
-    where, layer = _shown(path), -len(seen)
-    source = _load_yaml(_read_text(path), where, layer)
-    parent = source.values.pop("extends", None)
-    if "name" not in source.values:
-        source.values["name"] = path.stem
-        source.places[("name",)] = _Written(where, layer)
-    if parent is None:
-        return source
-    if not isinstance(parent, str):
-        raise ConfigError(
-            f"{source.place_of(('extends',))}extends: expected one path or name, found {shorten(repr(parent))}"
-        )
-    beside = path.parent / parent
-    parent_path = beside if beside.is_file() else find_config(parent)
-    return _merge(_read(parent_path, (*seen, resolved)), source)
-
-
-def _read_text(path: Path) -> str:
+    Raises:
+        ConfigError: It cannot be read, or is not valid.
+    """
+    # Shipped configs have absolute paths, which are shown from the working folder if they are in it.
+    within = path.is_absolute() and path.is_relative_to(Path.cwd())
     try:
-        return read_bytes(path, MAX_CONFIG).decode("utf-8-sig")
+        text = read_bytes(path, MAX_CONFIG).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
     except DataError as error:
         raise ConfigError(str(error)) from None
+    return parse_yaml(text, str(path.relative_to(Path.cwd()) if within else path))
 
 
-def load_yaml_file(path: Path) -> dict[str, Any]:
-    """The plain values of a YAML file of keys and values.
+def _read(path: Path, children: tuple[Path, ...] = ()) -> Tree:
+    """A config file over those that it extends."""
+    resolved = path.resolve()
+    if resolved in children:
+        raise ConfigError(f"{path}: extends itself through {' -> '.join(p.name for p in (*children, resolved))}")
+    tree = read_yaml(path)
+    parent = tree.value.pop("extends", Tree(None))
+    complete = all(tree.find(("train", name)) for name in TrainSection.model_fields)
+    tree = _in_current_form(tree, stored=complete)  # a stored config that is used again
+    tree.value.setdefault("name", Tree(path.stem, tree.where.rpartition(":")[0] or str(path)))
+    if parent.value is None:
+        return tree
+    if not isinstance(parent.value, str):
+        found = shorten(repr(parent.plain()))
+        raise ConfigError(f"{parent.where}: extends: expected one path or name, found {found}")
+    relative = path.parent / parent.value
+    below = _read(relative if relative.is_file() else find_config(parent.value), (*children, resolved))
+    return _merge(below, tree, Config)
+
+
+def _in_current_form(tree: Tree, *, stored: bool) -> Tree:
+    """Values without the number of their form and, if they were stored before there was one, without unused keys.
 
     Raises:
-        ConfigError: It cannot be read, or is not valid.
+        ConfigError: The form is newer than this version.
     """
-    return _load_yaml(_read_text(path), _shown(path)).values
+    number = tree.value.pop("format", None)
+    if number is None:
+        return _without_other_kinds(tree, Config) if stored else tree
+    if number.value != FORMAT:
+        found = shorten(repr(number.plain()))
+        raise ConfigError(f"{number.where}: format: this version reads {FORMAT}, found {found}")
+    return tree
 
 
-def as_yaml_list(text: str, origin: str) -> list[Any]:
-    """Values of YAML that are separated by commas.
+def _without_other_kinds(tree: Tree, section: type[Section]) -> Tree:
+    """Values without the keys that belong to other kinds of their sections: those never had an effect."""
+    parts: dict[str, Tree] = {}
+    for key, part in tree.value.items():
+        field = section.model_fields.get(key)
+        kind = find_section(field, part.plain()) if field else None
+        if field and kind and isinstance(part.value, dict):
+            others = {name for other in kinds_of(field) for name in other.model_fields} - kind.model_fields.keys()
+            used = {name: value for name, value in part.value.items() if name not in others}
+            part = _without_other_kinds(Tree(used, part.where), kind)
+        parts[key] = part
+    return Tree(parts, tree.where)
 
-    Raises:
-        ConfigError: They are not valid YAML.
+
+def _merge(below: Tree, above: Tree, section: type[Section] | None = None) -> Tree:
+    """One tree over another.
+
+    Args:
+        below: Values that are replaced or added to.
+        above: Values that win.
+        section: The class of their section: if a section within it changes its kind, the keys that the old kind has
+            and the new one lacks are dropped below. None keeps all.
     """
-    found = _load_yaml(f"values: [{text}]", origin).values.get("values")
-    if not isinstance(found, list):
-        raise ConfigError(f"{origin}: expected values separated by commas, found {shorten(repr(text))}")
-    return found
+    parts = dict(below.value)
+    for key, part in above.value.items():
+        old = parts.get(key)
+        if old and isinstance(old.value, dict) and isinstance(part.value, dict):
+            field = section.model_fields.get(key) if section else None
+            kind = find_section(field, {**old.plain(), **part.plain()}) if field else None
+            before = find_section(field, old.plain()) if field else None
+            dropped = before.model_fields.keys() - kind.model_fields.keys() if before and kind else set()
+            old = Tree({name: value for name, value in old.value.items() if name not in dropped}, old.where)
+            part = _merge(old, part, kind)
+        parts[key] = part
+    return Tree(parts, above.where or below.where)
 
 
-def _value_problems(error: ValidationError) -> tuple[list[Problem], set[Place]]:
-    """The problems with single values, and the keys whose values are unknown because of them."""
-    problems: list[Problem] = []
-    unknown: set[Place] = set()
-    for item in error.errors():
-        path = tuple(str(part) for part in item["loc"])
-        problems.append((path, describe(item, path)))
-        unknown |= {path, closest_key(path)} if item["type"] == "extra_forbidden" else {path}
-    return problems, unknown
-
-
-def _within(path: Place, outer: Place) -> bool:
+def _is_within(path: Place, outer: Place) -> bool:
     return path[: len(outer)] == outer
 
 
-def _without(values: Mapping[str, Any], places: Collection[Place], above: Place = ()) -> dict[str, Any]:
+def _overlap(path: Place, other: Place) -> bool:
+    return _is_within(path, other) or _is_within(other, path)
+
+
+def _without(values: Mapping[str, Any], unknown: set[Place], above: Place = ()) -> dict[str, Any]:
     """The values except those at, or above, one of the places."""
-    kept: dict[str, Any] = {}
+    known: dict[str, Any] = {}
     for key, value in values.items():
         path = (*above, key)
-        if isinstance(value, dict) and path not in places:
-            kept[key] = _without(value, places, path)
-        elif not any(_within(place, path) for place in places):
-            kept[key] = value
-    return kept
+        if isinstance(value, dict) and path not in unknown:
+            known[key] = _without(value, unknown, path)
+        elif not any(_is_within(place, path) for place in unknown):
+            known[key] = value
+    return known
 
 
-def _validate(source: _Source, *, new: bool, checks: Sequence[Check], unread: Sequence[Problem] = ()) -> Config:
+def _validate(tree: Tree, *, new: bool, checks: Sequence[Check] = (), unread: Sequence[Problem] = ()) -> Config:
     """Check values and combinations.
 
     Combinations are checked even if single values are wrong, unless those are part of the combination.
 
     Args:
-        source: The raw values.
+        tree: The values.
         new: Whether this config is for new work rather than that of saved data or a saved model: it is then also
             checked for settings without effect.
         checks: Further checks for combinations that cannot work.
-        unread: Keys whose overrides could not be read, and why, in whole lines.
+        unread: Overrides that could not be read, and why, in whole lines.
 
     Raises:
         ConfigError: One line per problem.
     """
+    values = tree.plain()
     problems: list[Problem] = []
-    unknown: set[Place] = set()
-    try:
-        config = Config.model_validate(source.values)
-    except ValidationError as error:
-        problems, unknown = _value_problems(error)
-        config = Config.model_validate(_without(source.values, unknown))
-    unknown |= {path for path, _ in unread}
-    found = chain(*(check(config) for check in (conflicts, *checks)))
-    if new:
-        layers = {path: written.layer for path, written in source.places.items()}
-        found = chain(found, ineffective(config), unused(config, layers))
-    for places, message in found:
-        if not any(_within(place, other) or _within(other, place) for place in places for other in unknown):
-            problems.append((places[0], message))
-    if problems or unread:
-        lines = [line for _, line in unread]
-        lines += [f"{source.place_of(path)}{dotted(path)}: {message}" for path, message in problems]
-        raise ConfigError(*_first_of(list(dict.fromkeys(lines))))
+    unknown = {place for problem in unread for place in problem.unknown}
+    wrong: set[Place] = set()
+    config: Config | None = None
+    while config is None:
+        try:
+            config = Config.model_validate(_without(values, wrong))
+        except ValidationError as error:
+            more = list(find_problems(error, values))
+            problems = problems or more  # later ones come from what was left out
+            wrong |= {place for problem in more for place in problem.unknown}
+    unknown |= wrong
+    everything = chain(*(check(config) for check in (conflicts, *checks, *([ineffective] if new else []))))
+    for keys, message in everything:
+        places = [tuple(key.split(".")) for key in keys]
+        if not any(_overlap(place, other) for place in places for other in unknown):
+            problems.append(Problem(places[0], message))
+    lines = [problem.message for problem in unread]
+    for path, message, _ in problems:
+        where = tree.written(path)
+        lines.append(f"{where}{'' if where in ('', _SET) else ':'}{' ' if where else ''}{dotted(path)}: {message}")
+    if lines:
+        lines, more_lines = list(dict.fromkeys(lines)), len(dict.fromkeys(lines)) - _SHOWN_PROBLEMS
+        raise ConfigError(*lines[:_SHOWN_PROBLEMS], *([f"and {more_lines:,} more problems"] if more_lines > 0 else []))
     return config
 
 
-def _first_of(lines: list[str]) -> list[str]:
-    """The first problems, and the number of further ones."""
-    more = len(lines) - _SHOWN_PROBLEMS
-    return lines if more <= 0 else [*lines[:_SHOWN_PROBLEMS], f"and {more:,} more problems"]
-
-
-_SHOWN_PROBLEMS = 50
-
-
-Overrides = Mapping[str, Any] | Sequence[str]
-"""Values that replace a config's: `section.key=value`, the value as YAML, or a mapping from `section.key`."""
+_SET = "--set"
 
 
 def as_settings(overrides: Overrides) -> list[str]:
@@ -377,14 +227,47 @@ def as_settings(overrides: Overrides) -> list[str]:
 
 
 def _as_yaml(key: str, value: Any) -> str:
-    if isinstance(value, list | tuple):
-        value = [os.fspath(each) if isinstance(each, os.PathLike) else each for each in value]
-    elif isinstance(value, os.PathLike):
-        value = os.fspath(value)
+    values = list(value) if isinstance(value, list | tuple) else [value]
+    plain = [os.fspath(part) if isinstance(part, os.PathLike) else part for part in values]
     try:
-        return in_one_line(value)
-    except yaml.YAMLError:
-        raise ConfigError(f"{key}: {shorten(repr(value))} cannot be a value of a config") from None
+        return in_one_line(plain if isinstance(value, list | tuple) else plain[0])
+    except ConfigError as error:
+        raise ConfigError(f"{key}: {error}") from None
+
+
+def _parse_setting(setting: str) -> tuple[Place, Tree]:
+    path, separator, value = setting.partition("=")
+    keys = tuple(path.strip().split("."))
+    if not separator or not all(keys):
+        raise ConfigError(f"--set {setting}: expected section.key=value")
+    if SURROGATE.search(path):
+        raise ConfigError(f"--set {path}: {NOT_UNICODE}")
+    return keys, parse_yaml(f"value: {value}").value["value"]
+
+
+def _parse_settings(overrides: Overrides) -> tuple[list[tuple[str, Place, Tree]], list[Problem]]:
+    """Every setting with its place and value, and those that cannot be read, with why in whole lines."""
+    read: list[tuple[str, Place, Tree]] = []
+    problems: list[Problem] = []
+    for setting in as_settings(overrides):
+        try:
+            read.append((setting, *_parse_setting(setting)))
+        except ConfigError as error:
+            keys = tuple(setting.partition("=")[0].strip().split("."))
+            problems += [Problem(keys, line, frozenset([keys])) for line in error.args]
+    return read, problems
+
+
+def _readable(overrides: Overrides) -> list[tuple[str, Place, Tree]]:
+    """Every setting with its place and value.
+
+    Raises:
+        ConfigError: Some cannot be read, one line for every one.
+    """
+    settings, problems = _parse_settings(overrides)
+    if problems:
+        raise ConfigError(*(problem.message for problem in problems))
+    return settings
 
 
 def as_values(overrides: Overrides) -> dict[str, Any]:
@@ -395,83 +278,37 @@ def as_values(overrides: Overrides) -> dict[str, Any]:
     """
     if isinstance(overrides, Mapping):
         return dict(overrides)
-    result = {}
-    for setting, source in _readable(overrides).items():
-        keys = setting.partition("=")[0].strip()
-        value = source.values
-        for key in keys.split("."):
-            value = value[key]
-        result[keys] = value
-    return result
-
-
-def _parse_setting(setting: str) -> _Source:
-    path, separator, value = setting.partition("=")
-    keys = tuple(path.strip().split("."))
-    if not separator or not all(keys):
-        raise ConfigError(f"--set {setting}: expected section.key=value")
-    if _SURROGATE.search(path):
-        raise ConfigError(f"--set {path}: {_NOT_UNICODE}")
-    loaded = _load_yaml(f"value: {value}", "")
-    parsed: Any = loaded.values.get("value")
-    places = {(*keys, *place[1:]): _Written(_SET, _COMMAND_LINE) for place in loaded.places if place}
-    for key in reversed(keys):
-        parsed = {key: parsed}
-    return _Source(parsed, places)
-
-
-def _parse_settings(overrides: Overrides) -> tuple[dict[str, _Source], list[Problem]]:
-    """The values of each setting; and of those that cannot be read the keys, and why, in whole lines."""
-    values: dict[str, _Source] = {}
-    problems: list[Problem] = []
-    for setting in as_settings(overrides):
-        values.pop(setting, None)  # a repeated setting counts where it is last
-        try:
-            values[setting] = _parse_setting(setting)
-        except ConfigError as error:
-            keys = tuple(setting.partition("=")[0].strip().split("."))
-            problems += [(keys, line) for line in error.args]
-    return values, problems
-
-
-def _readable(overrides: Overrides) -> dict[str, _Source]:
-    """The values of each setting.
-
-    Raises:
-        ConfigError: Some cannot be read, one line each.
-    """
-    values, problems = _parse_settings(overrides)
-    if problems:
-        raise ConfigError(*(line for _, line in problems))
-    return values
+    return {".".join(keys): tree.plain() for _, keys, tree in _readable(overrides)}
 
 
 def overridden(overrides: Overrides) -> dict[str, str]:
-    """The dotted path of each value set by overrides, with the `section.key=value` that sets it."""
+    """The dotted path of every value set by overrides, with the `section.key=value` that sets it."""
 
-    def paths(value: Any, path: str) -> Iterator[str]:
-        if isinstance(value, dict):
-            for key, part in value.items():
-                yield from paths(part, f"{path}.{key}".removeprefix("."))
-        else:
+    def paths(tree: Tree, path: str) -> Iterator[str]:
+        if not isinstance(tree.value, dict):
             yield path
+            return
+        for key, part in tree.value.items():
+            yield from paths(part, f"{path}.{key}")
 
-    return {path: setting for setting, source in _readable(overrides).items() for path in paths(source.values, "")}
+    return {path: setting for setting, keys, tree in _readable(overrides) for path in paths(tree, ".".join(keys))}
 
 
-def _load(config: str | Path | Config, overrides: Overrides) -> tuple[_Source, list[Problem]]:
-    """The raw values of a config with overrides, and the problems of those that cannot be read."""
-    settings, problems = _parse_settings(overrides)
-    if isinstance(config, Config):
-        source = _Source(config.model_dump(mode="json"), {})
-    else:
-        try:
-            source = _read(find_config(str(config)))
-        except ConfigError as error:
-            raise ConfigError(*error.args, *(line for _, line in problems)) from None
-    for setting in settings.values():
-        source = _merge(source, setting)
-    return source, problems
+def _load(config: str | Path | Config, overrides: Overrides) -> tuple[Tree, list[Problem]]:
+    """The values of a config with overrides, and the overrides that cannot be read."""
+    settings, unread = _parse_settings(overrides)
+    try:
+        tree = (
+            Tree.of(config.model_dump(mode="json")) if isinstance(config, Config) else _read(find_config(str(config)))
+        )
+    except ConfigError as error:
+        raise ConfigError(*error.args, *(problem.message for problem in unread)) from None
+    above = Tree({})
+    for _, keys, value in settings:
+        for key in reversed(keys):
+            value = Tree({key: value})
+        above = _merge(above, value)
+    return _merge(tree, above, Config), unread
 
 
 def load_config(config: str | Path | Config, overrides: Overrides = (), checks: Sequence[Check] = ()) -> Config:
@@ -485,8 +322,8 @@ def load_config(config: str | Path | Config, overrides: Overrides = (), checks: 
     Raises:
         ConfigError: One line per problem: file and line, key, what was found, what is allowed.
     """
-    source, unread = _load(config, overrides)
-    return _validate(source, new=True, checks=checks, unread=unread)
+    tree, unread = _load(config, overrides)
+    return _validate(tree, new=True, checks=checks, unread=unread)
 
 
 def with_search_options(config: Config, given: Mapping[str, Any], overrides: Overrides = ()) -> DecodeSection:
@@ -500,28 +337,23 @@ def with_search_options(config: Config, given: Mapping[str, Any], overrides: Ove
     Raises:
         ConfigError: A value is not allowed, or an override is not about the search; one line per problem.
     """
-    keys = {setting: setting.partition("=")[0].strip() for setting in as_settings(overrides)}
-    allowed = [setting for setting, path in keys.items() if path.split(".")[0] in ("decode", "")]
-    lines = [
-        f"{path}: cannot be changed after training; only keys of decode can be set here"
-        for setting, path in keys.items()
-        if setting not in allowed
-    ]
-    options = config.decode
+    lines, allowed = [], []
+    for setting in as_settings(overrides):
+        path = setting.partition("=")[0].strip()
+        if path.split(".")[0] in ("decode", ""):
+            allowed.append(setting)
+        else:
+            lines.append(f"{path}: cannot be changed after training; only keys of decode can be set here")
+    tree, unread = _load(config, allowed)
+    options = {key: value for key, value in given.items() if value is not None}
     try:
-        if allowed:
-            source, unread = _load(config, allowed)
-            options = _validate(source, new=False, checks=(), unread=unread).decode
+        options_tree = Tree({"decode": Tree.of(options)})
+        decode = _validate(_merge(tree, options_tree, Config), new=False, unread=unread).decode
     except ConfigError as error:
         lines += error.args
     if lines:
         raise ConfigError(*lines)
-    values = {key: value for key, value in given.items() if value is not None}
-    try:
-        return DecodeSection.model_validate({**options.model_dump(), **values})
-    except ValidationError as error:
-        problems, _ = _value_problems(error)
-        raise ConfigError(*(f"decode.{dotted(path)}: {message}" for path, message in problems)) from None
+    return decode
 
 
 def parse_config(text: str, origin: str, checks: Sequence[Check] = ()) -> Config:
@@ -535,7 +367,7 @@ def parse_config(text: str, origin: str, checks: Sequence[Check] = ()) -> Config
     Raises:
         ConfigError: One line per problem.
     """
-    return _validate(_load_yaml(text, origin), new=False, checks=checks)
+    return _validate(_in_current_form(parse_yaml(text, origin), stored=True), new=False, checks=checks)
 
 
 def read_config(path: Path, checks: Sequence[Check] = ()) -> Config:
@@ -556,7 +388,7 @@ def read_config(path: Path, checks: Sequence[Check] = ()) -> Config:
 
 def dump_config(config: Config) -> str:
     """The complete config as YAML, including defaults."""
-    return yaml.dump(config.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+    return as_yaml({"format": FORMAT, **config.model_dump(mode="json")})
 
 
 def show_config(name: str, overrides: Overrides = (), checks: Sequence[Check] = ()) -> str:
@@ -570,43 +402,20 @@ def show_config(name: str, overrides: Overrides = (), checks: Sequence[Check] = 
     Raises:
         ConfigError: As in `load_config`.
     """
-    source, unread = _load(name, overrides)
-    rows = list(_rows(_validate(source, new=True, checks=checks, unread=unread), source.places))
+    tree, unread = _load(name, overrides)
+    rows = list(_rows(_validate(tree, new=True, checks=checks, unread=unread), tree))
     width = max(len(line) for line, origin in rows if origin and len(line) <= _WIDEST)
     return "".join(f"{line:{width}}  # {origin}\n" if origin else f"{line}\n" for line, origin in rows)
 
 
-_WIDEST = 60
-"""Columns; comments are aligned, except that of a longer line, so that the others stay close to their values."""
-
-
-def _rows(section: Section, places: Mapping[Place, _Written], above: Place = ()) -> Iterator[tuple[str, str]]:
+def _rows(section: Section, tree: Tree, above: Place = ()) -> Iterator[tuple[str, str]]:
     """Yield each line of a section without its comment, and the comment."""
     indent = "  " * len(above)
     for key, value in section.model_dump(mode="json").items():
         path, part = (*above, key), getattr(section, key)
         if isinstance(part, Section):
             yield f"{indent}{key}:", ""
-            yield from _rows(part, places, path)
+            yield from _rows(part, tree, path)
         else:
-            written = places.get(path)
+            written = tree.find(path)
             yield f"{indent}{key}: {in_one_line(value)}", written.where if written else "default"
-
-
-def in_one_line(value: Any) -> str:
-    """A value as YAML without line breaks."""
-
-    def dump(style: str | None) -> str:
-        # In a list, because PyYAML ends a lone scalar with a document marker.
-        return yaml.dump(
-            [value],
-            Dumper=_Dumper,
-            default_flow_style=True,
-            default_style=style,
-            sort_keys=False,
-            allow_unicode=True,
-            width=float("inf"),
-        ).strip()[1:-1]
-
-    plain = dump(None)
-    return plain if len(plain.splitlines()) == 1 else dump('"')

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -14,9 +15,11 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    ValidationError,
     WithJsonSchema,
 )
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
 from nmt.system.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH, MAX_UNITS
 
@@ -75,6 +78,7 @@ Number = Annotated[float, Field(strict=True)]
 Probability = Annotated[Number, Field(ge=0, lt=1)]
 Share = Annotated[Number, Field(ge=0, le=1)]
 Positive = Annotated[Number, Field(gt=0)]
+Betas = tuple[Probability, Probability]
 Files = Annotated[
     tuple[PathText, ...],
     BeforeValidator(_as_tuple),
@@ -94,10 +98,84 @@ def key(default: Any, description: str, *, unit: str | None = None) -> Any:
     return Field(default, description=description, json_schema_extra={"unit": unit} if unit else None)
 
 
+Conflict = tuple[tuple[str, ...], str]
+"""The dotted keys in conflict, starting with the one to change, and what is wrong; {} there is the section's path."""
+
+
 class Section(BaseModel):
     """Base class of every section: unknown keys are rejected and values never change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """Combinations of this section's own values that cannot work, with keys relative to it."""
+        return iter(())
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Tells the kinds of a section apart by the value of one key; a section without that key is of the first kind.
+
+    Every kind is a class in a union; the key is a field of each with its own value as the default.
+
+    Attributes:
+        key: The key.
+        description: What the section is for.
+    """
+
+    key: str
+    description: str
+
+    def find(self, kinds: tuple[type[Section], ...], values: Any) -> type[Section] | None:
+        """The kind of a section's values; None if there is no such kind."""
+        if not isinstance(values, dict) or self.key not in values:
+            return kinds[0]
+        return next((kind for kind in kinds if self.name(kind) == values[self.key]), None)
+
+    def name(self, kind: type[Section]) -> Any:
+        """What a kind is called in a config."""
+        return kind.model_fields[self.key].default
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Validate a section by the class of its kind alone, so that places and messages are those of its keys."""
+        kinds: tuple[type[Section], ...] = get_args(source) or (source,)
+
+        def validate(values: Any, _: Callable[[Any], Any]) -> Section:
+            if isinstance(values, kinds):
+                return values
+            if kind := self.find(kinds, values):
+                return kind.model_validate(values)
+            *others, last = [repr(self.name(kind)) for kind in kinds]
+            expected = f"{', '.join(others)} or {last}" if others else last
+            unknown = InitErrorDetails(
+                type="literal_error", loc=(self.key,), input=values[self.key], ctx={"expected": expected}
+            )
+            raise ValidationError.from_exception_data(self.key, [unknown])
+
+        return core_schema.no_info_wrap_validator_function(validate, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """The schemas of all kinds, for editors: all but the first must be named."""
+        whole = handler(schema)
+        first, *others = whole.get("anyOf", [whole])
+        return {"anyOf": [first, *({**other, "required": [self.key]} for other in others)]}
+
+
+def kinds_of(field: FieldInfo) -> tuple[type[Section], ...]:
+    """The classes of a key that is a section: one, or one for every kind; none for a key that is a value."""
+    parts = get_args(field.annotation) or (field.annotation,)
+    return tuple(part for part in parts if isinstance(part, type) and issubclass(part, Section))
+
+
+def kind_key(field: FieldInfo) -> Kinds | None:
+    """What tells the kinds of a section apart; None if it has no kinds."""
+    return next((mark for mark in field.metadata if isinstance(mark, Kinds)), None)
+
+
+def find_section(field: FieldInfo, values: Any) -> type[Section] | None:
+    """The class of a section with the given values; None for a key that is a value, or an unknown kind."""
+    kinds, mark = kinds_of(field), kind_key(field)
+    return mark.find(kinds, values) if mark else kinds[0] if kinds else None
 
 
 class CleaningSection(Section):
@@ -124,6 +202,11 @@ class CleaningSection(Section):
     duplicates: Literal["drop", "drop_casefold", "keep"] = key(
         "drop", "what to do with repeated pairs; drop_casefold: ignore case when comparing"
     )
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """Lengths of which there are none."""
+        if self.min_length > self.max_length:
+            yield ("min_length", "max_length"), "is above max_length"
 
 
 class SplitSection(Section):
@@ -180,6 +263,13 @@ class DataSection(Section):
     split: SplitSection = SplitSection()
     augment: AugmentSection = AugmentSection()
 
+    def conflicts(self) -> Iterator[Conflict]:
+        """Files and columns that are not two sides."""
+        if self.columns[0] == self.columns[1]:
+            yield ("columns",), f"must be two different columns, found {self.columns[0]} twice"
+        if self.source and len(self.source) not in (1, 2, 3, 4, 6):
+            yield ("source",), f"must be 1, 2, 3, 4 or 6 files, found {len(self.source)}"
+
     @property
     def languages(self) -> tuple[str, str]:
         """Codes of the source and the target language."""
@@ -225,19 +315,40 @@ class TextSection(Section):
     )
     reuse: PathText | None = key(None, "data or model directory whose tokenizers and vocabularies to reuse")
 
+    def conflicts(self) -> Iterator[Conflict]:
+        """Subwords that cannot have one vocabulary."""
+        if self.vocabulary.joint and self.tokenizer == "subword" and not self.subword.joint:
+            yield ("vocabulary.joint", "tokenizer", "subword.joint"), "with subwords needs {}subword.joint: true"
 
-class EncoderSection(Section):
-    """Encoder of the source."""
 
-    kind: Literal["recurrent"] = key("recurrent", "GRU or LSTM layers")
+class _RecurrentLayers(Section):
+    """Keys of encoder and decoder."""
+
+    kind: Literal["recurrent"] = "recurrent"
     cell: Literal["gru", "lstm"] = key("lstm", "recurrent cell")
-    hidden_size: Units = key(256, "size of a state in each direction", unit="units")
+    hidden_size: Units
     num_layers: Layers = key(1, "stacked recurrent layers", unit="layers")
-    bidirectional: Flag = key(True, "read the sentence in both directions")
     residual: Flag = key(False, "layers above the first add their input to their output (Wu et al., 2016)")
     layer_norm: Literal["none", "layers", "cell"] = key(
         "none", "layers: on the input of layers above the first; cell: inside each cell, slower (Ba et al., 2016)"
     )
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """What needs several layers, but has one."""
+        if self.num_layers == 1:
+            for name, value in _NEED_LAYERS.items():
+                if getattr(self, name, None) == value:
+                    yield (name, "num_layers"), f"{str(value).lower()} needs {{}}num_layers: 2 or more"
+
+
+_NEED_LAYERS = {"residual": True, "layer_norm": "layers", "attend_from": "first", "context_to": "all"}
+
+
+class RecurrentEncoderSection(_RecurrentLayers):
+    """GRU or LSTM layers."""
+
+    hidden_size: Units = key(256, "size of a state in each direction", unit="units")
+    bidirectional: Flag = key(True, "read the sentence in both directions")
 
     @property
     def output_size(self) -> int:
@@ -245,12 +356,13 @@ class EncoderSection(Section):
         return self.hidden_size * (2 if self.bidirectional else 1)
 
 
-class DecoderSection(Section):
-    """Recurrent decoder: the order of attention and update, and what is fed back."""
+EncoderSection = Annotated[RecurrentEncoderSection, Kinds("kind", "Encoder of the source.")]
 
-    cell: Literal["gru", "lstm"] = key("lstm", "recurrent cell")
+
+class RecurrentDecoderSection(_RecurrentLayers):
+    """GRU or LSTM layers; the order of attention and update, and what is fed back."""
+
     hidden_size: Units = key(512, "size of a state", unit="units")
-    num_layers: Layers = key(1, "stacked recurrent layers", unit="layers")
     order: Literal["bahdanau", "luong"] = key(
         "luong", "bahdanau: attend with the last state, then update; luong: update, then attend with the new one"
     )
@@ -260,10 +372,6 @@ class DecoderSection(Section):
         "source of the first decoder state: the encoder's backward state at the first word, its final states, or "
         "nothing",
     )
-    residual: Flag = key(False, "layers above the first add their input to their output (Wu et al., 2016)")
-    layer_norm: Literal["none", "layers", "cell"] = key(
-        "none", "layers: on the input of layers above the first; cell: inside each cell, slower (Ba et al., 2016)"
-    )
     attend_from: Literal["top", "first"] = key("top", "layer that attends; first as in Wu et al. (2016)")
     context_to: Literal["first", "all"] = key(
         "first", "layers whose input includes the context or, with input feeding, the attentional vector"
@@ -272,14 +380,57 @@ class DecoderSection(Section):
         "plain", "Bahdanau order: tanh layer, or maxout (Bahdanau et al., 2015, A.2.2)"
     )
 
+    def conflicts(self) -> Iterator[Conflict]:
+        """What does not go with the order, or with one layer."""
+        yield from super().conflicts()
+        if self.order == "bahdanau" and self.input_feeding:
+            yield ("input_feeding", "order"), "belongs to Luong order; Bahdanau order feeds the context anyway"
+        if self.order == "luong" and self.context_to == "all" and not self.input_feeding:
+            message = "Luong order feeds nothing back without {}input_feeding: true; set that, or order: bahdanau"
+            yield ("context_to", "input_feeding", "order"), message
+        if self.order == "luong" and self.readout == "maxout":
+            message = "maxout belongs to Bahdanau order; Luong order computes an attentional vector"
+            yield ("readout", "order"), message
 
-class WindowSection(Section):
-    """Which source positions a step may attend to (Luong et al., 2015, section 3)."""
 
-    name: Literal["global", "local_m", "local_p", "hard"] = key(
-        "global", "all positions; around the current one; around a predicted one; one position, drawn in training"
-    )
-    radius: Positions = key(10, "local windows: D, positions on each side", unit="tokens")
+DecoderSection = Annotated[RecurrentDecoderSection, Kinds("kind", "Decoder, which writes the translation.")]
+
+
+class GlobalWindowSection(Section):
+    """All positions."""
+
+    name: Literal["global"] = "global"
+
+
+class LocalWindowSection(Section):
+    """Positions around one of them."""
+
+    name: str
+    radius: Positions = key(10, "D, positions on each side", unit="tokens")
+
+
+class MonotonicWindowSection(LocalWindowSection):
+    """Positions around the current one."""
+
+    name: Literal["local_m"] = "local_m"
+
+
+class PredictiveWindowSection(LocalWindowSection):
+    """Positions around a predicted one."""
+
+    name: Literal["local_p"] = "local_p"
+
+
+class HardWindowSection(Section):
+    """One position, drawn in training."""
+
+    name: Literal["hard"] = "hard"
+
+
+WindowSection = Annotated[
+    GlobalWindowSection | MonotonicWindowSection | PredictiveWindowSection | HardWindowSection,
+    Kinds("name", "Which source positions a step may attend to (Luong et al., 2015, section 3)."),
+]
 
 
 class NormalizerSection(Section):
@@ -293,17 +444,33 @@ class NormalizerSection(Section):
     )
 
 
-class PastSection(Section):
-    """Memory of earlier alignments in the score; additive scores only."""
+class NoPastSection(Section):
+    """No memory."""
 
-    name: Literal["none", "coverage", "location"] = key(
-        "none", "coverage: the sum of all alignments so far; location: the last one, convolved"
-    )
+    name: Literal["none"] = "none"
+
+
+class CoverageSection(Section):
+    """The sum of all alignments so far."""
+
+    name: Literal["coverage"] = "coverage"
     loss_weight: Annotated[Number, Field(ge=0, le=1000)] = key(
-        0.0, "coverage: weight of its loss (See et al., 2017)", unit="1"
+        0.0, "weight of the coverage loss (See et al., 2017)", unit="1"
     )
-    filters: Units = key(10, "location: features per position", unit="features")
-    radius: Units = key(5, "location: positions on each side that a feature depends on", unit="tokens")
+
+
+class LocationSection(Section):
+    """The last alignment, convolved."""
+
+    name: Literal["location"] = "location"
+    filters: Units = key(10, "features per position", unit="features")
+    radius: Units = key(5, "positions on each side that a feature depends on", unit="tokens")
+
+
+PastSection = Annotated[
+    NoPastSection | CoverageSection | LocationSection,
+    Kinds("name", "Memory of earlier alignments in the score; additive scores only."),
+]
 
 
 class AttentionSection(Section):
@@ -317,9 +484,9 @@ class AttentionSection(Section):
     options: dict[str, Any] = key({}, "arguments of the score's class")
     heads: Heads = key(1, "if several, each has projections of its own", unit="heads")
     head_size: Units | None = key(None, "size of a head; null divides the encoder states among them", unit="units")
-    window: WindowSection = WindowSection()
+    window: WindowSection = GlobalWindowSection()
     normalizer: NormalizerSection = NormalizerSection()
-    past: PastSection = PastSection()
+    past: PastSection = NoPastSection()
     dropout: Probability = key(0.0, "probability of dropping an attention weight, in training", unit="probability")
 
 
@@ -351,8 +518,8 @@ class ModelSection(Section):
         "norm of the readout and of words' vectors in the output layer (Nguyen & Chiang, 2018), about 5; null: any",
         unit="1",
     )
-    encoder: EncoderSection = EncoderSection()
-    decoder: DecoderSection = DecoderSection()
+    encoder: EncoderSection = RecurrentEncoderSection()
+    decoder: DecoderSection = RecurrentDecoderSection()
     attention: AttentionSection = AttentionSection()
     initialization: InitializationSection = InitializationSection()
 
@@ -369,43 +536,184 @@ class BatchSection(Section):
     accumulate: Count = key(1, "batches whose gradients are combined in one update", unit="batches")
 
 
-class OptimizerSection(Section):
-    """Optimiser; see torch.optim."""
+class _Optimizer(Section):
+    """Keys of every optimiser. Keys are named as the parameters of torch.optim, `lr` and `eps` written out."""
 
-    name: Literal["adam", "adamw", "sgd"] = key("adam", "algorithm")
+    name: str
     learning_rate: Positive = key(0.001, "step size at the peak of the schedule", unit="1")
-    weight_decay: Annotated[Number, Field(ge=0)] = key(0.0, "L2 penalty; adamw: decoupled from the gradient", unit="1")
-    betas: tuple[Probability, Probability] = key(
-        (0.9, 0.999), "adam, adamw: decay of the running means of gradient and squared gradient", unit="1"
+    weight_decay: Annotated[Number, Field(ge=0)] = key(
+        0.0, "L2 penalty; adamw, muon: decoupled from the gradient", unit="1"
     )
-    epsilon: Positive = key(1e-8, "adam, adamw: keeps the denominator from 0", unit="1")
-    momentum: Probability = key(0.0, "sgd only", unit="1")
     clip_norm: Positive | None = key(1.0, "maximum norm of the whole gradient; null is off", unit="1")
 
 
-class ScheduleSection(Section):
-    """Learning rate over time."""
+class _Adam(_Optimizer):
+    betas: Betas = key((0.9, 0.999), "decay of the running means of gradient and squared gradient", unit="1")
+    epsilon: Positive = key(1e-8, "keeps the denominator from 0", unit="1")
 
-    name: Literal["constant", "plateau", "inverse_sqrt", "cosine"] = key(
-        "constant",
-        "plateau: falls when validation stalls; inverse_sqrt: with the root of updates; cosine: to floor over the run",
+
+class AdamSection(_Adam):
+    """Adam (Kingma & Ba, 2015)."""
+
+    name: Literal["adam"] = "adam"
+
+
+class AdamWSection(_Adam):
+    """Adam with decoupled weight decay (Loshchilov & Hutter, 2019)."""
+
+    name: Literal["adamw"] = "adamw"
+
+
+class SGDSection(_Optimizer):
+    """Stochastic gradient descent."""
+
+    name: Literal["sgd"] = "sgd"
+    momentum: Probability = key(0.0, "decay of the running sum of gradients; 0 is off", unit="1")
+
+
+class RMSpropSection(_Optimizer):
+    """RMSprop (Hinton, 2012)."""
+
+    name: Literal["rmsprop"] = "rmsprop"
+    alpha: Probability = key(0.99, "decay of the running mean of the squared gradient", unit="1")
+    epsilon: Positive = key(1e-8, "keeps the denominator from 0", unit="1")
+    momentum: Probability = key(0.0, "decay of the running sum of gradients; 0 is off", unit="1")
+    centered: Flag = key(False, "divide by an estimate of the gradient's standard deviation")
+
+
+class RAdamSection(_Adam):
+    """Rectified Adam (Liu et al., 2020)."""
+
+    name: Literal["radam"] = "radam"
+
+
+class NAdamSection(_Adam):
+    """Adam with Nesterov momentum (Dozat, 2016)."""
+
+    name: Literal["nadam"] = "nadam"
+    momentum_decay: Annotated[Number, Field(ge=0)] = key(0.004, "how fast the momentum grows to its beta", unit="1")
+
+
+class AdadeltaSection(_Optimizer):
+    """Adadelta (Zeiler, 2012)."""
+
+    name: Literal["adadelta"] = "adadelta"
+    learning_rate: Positive = key(1.0, "step size at the peak of the schedule", unit="1")
+    rho: Probability = key(0.9, "decay of the running means of squared gradient and squared step", unit="1")
+    epsilon: Positive = key(1e-6, "keeps the denominator from 0", unit="1")
+
+
+class MuonSection(_Adam):
+    """Muon (Jordan et al., 2024) for matrices, AdamW with betas and epsilon for the other weights."""
+
+    name: Literal["muon"] = "muon"
+    momentum: Probability = key(0.95, "decay of the running sum of gradients; 0 is off", unit="1")
+    nesterov: Flag = key(True, "Nesterov momentum")
+    ns_steps: Annotated[Count, AtMost(99, "torch allows no more")] = key(
+        5, "steps of the iteration that makes an update orthogonal", unit="steps"
     )
-    warmup: NonNegative = key(0, "linear warm-up at the start; any schedule", unit="updates")
-    factor: Annotated[Number, Field(gt=0, lt=1)] = key(0.5, "plateau: multiply by this", unit="1")
-    patience: NonNegative = key(0, "plateau: validations without improvement to wait", unit="validations")
-    floor: Share = key(0.01, "plateau, cosine: minimum share of the learning rate", unit="share")
+    adjust_lr_fn: Literal["original", "match_rms_adamw"] = key(
+        "match_rms_adamw",
+        "how an update is scaled: by the ratio of the matrix's sides, or to the size of AdamW's (Liu et al., 2025)",
+    )
 
 
-class TeacherForcingSection(Section):
-    """How often the decoder reads the reference instead of its own last word."""
+OptimizerSection = Annotated[
+    AdamSection
+    | AdamWSection
+    | SGDSection
+    | RMSpropSection
+    | RAdamSection
+    | NAdamSection
+    | AdadeltaSection
+    | MuonSection,
+    Kinds("name", "Optimiser; see torch.optim."),
+]
+
+
+class _Schedule(Section):
+    """Key of every schedule."""
+
+    name: str
+    warmup: NonNegative = key(0, "linear warm-up at the start", unit="updates")
+
+
+class ConstantRateSection(_Schedule):
+    """Stays as it is."""
+
+    name: Literal["constant"] = "constant"
+
+
+class PlateauRateSection(_Schedule):
+    """Falls when validation stalls."""
+
+    name: Literal["plateau"] = "plateau"
+    factor: Annotated[Number, Field(gt=0, lt=1)] = key(0.5, "multiply by this", unit="1")
+    patience: NonNegative = key(0, "validations without improvement to wait", unit="validations")
+    floor: Share = key(0.01, "minimum share of the learning rate", unit="share")
+
+
+class InverseRootRateSection(_Schedule):
+    """Falls with the root of updates (Vaswani et al., 2017)."""
+
+    name: Literal["inverse_sqrt"] = "inverse_sqrt"
+    warmup: Count = key(..., "linear warm-up at the start", unit="updates")
+
+
+class CosineRateSection(_Schedule):
+    """Falls to `floor` over the run."""
+
+    name: Literal["cosine"] = "cosine"
+    floor: Share = key(0.01, "minimum share of the learning rate", unit="share")
+
+
+ScheduleSection = Annotated[
+    ConstantRateSection | PlateauRateSection | InverseRootRateSection | CosineRateSection,
+    Kinds("name", "Learning rate over time."),
+]
+
+
+class _Forcing(Section):
+    """Keys of all teacher forcing."""
 
     ratio: Share = key(1.0, "initial probability of the reference", unit="probability")
-    minimum: Share = key(0.0, "final probability of a falling schedule", unit="probability")
     unit: Literal["sentence", "token"] = key("sentence", "draw once per sentence or once per token")
-    schedule: Literal["constant", "linear", "inverse_sigmoid"] = key(
-        "constant", "how the probability falls (Bengio et al., 2015)"
-    )
-    updates: Count | None = key(None, "linear: its length; inverse_sigmoid: its k", unit="updates")
+    schedule: str
+
+
+class ConstantForcingSection(_Forcing):
+    """Stays as it is."""
+
+    schedule: Literal["constant"] = "constant"
+
+
+class _FallingForcing(_Forcing):
+    minimum: Share = key(0.0, "final probability", unit="probability")
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """A probability that does not fall."""
+        if self.minimum > self.ratio:
+            yield ("minimum", "ratio", "schedule"), f"is above the ratio {self.ratio}"
+
+
+class LinearForcingSection(_FallingForcing):
+    """Falls in a line (Bengio et al., 2015)."""
+
+    schedule: Literal["linear"] = "linear"
+    updates: Count = key(..., "time until the minimum", unit="updates")
+
+
+class SigmoidForcingSection(_FallingForcing):
+    """Falls with k / (k + exp(update / k)) (Bengio et al., 2015)."""
+
+    schedule: Literal["inverse_sigmoid"] = "inverse_sigmoid"
+    updates: Count = key(..., "k", unit="updates")
+
+
+TeacherForcingSection = Annotated[
+    ConstantForcingSection | LinearForcingSection | SigmoidForcingSection,
+    Kinds("schedule", "How often the decoder reads the reference instead of its own last word."),
+]
 
 
 class ValidationSection(Section):
@@ -449,9 +757,9 @@ class TrainSection(Section):
     epochs: Count = key(20, "passes over the training split", unit="epochs")
     max_updates: Count | None = key(None, "stop after so many updates; null is off", unit="updates")
     batch: BatchSection = BatchSection()
-    optimizer: OptimizerSection = OptimizerSection()
-    schedule: ScheduleSection = ScheduleSection()
-    teacher_forcing: TeacherForcingSection = TeacherForcingSection()
+    optimizer: OptimizerSection = AdamSection()
+    schedule: ScheduleSection = ConstantRateSection()
+    teacher_forcing: TeacherForcingSection = ConstantForcingSection()
     label_smoothing: Probability = key(
         0.0, "share of the target's probability that is spread over all words", unit="share"
     )
@@ -563,13 +871,16 @@ class Config(Section):
         return Path("runs") / self.name
 
 
-def differing_keys(first: Section, second: Section, prefix: str = "") -> list[str]:
-    """Paths of the keys in which two sections of the same type differ, with both values."""
-    result: list[str] = []
+def differences(first: Section, second: Section, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Path and both values of the keys in which two sections differ; of different kinds, the keys that both have."""
     for name in type(first).model_fields:
-        a, b = getattr(first, name), getattr(second, name)
+        a, b = getattr(first, name), getattr(second, name, getattr(first, name))
         if isinstance(a, Section) and isinstance(b, Section):
-            result += differing_keys(a, b, f"{prefix}{name}.")
+            yield from differences(a, b, f"{prefix}{name}.")
         elif a != b:
-            result.append(f"{prefix}{name} ({a!r} there, {b!r} here)")
-    return result
+            yield f"{prefix}{name}", a, b
+
+
+def differing_keys(first: Section, second: Section, prefix: str = "") -> list[str]:
+    """Paths of the keys in which two sections differ, with both values; see `differences`."""
+    return [f"{path} ({a!r} there, {b!r} here)" for path, a, b in differences(first, second, prefix)]

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nmt.config import DROPOUT, Config, OptimizerSection, TeacherForcingSection
+from nmt.config import DROPOUT, AdamSection, Config, ConstantForcingSection
 from nmt.corpus.batching import make_batch, plan_batches
 from nmt.corpus.dataset import DataDirectory, EncodedPairs, open_data
 from nmt.corpus.noise import make_noise
@@ -207,8 +207,8 @@ def check_overfitting(config: Config, data: DataDirectory, new_model: Callable[[
     """
     options = config.train.model_copy(
         update={
-            "optimizer": OptimizerSection(learning_rate=OVERFIT_RATE),
-            "teacher_forcing": TeacherForcingSection(),
+            "optimizer": AdamSection(learning_rate=OVERFIT_RATE),
+            "teacher_forcing": ConstantForcingSection(),
             "label_smoothing": 0.0,
             "r_drop": 0.0,
         }

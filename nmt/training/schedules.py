@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from nmt.config import ScheduleSection, TeacherForcingSection
+from nmt.config import ConstantForcingSection, ScheduleSection, TeacherForcingSection
 from nmt.models.recurrent.decoder import WordChooser
 
 
@@ -43,11 +43,12 @@ class LearningRate:
 
     def validated(self, improved: bool) -> None:
         """Record a validation; only affects plateau."""
-        if self.config.name != "plateau":
+        config = self.config
+        if config.name != "plateau":
             return
         self.waited = 0 if improved else self.waited + 1
-        if self.waited > self.config.patience:
-            self.reduction = max(self.config.floor, self.reduction * self.config.factor)
+        if self.waited > config.patience:
+            self.reduction = max(config.floor, self.reduction * config.factor)
             self.waited = 0
 
 
@@ -57,15 +58,12 @@ def forcing_ratio(config: TeacherForcingSection, update: int) -> float:
     linear: from `ratio` to `minimum` over `updates` updates. inverse_sigmoid: falls from `ratio` towards `minimum`
     as k / (k + exp(i / k)), with k = `updates`.
     """
-    span = config.ratio - config.minimum
+    if isinstance(config, ConstantForcingSection):
+        return config.ratio
+    span, k = config.ratio - config.minimum, config.updates
     if config.schedule == "linear":
-        assert config.updates is not None
-        return config.ratio - span * min(1.0, update / config.updates)
-    if config.schedule == "inverse_sigmoid":
-        assert config.updates is not None
-        k = config.updates
-        return config.minimum + span * k / (k + math.exp(min(700.0, update / k)))
-    return config.ratio
+        return config.ratio - span * min(1.0, update / k)
+    return config.minimum + span * k / (k + math.exp(min(700.0, update / k)))
 
 
 def draw_choices(config: TeacherForcingSection, update: int, tgt_in: Tensor) -> WordChooser | None:

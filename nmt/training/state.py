@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nmt.config import OptimizerSection
+from nmt.config import AdamSection, AdamWSection, OptimizerSection
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.averaging import WeightAverage
 from nmt.training.checkpoint import Checkpoint
@@ -129,6 +129,8 @@ def make_optimizer(config: OptimizerSection, model: nn.Module) -> torch.optim.Op
             for parameter in parameters:  # torch would leave it uninitialised if the first update is skipped
                 sgd.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
         return sgd
+    if not isinstance(config, AdamSection | AdamWSection):
+        raise NotImplementedError(config.name)
     kind: type[torch.optim.Adam] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[config.name]
     return kind(parameters, lr=rate, betas=config.betas, eps=config.epsilon, weight_decay=decay, fused=True)
 

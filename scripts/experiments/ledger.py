@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from nmt.config import Config
-from nmt.config.checks import dotted
+from nmt.config import Config, Section
+from nmt.config.tree import dotted
 from nmt.system.errors import ConfigError
 from nmt.system.files import read_json, write_json
 
@@ -94,7 +94,11 @@ class Result:
         return None if found is None else found.value
 
 
-UNNAMED = {"data": {"source", "licence", "directory", "workers"}, "train": {"seed", "threads", "device"}}
+UNNAMED = {
+    "": {"name"},
+    "data.": {"source", "licence", "directory", "workers"},
+    "train.": {"seed", "threads", "device"},
+}
 """Keys that do not belong to a recipe, or that a result names elsewhere."""
 
 
@@ -104,16 +108,17 @@ def settings_of(config: Config) -> list[str]:
     Args:
         config: The whole config.
     """
-    values, defaults = (each.model_dump(mode="json", exclude={"name": True, **UNNAMED}) for each in (config, Config()))
-    return list(_differing(values, defaults, ""))
+    return list(_differing(config, Config(), ""))
 
 
-def _differing(values: Mapping[str, Any], defaults: Mapping[str, Any], section: str) -> Iterator[str]:
-    for key, value in values.items():
-        if isinstance(value, dict) and isinstance(defaults.get(key), dict):
-            yield from _differing(value, defaults[key], f"{section}{key}.")
-        elif key not in defaults or value != defaults[key]:
-            yield f"{section}{key}={json.dumps(value)}"
+def _differing(section: Section, default: Section, above: str) -> Iterator[str]:
+    unnamed = UNNAMED.get(above, set())
+    for name, value in section.model_dump(mode="json", exclude=unnamed).items():
+        part, plain = getattr(section, name), getattr(default, name, ...)
+        if isinstance(part, Section) and isinstance(plain, Section):
+            yield from _differing(part, plain, f"{above}{name}.")
+        elif part != type(section).model_fields[name].default or (part != plain and plain is not ...):
+            yield f"{above}{name}={json.dumps(value)}"
 
 
 def rounded(scores: Mapping[str, Any]) -> dict[str, Score]:

@@ -7,12 +7,13 @@ import tomllib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from nmt.config.checks import describe, dotted
+from nmt.config.messages import find_problems
 from nmt.config.sections import Section, Seed
+from nmt.config.tree import dotted
 from nmt.system.errors import ConfigError
 
 Texts = tuple[str, ...]
@@ -98,18 +99,15 @@ def read_experiment(path: Path) -> Experiment:
     Raises:
         ConfigError: The file is missing or wrong; one line per problem.
     """
+    values: dict[str, Any] = {}
     try:
-        found = ExperimentTable.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = ExperimentTable.model_validate(values)
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: is not an experiment ({type(error).__name__}: {error})") from None
     except ValidationError as error:
-        lines = [
-            f"{path}: {dotted(place)}: {describe(item, place, ExperimentTable)}"
-            for item in error.errors()
-            if item["type"] != "too_short" or not item["input"]  # or else its items are wrong, which is shown
-            for place in [tuple(map(str, item["loc"]))]
-        ]
-        raise ConfigError(*lines) from None
+        problems = find_problems(error, values, ExperimentTable)
+        raise ConfigError(*(f"{path}: {dotted(place)}: {message}" for place, message, _ in problems)) from None
     cells = tuple(
         Cell(path.stem, cell.name, seed, (*found.settings, *cell.settings), cell.models, cell.teachers, cell.init_from)
         for cell in found.cells

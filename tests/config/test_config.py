@@ -421,7 +421,7 @@ INVERSE = "train: {schedule: {name: inverse_sqrt}}"
         ("model: {decoder: {order: bahdanau, input_feeding: true}}", "model.decoder.input_feeding", "Luong"),
         ("model: {tying: all}", "model.tying", "all needs text.vocabulary.joint: true"),
         ("text: {vocabulary: {joint: true}}", "text.vocabulary.joint", "needs text.subword.joint: true"),
-        (INVERSE, "train.schedule.warmup", "inverse_sqrt needs a number of warm-up updates"),
+        (INVERSE, "train.schedule.warmup", "inverse_sqrt needs a number of updates"),
         (BACKWARD, "model.decoder.initial_state", "backward needs model.encoder.bidirectional: true"),
         (
             "train: {teacher_forcing: {schedule: linear}}",
@@ -629,7 +629,7 @@ def test_dumps_of_shipped_configs_hold_every_default(name: str) -> None:
     config = load_config(name)
     dumped = dump_config(config)
     assert parse_config(dumped, "dump.yaml") == config
-    assert yaml.safe_load(dumped).keys() == Config.model_fields.keys()
+    assert yaml.safe_load(dumped).keys() == {"format", *Config.model_fields}
     assert "extends" not in dumped
 
 

@@ -89,8 +89,8 @@ def test_check_and_show_report_every_problem(configs: Path, cli: Cli) -> None:
     Path("bad.yaml").write_text("train:\n  epohcs: 3\n  optimizer: {name: adm}\nmodel: {tying: all}\n")
     lines = [
         "nmt: error: bad.yaml:2: train.epohcs: unknown key; did you mean epochs?",
-        "nmt: error: bad.yaml:3: train.optimizer.name: should be 'adam', 'adamw' or 'sgd', found 'adm'; "
-        "did you mean adam?",
+        "nmt: error: bad.yaml:3: train.optimizer.name: should be 'adam', 'adamw', 'sgd', 'rmsprop', 'radam', 'nadam', "
+        "'adadelta' or 'muon', found 'adm'; did you mean adam?",
         "nmt: error: bad.yaml:4: model.tying: all needs text.vocabulary.joint: true",
     ]
     for command in ("check", "show"):

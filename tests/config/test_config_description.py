@@ -1,12 +1,12 @@
 """Every key explains itself: descriptions, units, the JSON Schema and the table in configs/README.md."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 import yaml
+from config_keys import Key, every_key
 
 from nmt.config import Config, Section
 from nmt.config.description import KeyDescription, describe_keys, json_schema, markdown_table, with_table
@@ -14,26 +14,21 @@ from nmt.system.files import shipped
 
 KEY_REFERENCE = Path(__file__).resolve().parents[2] / "configs/README.md"
 SHIPPED = sorted(shipped("configs").glob("*.yaml"))
-KEYS = {key.path: key for key in describe_keys() if key.values}
-
-
-def annotated_keys(section: type[Section] = Config, above: str = "") -> Iterator[tuple[str, Any]]:
-    for name, field in section.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
-            yield from annotated_keys(field.annotation, f"{above}{name}.")
-        else:
-            yield f"{above}{name}", field.annotation
+KEYS: dict[str, list[KeyDescription]] = {}
+for _key in describe_keys():
+    if _key.values:
+        KEYS.setdefault(_key.path, []).append(_key)
 
 
 def mentions_numbers(annotation: Any) -> bool:
     return annotation in (int, float) or any(mentions_numbers(part) for part in get_args(annotation))
 
 
-@pytest.mark.parametrize(("path", "annotation"), list(annotated_keys()))
-def test_every_key_says_what_it_does_and_every_number_its_unit(path: str, annotation: Any) -> None:
-    key = KEYS[path]
-    assert key.text
-    assert bool(key.unit) == mentions_numbers(annotation)
+@pytest.mark.parametrize("key", list(every_key()), ids=lambda key: key.path)
+def test_every_key_says_what_it_does_and_every_number_its_unit(key: Key) -> None:
+    for described in KEYS[key.path]:
+        assert described.text
+        assert bool(described.unit) == mentions_numbers(key.annotation)
 
 
 def test_every_section_says_what_it_is_for() -> None:
@@ -44,12 +39,25 @@ def test_every_section_says_what_it_is_for() -> None:
 
 def test_defaults_are_shown_as_yaml() -> None:
     config = Config().model_dump(mode="json")
-    for path, key in KEYS.items():
+    for path, (key, *_) in KEYS.items():
         value: Any = config
         for part in path.split("."):
-            value = value[part]
-        shown = yaml.safe_load(key.default)
-        assert (float(shown) if isinstance(value, float) else shown) == value, path
+            value = value.get(part, ...)
+        if value is not ...:  # else another kind has it
+            shown = yaml.safe_load(key.default)
+            assert (float(shown) if isinstance(value, float) else shown) == value, path
+
+
+def test_kinds_share_the_rows_of_the_keys_they_share() -> None:
+    described = [(key.text.partition(":")[0], key.default) for key in KEYS["train.optimizer.learning_rate"]]
+    assert described == [("adam, adamw, sgd, rmsprop, radam, nadam, muon", "0.001"), ("adadelta", "1.0")]
+    (weight_decay,) = KEYS["train.optimizer.weight_decay"]
+    assert weight_decay.text.startswith("L2 penalty")
+    (name,) = KEYS["train.schedule.name"]
+    assert (name.values, name.default) == ("constant, plateau, inverse_sqrt, cosine", "constant")
+    assert "plateau: Falls when validation stalls; " in name.text
+    (updates,) = (key for key in KEYS["train.teacher_forcing.updates"] if "inverse_sigmoid: " in key.text)
+    assert updates.default == ""
 
 
 @pytest.mark.parametrize(
@@ -69,7 +77,8 @@ def test_defaults_are_shown_as_yaml() -> None:
     ],
 )
 def test_keys_are_described_in_words(path: str, values: str, default: str, unit: str) -> None:
-    assert KEYS[path] == KeyDescription(path, values, default, unit, KEYS[path].text)
+    (key,) = KEYS[path]
+    assert key == KeyDescription(path, values, default, unit, key.text)
 
 
 def test_the_key_reference_has_the_table_of_the_keys_as_they_are() -> None:
@@ -79,7 +88,7 @@ def test_the_key_reference_has_the_table_of_the_keys_as_they_are() -> None:
 
 def test_the_table_has_a_row_for_every_key() -> None:
     rows = re.findall(r"^\| `([\w.]+)` \|", markdown_table(), flags=re.MULTILINE)
-    assert len(rows) == len(KEYS) + 1
+    assert len(rows) == sum(map(len, KEYS.values())) + 1
     assert rows[:3] == ["extends", "name", "source"]
 
 
@@ -108,6 +117,7 @@ CHECKING = {
     "pattern",
     "prefixItems",
     "properties",
+    "required",
     "type",
 }
 TYPES = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool}
@@ -118,6 +128,8 @@ def mistakes(value: Any, schema: dict[str, Any]) -> bool:
     """Whether a value breaks a schema, for the keywords in use here."""
     assert schema.keys() <= TELLING | CHECKING
     if "$ref" in schema:
+        if "required" in schema and not set(schema["required"]) <= value.keys():
+            return True
         return mistakes(value, WHOLE["$defs"][schema["$ref"].removeprefix("#/$defs/")])
     if "anyOf" in schema:
         return all(mistakes(value, choice) for choice in schema["anyOf"])
@@ -128,6 +140,8 @@ def mistakes(value: Any, schema: dict[str, Any]) -> bool:
         return True
     if kind == "object":
         known = schema.get("properties", {})
+        if not set(schema.get("required", [])) <= value.keys():
+            return True
         if not schema["additionalProperties"] and not value.keys() <= known.keys():
             return True
         return any(mistakes(value[key], known[key]) for key in value.keys() & known.keys())
@@ -167,6 +181,9 @@ def test_the_schema_takes_a_resolved_config() -> None:
         "train: {epochs: true}",
         "train: {epochs: 10000000000}",
         "train: {optimizer: {name: adm}}",
+        "train: {optimizer: {momentum: 0.5}}",
+        "train: {optimizer: {name: sgd, betas: [0.9, 0.9]}}",
+        "train: {teacher_forcing: {schedule: linear}}",
         "train: {optimizer: {learning_rate: 0}}",
         "train: {optimizer: {betas: [0.9, 1.0]}}",
         "train: {device: gpu}",

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.config import Config, DecoderSection, EncoderSection, ModelSection, OptimizerSection, TrainSection
+from nmt.config import AdamSection, Config, DecoderSection, EncoderSection, ModelSection, TrainSection
 from nmt.corpus.dataset import EncodedPairs, Sequences
 from nmt.layers.kernels.lstm import cpu_has_bfloat16_lstm
 from nmt.models.seq2seq import build_model
@@ -158,9 +158,7 @@ def losses(device: torch.device, order: str, precision: str) -> list[float]:
             encoder=EncoderSection(hidden_size=16),
             decoder=DecoderSection(hidden_size=32, order=order),
         ),
-        train=TrainSection(
-            max_updates=20, log_every=1, precision=precision, optimizer=OptimizerSection(learning_rate=0.01)
-        ),
+        train=TrainSection(max_updates=20, log_every=1, precision=precision, optimizer=AdamSection(learning_rate=0.01)),
     )
     torch.manual_seed(0)
     model = build_model(config.model, 20, 20).to(device)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from nmt.config import OptimizerSection
+from nmt.config import TrainSection
 from nmt.system import memory
 from nmt.system.memory import (
     Footprint,
@@ -47,7 +47,7 @@ def test_torch_counts_the_bytes_of_a_peak() -> None:
 )
 def test_size_of_an_optimizers_state(options: dict[str, object], copies: int, scalars: int) -> None:
     layer = torch.nn.Linear(10, 5)
-    optimizer = make_optimizer(OptimizerSection(**options), layer)
+    optimizer = make_optimizer(TrainSection(optimizer=options).optimizer, layer)
     layer(torch.ones(10)).sum().backward()
     optimizer.step()
     assert state_size(optimizer) == 4 * (copies * 55 + scalars * 2)  # float32: 50 weights, 5 biases; 2 step counts

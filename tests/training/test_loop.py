@@ -8,15 +8,18 @@ import torch
 from torch import Tensor
 
 from nmt.config import (
+    AdamSection,
     AttentionSection,
     BatchSection,
     Config,
+    ConstantForcingSection,
+    ConstantRateSection,
+    CosineRateSection,
     DecoderSection,
     EncoderSection,
     ModelSection,
-    OptimizerSection,
-    ScheduleSection,
-    TeacherForcingSection,
+    PlateauRateSection,
+    SGDSection,
     TextSection,
     TrainSection,
     ValidationSection,
@@ -104,7 +107,7 @@ def gradients_by_hand(model: Seq2Seq, batches: list[Batch], smoothing: float = 0
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_the_gradient_is_that_of_the_mean_over_tokens(smoothing: float) -> None:
-    options = {"optimizer": OptimizerSection(name="sgd", learning_rate=1.0, clip_norm=None)}
+    options = {"optimizer": SGDSection(learning_rate=1.0, clip_norm=None)}
     config = make_config(label_smoothing=smoothing, **options)
     model, pairs = make_model(config).double(), random_pairs(6)
     before = [parameter.detach().clone() for parameter in model.parameters()]
@@ -140,7 +143,7 @@ def test_r_drop_brings_passes_with_different_dropout_together() -> None:
     """After updates with and without it, the distributions of two passes are compared."""
     distances = []
     for weight in (0.0, 5.0):
-        config = make_config(dropout=0.3, r_drop=weight, optimizer=OptimizerSection(learning_rate=0.02))
+        config = make_config(dropout=0.3, r_drop=weight, optimizer=AdamSection(learning_rate=0.02))
         model, pairs = make_model(config), random_pairs(40)
         batch, optimizer = batch_of(pairs, range(40)), make_optimizer(config.train.optimizer, model)
         for update in range(60):
@@ -154,7 +157,7 @@ def test_r_drop_brings_passes_with_different_dropout_together() -> None:
 
 @pytest.mark.parametrize("order", ["bahdanau", "luong"])
 def test_halves_of_a_batch_accumulate_to_the_whole(order: str) -> None:
-    config = make_config(order=order, optimizer=OptimizerSection(name="sgd", learning_rate=0.5, clip_norm=0.01))
+    config = make_config(order=order, optimizer=SGDSection(learning_rate=0.5, clip_norm=0.01))
     pairs = random_pairs(9)
     models = []
     for groups in ([range(9)], [range(4), range(4, 9)], [range(1), range(1, 2), range(2, 9)]):
@@ -171,7 +174,7 @@ def test_halves_of_a_batch_accumulate_to_the_whole(order: str) -> None:
 
 @pytest.mark.parametrize(("clip_norm", "clipped"), [(1e-3, True), (1e3, False), (None, False)])
 def test_clipping_bounds_the_whole_gradient(clip_norm: float | None, clipped: bool) -> None:
-    config = make_config(optimizer=OptimizerSection(name="sgd", learning_rate=1.0, clip_norm=clip_norm))
+    config = make_config(optimizer=SGDSection(learning_rate=1.0, clip_norm=clip_norm))
     model, pairs = make_model(config).double(), random_pairs(6)
     before = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
     optimizer = make_optimizer(config.train.optimizer, model)
@@ -211,9 +214,8 @@ def test_mean_loss_of_nothing() -> None:
     ("name", "kind"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW), ("sgd", torch.optim.SGD)]
 )
 def test_the_optimiser_gets_its_settings(name: str, kind: type[torch.optim.Optimizer]) -> None:
-    options = OptimizerSection(
-        name=name, learning_rate=0.25, weight_decay=0.5, betas=(0.8, 0.9), epsilon=1e-3, momentum=0.7
-    )
+    of_kind = {"momentum": 0.7} if name == "sgd" else {"betas": (0.8, 0.9), "epsilon": 1e-3}
+    options = TrainSection(optimizer={"name": name, "learning_rate": 0.25, "weight_decay": 0.5, **of_kind}).optimizer
     model = make_model(make_config())
     optimizer = make_optimizer(options, model)
     assert type(optimizer) is kind
@@ -428,8 +430,8 @@ def test_a_plateau_lowers_the_learning_rate_and_reports_tell_it() -> None:
     config = make_config(
         epochs=5,
         batch=BatchSection(size=99),
-        optimizer=OptimizerSection(learning_rate=0.08),
-        schedule=ScheduleSection(name="plateau", factor=0.5),
+        optimizer=AdamSection(learning_rate=0.08),
+        schedule=PlateauRateSection(factor=0.5),
         validation=ValidationSection(metric="loss", patience=None),
     )
     events, _ = run(config, random_pairs(5), Script("loss", [3, 4, 2, 5, 6]))
@@ -441,8 +443,8 @@ def test_the_first_update_is_warmed_up() -> None:
     config = make_config(
         max_updates=4,
         log_every=1,
-        optimizer=OptimizerSection(learning_rate=0.3),
-        schedule=ScheduleSection(warmup=3),
+        optimizer=AdamSection(learning_rate=0.3),
+        schedule=ConstantRateSection(warmup=3),
     )
     events, _ = run(config, random_pairs(5))
     rates = [event.learning_rate for event in events if isinstance(event, Reported)]
@@ -450,9 +452,7 @@ def test_the_first_update_is_warmed_up() -> None:
 
 
 def test_reports_hold_the_mean_over_tokens_since_the_last_one() -> None:
-    config = make_config(
-        epochs=1, log_every=2, batch=BatchSection(size=2), optimizer=OptimizerSection(learning_rate=1e-12)
-    )
+    config = make_config(epochs=1, log_every=2, batch=BatchSection(size=2), optimizer=AdamSection(learning_rate=1e-12))
     pairs = random_pairs(8)
     events, state = run(config, pairs)
     reports = [event for event in events if isinstance(event, Reported)]
@@ -474,7 +474,7 @@ def weights_after(seed: int, **options: object) -> list[Tensor]:
         seed=seed,
         epochs=2,
         batch=BatchSection(size=4),
-        teacher_forcing=TeacherForcingSection(ratio=0.5, unit="token"),
+        teacher_forcing=ConstantForcingSection(ratio=0.5, unit="token"),
         **options,
     )
     model = make_model(config, seed)
@@ -529,7 +529,8 @@ def test_too_many_updates_that_are_not_finite_end_the_run(value: float) -> None:
 @pytest.mark.parametrize("bad", [0, 3])
 def test_an_update_that_is_not_finite_has_no_effect(optimizer: str, bad: int) -> None:
     """Weights and the optimiser's means and counts, also if the very first update is skipped."""
-    config = make_config(optimizer=OptimizerSection(name=optimizer, learning_rate=0.1, momentum=0.9))
+    momentum = {"momentum": 0.9} if optimizer == "sgd" else {}
+    config = make_config(optimizer={"name": optimizer, "learning_rate": 0.1, **momentum})
     pairs = random_pairs(12)
     batches = [batch_of(pairs, range(first, first + 2)) for first in range(0, 12, 2)]
     results = []
@@ -550,9 +551,7 @@ def test_an_update_that_is_not_finite_has_no_effect(optimizer: str, bad: int) ->
 
 
 def test_single_updates_that_are_not_finite_are_in_no_mean() -> None:
-    config = make_config(
-        epochs=1, log_every=4, batch=BatchSection(size=2), optimizer=OptimizerSection(learning_rate=1e-12)
-    )
+    config = make_config(epochs=1, log_every=4, batch=BatchSection(size=2), optimizer=AdamSection(learning_rate=1e-12))
     pairs = random_pairs(8)
     model = make_model(config)
     calls = itertools.count(1)
@@ -586,8 +585,8 @@ def test_bfloat16_learns_and_keeps_float32_weights(cell: str, decoder: dict[str,
             precision="bfloat16",
             batch=BatchSection(size=99),
             epochs=99,
-            optimizer=OptimizerSection(learning_rate=0.02),
-            teacher_forcing=TeacherForcingSection(ratio=ratio),
+            optimizer=AdamSection(learning_rate=0.02),
+            teacher_forcing=ConstantForcingSection(ratio=ratio),
         ),
     )
     torch.manual_seed(0)
@@ -619,8 +618,8 @@ def test_a_tiny_model_learns_to_reverse(order: str, score: str, cell: str) -> No
             epochs=99,
             max_updates=300,
             batch=BatchSection(size=64),
-            optimizer=OptimizerSection(learning_rate=0.01),
-            schedule=ScheduleSection(name="cosine"),
+            optimizer=AdamSection(learning_rate=0.01),
+            schedule=CosineRateSection(),
         ),
     )
     torch.manual_seed(1)

@@ -6,11 +6,14 @@ from torch import Tensor
 
 from nmt.config import (
     AttentionSection,
+    ConstantForcingSection,
     DecoderSection,
     EncoderSection,
+    LinearForcingSection,
     ModelSection,
-    ScheduleSection,
+    PlateauRateSection,
     TeacherForcingSection,
+    TrainSection,
 )
 from nmt.corpus.batching import Batch, pad, real_positions
 from nmt.models.seq2seq import Seq2Seq, build_model
@@ -41,13 +44,13 @@ from nmt.training.schedules import LearningRate, draw_choices, forcing_ratio
     ],
 )
 def test_learning_rate(schedule: dict[str, object], expected: dict[int, float]) -> None:
-    rate = LearningRate(ScheduleSection(**schedule), total_updates=100)
+    rate = LearningRate(TrainSection(schedule=schedule).schedule, total_updates=100)
     assert {update: rate.share(update) for update in expected} == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["constant", "plateau", "inverse_sqrt", "cosine"])
 def test_a_warm_up_rises_to_the_whole_learning_rate_and_never_above(name: str) -> None:
-    rate = LearningRate(ScheduleSection(name=name, warmup=20), total_updates=100)
+    rate = LearningRate(TrainSection(schedule={"name": name, "warmup": 20}).schedule, total_updates=100)
     shares = [rate.share(update) for update in range(1, 101)]
     assert max(shares) == shares[19] == 1.0
     assert shares[:20] == sorted(shares[:20])
@@ -67,7 +70,7 @@ def test_a_warm_up_rises_to_the_whole_learning_rate_and_never_above(name: str) -
 def test_plateau_falls_after_validations_without_improvement(
     patience: int, gains: list[bool], expected: list[float]
 ) -> None:
-    rate = LearningRate(ScheduleSection(name="plateau", factor=0.5, patience=patience, floor=0.1), total_updates=100)
+    rate = LearningRate(PlateauRateSection(factor=0.5, patience=patience, floor=0.1), total_updates=100)
     shares = []
     for improved in gains:
         rate.validated(improved)
@@ -77,7 +80,7 @@ def test_plateau_falls_after_validations_without_improvement(
 
 @pytest.mark.parametrize("name", ["constant", "inverse_sqrt", "cosine"])
 def test_only_plateau_reacts_to_validations(name: str) -> None:
-    rate = LearningRate(ScheduleSection(name=name, warmup=5), total_updates=100)
+    rate = LearningRate(TrainSection(schedule={"name": name, "warmup": 5}).schedule, total_updates=100)
     before = [rate.share(update) for update in range(1, 101)]
     for _ in range(9):
         rate.validated(False)
@@ -101,7 +104,7 @@ def test_only_plateau_reacts_to_validations(name: str) -> None:
     ],
 )
 def test_forcing_ratio(forcing: dict[str, object], expected: dict[int, float]) -> None:
-    config = TeacherForcingSection(**forcing)
+    config = TrainSection(teacher_forcing=forcing).teacher_forcing
     assert {update: forcing_ratio(config, update) for update in expected} == pytest.approx(expected, abs=1e-12)
 
 
@@ -126,20 +129,20 @@ def fed(config: TeacherForcingSection, rows: int, length: int, update: int = 0) 
 def test_a_ratio_of_one_is_teacher_forcing_and_draws_nothing(unit: str) -> None:
     torch.manual_seed(0)
     before = torch.get_rng_state()
-    assert draw_choices(TeacherForcingSection(unit=unit), 0, torch.full((3, 4), REFERENCE)) is None
+    assert draw_choices(ConstantForcingSection(unit=unit), 0, torch.full((3, 4), REFERENCE)) is None
     assert torch.equal(torch.get_rng_state(), before)
 
 
 @pytest.mark.parametrize("unit", ["sentence", "token"])
 def test_a_ratio_of_zero_never_feeds_the_reference(unit: str) -> None:
     torch.manual_seed(0)
-    assert not fed(TeacherForcingSection(ratio=0.0, unit=unit), 300, 20).any()
+    assert not fed(ConstantForcingSection(ratio=0.0, unit=unit), 300, 20).any()
 
 
 @pytest.mark.parametrize("ratio", [0.1, 0.5, 0.9])
 def test_the_unit_of_a_sentence_is_the_whole_sentence(ratio: float) -> None:
     torch.manual_seed(0)
-    forced = fed(TeacherForcingSection(ratio=ratio, unit="sentence"), 4000, 6)
+    forced = fed(ConstantForcingSection(ratio=ratio, unit="sentence"), 4000, 6)
     assert (forced.all(dim=1) | ~forced.any(dim=1)).all()
     error = 4 * math.sqrt(ratio * (1 - ratio) / 4000)  # four standard deviations
     assert float(forced[:, 0].float().mean()) == pytest.approx(ratio, abs=error)
@@ -148,7 +151,7 @@ def test_the_unit_of_a_sentence_is_the_whole_sentence(ratio: float) -> None:
 @pytest.mark.parametrize("ratio", [0.1, 0.5, 0.9])
 def test_the_unit_of_a_token_is_drawn_for_each_token(ratio: float) -> None:
     torch.manual_seed(0)
-    forced = fed(TeacherForcingSection(ratio=ratio, unit="token"), 1000, 11)
+    forced = fed(ConstantForcingSection(ratio=ratio, unit="token"), 1000, 11)
     error = 4 * math.sqrt(ratio * (1 - ratio) / 10000)
     assert float(forced.float().mean()) == pytest.approx(ratio, abs=error)
     both = forced[:, 1:] & forced[:, :-1]  # neighbours are independent
@@ -157,7 +160,7 @@ def test_the_unit_of_a_token_is_drawn_for_each_token(ratio: float) -> None:
 
 def test_the_ratio_is_that_of_the_update() -> None:
     torch.manual_seed(0)
-    config = TeacherForcingSection(unit="token", schedule="linear", updates=10)
+    config = LinearForcingSection(unit="token", updates=10)
     assert fed(config, 100, 11, update=0).all()
     assert float(fed(config, 1000, 11, update=5).float().mean()) == pytest.approx(0.5, abs=0.03)
     assert not fed(config, 100, 11, update=10).any()
@@ -194,7 +197,7 @@ def test_without_forcing_the_model_reads_what_greedy_search_finds(order: str, in
         positions=real_positions(pad(targets, suffix=True)),
         indices=torch.arange(5),
     )
-    choose = draw_choices(TeacherForcingSection(ratio=0.0), 0, batch.tgt_in)
+    choose = draw_choices(ConstantForcingSection(ratio=0.0), 0, batch.tgt_in)
     with torch.no_grad():
         logits = model.decoder.logits(model.readouts(batch, choose)[0])
     own = logits.view(5, 7, 9).argmax(dim=-1)

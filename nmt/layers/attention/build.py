@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from nmt.config import AttentionSection
+from nmt.config import (
+    AttentionSection,
+    CoverageSection,
+    LocationSection,
+    MonotonicWindowSection,
+    PredictiveWindowSection,
+)
 from nmt.layers.attention.attention import Attention, FixedContext, ScoreAttention
 from nmt.layers.attention.checks import check_sizes
 from nmt.layers.attention.heads import Heads, MultiHead, SingleHead
@@ -50,12 +56,12 @@ def _build_heads(section: AttentionSection, query_size: int, key_size: int) -> H
 
 
 def _build_window(section: AttentionSection, query_size: int) -> Window:
-    match section.window.name:
-        case "local_m":
-            return MonotonicWindow(section.window.radius)
-        case "local_p":
-            return PredictiveWindow(query_size, section.window.radius)
-        case "global" | "hard":  # hard attention draws one of all positions
+    match section.window:
+        case MonotonicWindowSection(radius=radius):
+            return MonotonicWindow(radius)
+        case PredictiveWindowSection(radius=radius):
+            return PredictiveWindow(query_size, radius)
+        case _:  # hard attention draws one of all positions
             return GlobalWindow()
 
 
@@ -65,10 +71,10 @@ def _build_normalizer(section: AttentionSection) -> Normalizer:
 
 
 def _build_past(section: AttentionSection) -> Past:
-    match section.past.name:
-        case "none":
+    match section.past:
+        case CoverageSection(loss_weight=weight):
+            return Coverage(weight)
+        case LocationSection(filters=filters, radius=radius):
+            return LocationFeatures(filters, radius)
+        case _:
             return NoPast()
-        case "coverage":
-            return Coverage(section.past.loss_weight)
-        case "location":
-            return LocationFeatures(section.past.filters, section.past.radius)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Collection, Iterator
 from functools import partial
+from itertools import chain
 
-from nmt.config import AttentionSection, Check, Config, Conflict, Place, check_options, names_class, places, suggest
+from nmt.config import AttentionSection, Check, Config, Conflict, check_options, differences, names_class, suggest
 from nmt.layers.attention.registry import SCORES, ScoreProperties, names_of, properties_of
 from nmt.system.errors import ConfigError
 
@@ -74,13 +75,8 @@ def _conflicts(config: Config, allowed_classes: Collection[str] | None) -> Itera
         return
     encoder, query_size = config.model.encoder, config.model.decoder.hidden_size
     key_size = encoder.output_size
-    score, options, *sizes = places(
-        "model.attention.score",
-        "model.attention.options",
-        "model.decoder.hidden_size",
-        "model.encoder.hidden_size",
-        "model.encoder.bidirectional",
-    )
+    sizes = "model.decoder.hidden_size", "model.encoder.hidden_size", "model.encoder.bidirectional"
+    score = "model.attention.score"
     try:
         properties = find_properties(section.score)
         if properties is not None and section.heads == 1:
@@ -89,51 +85,38 @@ def _conflicts(config: Config, allowed_classes: Collection[str] | None) -> Itera
         yield (score, *sizes), str(error)
         return
     accepted = () if properties is None else properties.options
-    for place, message in check_options(accepted, section.options, options):
-        yield (place, score, *sizes), message
-    for keys, message in (
-        _without_effect(section) if properties is None else _incompatible(properties, section, key_size)
-    ):
-        yield (("model", "attention", *keys), score, *sizes), message
+    problems = chain(
+        check_options(accepted, section.options, "options"),
+        _without_effect(section) if properties is None else _incompatible(properties, section, key_size),
+    )
+    for key, message in problems:
+        yield (f"model.attention.{key}", score, *sizes), message
 
 
-def _without_effect(section: AttentionSection) -> Iterator[tuple[Place, str]]:
+def _without_effect(section: AttentionSection) -> Iterator[tuple[str, str]]:
     """Choices that have no effect without a score."""
-    plain = AttentionSection()
-    chosen = {
-        ("heads",): section.heads != plain.heads,
-        ("head_size",): section.head_size != plain.head_size,
-        ("window", "name"): section.window.name != plain.window.name,
-        ("normalizer", "name"): section.normalizer.name != plain.normalizer.name,
-        ("normalizer", "temperature"): section.normalizer.temperature != plain.normalizer.temperature,
-        ("past", "name"): section.past.name != plain.past.name,
-        ("past", "loss_weight"): section.past.loss_weight != plain.past.loss_weight,
-        ("dropout",): section.dropout != plain.dropout,
-    }
-    yield from ((key, "has no effect: the score is none") for key, given in chosen.items() if given)
+    chosen = AttentionSection(score=section.score, options=section.options)
+    yield from ((key, "has no effect: the score is none") for key, _, _ in differences(chosen, section))
 
 
-def _incompatible(score: ScoreProperties, section: AttentionSection, key_size: int) -> Iterator[tuple[Place, str]]:
-    """Conflicting choices, each with the key to change, relative to the attention section."""
-    heads, window, past = section.heads, section.window.name, section.past
+def _incompatible(score: ScoreProperties, section: AttentionSection, key_size: int) -> Iterator[tuple[str, str]]:
+    """Conflicting choices, with the key to change, relative to the attention section."""
+    heads, window, past = section.heads, section.window.name, section.past.name
     if heads > 1 and not score.multi_head:
         several = names_of(lambda score: score.multi_head)
-        yield ("heads",), f"the score {section.score} supports only one head; {several} support several"
+        yield "heads", f"the score {section.score} supports only one head; {several} support several"
     if heads > 1 and section.head_size is None and key_size % heads:
-        yield ("heads",), f"{heads} do not divide the encoder states' {key_size} units; change it or set head_size"
+        yield "heads", f"{heads} do not divide the encoder states' {key_size} units; change it or set head_size"
     if heads == 1 and section.head_size is not None:
-        yield ("head_size",), "needs heads above 1"
+        yield "head_size", "needs heads above 1"
     if window in LOCAL_WINDOWS and not score.local:
-        reason = f"{window} can be out of reach of the score {section.score}; use global or hard"
-        yield ("window", "name"), reason
-    if past.name != "none" and not score.takes_features:
+        yield "window.name", f"{window} can be out of reach of the score {section.score}; use global or hard"
+    if past != "none" and not score.takes_features:
         takers = names_of(lambda score: score.takes_features)
-        yield ("past", "name"), f"the score {section.score} does not support {past.name}; {takers} does"
-    if past.name != "none" and heads > 1:
-        yield ("past", "name"), f"{past.name} needs one head, found {heads} heads"
-    if past.loss_weight and past.name != "coverage":
-        yield ("past", "loss_weight"), "needs past.name: coverage"
+        yield "past.name", f"the score {section.score} does not support {past}; {takers} does"
+    if past != "none" and heads > 1:
+        yield "past.name", f"{past} needs one head, found {heads} heads"
     try:
         check_normalizer(section.normalizer.name)
     except ConfigError as error:
-        yield ("normalizer", "name"), str(error)
+        yield "normalizer.name", str(error)

@@ -16,7 +16,7 @@ from nmt.config import (
     DecoderSection,
     EncoderSection,
     ModelSection,
-    OptimizerSection,
+    SGDSection,
     TrainSection,
 )
 from nmt.corpus.batching import make_batch
@@ -51,9 +51,9 @@ def section_of(choices: Choices) -> AttentionSection:
         score=choices["score"],
         options=dict(find_score(choices["score"]).example),
         heads=choices["heads"],
-        window={"name": choices["window"], "radius": RADIUS},
+        window={"name": choices["window"], **({"radius": RADIUS} if choices["window"].startswith("local") else {})},
         normalizer={"name": choices["normalizer"], "temperature": choices.get("temperature", 1.0)},
-        past={"name": choices["past"], "filters": 2, "radius": 1},
+        past={"name": choices["past"], **({"filters": 2, "radius": 1} if choices["past"] == "location" else {})},
         dropout=choices.get("dropout", 0.0),
     )
 
@@ -335,7 +335,7 @@ def test_the_coverage_loss_is_trained_on_and_not_reported() -> None:
     expected = sum(
         float(reference.coverage_loss(alignments[row, : len(target) + 1, 0])) for row, target in enumerate(PAIRS[1])
     )
-    options = TrainSection(optimizer=OptimizerSection(name="sgd", learning_rate=0.5, clip_norm=None))
+    options = TrainSection(optimizer=SGDSection(learning_rate=0.5, clip_norm=None))
     losses, norms, reported = [], [], []
     for weight in (0.0, 1.0, 3.0):
         model = coverage_model(weight)

@@ -1,0 +1,104 @@
+"""What is wrong with a value, in words: pydantic's errors, with the keys that may have been meant."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from nmt.config.sections import Config, Kinds, Section, find_section, kind_key, kinds_of
+from nmt.config.tree import Place
+from nmt.system.errors import shorten
+
+
+class Problem(NamedTuple):
+    """A value that is not allowed.
+
+    Attributes:
+        path: Its place.
+        message: What is wrong, without the place.
+        unknown: Places whose values are unknown because of it.
+    """
+
+    path: Place
+    message: str
+    unknown: frozenset[Place] = frozenset()
+
+
+def suggest(key: str, known: Sequence[str]) -> str:
+    """`; did you mean ...?` if a known key is close, otherwise empty."""
+    close = difflib.get_close_matches(key[:100], known, n=1, cutoff=0.6)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def in_words(error: Mapping[str, Any]) -> str:
+    """Pydantic's message without its subject, as messages start with the key."""
+    message = re.sub(r"^(Value error, )?(input|string|tuple|list) (?=should)", "", error["msg"], flags=re.IGNORECASE)
+    return message[0].lower() + message[1:]
+
+
+def find_problems(error: ValidationError, values: Any, root: type[Section] = Config) -> Iterator[Problem]:
+    """The problems of values that are not those of a section: what is allowed, what was found, what may be meant.
+
+    Args:
+        error: What pydantic says.
+        values: The plain values.
+        root: The section.
+    """
+    items = [(tuple(str(part) for part in item["loc"]), item) for item in error.errors()]
+    meant = {_closest(path, root, values) for path, item in items if item["type"] == "extra_forbidden"}
+    for path, item in items:
+        *above, last = path
+        found = item["input"]
+        mark, kinds, section = _section_at(above, root, values)
+        if item["type"] == "extra_forbidden":
+            known = list(section.model_fields) if section else []
+            users = [str(mark.name(kind)) for kind in kinds if last in kind.model_fields] if mark else []
+            if mark and users and section:
+                if (*above, mark.key) in meant:
+                    continue  # the kind is not known
+                fault = f" with {mark.key}: {mark.name(section)}, only with {' or '.join(users)}"
+            else:
+                fault = suggest(last, known) or (f"; known keys: {', '.join(known)}" if known else "")
+            yield Problem(path, f"unknown key{fault}", frozenset([path, _closest(path, root, values)]))
+        elif item["type"] == "missing" and mark and section:
+            unit = section.model_fields[last].json_schema_extra
+            assert isinstance(unit, dict)
+            if path not in meant:
+                message = f"{mark.name(section)} needs a number of {unit['unit']}"
+                yield Problem(path, message, frozenset([path, tuple(above)]))
+        elif item["type"] == "model_type":
+            yield Problem(path, f"should be a section with keys, found {shorten(repr(found))}", frozenset([path]))
+        elif item["type"] == "too_short" and found:
+            continue  # its items are wrong, which is shown
+        elif isinstance(found, dict):
+            yield Problem(path, in_words(item), frozenset([path]))
+        else:
+            choices = re.findall(r"'([^']*)'", item["ctx"]["expected"]) if item["type"] == "literal_error" else []
+            message = f"{in_words(item)}, found {shorten(repr(found))}{suggest(str(found)[:100], choices)}"
+            yield Problem(path, message, frozenset([path]))
+
+
+def _section_at(
+    path: Sequence[str], section: type[Section] | None, values: Any
+) -> tuple[Kinds | None, tuple[type[Section], ...], type[Section] | None]:
+    """What tells the kinds of the section at a place apart, the kinds, and its own."""
+    mark: Kinds | None = None
+    kinds: tuple[type[Section], ...] = ()
+    for key in path:
+        field = section.model_fields.get(key) if section else None
+        values = values.get(key) if isinstance(values, dict) else None
+        mark, kinds, section = (
+            (kind_key(field), kinds_of(field), find_section(field, values)) if field else (None, (), None)
+        )
+    return mark, kinds, section
+
+
+def _closest(path: Place, root: type[Section], values: Any) -> Place:
+    """The known key most similar to an unknown one; the unknown one itself if none is."""
+    *_, section = _section_at(path[:-1], root, values)
+    close = difflib.get_close_matches(path[-1][:100], list(section.model_fields) if section else [], n=1, cutoff=0.6)
+    return (*path[:-1], *(close or path[-1:]))

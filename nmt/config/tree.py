@@ -1,0 +1,204 @@
+"""YAML as a tree of values, each with the place where it was written; and values as YAML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import yaml
+
+from nmt.system.errors import ConfigError, printable, shorten
+from nmt.system.limits import KIB, MAX_CONFIG, MAX_DIGITS
+
+Place = tuple[str, ...]
+"""Keys from the root of a config to a value."""
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML with the scalars of version 1.2's core schema (YAML 1.2.2, section 10.3) only."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes strings that YAML 1.1 or 1.2 would not read as text."""
+
+
+def _read_int(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise ValueError
+    return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+
+
+_BOOL = {"true": True, "false": False}
+_CORE: dict[str, tuple[str, Iterable[str], Callable[[str], Any]]] = {
+    "null": (r"^(~|null|Null|NULL|)$", ("~", "n", "N", ""), lambda text: None),
+    "bool": (r"^(true|True|TRUE|false|False|FALSE)$", "tTfF", lambda text: _BOOL[text.lower()]),
+    "int": (r"^([-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$", "-+0123456789", _read_int),
+    "float": (r"^[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?$", "-+.0123456789", float),
+    "str": (r"^(?!)", "", str),
+}
+"""Pattern, first characters and reader of the core schema's scalars; without .inf and .nan, as no key allows them."""
+_TAG = "tag:yaml.org,2002:"
+_TAGS = {yaml.ScalarNode: set(_CORE), yaml.SequenceNode: {"seq"}, yaml.MappingNode: {"map"}}
+_MAX_VALUES = 2_000
+"""Maximum number of values of a config, including repetitions by aliases; one with every key has about 150."""
+SURROGATE = re.compile("[\ud800-\udfff]")
+NOT_UNICODE = "is not valid Unicode text: it contains a surrogate"
+
+_Loader.yaml_implicit_resolvers = {}
+for _name, (_pattern, _first, _) in _CORE.items():
+    for _reader in (_Loader, _Dumper):
+        _reader.add_implicit_resolver(_TAG + _name, re.compile(_pattern), list(_first))
+
+
+def dotted(path: Place) -> str:
+    """A place in a config, as shown in messages."""
+    return shorten(".".join(path))
+
+
+class Tree(NamedTuple):
+    """A value of a config, or a section or list of them, with its place.
+
+    Attributes:
+        value: A scalar, a list of trees, or trees by key.
+        where: `FILE:LINE`, or `--set`; empty if it was not written anywhere.
+    """
+
+    value: Any
+    where: str = ""
+
+    @classmethod
+    def of(cls, value: Any) -> Tree:
+        """The tree of plain values, which were not written anywhere."""
+        if isinstance(value, dict):
+            return cls({key: cls.of(part) for key, part in value.items()})
+        return cls([cls.of(part) for part in value] if isinstance(value, list) else value)
+
+    def plain(self) -> Any:
+        """The values alone."""
+        if isinstance(self.value, dict):
+            return {key: part.plain() for key, part in self.value.items()}
+        return [part.plain() for part in self.value] if isinstance(self.value, list) else self.value
+
+    def find(self, path: Place) -> Tree | None:
+        """The value at a place, if there is one."""
+        if not path:
+            return self
+        value = self.value
+        parts = {str(index): part for index, part in enumerate(value)} if isinstance(value, list) else value
+        return parts[path[0]].find(path[1:]) if isinstance(parts, dict) and path[0] in parts else None
+
+    def written(self, path: Place) -> str:
+        """Where a value was written, or the closest section that it belongs to."""
+        trees = (self.find(path[:end]) for end in range(len(path), -1, -1))
+        return next((tree.where for tree in trees if tree and tree.where), "")
+
+
+def parse_yaml(text: str, origin: str = "--set") -> Tree:
+    """Parse keys and values.
+
+    Args:
+        text: YAML.
+        origin: The file, for places; `--set` for the command line, which has no lines.
+
+    Raises:
+        ConfigError: It is not valid, not keys and values, or too large.
+    """
+    number = 0
+
+    def refuse(node: yaml.Node, path: Place, fault: str) -> ConfigError:
+        return ConfigError(f"{place(node)}: {f'{dotted(path)}: ' if path else ''}{fault}")
+
+    def place(node: yaml.Node) -> str:
+        return origin if origin == "--set" else f"{origin}:{node.start_mark.line + 1}"
+
+    def build(node: yaml.Node, path: Place = ()) -> Tree:
+        nonlocal number
+        number += 1
+        tag = str(node.tag).removeprefix(_TAG)
+        if number > _MAX_VALUES:
+            raise refuse(node, (), f"more than {_MAX_VALUES:,} values, including those of aliases; remove some")
+        if tag not in _TAGS[type(node)]:
+            fault = f"is tagged {printable(tag)}, which does not fit here in YAML 1.2's core schema"
+            raise refuse(node, path, fault)
+        if isinstance(node, yaml.MappingNode):
+            return Tree(build_section(node, path), place(node))
+        if isinstance(node, yaml.SequenceNode):
+            return Tree([build(item, (*path, str(index))) for index, item in enumerate(node.value)], place(node))
+        if SURROGATE.search(node.value):
+            raise refuse(node, path, NOT_UNICODE)
+        try:
+            return Tree(_CORE[tag][2](node.value), place(node))
+        except (ValueError, LookupError):
+            raise refuse(node, path, f"cannot be read as {tag}") from None
+
+    def build_section(node: yaml.MappingNode, path: Place) -> dict[str, Tree]:
+        parts: dict[str, Tree] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise refuse(key_node, path, "has a key that is a list or a section; write text")
+            key = str(key_node.value)
+            if key in parts:
+                raise refuse(key_node, (*path, key), "occurs twice; remove one")
+            if SURROGATE.search(key):
+                raise refuse(key_node, (*path, key), NOT_UNICODE)
+            parts[key] = build(value_node, (*path, key))
+        return parts
+
+    if len(text) > MAX_CONFIG:
+        raise ConfigError(f"{origin}: longer than {MAX_CONFIG // KIB} KiB; shorten it")
+    try:
+        node = yaml.compose(text, _Loader)
+        tree = Tree({}) if node is None else build(node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{origin}:{mark.line + 1}:{mark.column + 1}" if mark else origin
+        raise ConfigError(f"{where}: not valid YAML: {shorten(str(error.problem or error.context))}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{origin}: not valid YAML: {shorten(' '.join(str(error).split()))}") from None
+    if not isinstance(tree.value, dict):
+        raise ConfigError(f"{origin}: expected keys and values, found {shorten(repr(tree.plain()))}")
+    return tree
+
+
+def parse_list(text: str, origin: str) -> list[Any]:
+    """Values of YAML that are separated by commas.
+
+    Raises:
+        ConfigError: They are not valid YAML.
+    """
+    values = parse_yaml(f"values: [{text}]", origin).plain().get("values")
+    if not isinstance(values, list):
+        raise ConfigError(f"{origin}: expected values separated by commas, found {shorten(repr(text))}")
+    return values
+
+
+def as_yaml(values: Mapping[str, Any]) -> str:
+    """Keys and values as YAML."""
+    return yaml.dump(dict(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+
+
+def in_one_line(value: Any) -> str:
+    """A value as YAML without line breaks.
+
+    Raises:
+        ConfigError: It is of a type that YAML does not have.
+    """
+
+    def dump(style: str | None) -> str:
+        # In a list, because PyYAML ends a lone scalar with a document marker.
+        return yaml.dump(
+            [value],
+            Dumper=_Dumper,
+            default_flow_style=True,
+            default_style=style,
+            sort_keys=False,
+            allow_unicode=True,
+            width=float("inf"),
+        ).strip()[1:-1]
+
+    try:
+        plain = dump(None)
+    except yaml.YAMLError:
+        raise ConfigError(f"{shorten(repr(value))} cannot be a value of a config") from None
+    return plain if len(plain.splitlines()) == 1 else dump('"')

@@ -1,0 +1,152 @@
+"""Sections of several kinds: how one is chosen, what a child that changes it keeps, and how older files are read."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from nmt.config import Config, differing_keys, dump_config, parse_config
+from nmt.config.sections import kind_key, kinds_of
+from nmt.models.configs import load_config
+from nmt.system.errors import ConfigError
+
+FULL = {  # keys of sections as versions without a format number wrote them
+    "optimizer": {"momentum": 0.0, "betas": [0.9, 0.999], "epsilon": 1e-8, "learning_rate": 0.001, "clip_norm": 1.0},
+    "schedule": {"warmup": 7, "factor": 0.5, "patience": 0, "floor": 0.01},
+    "teacher_forcing": {"ratio": 1.0, "minimum": 0.0, "updates": None},
+}
+
+
+def refused(tmp_path: Path, text: str, *overrides: str) -> list[str]:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        load_config(str(path), overrides)
+    return str(caught.value).replace(f"{tmp_path}/", "").split("\n")
+
+
+@pytest.mark.parametrize("path", ["model.encoder", "model.decoder", "train.optimizer", "train.schedule"])
+def test_a_kind_may_be_left_out_and_is_then_the_first(path: str) -> None:
+    section, _, name = path.partition(".")
+    field = type(getattr(Config(), section)).model_fields[name]
+    mark = kind_key(field)
+    assert mark is not None
+    first = kinds_of(field)[0]
+    for values in ({}, {mark.key: mark.name(first)}):
+        assert type(getattr(getattr(Config(**{section: {name: values}}), section), name)) is first
+
+
+def test_a_child_that_changes_a_kind_drops_what_the_new_kind_lacks(tmp_path: Path) -> None:
+    (tmp_path / "parent.yaml").write_text(
+        "train: {optimizer: {learning_rate: 0.5, betas: [0.8, 0.9]}, schedule: {name: plateau, floor: 0.3}}"
+    )
+    child = tmp_path / "child.yaml"
+    child.write_text("extends: parent.yaml\ntrain: {optimizer: {name: sgd, momentum: 0.9}, schedule: {name: cosine}}")
+    config = load_config(str(child))
+    assert (config.train.optimizer.learning_rate, config.train.optimizer.momentum) == (0.5, 0.9)
+    assert config.train.schedule.floor == 0.3
+    for order in (1, -1):
+        overrides = ["train.optimizer.name=nadam", "train.optimizer.momentum_decay=0.1"][::order]
+        of_command = load_config(str(tmp_path / "parent.yaml"), overrides).train.optimizer
+        assert (of_command.betas, of_command.momentum_decay) == ((0.8, 0.9), 0.1)
+    again = load_config(config, ["train.optimizer.name=adam"])
+    assert (again.train.optimizer.learning_rate, again.train.optimizer.betas) == (0.5, (0.9, 0.999))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "problems"),
+    [
+        (["train.optimizer={name: sgd, betas: [0.9, 0.9]}"], ["train.optimizer.betas: unknown key with name: sgd"]),
+        (
+            ["train.optimizer.name=sgd", "train.optimizer.betas=[0.9, 0.9]", "train.optimizer.momentun=1"],
+            [
+                "train.optimizer.betas: unknown key with name: sgd",
+                "train.optimizer.momentun: unknown key; did you mean mom",
+            ],
+        ),
+        (["train.optimizer.name=sgdd", "train.optimizer.momentum=0.5"], ["train.optimizer.name: should be 'adam'"]),
+        (["train.optimizer=3"], ["train.optimizer: should be a section with keys, found 3"]),
+        (["train.optimizer.name=[sgd]"], ["train.optimizer.name: should be 'adam', 'adamw'"]),
+        (
+            ["model.encoder.kind=recurent"],
+            ["model.encoder.kind: should be 'recurrent', found 'recurent'; did you mean"],
+        ),
+        (
+            ["train.teacher_forcing={schedule: linear, updates: x}"],
+            ["train.teacher_forcing.updates: should be a valid"],
+        ),
+    ],
+)
+def test_keys_beside_a_new_kind_are_checked(tmp_path: Path, overrides: list[str], problems: list[str]) -> None:
+    lines = refused(tmp_path, "train: {optimizer: {name: adam, epsilon: 1e-6}}\n", *overrides)
+    assert len(lines) == len(problems)
+    for line, problem in zip(sorted(lines), problems, strict=True):
+        assert line.startswith(f"--set {problem}")
+
+
+def test_a_parent_s_own_mistake_is_told_though_a_child_changes_the_kind(tmp_path: Path) -> None:
+    (tmp_path / "parent.yaml").write_text("train:\n  optimizer: {betsa: [0.8, 0.9]}")
+    [line] = refused(tmp_path, "extends: parent.yaml\ntrain: {optimizer: {name: sgd}}")
+    assert line.startswith("parent.yaml:2: train.optimizer.betsa: unknown key; ")
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize(
+    ("names", "settings"),
+    [
+        (("adam", "constant", "constant"), ["train.schedule.warmup=7"]),
+        (("sgd", "cosine", "constant"), ["train.optimizer.name=sgd", "train.schedule={name: cosine, warmup: 7}"]),
+    ],
+)
+def test_a_config_stored_without_a_format_number_equals_its_new_form(
+    names: tuple[str, str, str], settings: list[str], momentum: float
+) -> None:
+    """Older versions stored the keys of every kind, also with values that a parent had set for another kind."""
+    optimizer, schedule, forcing = names
+    old = {
+        "name": "experiment",
+        "train": {
+            "optimizer": {**FULL["optimizer"], "name": optimizer, "momentum": momentum},
+            "schedule": {**FULL["schedule"], "name": schedule},
+            "teacher_forcing": {**FULL["teacher_forcing"], "schedule": forcing},
+        },
+        "model": {
+            "encoder": {"kind": "recurrent"},
+            "attention": {
+                "window": {"name": "global", "radius": 3},
+                "past": {"name": "none", "filters": 4, "radius": 5},
+            },
+        },
+    }
+    more = [f"train.optimizer.momentum={momentum}"] if optimizer == "sgd" else []
+    new = load_config(Config(), [*settings, *more])
+    stored = parse_config(yaml.safe_dump(old), "config.yaml")
+    assert differing_keys(stored, new) == []
+    assert stored == new
+
+
+def test_an_old_stored_config_can_be_used_again(tmp_path: Path) -> None:
+    values = Config().model_dump(mode="json")
+    for name, section in FULL.items():
+        values["train"][name] |= section
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    assert load_config(str(path)).train.schedule.warmup == 7
+
+
+def test_a_stored_config_has_its_format_and_the_keys_of_its_kinds_only() -> None:
+    dumped = yaml.safe_load(dump_config(load_config(Config(), ["train.optimizer.name=sgd"])))
+    assert dumped["format"] == 2
+    assert set(dumped["train"]["optimizer"]) == {"name", "learning_rate", "weight_decay", "clip_norm", "momentum"}
+    with pytest.raises(ConfigError, match=r"^config\.yaml:1: format: this version reads 2, found 3$"):
+        parse_config("format: 3\n", "config.yaml")
+    with pytest.raises(ConfigError, match=r"^config\.yaml:2: train.optimizer.betas: unknown key with name: sgd"):
+        parse_config("format: 2\ntrain: {optimizer: {name: sgd, betas: [0.9, 0.9]}}\n", "config.yaml")
+
+
+def test_sections_of_different_kinds_differ_in_what_both_have() -> None:
+    other = load_config(Config(), ["train.optimizer={name: sgd, learning_rate: 0.5, momentum: 0.9}"])
+    assert differing_keys(Config(), other) == [
+        "train.optimizer.name ('adam' there, 'sgd' here)",
+        "train.optimizer.learning_rate (0.001 there, 0.5 here)",
+    ]
