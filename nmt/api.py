@@ -766,28 +766,27 @@ def serve(
     Raises:
         NmtError: A model, the device, the port or a limit cannot be used, or what a server needs is not installed.
     """
-    from nmt.serving.serve import open_directions, open_server, require_libraries
+    from nmt.serving.serve import open_directions, require_libraries
 
     require_libraries()
     from nmt.serving.limits import Limits
+    from nmt.serving.server import Server, bind
 
     bounds = Limits(**(limits or {}))
     models: list[Path | None] = [Path(each) for each in _as_list(model)] or [None]
-    server = open_server(host, port)
-    try:
+    with bind(host, port) as listener:
         options = {"beam_size": beam_size, "batch_size": batch_size}
-        directions = open_directions(models, device, options, allowed_classes)
-        server.run(
-            directions,
+        Server(
+            listener,
+            host,
+            open_directions(models, device, options, allowed_classes),
             api_keys=api_keys,
             allowed_hosts=allowed_hosts,
             allowed_origins=allowed_origins,
             trusted_proxies=trusted_proxies,
             limits=bounds,
             log_format=log_format,
-        )
-    finally:
-        server.close()
+        ).run()
 
 
 def _with_data(config: str | Path | Config, overrides: Overrides, data: AnyPath | None) -> tuple[Config, Path]:

@@ -5,59 +5,101 @@ from __future__ import annotations
 import asyncio
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from pydantic import ValidationError
+from pydantic_core import to_json
 from starlette.applications import Starlette
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nmt.inspection.page import make_live_page
+from nmt.corpus.splitting import Example
+from nmt.inspection.page import System, make_live_page, page_data
+from nmt.inspection.record import LONGEST, record
 from nmt.serving.access import Keys, Pages, Rate
-from nmt.serving.batches import Batcher, QueueFull, Stopped, Translated
+from nmt.serving.batches import Batcher, QueueFull, Stopped
+from nmt.serving.body import CLOSE, discard, read_fields, read_key
 from nmt.serving.directions import Detection, Direction, Directions
 from nmt.serving.document import Document, read_lines
-from nmt.serving.fields import RequestError, count_field, discard, head_key, read_fields, text_field, texts_field
-from nmt.serving.inside import look_inside
 from nmt.serving.limits import Limits
 from nmt.serving.log import UNANSWERED, Record
 from nmt.serving.markup import read_html
 from nmt.serving.page import PAGE, PAGE_POLICY
+from nmt.serving.schema import (
+    AnyRequest,
+    ExploreRequest,
+    Language,
+    Operation,
+    TextRequest,
+    TranslateReply,
+    TranslateRequest,
+    describe_problem,
+    describe_routes,
+)
 from nmt.system.errors import NmtError, is_out_of_memory, shorten
 from nmt.text.languages import language_name
-from nmt.text.processor import TextProcessor
 from nmt.translation.translation import Translation
 
 AUTO = "auto"
-FORMATS: dict[str, Callable[[str], Document]] = {"text": read_lines, "html": read_html}
+READERS: dict[str, Callable[[str], Document]] = {"text": read_lines, "html": read_html}
 PAGES = ("/", "/explore")
-POLICY = "default-src 'none'; frame-ancestors 'none'"
-HEADERS = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+}
 RETRY = {"retry-after": "1"}
-STOPPING = "the server is stopping"
 
+M = TypeVar("M", bound=AnyRequest)
 T = TypeVar("T")
 
 
+@dataclass
+class Item:
+    """A text of a request.
+
+    Attributes:
+        document: The text.
+        detection: Its language, if it was detected.
+        direction: The model that translates it.
+        sentences: For each unit of the document its sentences, as tokens.
+        translations: For each unit those of its sentences, best first.
+    """
+
+    document: Document
+    detection: Detection | None
+    direction: Direction
+    sentences: list[list[list[str]]]
+    translations: list[list[list[Translation]]] = field(default_factory=list)
+
+    def render(self) -> list[str]:
+        """Translations of the text, best first, without duplicates; a unit with too few repeats its best one."""
+        translator = self.direction.translator
+        units = [translator.join(sentences) for sentences in self.translations]
+        number = max(map(len, units), default=1)
+        ranks = ([unit[rank] if rank < len(unit) else unit[0] for unit in units] for rank in range(number))
+        return list(dict.fromkeys(self.document.render(rank, translator.processor) for rank in ranks))
+
+
 class Service:
-    """The handlers of the server's routes.
+    """What the server does for each kind of request.
 
     Args:
         directions: The models.
         keys: API keys.
-        pages: Web pages that may use the server.
         limits: Limits on requests.
     """
 
-    def __init__(self, directions: Directions, keys: Keys, pages: Pages, limits: Limits) -> None:
-        self.directions = directions
-        self.pages = pages
-        self.limits = limits
+    def __init__(self, directions: Directions, keys: Keys, limits: Limits) -> None:
+        self._directions = directions
+        self._limits = limits
         self._keys = keys
         self._rate = Rate(limits.requests_per_minute)
         self._batchers = {
@@ -73,189 +115,140 @@ class Service:
         for batcher in self._batchers.values():
             batcher.stop(max(0.0, end - time.monotonic()))
 
-    async def translate(self, request: Request) -> Response:
-        """`POST /translate`."""
-        fields = await self._read(request)
-        texts, several = texts_field(fields, self.limits)
-        record = _record(request)
-        record.characters = sum(map(len, texts))
-        source, target = text_field(fields, "source"), text_field(fields, "target")
-        kind = text_field(fields, "format", "text")
-        alternatives = count_field(fields, "alternatives")
-        if kind not in FORMATS:
-            raise RequestError(400, f"Invalid request: format {shorten(kind)} is neither text nor html")
-        self._admit(request, fields)
-        documents = await asyncio.to_thread(lambda: [FORMATS[kind](text) for text in texts])
-        detections = await self._detect(documents, target) if source == AUTO else None
-        sources = [source] * len(texts) if detections is None else [each.language for each in detections]
-        directions = [self._direction(each, target) for each in sources]
-        sentences = await asyncio.to_thread(lambda: list(map(_sentences, documents, directions)))
-        record.sentences = sum(len(parts) for lines in sentences for parts in lines)
-        if record.sentences > self.limits.max_sentences:
-            limit = self.limits.max_sentences
-            raise RequestError(400, f"Invalid request: {record.sentences} sentences exceed the limit of {limit}")
-        with_alignment = any(document.needs_alignment for document in documents)
-        work = self._translations(sentences, directions, 1 + alternatives, with_alignment, record)
-        found = await _while_connected(request, work)
-        processors = [direction.translator.processor for direction in directions]
-        rendered = await asyncio.to_thread(lambda: list(map(_renderings, documents, found, processors)))
-        reply: dict[str, Any] = {"translatedText": [best for best, *_ in rendered]}
-        if detections is not None:
-            reply["detectedLanguage"] = [_as_json(detection) for detection in detections]
-        if alternatives:
-            reply["alternatives"] = [others[:alternatives] for _, *others in rendered]
-        return JSONResponse(reply if several else {key: values[0] for key, values in reply.items()})
+    async def read(self, request: Request, model: type[M]) -> M:
+        """Read and check a request, and count it; if a key in its head is wrong, its body is not read.
 
-    async def detect(self, request: Request) -> Response:
-        """`POST /detect`."""
-        fields = await self._read(request)
-        texts, several = texts_field(fields, self.limits)
-        if several:
-            raise RequestError(400, "Invalid request: q is not a string")
-        self._admit(request, fields)
-        _record(request).characters = len(texts[0])
-        found = await asyncio.to_thread(self.directions.detect, texts[0])
-        return JSONResponse([_as_json(detection) for detection in found])
+        Args:
+            request: The request.
+            model: Type of its fields.
 
-    async def languages(self, request: Request) -> Response:
-        """`GET /languages`."""
-        targets = self.directions.targets
-        return JSONResponse(
-            [
-                {"code": code, "name": language_name(code), "targets": targets.get(code, [])}
-                for code in self.directions.languages
-            ]
-        )
-
-    async def health(self, request: Request) -> Response:
-        """`GET /health`."""
-        return JSONResponse({"status": "ok"})
-
-    async def settings(self, request: Request) -> Response:
-        """`GET /frontend/settings`."""
-        first = next(iter(self.directions))
-        languages = {"source": first.source, "target": first.target}
-        return JSONResponse(
-            {
-                "apiKeys": self._keys.required,
-                "charLimit": self.limits.max_characters,
-                "filesTranslation": False,
-                "frontendTimeout": 500,
-                "keyRequired": self._keys.required,
-                "language": {side: {"code": code, "name": language_name(code)} for side, code in languages.items()},
-                "suggestions": False,
-                "supportedFilesFormat": [],
-            }
-        )
-
-    async def page(self, request: Request) -> Response:
-        """`GET /`."""
-        return HTMLResponse(PAGE, headers={"content-security-policy": PAGE_POLICY})
-
-    async def explorer(self, request: Request) -> Response:
-        """`GET /explore`."""
-        page = make_live_page()
-        return HTMLResponse(page.html, headers={"content-security-policy": f"{page.policy}; frame-ancestors 'none'"})
-
-    async def explore(self, request: Request) -> Response:
-        """`POST /explore`."""
-        fields = await self._read(request)
-        texts, several = texts_field(fields, self.limits)
-        if several:
-            raise RequestError(400, "Invalid request: q is not a string")
-        given = text_field(fields, "given", "")
-        direction = self._direction(text_field(fields, "source"), text_field(fields, "target"))
-        record = _record(request)
-        record.characters, record.sentences = len(texts[0]) + len(given), 1
-        if record.characters > self.limits.max_characters:
-            raise RequestError(400, f"Invalid request: more than {self.limits.max_characters} characters")
-        self._admit(request, fields)
-        work = self._batchers[direction].call(lambda: look_inside(direction, texts[0], given))
-        return JSONResponse(await _while_connected(request, work))
-
-    async def _read(self, request: Request) -> dict[str, Any]:
-        """The fields of a request; if it has a wrong key in its head, its body is not read."""
-        key = head_key(request, self.limits)
+        Raises:
+            HTTPException: It is invalid, too large or not allowed.
+        """
+        record: Record = request.scope["nmt.record"]
+        key = read_key(request, self._limits)
         if key is not None and self._keys.required and self._keys.find(key) is None:
             await discard(request.stream())
-            self._admit(request, {"api_key": key})
-        fields = await read_fields(request, self.limits)
-        if key is not None and not fields.get("api_key"):
-            fields["api_key"] = key
-        return fields
+            self._admit(record.client, key)
+        fields = await read_fields(request, self._limits)
+        fields["api_key"] = fields.get("api_key") or key
+        try:
+            asked = model.model_validate({name: value for name, value in fields.items() if value is not None})
+        except ValidationError as error:
+            raise HTTPException(400, f"Invalid request: {describe_problem(error)}") from None
+        record.characters = sum(map(len, asked.texts))
+        for number, limit, words in (
+            (len(asked.texts), self._limits.max_sentences, "{} texts exceed the limit of {}"),
+            (record.characters, self._limits.max_characters, "request ({}) exceeds text limit ({})"),
+        ):
+            if number > limit:
+                raise HTTPException(400, f"Invalid request: {words.format(number, limit)}")
+        self._admit(record.client, asked.api_key)
+        return asked
 
-    def _admit(self, request: Request, fields: Mapping[str, Any]) -> None:
+    def _admit(self, client: str, given: str) -> None:
         """Check the API key of a request that is otherwise valid, and count it."""
-        key = self._keys.find(text_field(fields, "api_key", ""))
-        client = key if key is not None else _record(request).client
-        if seconds := self._rate.wait(client):
-            raise RequestError(429, "Slow down: too many requests", {"retry-after": str(seconds)})
+        key = self._keys.find(given)
+        if seconds := self._rate.wait(client if key is None else key):
+            raise HTTPException(429, "Slow down: too many requests", {"retry-after": str(seconds)})
         if self._keys.required and key is None:
-            message = "Invalid API key" if fields.get("api_key") else "An API key is required: api_key"
-            raise RequestError(403, message, {"connection": "close"})
+            raise HTTPException(403, "Invalid API key" if given else "An API key is required: api_key", CLOSE)
 
-    async def _detect(self, documents: Sequence[Document], target: str) -> list[Detection]:
-        """The most probable language of each document, among those that can be translated into the target."""
+    async def translate(self, asked: TranslateRequest, record: Record) -> dict[str, Any]:
+        """Translate a text or a list of texts."""
+        items = await asyncio.to_thread(lambda: [self._prepare(text, asked) for text in asked.texts])
+        record.sentences = sum(len(unit) for item in items for unit in item.sentences)
+        if record.sentences > self._limits.max_sentences:
+            limit = self._limits.max_sentences
+            raise HTTPException(400, f"Invalid request: {record.sentences} sentences exceed the limit of {limit}")
+        with_alignment = any(item.document.needs_alignment for item in items)
 
-        def work() -> list[list[Detection]]:
-            return [self.directions.detect(" ".join(document.texts), target) for document in documents]
+        async def translate(direction: Direction) -> None:
+            """Give a model all of its sentences at once."""
+            own = [item for item in items if item.direction is direction]
+            sentences = [sentence for item in own for unit in item.sentences for sentence in unit]
+            n_best = min(1 + asked.alternatives, direction.translator.options.beam_size)
+            done = await self._batchers[direction].translate(sentences, n_best, with_alignment)
+            record.batch = max(record.batch, done.batch)
+            left = iter(done.translations)
+            for item in own:
+                item.translations = [[next(left) for _ in unit] for unit in item.sentences]
 
-        found = await asyncio.to_thread(work)
-        if not all(found):
-            raise RequestError(400, f"{shorten(target)} is not supported as a target")
-        return [each[0] for each in found]
+        await asyncio.gather(*map(translate, dict.fromkeys(item.direction for item in items)))
+        texts = await asyncio.to_thread(lambda: [item.render() for item in items])
+        reply: dict[str, list[Any]] = {"translatedText": [best for best, *_ in texts]}
+        if asked.source == AUTO:
+            reply["detectedLanguage"] = [item.detection for item in items]
+        if asked.alternatives:
+            reply["alternatives"] = [others[: asked.alternatives] for _, *others in texts]
+        return {name: values[0] for name, values in reply.items()} if isinstance(asked.q, str) else reply
+
+    def _prepare(self, text: str, asked: TranslateRequest) -> Item:
+        document, detection, source = READERS[asked.format](text), None, asked.source
+        if source == AUTO:
+            detection = next(iter(self._directions.detect(" ".join(document.texts), asked.target)), None)
+            if detection is None:
+                raise HTTPException(400, f"{shorten(asked.target)} is not supported as a target")
+            source = detection.language
+        direction = self._direction(source, asked.target)
+        return Item(document, detection, direction, direction.translator.read(document.texts))
 
     def _direction(self, source: str, target: str) -> Direction:
-        found = self.directions.find(source, target)
-        if found is None:
-            raise RequestError(400, f"{shorten(source)}-{shorten(target)} is not supported; see /languages")
-        return found
+        direction = self._directions.find(source, target)
+        if direction is None:
+            raise HTTPException(400, f"{shorten(source)}-{shorten(target)} is not supported; see /languages")
+        return direction
 
-    async def _translations(
-        self,
-        sentences: Sequence[list[list[list[str]]]],
-        directions: Sequence[Direction],
-        n_best: int,
-        with_alignment: bool,
-        record: Record,
-    ) -> list[list[list[Translation]]]:
-        """The translations of each line of each document; each model gets all of its sentences at once."""
+    async def detect(self, asked: TextRequest, record: Record) -> list[Detection]:
+        """Detect the language of a text."""
+        return await asyncio.to_thread(self._directions.detect, asked.q)
 
-        async def translate(direction: Direction) -> list[list[Translation]]:
-            own = (lines for lines, each in zip(sentences, directions, strict=True) if each is direction)
-            parts = [part for lines in own for line in lines for part in line]
-            number = min(n_best, direction.translator.options.beam_size)
-            done: Translated = await self._batchers[direction].translate(parts, number, with_alignment)
-            record.batch = max(record.batch, done.batch)
-            return done.translations
+    async def explore(self, asked: ExploreRequest, record: Record) -> dict[str, Any]:
+        """What a model does with a sentence, for the page that shows it."""
+        record.sentences = 1
+        direction = self._direction(asked.source, asked.target)
+        return await self._batchers[direction].call(lambda: _explore(direction, asked.q, asked.given))
 
-        models = list(dict.fromkeys(directions))
-        found = dict(zip(models, map(iter, await asyncio.gather(*map(translate, models))), strict=True))
+    def languages(self) -> list[Language]:
+        """The languages, and those they can be translated into."""
+        targets = self._directions.targets
         return [
-            [direction.translator.join([next(found[direction]) for _ in line]) for line in lines]
-            for lines, direction in zip(sentences, directions, strict=True)
+            Language(code=code, name=language_name(code), targets=targets.get(code, []))
+            for code in self._directions.languages
         ]
 
+    def health(self) -> dict[str, str]:
+        """Whether the server answers."""
+        return {"status": "ok"}
 
-def _sentences(document: Document, direction: Direction) -> list[list[list[str]]]:
-    """The sentences of each line of a document, as tokens."""
-    return direction.translator.read(document.texts)
+    def settings(self) -> dict[str, Any]:
+        """Limits and defaults for user interfaces."""
+        first = next(iter(self._directions))
+        languages = {"source": first.source, "target": first.target}
+        return {
+            "apiKeys": self._keys.required,
+            "charLimit": self._limits.max_characters,
+            "filesTranslation": False,
+            "frontendTimeout": 500,
+            "keyRequired": self._keys.required,
+            "language": {side: {"code": code, "name": language_name(code)} for side, code in languages.items()},
+            "suggestions": False,
+            "supportedFilesFormat": [],
+        }
 
 
-def _renderings(document: Document, translations: list[list[Translation]], processor: TextProcessor) -> list[str]:
-    """Translations of a document, best first, without duplicates; a sentence with too few repeats its best one."""
-    number = max(map(len, translations), default=1)
-    chosen = ([each[k] if k < len(each) else each[0] for each in translations] for k in range(number))
-    return list(dict.fromkeys(document.render(each, processor) for each in chosen))
-
-
-def _as_json(detection: Detection) -> dict[str, Any]:
-    return {"confidence": detection.confidence, "language": detection.language}
-
-
-def _record(request: Request) -> Record:
-    record: Record = request.scope["nmt.record"]
-    return record
+def _explore(direction: Direction, source: str, given: str) -> dict[str, Any]:
+    """The data of a page with one sentence, and a translation that the model reads too, if there is one."""
+    translator, processor = direction.translator, direction.translator.processor
+    counts = {"q": len(translator.tokenize([source])[0])}
+    if given.strip():
+        counts["given"] = len(processor.tokenize_target([given])[0])
+    for name, count in counts.items():
+        if not 0 < count <= LONGEST:
+            raise HTTPException(400, f"Invalid request: {name} has {count} tokens; give 1 to {LONGEST}")
+    example = Example(source, (given,) if given.strip() else ())
+    recorded = record(translator, example, rules=None)
+    return page_data([example], [System.of_model(str(direction), direction.config, processor, [recorded])])
 
 
 async def _while_connected(request: Request, work: Awaitable[T]) -> T:
@@ -264,89 +257,97 @@ async def _while_connected(request: Request, work: Awaitable[T]) -> T:
     Raises:
         ClientDisconnect: The client has disconnected.
     """
+    task = asyncio.ensure_future(work)
 
-    async def disconnected() -> None:
+    async def watch() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
+        task.cancel()
 
-    task, watch = asyncio.ensure_future(work), asyncio.ensure_future(disconnected())
+    watching = asyncio.create_task(watch())
     try:
-        await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise ClientDisconnect
-        return task.result()
+        return await task
+    except asyncio.CancelledError:
+        if watching.done():
+            raise ClientDisconnect from None
+        raise
     finally:
-        for each in (task, watch):
-            each.cancel()
-        await asyncio.gather(task, watch, return_exceptions=True)
+        watching.cancel()
 
 
-def build_app(service: Service, write: Callable[[Record], None]) -> ASGIApp:
+def build_app(service: Service, pages: Pages, write: Callable[[Record], None]) -> ASGIApp:
     """The server as an ASGI application.
 
     Args:
-        service: The handlers of the routes.
+        service: What it does.
+        pages: Web pages that may use it.
         write: Receives a record of each request.
     """
-    routes = [
-        Route("/", service.page, methods=["GET"]),
-        Route("/explore", service.explorer, methods=["GET"]),
-        Route("/explore", service.explore, methods=["POST"]),
-        Route("/translate", service.translate, methods=["POST"]),
-        Route("/detect", service.detect, methods=["POST"]),
-        Route("/languages", service.languages, methods=["GET"]),
-        Route("/health", service.health, methods=["GET"]),
-        Route("/frontend/settings", service.settings, methods=["GET"]),
+    operations: list[Operation] = [
+        ("/translate", TranslateRequest, TranslateReply, service.translate),
+        ("/detect", TextRequest, list[Detection], service.detect),
+        ("/explore", ExploreRequest, dict[str, Any], service.explore),
+        ("/languages", None, list[Language], service.languages),
+        ("/health", None, dict[str, str], service.health),
+        ("/frontend/settings", None, dict[str, Any], service.settings),
     ]
-    handlers: Mapping[Any, Any] = {
-        HTTPException: _refuse_http,
-        RequestError: _refuse,
-        QueueFull: _refuse_busy,
-        Stopped: _refuse_stopped,
-        NmtError: _refuse_failed,
-        Exception: _refuse_unexpected,
-    }
-    app = Starlette(routes=routes, exception_handlers=handlers)
+    document = describe_routes(operations)
+    endpoints = [(path, model, _endpoint(service, model, work)) for path, model, _, work in operations]
+    endpoints += [(path, None, answer) for path, answer in (("/", _answer_page), ("/explore", _answer_explorer))]
+    endpoints += [("/openapi.json", None, _endpoint(service, None, lambda: document))]
+    routes = [Route(path, answer, methods=["POST" if model else "GET"]) for path, model, answer in endpoints]
+    kinds = (HTTPException, QueueFull, Stopped, NmtError, Exception)
+    app = Starlette(routes=routes, exception_handlers=dict.fromkeys(kinds, _refuse))
     app.router.redirect_slashes = False
     with_cors = CORSMiddleware(
-        app,
-        allow_origins=service.pages.origins,
-        allow_methods=["GET", "POST"],
-        allow_headers=["Authorization"],
-        max_age=3600,
+        app, allow_origins=pages.origins, allow_methods=["GET", "POST"], allow_headers=["Authorization"], max_age=3600
     )
-    paths = [route.path for route in routes]
-    return Gate(app, with_cors if service.pages.origins else app, service.pages, write, paths)
+    return Gate(app, with_cors if pages.origins else app, pages, write, frozenset(route.path for route in routes))
 
 
-def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
-    return JSONResponse({"error": message}, status, headers)
+def _endpoint(
+    service: Service, model: type[AnyRequest] | None, work: Callable[..., Any]
+) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        if model is None:
+            return _json(work())
+        asked = await service.read(request, model)
+        return _json(await _while_connected(request, work(asked, request.scope["nmt.record"])))
+
+    return answer
 
 
-async def _refuse(request: Request, error: RequestError) -> Response:
-    return _error(error.status, error.message, error.headers)
+async def _answer_page(request: Request) -> Response:
+    return HTMLResponse(PAGE, headers={"content-security-policy": PAGE_POLICY})
 
 
-async def _refuse_http(request: Request, error: HTTPException) -> Response:
-    return _error(error.status_code, error.detail, error.headers)
+async def _answer_explorer(request: Request) -> Response:
+    page = make_live_page()
+    return HTMLResponse(page.html, headers={"content-security-policy": f"{page.policy}; frame-ancestors 'none'"})
 
 
-async def _refuse_busy(request: Request, error: QueueFull) -> Response:
-    return _error(503, "too many sentences are waiting; try again later", RETRY)
+def _json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(to_json(value), status, headers, "application/json")
 
 
-async def _refuse_stopped(request: Request, error: Stopped) -> Response:
-    return _error(503, STOPPING, RETRY)
+def _refusal(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    return _json({"error": message}, status, headers)
 
 
-async def _refuse_failed(request: Request, error: NmtError) -> Response:
-    return _error(500, str(error))
-
-
-async def _refuse_unexpected(request: Request, error: Exception) -> Response:
+async def _refuse(request: Request, error: Exception) -> Response:
+    """The reply to a request that failed."""
+    match error:
+        case HTTPException():
+            return _refusal(error.status_code, error.detail, error.headers)
+        case QueueFull():
+            return _refusal(503, "too many sentences are waiting; try again later", RETRY)
+        case Stopped():
+            return _refusal(503, "the server is stopping", RETRY)
+        case NmtError():
+            return _refusal(500, str(error))
     if is_out_of_memory(error):
-        return _error(503, "out of memory; send less text", RETRY)
-    return _error(500, "internal error")
+        return _refusal(503, "out of memory; send less text", RETRY)
+    return _refusal(500, "internal error")
 
 
 class Gate:
@@ -361,12 +362,10 @@ class Gate:
     """
 
     def __init__(
-        self, app: ASGIApp, with_cors: ASGIApp, pages: Pages, write: Callable[[Record], None], paths: Sequence[str]
+        self, app: ASGIApp, with_cors: ASGIApp, pages: Pages, write: Callable[[Record], None], paths: Collection[str]
     ) -> None:
         self._app, self._with_cors = app, with_cors
-        self._pages = pages
-        self._write = write
-        self._paths = frozenset(paths)
+        self._pages, self._write, self._paths = pages, write, paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
@@ -382,11 +381,11 @@ class Gate:
             if message["type"] == "http.response.start":
                 record.status = message["status"]
                 headers = MutableHeaders(scope=message)
-                for name, value in {**HEADERS, "content-security-policy": POLICY}.items():
+                for name, value in HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
-        app = self._refusal(Request(scope)) or (self._app if path in PAGES else self._with_cors)
+        app = self._refuse(Headers(scope=scope)) or (self._app if path in PAGES else self._with_cors)
         try:
             await app(scope, receive, reply)
         except ClientDisconnect:
@@ -394,20 +393,20 @@ class Gate:
         except asyncio.CancelledError:  # the server's time to stop is over
             if record.status != UNANSWERED:
                 raise
-            await _error(503, STOPPING, RETRY)(scope, receive, reply)
+            await (await _refuse(Request(scope), Stopped()))(scope, receive, reply)
         except Exception as error:  # it has been answered
             record.error = _where(error)
         finally:
             record.milliseconds = round(1000 * (time.monotonic() - begin), 1)
             self._write(record)
 
-    def _refusal(self, request: Request) -> Response | None:
+    def _refuse(self, headers: Headers) -> Response | None:
         """The reply to a request that is not allowed, None for others."""
-        host = request.headers.get("host", "")
+        host = headers.get("host", "")
         if not self._pages.allows_host(host):
-            return _error(400, f"this server is not known as {shorten(host)}; start it with --allow-host")
-        if not self._pages.allows_origin(request.headers.get("origin"), host):
-            return _error(403, "pages of other origins may not use this server; start it with --allow-origin")
+            return _refusal(400, f"this server is not known as {shorten(host)}; start it with --allow-host")
+        if not self._pages.allows_origin(headers.get("origin"), host):
+            return _refusal(403, "pages of other origins may not use this server; start it with --allow-origin")
         return None
 
 

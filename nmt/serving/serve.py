@@ -16,7 +16,6 @@ from nmt.translation.translate import open_translator
 
 if TYPE_CHECKING:
     from nmt.serving.directions import Directions
-    from nmt.serving.server import Server
 
 LIBRARIES = ("starlette", "uvicorn", "python_multipart", "lxml")
 
@@ -85,14 +84,3 @@ def exit_if_busy() -> None:
     if any(thread.name.startswith(THREAD) for thread in threading.enumerate()):
         sys.stderr.flush()
         os._exit(0)
-
-
-def open_server(host: str, port: int) -> Server:
-    """A server that has bound its port, but does not serve anything yet.
-
-    Raises:
-        ConfigError: The port cannot be bound.
-    """
-    from nmt.serving.server import Server
-
-    return Server(host, port)

@@ -21,7 +21,7 @@ from nmt.config import Config
 from nmt.models.storage import load_model
 from nmt.serving.directions import Direction, Directions
 from nmt.serving.limits import Limits
-from nmt.serving.server import Server
+from nmt.serving.server import Server, bind
 from nmt.translation.translator import Translator
 
 GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
@@ -71,19 +71,20 @@ def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
 @contextlib.contextmanager
 def serving(*translators: tuple[str, str, Translator], **options: Any) -> Iterator[httpx.Client]:
     """A client of a server of translators, each with its languages; its `base_url` is the server's."""
-    bounds = Limits(**options.pop("limits", {}))
+    bounds, host = Limits(**options.pop("limits", {})), options.pop("host", "127.0.0.1")
     directions = Directions(Direction(*each, Path("model"), golden_config()) for each in translators)
-    server = Server(options.pop("host", "127.0.0.1"), 0)
-    thread = threading.Thread(target=server.run, args=(directions,), kwargs={**options, "limits": bounds})
-    thread.start()
-    try:
-        assert server.started.wait(20)
-        with httpx.Client(base_url=server.url, timeout=20) as client:
-            yield client
-    finally:
-        server.stop()
-        thread.join(20)
-        assert not thread.is_alive()
+    with bind(host, 0) as listener:
+        server = Server(listener, host, directions, **options, limits=bounds)
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            wait_until(lambda: server.started, 20)
+            with httpx.Client(base_url=server.url, timeout=20) as client:
+                yield client
+        finally:
+            server.should_exit = True
+            thread.join(20)
+            assert not thread.is_alive()
 
 
 class Records(logging.Handler):

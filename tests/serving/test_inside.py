@@ -54,7 +54,7 @@ def test_a_sentence_is_recorded_as_for_a_page(given: str) -> None:
         ({"given": "a " * 300}, "given has 300 tokens"),
         ({"given": 3}, "given is not a string"),
         ({"q": ["a"]}, "q is not a string"),
-        ({"q": "a", "given": "b" * 100_000}, "more than 100000 characters"),
+        ({"q": "a", "given": "b" * 100_000}, "(100001) exceeds text limit (100000)"),
         ({"target": "fr"}, "en-fr is not supported"),
     ],
 )

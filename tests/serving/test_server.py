@@ -256,7 +256,7 @@ def test_a_client_that_reads_nothing_is_disconnected(patience: float) -> None:
 def test_a_body_in_very_many_chunks_is_refused(client: httpx.Client) -> None:
     found = talk(client, head(more="Transfer-Encoding: chunked\r\n") + b"1\r\n9\r\n" * 20_000)
     assert found.startswith(b"HTTP/1.1 400 ")
-    assert json.loads(found.split(b"\r\n\r\n", 1)[1]) == {"error": "Invalid HTTP request received."}
+    assert "10,000 chunks" in json.loads(found.split(b"\r\n\r\n", 1)[1])["error"]
 
 
 def test_a_wrong_key_in_the_head_is_refused_before_the_body() -> None:

@@ -1,0 +1,141 @@
+"""Requests and replies of the HTTP API, and the OpenAPI document that describes them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+
+from nmt.serving.body import FORM, JSON, MULTIPART
+from nmt.serving.directions import Detection
+from nmt.system.errors import shorten
+from nmt.system.version import __version__
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _replace_surrogates(value: Any) -> Any:
+    """JSON can hold halves of characters, which no text can."""
+    return _SURROGATE.sub("\ufffd", value) if isinstance(value, str) else value
+
+
+def _read_digits(value: Any) -> Any:
+    """A form holds numbers as text."""
+    return int(value or 0) if isinstance(value, str) and re.fullmatch("[0-9]{0,9}", value) else value
+
+
+Text = Annotated[str, BeforeValidator(_replace_surrogates)]
+Count = Annotated[int, BeforeValidator(_read_digits), Field(ge=0)]
+
+
+class AnyRequest(BaseModel):
+    """A request with a text, or a list of texts."""
+
+    model_config = ConfigDict(strict=True)
+    q: Text | list[Text]
+    api_key: Text = ""
+
+    @property
+    def texts(self) -> list[str]:
+        """Everything that counts towards the limits."""
+        return [self.q] if isinstance(self.q, str) else self.q
+
+
+class TranslateRequest(AnyRequest):
+    """A text or several to translate; `source` may be `auto`."""
+
+    source: Text
+    target: Text
+    format: Literal["text", "html"] = "text"
+    alternatives: Count = 0
+
+
+class TextRequest(AnyRequest):
+    """A request with one text."""
+
+    q: Text
+
+
+class ExploreRequest(TextRequest):
+    """A sentence to look into, and a translation to read, which may be empty."""
+
+    source: Text
+    target: Text
+    given: Text = ""
+
+    @property
+    def texts(self) -> list[str]:
+        """Everything that counts towards the limits."""
+        return [self.q, self.given]
+
+
+class TranslateReply(BaseModel):
+    """Translations; lists if the request has a list."""
+
+    translatedText: str | list[str]
+    detectedLanguage: Detection | list[Detection] | None = None
+    alternatives: list[str] | list[list[str]] | None = None
+
+
+Operation = tuple[str, type[AnyRequest] | None, Any, Callable[..., Any]]
+"""A path, the types of its request, None for GET, and of its reply, and what does the work."""
+
+
+class Language(BaseModel):
+    """A language, and those it can be translated into."""
+
+    code: str
+    name: str
+    targets: list[str]
+
+
+class Error(BaseModel):
+    """What is wrong with a request."""
+
+    error: str
+
+
+def describe_problem(error: ValidationError) -> str:
+    """The first problem of a request, in one line."""
+    first = error.errors(include_url=False)[0]
+    name = first["loc"][0]
+    match first["type"]:
+        case "missing":
+            return f"missing {name} parameter"
+        case "literal_error":
+            return f"{name} {shorten(str(first['input']))} is neither text nor html"
+        case "string_type":
+            several = len(first["loc"]) > 1
+            return f"{name} is neither a string nor a list of strings" if several else f"{name} is not a string"
+    return f"{name} is not a non-negative integer"
+
+
+def describe_routes(operations: Sequence[Operation]) -> dict[str, Any]:
+    """The OpenAPI document of a server.
+
+    Args:
+        operations: What the routes do.
+    """
+    types = dict.fromkeys(kind for _, *kinds, _ in operations for kind in (*kinds, Error) if kind is not None)
+    schemas, definitions = TypeAdapter.json_schemas(
+        [(kind, "validation", TypeAdapter(kind)) for kind in types], ref_template="#/components/schemas/{model}"
+    )
+
+    def content(kind: Any, *encodings: str) -> dict[str, Any]:
+        return {encoding: {"schema": schemas[kind, "validation"]} for encoding in encodings}
+
+    paths: dict[str, dict[str, Any]] = {}
+    for path, request, reply, work in operations:
+        responses = {
+            "200": {"description": "The reply.", "content": content(reply, JSON)},
+            "default": {"description": "What is wrong.", "content": content(Error, JSON)},
+        }
+        operation: dict[str, Any] = {"summary": inspect.getdoc(work), "responses": responses}
+        if request is not None:
+            operation["requestBody"] = {"required": True, "content": content(request, JSON, FORM, MULTIPART)}
+        paths.setdefault(path, {})["get" if request is None else "post"] = operation
+    information = {"title": "nmt serve", "version": __version__}
+    return {"openapi": "3.1.0", "info": information, "paths": paths, "components": {"schemas": definitions["$defs"]}}
