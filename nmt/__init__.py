@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     )
     from nmt.comparison.compare import ComparisonResult
     from nmt.config import Config
-    from nmt.evaluation.result import ModelEvaluation
+    from nmt.evaluation.model_evaluation import ModelEvaluation
     from nmt.inspection.attention import AttentionReport
     from nmt.layers.attention.score import Score
     from nmt.layers.kernels.stepwise import StepLinear
@@ -100,7 +100,7 @@ else:
         "nmt.layers.attention.score": ("Score",),
         "nmt.layers.kernels.stepwise": ("StepLinear",),
         "nmt.models.configs": ("load_config",),
-        "nmt.evaluation.result": ("ModelEvaluation",),
+        "nmt.evaluation.model_evaluation": ("ModelEvaluation",),
         "nmt.models.runs": ("Run",),
     }
 

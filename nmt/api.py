@@ -21,7 +21,7 @@ from nmt.system.errors import ConfigError, DataError, as_nmt_errors
 if TYPE_CHECKING:
     from nmt.comparison.compare import ComparisonResult
     from nmt.config import Config, Overrides
-    from nmt.evaluation.result import ModelEvaluation
+    from nmt.evaluation.model_evaluation import ModelEvaluation
     from nmt.inspection.attention import AttentionReport
     from nmt.inspection.page import Page
     from nmt.models.runs import Run
@@ -317,10 +317,10 @@ def evaluate(
     """
     references = _as_list(ref)
     _check_test_set(split, data, src, references)
-    from nmt.evaluation.evaluate import Extras, evaluate_model, open_systems, read_files, read_model_pairs
-    from nmt.evaluation.given_text import split_of
+    from nmt.evaluation.evaluate import open_systems
+    from nmt.evaluation.input_text import read_files, split_of
     from nmt.evaluation.metrics import PAIRED_TESTS
-    from nmt.evaluation.result import OutputFiles
+    from nmt.evaluation.model_evaluation import EvaluationFiles, evaluate_model
     from nmt.system.outputs import check_files
     from nmt.translation.translate import open_translator
 
@@ -341,15 +341,13 @@ def evaluate(
         translator,
         examples,
         what=split or "test" if src is None else str(src),
-        outputs=OutputFiles(*map(_as_path, outputs.values())),
-        extras=Extras(
-            against=open_systems(others, device, options, allowed_classes, len(examples), overrides),
-            test=test,
-            breakdown=breakdown,
-            attention=attention,
-            data=_as_path(data),
-            training_pairs=read_model_pairs(models[0], translator, _as_path(data)) if short_inputs else (),
-        ),
+        files=EvaluationFiles(*map(_as_path, outputs.values())),
+        against=open_systems(others, device, options, allowed_classes, len(examples), overrides),
+        test=test,
+        breakdown=breakdown,
+        attention=attention,
+        short_inputs=short_inputs,
+        data=_as_path(data),
     )
 
 
@@ -404,7 +402,7 @@ def measure_attention(
     if forced and (sentence is not None or (src is not None and ref is None)):
         raise ConfigError("--forced reads references: give a split, or --src with --ref; for a sentence --target")
     from nmt.drawing.picture import check_picture
-    from nmt.evaluation.given_text import GivenText
+    from nmt.evaluation.input_text import InputText
     from nmt.inspection.attention import draw_attention_statistics, measure_attention
     from nmt.system.files import write_json
     from nmt.translation.translate import open_translator
@@ -412,7 +410,7 @@ def measure_attention(
     _check_outputs({"--json": json_path, "--picture": picture}, (src, ref, gold))
     if picture is not None:
         check_picture(Path(picture))
-    text = GivenText.read(
+    text = InputText.read(
         sentence,
         split,
         links_of,
@@ -480,14 +478,14 @@ def explore(
         OutOfMemory: Memory ran out.
     """
     _check_page(output, (src, ref, gold))
-    from nmt.evaluation.given_text import GivenText
+    from nmt.evaluation.input_text import InputText
     from nmt.inspection.explore import explore, watched_examples
 
     _check_sample(sample)
     given = any(each is not None for each in (sentence, src, split, data, sample))
     if training and (given or against):
         raise ConfigError("--training shows the sentences that one run has watched: leave other text and models out")
-    text = GivenText.read(
+    text = InputText.read(
         sentence, split, links_of, data=_as_path(data), src=_as_path(src), ref=_as_path(ref), gold=_as_path(gold)
     )
     opened = _open_all(model, against, device, allowed_classes)
@@ -568,8 +566,8 @@ def report(
         NmtError: A model or the test set cannot be used, or arguments conflict.
         OutOfMemory: Memory ran out.
     """
-    from nmt.evaluation.evaluate import MAX_TESTED, Extras, read_files, read_model_pairs
-    from nmt.evaluation.given_text import split_of
+    from nmt.evaluation.input_text import read_files, split_of
+    from nmt.evaluation.model_evaluation import MAX_TESTED
     from nmt.inspection.explore import name_of
     from nmt.inspection.report import make_report
     from nmt.system.files import write_text
@@ -584,10 +582,9 @@ def report(
         examples = split_of([first[0]], _as_path(data), split or "test")
     if len(opened) > 1 and len(examples) > MAX_TESTED:
         raise DataError(f"--against: the test set has {len(examples):,} sentences; compare on at most {MAX_TESTED:,}")
-    extras = Extras(data=_as_path(data), training_pairs=read_model_pairs(*first, _as_path(data)))
     what = split or "test" if src is None else str(src)
     heading = title or f"Report on {name_of(first[0].path)}"
-    write_text(Path(output), make_report(opened, examples, what=what, title=heading, extras=extras))
+    write_text(Path(output), make_report(opened, examples, what=what, title=heading, data=_as_path(data)))
     return Path(output)
 
 

@@ -20,8 +20,7 @@ import torch
 import nmt
 from nmt.corpus.dataset import open_data, read_examples
 from nmt.corpus.prepare import preprocess
-from nmt.evaluation.metrics import ScoringRules
-from nmt.evaluation.translated import evaluate
+from nmt.evaluation.metrics import ScoringRules, score_corpus
 from nmt.models.configs import load_config
 from nmt.models.storage import MARKER
 from nmt.system.files import read_json, shipped, write_json
@@ -88,7 +87,8 @@ def observe(data_directory: Path, model_directory: Path) -> dict[str, Any]:
     lines = [*(line.split("\t")[0] for line in learnt), *(example.src for example in test), *ODD]
     translations = {str(beam): translate_robustly(model_directory, lines, beam) for beam in BEAMS}
     translator = nmt.load(model_directory, device="cpu")
-    found = evaluate(translator, test, ScoringRules.for_text(data.config.text, data.config.data.languages[1]))
+    rules = ScoringRules.for_text(data.config.text, data.config.data.languages[1])
+    texts = [found.text for found in translator.translate([example.src for example in test])]
     return {
         "pairs": {"train": len(data.train), "valid": len(data.valid)},
         "ids": {
@@ -98,7 +98,7 @@ def observe(data_directory: Path, model_directory: Path) -> dict[str, Any]:
         "vocabularies": [data.src_vocabulary.tokens, data.tgt_vocabulary.tokens],
         "sources": lines,
         "translations": translations,
-        "scores": {name: score.value for name, score in found.scores.items()},
+        "scores": {name: score.value for name, score in score_corpus(test, texts, rules).items()},
     }
 
 

@@ -27,7 +27,8 @@ from nmt.corpus.dataset import MARKER as DATA_MARKER
 from nmt.corpus.dataset import DataDirectory, open_data
 from nmt.corpus.sources import open_corpus, read_pairs
 from nmt.corpus.splitting import Example
-from nmt.evaluation.evaluate import evaluate_model, read_split
+from nmt.evaluation.input_text import read_split
+from nmt.evaluation.model_evaluation import evaluate_model
 from nmt.inspection.attention import measure_attention
 from nmt.models.configs import load_config
 from nmt.models.runs import MARKER, find_data, find_model

@@ -31,7 +31,7 @@ LIBRARIES = [
     "matplotlib.figure",
     "nmt.cli",
     "nmt.corpus.download",
-    "nmt.evaluation.translated",
+    "nmt.evaluation.validator",
     "nmt.training.check",
     "nmt.evaluation.evaluate",
     "nmt.corpus.prepare",

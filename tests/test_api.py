@@ -64,7 +64,7 @@ def test_nothing_is_printed_and_messages_are_logged(here: Project, caplog: pytes
     assert (done.stdout, done.stderr) == ("", "")
     with caplog.at_level(logging.INFO, "nmt"):
         nmt.evaluate("run", split="valid")
-    assert {record.name for record in caplog.records} == {"nmt.evaluation.evaluate"}
+    assert {record.name for record in caplog.records} == {"nmt.evaluation.model_evaluation"}
     *_, last = caplog.messages
     assert "translations are the same" in last  # it has made only two updates
     assert "run/best on valid: 50 sentences, beam 3" in caplog.messages

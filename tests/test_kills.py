@@ -120,7 +120,7 @@ PLACES = {
     "nmt.training.run.draw_learning_curve": 2,
     "nmt.models.storage.save_weights": 1,
     "nmt.models.storage.write_json": 1,
-    "nmt.evaluation.translated.mean_loss": 2,
+    "nmt.evaluation.validator.mean_loss": 2,
     "nmt.system.replacement.set_aside": 1,
     "nmt.system.replacement.discard_earlier": 4,
     "shutil.rmtree": 2,

@@ -11,7 +11,7 @@ import pytest
 from conftest import Project, train_arguments
 
 from nmt.config import DecodeSection
-from nmt.evaluation.translated import Validator
+from nmt.evaluation.validator import Validator
 from nmt.system.errors import DataError, OutOfMemory, is_out_of_memory, when_out_of_memory
 from nmt.translation.translate import within_memory
 

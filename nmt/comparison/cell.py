@@ -17,10 +17,10 @@ from nmt.corpus.splitting import Example
 from nmt.drawing.charts import read_metrics
 from nmt.evaluation.attention_statistics import LengthAttention, mean_sharpness
 from nmt.evaluation.breakdown import LengthScore, bleu_by_length
-from nmt.evaluation.evaluate import Extras, evaluate_model, read_split
+from nmt.evaluation.input_text import read_split
 from nmt.evaluation.long_inputs import LENGTHS, MOST, measure_long_inputs
 from nmt.evaluation.metrics import ScoringRules
-from nmt.evaluation.result import ModelEvaluation, OutputFiles
+from nmt.evaluation.model_evaluation import EvaluationFiles, ModelEvaluation, evaluate_model
 from nmt.models.configs import load_config
 from nmt.system.errors import DataError, NmtError, RunInterrupted, as_nmt_errors
 from nmt.system.files import read_json, write_json, write_text
@@ -121,9 +121,8 @@ def _run(folder: Path) -> dict[str, Any]:
     allowed = [config.model.attention.score]  # trusted, as the user's own config names it
     models, translator = open_translator([folder / RUN], config.train.device, {}, allowed)
     examples = read_split(data, facts["split"])
-    outputs = OutputFiles(hypotheses=folder / HYPOTHESES, references=folder / REFERENCES)
-    extras = Extras(attention=True)
-    found = evaluate_model(models, translator, examples, what=facts["split"], outputs=outputs, extras=extras)
+    files = EvaluationFiles(hypotheses=folder / HYPOTHESES, references=folder / REFERENCES)
+    found = evaluate_model(models, translator, examples, what=facts["split"], files=files, attention=True)
     rules = ScoringRules.for_text(models[0].config.text, models[0].config.data.languages[1])
     return {
         "format_version": FORMAT_VERSION,

@@ -11,8 +11,9 @@ from typing import Any
 from nmt.comparison.cell import HYPOTHESES, REFERENCES, RESULT
 from nmt.comparison.plan import CONFIG
 from nmt.config import read_config
-from nmt.evaluation.evaluate import MAX_TESTED
+from nmt.corpus.splitting import Example
 from nmt.evaluation.metrics import ScoringRules, compare_systems
+from nmt.evaluation.model_evaluation import MAX_TESTED
 from nmt.system.errors import DataError
 
 Result = Mapping[str, Any]
@@ -83,8 +84,8 @@ def _test(finished: Mapping[Path, Result], names: Mapping[Path, str]) -> dict[Pa
         config = read_config(baseline / CONFIG)
         rules = ScoringRules.for_text(config.text, config.data.languages[1])
         systems = [(str(folder), _lines(folder / HYPOTHESES)) for folder in (baseline, *others)]
-        references = [line.split("\t") for line in _lines(baseline / REFERENCES)]
-        _, *compared = compare_systems(systems, references, rules)["bleu"]
+        examples = [Example("", tuple(line.split("\t"))) for line in _lines(baseline / REFERENCES)]
+        _, *compared = compare_systems(systems, examples, rules)["bleu"]
         found |= {folder: each.p_value for folder, each in zip(others, compared, strict=True)}
     return found
 

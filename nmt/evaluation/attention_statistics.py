@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,7 +18,7 @@ CLEAR = 0.1
 
 @dataclass(frozen=True)
 class StepStatistics:
-    """Each step and head of an alignment, [T, heads].
+    """Statistics of each step and head of an alignment, [T, heads].
 
     Attributes:
         entropy: -sum_s a_s ln a_s in nats: 0 for one position, ln S for the mean of S.
@@ -64,14 +63,14 @@ def diagonality(weights: Tensor) -> Tensor:
     if steps < 2 or positions < 2:
         return weights.new_ones(weights.size(1), dtype=torch.float64)
     exact = weights.double()
-    place = torch.linspace(0, 1, positions, dtype=torch.float64)
-    expected = (exact * place).sum(dim=-1) / exact.sum(dim=-1).clamp(min=1e-12)
+    position = torch.linspace(0, 1, positions, dtype=torch.float64)
+    expected = (exact * position).sum(dim=-1) / exact.sum(dim=-1).clamp(min=1e-12)
     target = torch.linspace(0, 1, steps, dtype=torch.float64).unsqueeze(1)
     return 1 - (expected - target).abs().mean(dim=0)
 
 
 @dataclass(frozen=True)
-class Spread:
+class Moments:
     """Mean and standard deviation (of the population)."""
 
     mean: float
@@ -83,7 +82,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class HeadStatistics:
-    """One head over many sentences.
+    """Statistics of one head over many sentences.
 
     Attributes:
         entropy: Over steps, in nats.
@@ -93,21 +92,17 @@ class HeadStatistics:
         diagonality: Over sentences.
     """
 
-    entropy: Spread
-    maximum: Spread
-    clear: Spread
-    coverage: Spread
-    diagonality: Spread
+    entropy: Moments
+    maximum: Moments
+    clear: Moments
+    coverage: Moments
+    diagonality: Moments
 
     def __str__(self) -> str:
         return (
             f"entropy {self.entropy}, largest weight {self.maximum}, positions above {CLEAR} {self.clear}, "
             f"coverage {self.coverage}, diagonality {self.diagonality}"
         )
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return {name: vars(spread) for name, spread in vars(self).items()}
 
 
 def summarize(alignments: Iterable[Tensor | None]) -> list[HeadStatistics]:
@@ -134,7 +129,9 @@ def summarize(alignments: Iterable[Tensor | None]) -> list[HeadStatistics]:
     if not sums:
         return []
     heads = sums["entropy"].size(1)
-    return [HeadStatistics(**{name: _spread(*sums[name][:, head].tolist()) for name in names}) for head in range(heads)]
+    return [
+        HeadStatistics(**{name: _moments(*sums[name][:, head].tolist()) for name in names}) for head in range(heads)
+    ]
 
 
 def mean_sharpness(heads: Sequence[HeadStatistics]) -> tuple[float, float] | None:
@@ -161,10 +158,6 @@ class LengthAttention:
     sentences: int
     heads: list[HeadStatistics]
 
-    def as_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return {"name": self.name, "sentences": self.sentences, "heads": [head.as_json() for head in self.heads]}
-
 
 def attention_by_length(bins: Sequence[LengthBin], alignments: Sequence[Tensor | None]) -> list[LengthAttention]:
     """Statistics of attention by source length.
@@ -173,21 +166,19 @@ def attention_by_length(bins: Sequence[LengthBin], alignments: Sequence[Tensor |
         bins: Which sentences are of similar length.
         alignments: As for `summarize`.
     """
-    return [
-        LengthAttention(each.name, len(each.rows), summarize(alignments[row] for row in each.rows)) for each in bins
-    ]
+    return [LengthAttention(bin_.name, len(bin_.rows), summarize(alignments[n] for n in bin_.rows)) for bin_ in bins]
 
 
 def tabulate_lengths(by_length: Sequence[LengthAttention]) -> Table:
     """Entropy and largest weight by source length, in the mean over heads."""
     rows = [
-        [each.name, f"{each.sentences:,}", *(f"{value:.3f}" for value in mean_sharpness(each.heads) or ())]
-        for each in by_length
-        if each.heads
+        [group.name, f"{group.sentences:,}", *(f"{value:.3f}" for value in mean_sharpness(group.heads) or ())]
+        for group in by_length
+        if group.heads
     ]
     return Table(["words", "sentences", "entropy", "largest weight"], rows, "lrrr", "attention by source length")
 
 
-def _spread(count: float, total: float, squares: float) -> Spread:
+def _moments(count: float, total: float, squares: float) -> Moments:
     mean = total / count
-    return Spread(mean, math.sqrt(max(0.0, squares / count - mean * mean)))
+    return Moments(mean, math.sqrt(max(0.0, squares / count - mean * mean)))

@@ -1,16 +1,18 @@
-"""Where a system is good and bad: by frequency of words, by length, by sentence, and compared with another system."""
+"""Where systems are good and bad: by frequency of words, length and sentence, and in what they differ."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 
 from nmt.corpus.splitting import Example
-from nmt.evaluation.metrics import ScoringRules, score_corpus, words_of
+from nmt.evaluation.metrics import ScoringRules, score_corpus, sentence_scores, words_of
+from nmt.system.errors import shorten
+from nmt.system.tables import Section, Table
 
 FREQUENCIES = (0, 1, 2, 5, 10, 100, 1000)
 """First frequency of each bucket of words."""
@@ -20,8 +22,12 @@ FEWEST = 30
 """Sentences below which a score of a bin says nothing."""
 BLEU_STEP = 10
 LONGEST_NGRAM = 4
+SHOWN = 10
+"""N-grams and sentences per system."""
 
 Ngram = tuple[str, ...]
+Systems = Sequence[tuple[str, Sequence[str]]]
+"""Name and translations of each system."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,7 @@ class WordAccuracy:
         in_references: Words in the references.
         in_translations: Words in the translations.
         common: Words in both, sentence by sentence.
+        f1: Harmonic mean of precision and recall, from 0 to 1; None if there is no such word.
     """
 
     low: int
@@ -41,44 +48,47 @@ class WordAccuracy:
     in_references: int
     in_translations: int
     common: int
+    f1: float | None
 
     @property
     def name(self) -> str:
         """The frequencies, such as `2-4`."""
-        if self.high is None:
-            return f"{self.low}+"
-        return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
+        return f"{self.low}+" if self.high is None else _span(self.low, self.high)
 
-    @property
-    def f1(self) -> float | None:
-        """Harmonic mean of precision and recall, from 0 to 1; None if there is no such word."""
-        total = self.in_references + self.in_translations
-        return 2 * self.common / total if total else None
+
+def _span(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low}-{high}"
 
 
 def accuracy_by_frequency(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], frequency: Mapping[str, int], rules: ScoringRules
+    examples: Sequence[Example], hypotheses: Sequence[str], frequency: Mapping[str, int], rules: ScoringRules
 ) -> list[WordAccuracy]:
     """F1 of words by how often they occur in training, as compare-mt has it (Neubig et al., 2019).
 
     Of several references the first one counts.
 
     Args:
-        hypotheses: Translations.
-        references: References of each.
+        examples: Sources with references.
+        hypotheses: Their translations.
         frequency: Occurrences of target words in training.
         rules: What is a word.
     """
     bucket_of = {word: int(np.searchsorted(FREQUENCIES, count, side="right")) - 1 for word, count in frequency.items()}
     counts = np.zeros((len(FREQUENCIES), 3), dtype=np.int64)
-    firsts = [refs[0] for refs in references]
-    for reference, translation in zip(words_of(firsts, rules), words_of(hypotheses, rules), strict=True):
-        wanted, found = Counter(reference), Counter(translation)
-        for column, words in enumerate((wanted, found, wanted & found)):
+    for reference, translation in zip(_first_references(examples, rules), words_of(hypotheses, rules), strict=True):
+        wanted, written = Counter(reference), Counter(translation)
+        for column, words in enumerate((wanted, written, wanted & written)):
             for word, number in words.items():
                 counts[bucket_of.get(word, 0), column] += number
     highs = [following - 1 for following in FREQUENCIES[1:]] + [None]
-    return [WordAccuracy(low, high, *row) for low, high, row in zip(FREQUENCIES, highs, counts.tolist(), strict=True)]
+    return [
+        WordAccuracy(low, high, wanted, written, common, 2 * common / total if (total := wanted + written) else None)
+        for low, high, (wanted, written, common) in zip(FREQUENCIES, highs, counts.tolist(), strict=True)
+    ]
+
+
+def _first_references(examples: Sequence[Example], rules: ScoringRules) -> list[list[str]]:
+    return words_of([example.references[0] for example in examples], rules)
 
 
 @dataclass(frozen=True)
@@ -98,7 +108,7 @@ class LengthBin:
     @property
     def name(self) -> str:
         """The lengths, such as `7` or `8-10`."""
-        return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
+        return _span(self.low, self.high)
 
 
 def bin_by_length(examples: Sequence[Example]) -> list[LengthBin]:
@@ -134,8 +144,8 @@ def bleu_by_length(examples: Sequence[Example], hypotheses: Sequence[str], rules
         rules: How text is scored.
     """
     return [
-        score_length(each.name, [examples[row] for row in each.rows], [hypotheses[row] for row in each.rows], rules)
-        for each in bin_by_length(examples)
+        score_length(group.name, [examples[row] for row in group.rows], [hypotheses[row] for row in group.rows], rules)
+        for group in bin_by_length(examples)
     ]
 
 
@@ -148,10 +158,8 @@ def score_length(name: str, examples: Sequence[Example], hypotheses: Sequence[st
         hypotheses: Their translations.
         rules: How text is scored.
     """
-    bleu = None
-    if len(examples) >= FEWEST:
-        references = [example.references for example in examples]
-        bleu = score_corpus(hypotheses, references, rules, ["bleu"])["bleu"].value
+    few = len(examples) < FEWEST
+    bleu = None if few else score_corpus(examples, hypotheses, rules, ["bleu"])["bleu"].value
     return LengthScore(name, len(examples), bleu)
 
 
@@ -180,32 +188,28 @@ class NgramDifference:
 
 
 def compare_ngrams(
-    first: Sequence[str], second: Sequence[str], references: Sequence[Sequence[str]], rules: ScoringRules, number: int
+    examples: Sequence[Example], first: Sequence[str], second: Sequence[str], rules: ScoringRules, number: int
 ) -> tuple[list[NgramDifference], list[NgramDifference]]:
     """The n-grams of up to 4 words of the first references that one of two systems gets and the other does not.
 
     Args:
+        examples: Sources with references.
         first: Translations of one system.
-        second: Those of the other.
-        references: References of each sentence.
+        second: Translations of the other.
         rules: What is a word.
         number: How many n-grams to return for each system.
 
     Returns:
         Those that the first gets more often, and those that the second does; the largest difference first.
     """
-    wanted: Counter[Ngram] = Counter()
-    found: tuple[Counter[Ngram], Counter[Ngram]] = (Counter(), Counter())
-    for reference, *both in zip(
-        *(words_of(lines, rules) for lines in ([refs[0] for refs in references], first, second)), strict=True
-    ):
+    wanted, in_first, in_second = Counter[Ngram](), Counter[Ngram](), Counter[Ngram]()
+    texts = (_first_references(examples, rules), words_of(first, rules), words_of(second, rules))
+    for reference, *translations in zip(*texts, strict=True):
         in_reference = _ngrams(reference)
         wanted.update(in_reference)
-        for counter, words in zip(found, both, strict=True):
+        for counter, words in zip((in_first, in_second), translations, strict=True):
             counter.update(_ngrams(words) & in_reference)
-    rows = [
-        NgramDifference(" ".join(ngram), found[0][ngram], found[1][ngram], total) for ngram, total in wanted.items()
-    ]
+    rows = [NgramDifference(" ".join(ngram), in_first[ngram], in_second[ngram], n) for ngram, n in wanted.items()]
     rows.sort(key=lambda row: (row.second - row.first, -row.wanted, row.text))
     return (
         [row for row in rows[:number] if row.first > row.second],
@@ -267,3 +271,112 @@ def largest_gaps(
 
     better, worse = gaps(order[:number]), gaps(order[: -number - 1 : -1])
     return [row for row in better if row.gap > 0], [row for row in worse if row.gap < 0]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What two systems get differently.
+
+    Attributes:
+        first: Name of the first system.
+        second: Name of the second.
+        ngrams: N-grams that the first gets more often, and that the second does.
+        gaps: Sentences in which the first is better, and in which the second is.
+    """
+
+    first: str
+    second: str
+    ngrams: tuple[list[NgramDifference], list[NgramDifference]]
+    gaps: tuple[list[SentenceGap], list[SentenceGap]]
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """Where systems are good and bad.
+
+    Attributes:
+        frequencies: By system, F1 of words by their frequency in training; empty if that is unknown.
+        lengths: By system, BLEU by source length.
+        scores: By system, numbers of sentences by their BLEU, in steps of 10.
+        differences: The first system and each other one.
+    """
+
+    frequencies: dict[str, list[WordAccuracy]]
+    lengths: dict[str, list[LengthScore]]
+    scores: dict[str, list[int]]
+    differences: list[Difference]
+
+    def sections(self) -> Iterator[Section]:
+        """As tables."""
+        if self.frequencies:
+            rows = [
+                [row[0].name, f"{row[0].in_references:,}", *("–" if one.f1 is None else f"{one.f1:.3f}" for one in row)]
+                for row in zip(*self.frequencies.values(), strict=True)
+            ]
+            header = ["occurrences", "in references", *self.frequencies]
+            yield Section("F1 of words by their frequency in training", [_table(header, rows)])
+        few = f"- (under {FEWEST})"
+        rows = [
+            [row[0].name, f"{row[0].sentences:,}", *(few if one.bleu is None else f"{one.bleu:.2f}" for one in row)]
+            for row in zip(*self.lengths.values(), strict=True)
+        ]
+        yield Section("BLEU by source length", [_table(["words", "sentences", *self.lengths], rows)])
+        rows = [
+            [f"{low}-{low + BLEU_STEP}", *(f"{count:,}" for count in counts)]
+            for low, *counts in zip(range(0, 100, BLEU_STEP), *self.scores.values(), strict=True)
+        ]
+        yield Section("Sentences by their BLEU", [_table(["BLEU", *self.scores], rows)])
+        for difference in self.differences:
+            yield Section(f"{difference.first} compared with {difference.second}", list(_tables(difference)))
+
+
+def break_down(
+    examples: Sequence[Example], systems: Systems, rules: ScoringRules, frequency: Counter[str] | None
+) -> Breakdown:
+    """Break an evaluation down.
+
+    Args:
+        examples: Sources with references.
+        systems: Name and translations of each; the first is compared with each other one.
+        rules: How text is scored.
+        frequency: Occurrences of target words in training; None if unknown.
+    """
+    (name, first), *others = systems
+    scores = {system: sentence_scores(examples, texts, rules) for system, texts in systems}
+    accuracy = {
+        system: accuracy_by_frequency(examples, texts, frequency, rules)
+        for system, texts in systems
+        if frequency is not None
+    }
+    differences = [
+        Difference(
+            name,
+            other,
+            compare_ngrams(examples, first, second, rules, SHOWN),
+            largest_gaps(examples, first, second, (scores[name], scores[other]), SHOWN),
+        )
+        for other, second in others
+    ]
+    lengths = {system: bleu_by_length(examples, texts, rules) for system, texts in systems}
+    return Breakdown(
+        accuracy, lengths, {system: count_by_score(values) for system, values in scores.items()}, differences
+    )
+
+
+def _tables(difference: Difference) -> Iterator[Table | str]:
+    names = (difference.first, difference.second)
+    for name, ngrams in zip(names, difference.ngrams, strict=True):
+        if ngrams:
+            rows = [[ngram.text, f"{ngram.first:,}", f"{ngram.second:,}", f"{ngram.wanted:,}"] for ngram in ngrams]
+            header = ["n-gram", "first", "second", "references"]
+            yield _table(header, rows, f"n-grams of the references that {name} gets more often")
+    for name, gaps in zip(names, difference.gaps, strict=True):
+        if gaps:
+            yield f"Sentences in which {name} is better:"
+        for gap in gaps:
+            rows = [[label, shorten(getattr(gap, label))] for label in ("source", "reference", "first", "second")]
+            yield Table(["", ""], [*rows, ["BLEU", f"{gap.gap:+z.1f}"]], "ll")
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> Table:
+    return Table(header, rows, "l" + "r" * (len(header) - 1), caption)

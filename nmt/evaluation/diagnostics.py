@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from nmt.corpus.splitting import Example
 from nmt.evaluation.metrics import ScoringRules, length_ratio
@@ -51,10 +50,6 @@ class Diagnosis:
             f"with repetitions {self.repetitions:,}, copies of the source {self.copies:,}, empty {self.empty:,}"
         )
 
-    def as_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return asdict(self)
-
 
 def diagnose(
     examples: Sequence[Example], hypotheses: Sequence[str], unknown_tokens: float, rules: ScoringRules
@@ -70,11 +65,11 @@ def diagnose(
     rows = list(zip(examples, hypotheses, strict=True))
     return Diagnosis(
         sentences=len(rows),
-        length_ratio=length_ratio(hypotheses, [example.references for example in examples], rules),
+        length_ratio=length_ratio(examples, hypotheses, rules),
         unknown_tokens=unknown_tokens,
         repetitions=sum(repeats(text) and not any(map(repeats, example.references)) for example, text in rows),
         copies=sum(
-            bool(text) and _is(text, example.src) and not any(_is(text, each) for each in example.references)
+            bool(text) and _is(text, example.src) and not any(_is(text, reference) for reference in example.references)
             for example, text in rows
         ),
         empty=sum(not text.strip() and bool(example.src.strip()) for example, text in rows),

@@ -78,8 +78,8 @@ def measure_long_inputs(
     for low, high in LENGTHS:
         joined = join_examples(examples, low, high)
         sources = [example.src for example in joined]
-        found = translator.translate(sources, with_alignment=True, advance=advance) if joined else []
+        translations = translator.translate(sources, with_alignment=True, advance=advance) if joined else []
         name = f"{low}-{high}"
-        scores.append(score_length(name, joined, [each.text for each in found], rules))
-        attention.append(LengthAttention(name, len(joined), summarize(each.alignment for each in found)))
+        scores.append(score_length(name, joined, [translation.text for translation in translations], rules))
+        attention.append(LengthAttention(name, len(joined), summarize(one.alignment for one in translations)))
     return scores, attention

@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, cast
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 from nmt.config import TextSection
+from nmt.corpus.splitting import Example
 
 UNSPACED = {"zh": "zh", "yue": "zh"} | dict.fromkeys(("ja", "th", "lo", "km", "my", "bo", "dz"), "char")
 """sacreBLEU's tokenizer for languages that are written without spaces between words."""
-
-
-METRICS = ("bleu", "chrf", "chrf++", "ter")
-"""Keys of all metrics."""
-QUICK_METRICS = ("bleu", "chrf")
-"""Those that training validates with."""
 PairedTestName = Literal["bootstrap", "randomization"]
 PAIRED_TESTS: dict[PairedTestName, str] = {"bootstrap": "bs", "randomization": "ar"}
 RESAMPLES = 1000
 """Test sets of a bootstrap: sacreBLEU's default."""
-
-
-@dataclass(frozen=True)
-class Score:
-    """One metric of one system.
-
-    Attributes:
-        name: `BLEU`, `chrF`, `chrF++` or `TER`.
-        value: 0 to 100; TER, of which less is better, can be above 100.
-        signature: sacreBLEU's signature; only scores with equal signatures can be compared.
-        mean: Mean over bootstrap samples of the test set (Koehn, 2004); None without a bootstrap.
-        confidence: Half the width of the 95% interval around the mean; None without a bootstrap.
-    """
-
-    name: str
-    value: float
-    signature: str
-    mean: float | None = None
-    confidence: float | None = None
-
-    def __str__(self) -> str:
-        interval = "" if self.confidence is None else f" ± {self.confidence:.2f}"
-        return f"{self.name} {self.value:.2f}{interval}"
 
 
 @dataclass(frozen=True)
@@ -69,95 +42,209 @@ class ScoringRules:
         base = language.replace("_", "-").split("-")[0].lower()
         return cls(text.lowercase, UNSPACED.get(base, "13a"))
 
-    def metric(self, key: str) -> Any:
-        """A new metric of sacreBLEU.
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric of translations.
+
+    Attributes:
+        name: Its name in tables.
+        build: Makes an object of sacreBLEU's interface from the rules and the sources of the test set: a metric of
+            sacreBLEU, none of which reads sources, or a `SentenceMean`.
+        higher_is_better: Whether a greater score is a better one.
+    """
+
+    name: str
+    build: Callable[[ScoringRules, Sequence[str]], Any]
+    higher_is_better: bool = True
+
+
+class SentenceMean(ABC):
+    """A metric that scores sentences, of which a test set has the mean, as COMET does (Rei et al., 2020).
+
+    Its other methods are those of sacreBLEU's metrics that bootstrap and paired tests call.
+
+    Args:
+        rules: Case and tokenisation.
+        sources: Raw sources of the test set.
+    """
+
+    settings: ClassVar[Mapping[str, object]] = {}
+    """What must be equal where scores are compared, for the signature."""
+
+    def __init__(self, rules: ScoringRules, sources: Sequence[str]) -> None:
+        self.rules = rules
+        self.sources = sources
+
+    @abstractmethod
+    def sentence_scores(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Sequence[float]:
+        """Score sentences, one by one.
 
         Args:
-            key: `bleu` (Papineni et al., 2002; Post, 2018), `chrf` (Popović, 2015), `chrf++` (Popović, 2017) or `ter`
-                (Snover et al., 2006), which ignores case, as in sacreBLEU.
+            hypotheses: A translation of each of `sources`.
+            references: All raw references of each.
         """
-        from sacrebleu.metrics.bleu import BLEU
-        from sacrebleu.metrics.chrf import CHRF
-        from sacrebleu.metrics.ter import TER
 
-        match key:
-            case "bleu":
-                return BLEU(lowercase=self.lowercase, tokenize=self.tokenize, force=True)
-            case "chrf" | "chrf++":
-                return CHRF(lowercase=self.lowercase, word_order=2 if key == "chrf++" else 0)
-            case "ter":
-                unspaced = self.tokenize in UNSPACED.values()
-                return TER(normalized=unspaced, asian_support=unspaced)
-        raise ValueError(f"{key}: not one of {', '.join(METRICS)}")
+    def corpus_score(self, hypotheses: Sequence[str], streams: Sequence[Sequence[Any]]) -> Any:
+        """The mean over sentences; for `streams` see `reference_streams`."""
+        return self._aggregate_and_compute(self._extract_corpus_statistics(hypotheses, streams))
+
+    def get_signature(self) -> Any:
+        """The signature, to which tests add their settings."""
+        from sacrebleu.metrics.base import Signature
+
+        signature = Signature({"num_refs": -1})
+        signature.info = {**self.settings, **signature.info}
+        return signature
+
+    def _extract_corpus_statistics(
+        self, hypotheses: Sequence[str], streams: Sequence[Sequence[Any]]
+    ) -> list[list[float]]:
+        references = [[text for text in row if text is not None] for row in zip(*streams, strict=True)]
+        return [[score, 1.0] for score in self.sentence_scores(hypotheses, references)]
+
+    def _aggregate_and_compute(self, statistics: Sequence[Sequence[float]]) -> Any:
+        return self._compute_score_from_stats([sum(column) for column in zip(*statistics, strict=True)])
+
+    def _compute_score_from_stats(self, totals: Sequence[float]) -> Any:
+        from sacrebleu.metrics.base import Score
+
+        return Score(type(self).__name__, float(totals[0] / totals[1]))
 
 
-def reference_streams(references: Sequence[Sequence[str]]) -> list[list[str]]:
-    """All first references, all second references and so on; where one is missing, the first takes its place.
+def _bleu(rules: ScoringRules, sources: Sequence[str]) -> Any:
+    from sacrebleu.metrics.bleu import BLEU
+
+    return BLEU(lowercase=rules.lowercase, tokenize=rules.tokenize, force=True)
+
+
+def _chrf(rules: ScoringRules, sources: Sequence[str], word_order: int = 0) -> Any:
+    from sacrebleu.metrics.chrf import CHRF
+
+    return CHRF(lowercase=rules.lowercase, word_order=word_order)
+
+
+def _ter(rules: ScoringRules, sources: Sequence[str]) -> Any:
+    from sacrebleu.metrics.ter import TER
+
+    unspaced = rules.tokenize in UNSPACED.values()
+    return TER(normalized=unspaced, asian_support=unspaced)
+
+
+METRICS = {
+    "bleu": Metric("BLEU", _bleu),  # Papineni et al., 2002; Post, 2018
+    "chrf": Metric("chrF", _chrf),  # Popović, 2015
+    "chrf++": Metric("chrF++", lambda rules, sources: _chrf(rules, sources, word_order=2)),  # Popović, 2017
+    "ter": Metric("TER", _ter, higher_is_better=False),  # Snover et al., 2006; ignores case, as in sacreBLEU
+}
+"""All metrics by key."""
+QUICK_METRICS = ("bleu", "chrf")
+"""Those that training validates with."""
+
+
+def higher_is_better(key: str) -> bool:
+    """Whether a greater value is a better one, of a metric or of the loss and the perplexity of a validation."""
+    return key in METRICS and METRICS[key].higher_is_better
+
+
+@dataclass(frozen=True)
+class CorpusScore:
+    """One metric of one system.
+
+    Attributes:
+        name: `BLEU`, `chrF`, `chrF++` or `TER`.
+        value: 0 to 100; TER, of which less is better, can be above 100.
+        signature: sacreBLEU's signature; only scores with equal signatures can be compared.
+        mean: Mean over bootstrap samples of the test set (Koehn, 2004); None without a bootstrap.
+        confidence: Half the width of the 95% interval around the mean; None without a bootstrap.
+    """
+
+    name: str
+    value: float
+    signature: str
+    mean: float | None = None
+    confidence: float | None = None
+
+    def __str__(self) -> str:
+        interval = "" if self.confidence is None else f" ± {self.confidence:.2f}"
+        return f"{self.name} {self.value:.2f}{interval}"
+
+
+def reference_streams(examples: Sequence[Example], *, repeat: bool = True) -> list[list[Any]]:
+    """All first references, all second references and so on.
 
     No metric counts a repeated reference twice except TER, which divides by the mean length of all.
+
+    Args:
+        examples: Sources with references.
+        repeat: Where one is missing, the first takes its place; otherwise None does.
     """
-    width = max(map(len, references), default=0)
-    return [[refs[n] if n < len(refs) else refs[0] for refs in references] for n in range(width)]
+    rows = [example.references for example in examples]
+    width = max(map(len, rows), default=0)
+    return [[refs[n] if n < len(refs) else refs[0] if repeat else None for refs in rows] for n in range(width)]
 
 
-def _streams(key: str, references: Sequence[Sequence[str]]) -> Any:
-    """References as a metric wants them: missing ones are None, or for TER repeated, as a file cannot have None."""
-    if key == "ter":
-        return reference_streams(references)
-    width = max(map(len, references), default=0)
-    return [[refs[n] if n < len(refs) else None for refs in references] for n in range(width)]
+def _streams(key: str, examples: Sequence[Example]) -> Any:
+    """References as a metric wants them: for TER repeated, as a file cannot have None."""
+    return reference_streams(examples, repeat=key == "ter")
 
 
 def score_corpus(
+    examples: Sequence[Example],
     hypotheses: Sequence[str],
-    references: Sequence[Sequence[str]],
     rules: ScoringRules,
     metrics: Sequence[str] = QUICK_METRICS,
     resamples: int = 1,
-) -> dict[str, Score]:
+) -> dict[str, CorpusScore]:
     """Score detokenised translations.
 
     Args:
-        hypotheses: One translation per sentence.
-        references: All raw references of each sentence, at least one.
+        examples: Raw sources, each with at least one raw reference.
+        hypotheses: Their translations.
         rules: Case and tokenisation.
-        metrics: Keys of metrics.
+        metrics: Keys of `METRICS`.
         resamples: Test sets of a bootstrap that estimates confidence intervals; 1 is none.
 
     Returns:
         A score for each metric.
     """
-    result = {}
+    scores = {}
     for key in metrics:
+        mean = confidence = None
         if resamples > 1:
-            (found,), name, signature = _test({"": hypotheses}, key, references, rules, "bootstrap", resamples)
-            mean, confidence = float(found.mean), float(found.ci)
+            (result,), signature = _test([("", hypotheses)], key, examples, rules, "bootstrap", resamples)
+            mean, confidence = float(result.mean), float(result.ci)
         else:
-            metric = rules.metric(key)
-            found = metric.corpus_score(list(hypotheses), _streams(key, references))
-            name, signature, mean, confidence = found.name, str(metric.get_signature()), None, None
-        name = name.split("|")[0].replace("chrF2", "chrF")
-        result[key] = Score(name, float(found.score), signature, mean, confidence)
-    return result
+            metric = _build(key, rules, examples)
+            result = metric.corpus_score(list(hypotheses), _streams(key, examples))
+            signature = str(metric.get_signature())
+        scores[key] = CorpusScore(METRICS[key].name, float(result.score), signature, mean, confidence)
+    return scores
+
+
+def _build(key: str, rules: ScoringRules, examples: Sequence[Example] = ()) -> Any:
+    if key not in METRICS:
+        raise ValueError(f"{key}: not one of {', '.join(METRICS)}")
+    return METRICS[key].build(rules, [example.src for example in examples])
 
 
 def words_of(lines: Sequence[str], rules: ScoringRules) -> list[list[str]]:
     """The words of each line, as BLEU counts them."""
-    metric = rules.metric("bleu")
+    metric = _build("bleu", rules)
     return [metric.tokenizer(line.lower() if rules.lowercase else line).split() for line in lines]
 
 
-def sentence_scores(hypotheses: Sequence[str], references: Sequence[Sequence[str]], rules: ScoringRules) -> list[float]:
+def sentence_scores(examples: Sequence[Example], hypotheses: Sequence[str], rules: ScoringRules) -> list[float]:
     """BLEU of each translation alone, over the n-grams that it is long enough for (sacreBLEU's effective order)."""
-    metric = rules.metric("bleu")
+    metric = _build("bleu", rules)
     metric.effective_order = True
-    pairs = zip(hypotheses, references, strict=True)
-    return [float(metric.sentence_score(text, list(refs)).score) for text, refs in pairs]
+    pairs = zip(examples, hypotheses, strict=True)
+    return [float(metric.sentence_score(text, list(example.references)).score) for example, text in pairs]
 
 
-def length_ratio(hypotheses: Sequence[str], references: Sequence[Sequence[str]], rules: ScoringRules) -> float:
+def length_ratio(examples: Sequence[Example], hypotheses: Sequence[str], rules: ScoringRules) -> float:
     """Words of the translations per word of the references that are closest in length, as BLEU counts them."""
-    return float(rules.metric("bleu").corpus_score(list(hypotheses), _streams("bleu", references)).ratio)
+    return float(_build("bleu", rules).corpus_score(list(hypotheses), _streams("bleu", examples)).ratio)
 
 
 @dataclass(frozen=True)
@@ -183,7 +270,7 @@ class Comparison:
 
 def compare_systems(
     systems: Sequence[tuple[str, Sequence[str]]],
-    references: Sequence[Sequence[str]],
+    examples: Sequence[Example],
     rules: ScoringRules,
     *,
     metrics: Sequence[str] = ("bleu",),
@@ -194,50 +281,50 @@ def compare_systems(
 
     Args:
         systems: Name and translations of each; the first is the baseline.
-        references: All references of each sentence.
+        examples: Raw sources with references.
         rules: Case and tokenisation.
-        metrics: Keys of metrics.
+        metrics: Keys of `METRICS`.
         test: Paired bootstrap resampling (Koehn, 2004) or approximate randomisation (Riezler & Maxwell, 2005).
         samples: Test sets or trials; 0 is sacreBLEU's default: 1,000 and 10,000.
 
     Returns:
         For each metric, a comparison for each system.
     """
-    result = {}
+    compared = {}
     for key in metrics:
-        found, _, signature = _test(dict(systems), key, references, rules, test, samples)
-        result[key] = [
-            Comparison(name, float(each.score), float(each.mean), float(each.ci), _p_value(each, found[0]), signature)
-            for (name, _), each in zip(systems, found, strict=True)
+        results, signature = _test(systems, key, examples, rules, test, samples)
+        compared[key] = [
+            Comparison(name, float(one.score), float(one.mean), float(one.ci), _p_value(one, results[0]), signature)
+            for (name, _), one in zip(systems, results, strict=True)
         ]
-    return result
+    return compared
 
 
 def _test(
-    systems: Mapping[str, Sequence[str]],
+    systems: Sequence[tuple[str, Sequence[str]]],
     key: str,
-    references: Sequence[Sequence[str]],
+    examples: Sequence[Example],
     rules: ScoringRules,
     test: PairedTestName,
     samples: int,
-) -> tuple[list[Any], str, str]:
-    """sacreBLEU's results for each system, its name of the metric, and its signature.
+) -> tuple[list[Any], str]:
+    """sacreBLEU's results for each system, and its signature of the metric.
 
     Intervals come from here as well, as `corpus_score` fails for TER if a sample has no reference words.
     """
     from sacrebleu.significance import PairedTest
 
     paired = PairedTest(
-        [(name, list(hypotheses)) for name, hypotheses in systems.items()],
-        {key: rules.metric(key)},
-        _streams(key, references),
+        [(name, list(hypotheses)) for name, hypotheses in systems],
+        {key: _build(key, rules, examples)},
+        _streams(key, examples),
         test_type=PAIRED_TESTS[test],
         n_samples=samples,
         n_ar_confidence=RESAMPLES if test == "randomization" else -1,
     )
     signatures, scores = paired()
     ((name, signature),) = signatures.items()
-    return cast(list[Any], scores[name]), name, str(signature)
+    return list(scores[name]), str(signature)
 
 
 def _p_value(result: Any, baseline: Any) -> float | None:
@@ -245,8 +332,3 @@ def _p_value(result: Any, baseline: Any) -> float | None:
     if result.p_value is None:
         return None
     return 1.0 if result.score == baseline.score else float(result.p_value)
-
-
-def as_json(scores: dict[str, Score]) -> dict[str, dict[str, Any]]:
-    """Scores as plain values."""
-    return {key: asdict(score) for key, score in scores.items()}

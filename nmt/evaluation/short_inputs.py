@@ -10,32 +10,24 @@ import itertools
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from nmt.corpus import Pair
 from nmt.corpus.forms import NUMBER, WORD, find_numbers, in_title_case, without_final_stop
 from nmt.corpus.identity import draw
-from nmt.evaluation.training_text import decode_lines, load_training_pairs
-from nmt.text.processor import TextProcessor
 from nmt.translation.translator import Translator
 
-SEED = 1
-SAMPLE = 20_000
-"""Maximum number of training pairs to read."""
-SIZES = {
-    "single words": 17,
-    "titles": 17,
-    "all caps": 17,
-    "no final stop": 17,
-    "numbers": 16,
-    "unknown names": 16,
-}
+SIZES = {"single words": 17, "titles": 17, "all caps": 17, "no final stop": 17, "numbers": 16, "unknown names": 16}
 """Number of inputs in each category, unless the training text has too few sentences for them."""
+FORMS: dict[str, Callable[[str], str]] = {
+    "titles": in_title_case,
+    "all caps": str.upper,
+    "no final stop": without_final_stop,
+}
+"""Categories that are training sentences in another form."""
+SEED = 1
 WORDS = range(2, 7)
 """Number of words in a short sentence."""
 KNOWN = 5
@@ -85,17 +77,21 @@ class ShortInputResult:
     """How many short inputs were translated without an error that is visible without references.
 
     Attributes:
-        passed: Number of inputs whose translation violates no rule, by category.
         of: Number of all inputs, by category.
-        failures: The other inputs, in order.
+        failures: The inputs whose translation violates rules, in order.
     """
 
-    passed: dict[str, int]
     of: dict[str, int]
     failures: list[Failure]
 
+    @property
+    def passed(self) -> dict[str, int]:
+        """Number of inputs whose translation violates no rule, by category."""
+        failed = Counter(failure.category for failure in self.failures)
+        return {category: count - failed[category] for category, count in self.of.items()}
+
     def __str__(self) -> str:
-        parts = ", ".join(f"{name} {self.passed[name]}/{count}" for name, count in self.of.items())
+        parts = ", ".join(f"{category} {count}/{self.of[category]}" for category, count in self.passed.items())
         return f"short inputs: {sum(self.passed.values())} of {sum(self.of.values())} ({parts})"
 
     def as_json(self) -> dict[str, Any]:
@@ -103,7 +99,7 @@ class ShortInputResult:
         return {
             "passed": sum(self.passed.values()),
             "of": sum(self.of.values()),
-            "categories": {name: {"passed": self.passed[name], "of": count} for name, count in self.of.items()},
+            "categories": {name: {"passed": count, "of": self.of[name]} for name, count in self.passed.items()},
             "failures": [asdict(failure) for failure in self.failures],
         }
 
@@ -124,31 +120,8 @@ class TextStatistics:
     def of(cls, pairs: Sequence[Pair]) -> TextStatistics:
         """Compute them from training pairs."""
         src, tgt = (sum(len(pair[side]) for pair in pairs) for side in (0, 1))
-        targets = (split_words(pair.tgt) for pair in pairs)
-        doubled = {word for words in targets for word, after in itertools.pairwise(words) if word == after}
-        return cls(tgt / max(1, src), frozenset(doubled))
-
-
-def read_training_pairs(data: Path, processor: TextProcessor) -> list[Pair]:
-    """Read at most `SAMPLE` training pairs of a data directory as text, chosen at random with a fixed seed.
-
-    Copies that `data.augment` made are left out, so that the inputs do not depend on it.
-
-    Args:
-        data: The data directory.
-        processor: Its tokenizers and vocabularies.
-
-    Raises:
-        DataError: The directory is missing, incomplete or damaged.
-    """
-    encoded, originals = load_training_pairs(data)
-    rows = np.arange(originals)
-    if originals > SAMPLE:
-        rows = np.sort(np.random.default_rng(SEED).choice(originals, SAMPLE, replace=False))
-    indices = rows.tolist()
-    src = decode_lines(encoded.src, indices, processor.src_vocabulary, processor.src_tokenizer, data)
-    tgt = decode_lines(encoded.tgt, indices, processor.tgt_vocabulary, processor.tgt_tokenizer, data)
-    return list(map(Pair, src, tgt))
+        neighbours = itertools.chain.from_iterable(itertools.pairwise(split_words(pair.tgt)) for pair in pairs)
+        return cls(tgt / max(1, src), frozenset(word for word, after in neighbours if word == after))
 
 
 def build_short_inputs(pairs: Sequence[Pair], seed: int = SEED) -> list[ShortInput]:
@@ -169,15 +142,14 @@ def build_short_inputs(pairs: Sequence[Pair], seed: int = SEED) -> list[ShortInp
         pairs: Training pairs.
         seed: Seed of the random choices.
     """
-    makers: dict[str, Iterator[ShortInput]] = {
+    short = [pair for pair in pairs if len(pair.src.split()) in WORDS]
+    makers = {
         "single words": _single_words(pairs, seed),
-        "titles": _forms("titles", in_title_case, pairs, seed),
-        "all caps": _forms("all caps", str.upper, pairs, seed),
-        "no final stop": _forms("no final stop", without_final_stop, pairs, seed),
-        "numbers": _numbers(pairs, seed),
-        "unknown names": _unknown_names(pairs, seed),
+        **{category: _other_forms(category, short, seed) for category in FORMS},
+        "numbers": _numbers(short, seed),
+        "unknown names": _unknown_names(pairs, short, seed),
     }
-    return [made for name, maker in makers.items() for made, _ in zip(maker, range(SIZES[name]), strict=False)]
+    return [made for category, size in SIZES.items() for made in itertools.islice(makers[category], size)]
 
 
 def split_words(text: str) -> list[str]:
@@ -195,40 +167,34 @@ def _single_words(pairs: Sequence[Pair], seed: int) -> Iterator[ShortInput]:
     for pair in pairs:
         for word in set(WORD.findall(pair.src)):
             targets.setdefault(word, []).append(pair.tgt)
-    known = (word for word, found in targets.items() if len(found) >= KNOWN and len(word) > 1 and word.isalpha())
+    known = (word for word, lines in targets.items() if len(lines) >= KNOWN and len(word) > 1 and word.isalpha())
     for word in _shuffled(known, "word", seed):
-        evidence = frozenset(each for target in targets[word] for each in split_words(target))
-        yield ShortInput("single words", word, evidence=evidence)
+        yield ShortInput("single words", word, evidence=frozenset(split_words("\n".join(targets[word]))))
 
 
-def _forms(category: str, form: Callable[[str], str], pairs: Sequence[Pair], seed: int) -> Iterator[ShortInput]:
-    sources = (pair.src for pair in pairs if _is_short(pair.src) and not NUMBER.search(pair.src))
-    for text in _shuffled(sources, category, seed):
-        if form(text) != text:
-            yield ShortInput(category, form(text), plain=text)
+def _other_forms(category: str, short: Sequence[Pair], seed: int) -> Iterator[ShortInput]:
+    for text in _shuffled((pair.src for pair in short if not NUMBER.search(pair.src)), category, seed):
+        if (changed := FORMS[category](text)) != text:
+            yield ShortInput(category, changed, plain=text)
 
 
-def _numbers(pairs: Sequence[Pair], seed: int) -> Iterator[ShortInput]:
-    sources = (
-        pair.src
-        for pair in pairs
-        if NUMBER.search(pair.src) and find_numbers(pair.src) == find_numbers(pair.tgt) and _is_short(pair.src)
-    )
-    seen = set()
-    for text in _shuffled(sources, "numbers", seed):
+def _numbers(short: Sequence[Pair], seed: int) -> Iterator[ShortInput]:
+    same = (pair.src for pair in short if find_numbers(pair.src) and find_numbers(pair.src) == find_numbers(pair.tgt))
+    seen = {""}
+    for text in _shuffled(same, "numbers", seed):
         chance = random.Random(f"{seed} {text}")
-        signs = [str(chance.randint(1, int(sign))) if sign in "123456789" else sign for sign in text]
-        if (changed := "".join(signs)) not in seen:
+        changed = "".join(str(chance.randint(1, int(sign))) if sign in "123456789" else sign for sign in text)
+        if changed not in seen:
             seen.add(changed)
             yield ShortInput("numbers", changed)
 
 
-def _unknown_names(pairs: Sequence[Pair], seed: int) -> Iterator[ShortInput]:
+def _unknown_names(pairs: Sequence[Pair], short: Sequence[Pair], seed: int) -> Iterator[ShortInput]:
     known = {word for pair in pairs for side in pair for word in split_words(side)}
     names = find_names(pairs)
     pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b")
     chance = random.Random(seed)
-    sources = (pair.src for pair in pairs if names and _is_short(pair.src) and len(pattern.findall(pair.src)) == 1)
+    sources = (pair.src for pair in short if names and len(pattern.findall(pair.src)) == 1)
     for number, text in enumerate(_shuffled(sources, "names", seed)):
         name = _make_name(names, known, chance)
         if not name:
@@ -238,7 +204,7 @@ def _unknown_names(pairs: Sequence[Pair], seed: int) -> Iterator[ShortInput]:
 
 
 def _make_name(names: Sequence[str], known: set[str], chance: random.Random) -> str:
-    """The beginning of one name joined to the end of another, if this is not a known word; empty if none was found."""
+    """The beginning of one name joined to the end of another, if this is not a known word; empty if there is none."""
     for _ in range(100):
         first, second = chance.choice(names), chance.choice(names)
         name = first[: len(first) // 2 + 1] + second[len(second) // 2 :]
@@ -253,25 +219,17 @@ def find_names(pairs: Sequence[Pair]) -> list[str]:
     A name is a word of at least three letters that occurs in several sources, always with a capital, and also in the
     targets of most of them.
     """
-    found, kept, small = Counter[str](), Counter[str](), set[str]()
+    sources, both = Counter[str](), Counter[str]()
     for pair in pairs:
-        targets = set(WORD.findall(pair.tgt))
-        for word in set(WORD.findall(pair.src)):
-            kept[word] += word in targets
-            if word.islower():
-                small.add(word)
-            else:
-                found[word] += 1
+        words = set(WORD.findall(pair.src))
+        sources.update(words)
+        both.update(words & set(WORD.findall(pair.tgt)))
     return sorted(
         word
-        for word, count in found.items()
-        if word.istitle() and word.isalpha() and len(word) > 2 and word.lower() not in small
-        if count > 1 and 2 * kept[word] > count
+        for word, count in sources.items()
+        if word.istitle() and word.isalpha() and len(word) > 2 and word.lower() not in sources
+        if count > 1 and 2 * both[word] > count
     )
-
-
-def _is_short(text: str) -> bool:
-    return len(text.split()) in WORDS
 
 
 def judge(
@@ -301,42 +259,33 @@ def judge(
         statistics: Statistics of the training text.
         lowercase: Whether the model writes only lower case.
     """
-    words = split_words(output)
-    usual = statistics.ratio * len(made.text)
+    text, words, usual = made.text, split_words(output), statistics.ratio * len(made.text)
+    many = max((copies for copies, _ in find_repeats(split_words(text))), default=1)
+    repeats = (
+        copies for copies, group in find_repeats(words) if copies > 2 or group[1:] or group[0] not in statistics.doubled
+    )
     plain = Counter(word for word in split_words(plain_output) if word[0].isalnum())
-    first = made.text[:1]
-    rules: Mapping[str, bool] = {
+    broken = {
         "empty": not any(map(str.isalnum, output)),
-        "repetition": _repeats(words, split_words(made.text), statistics.doubled),
-        "length": len(output.split()) > 2 * len(made.text.split()) + 2
-        or len(output) > 2 * usual + 10
-        or len(output) < usual / 3,
-        "evidence": bool(made.evidence) and any(w[0].isalnum() and w not in made.evidence for w in words),
-        "digits": bool(find_numbers(made.text)) and find_numbers(made.text) != find_numbers(output),
+        "repetition": any(copies > many for copies in repeats),
+        "length": len(output.split()) > 2 * len(text.split()) + 2 or not usual / 3 <= len(output) <= 2 * usual + 10,
+        "evidence": bool(made.evidence) and any(word[0].isalnum() and word not in made.evidence for word in words),
+        "digits": bool(find_numbers(text)) and find_numbers(text) != find_numbers(output),
         "name": made.name not in output and not (lowercase and made.name.lower() in output),
         "drift": bool(made.plain) and 2 * (plain & Counter(words)).total() < plain.total(),
-        "beginning": bool(made.plain) and not lowercase and first.isupper() and output[:1].islower(),
+        "beginning": bool(made.plain) and not lowercase and text[:1].isupper() and output[:1].islower(),
     }
-    return tuple(name for name, violated in rules.items() if violated)
+    return tuple(rule for rule, violated in broken.items() if violated)
 
 
 def find_repeats(words: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Groups of words that are repeated in a row: number of copies, and the group."""
     for size in range(1, len(words) // 2 + 1):
-        run = 0  # successive words that equal the word `size` places before
-        for place in range(size, len(words)):
-            run = run + 1 if words[place] == words[place - size] else 0
+        run = 0  # successive words that equal the word `size` words before
+        for end in range(size, len(words)):
+            run = run + 1 if words[end] == words[end - size] else 0
             if run and run % size == 0:
-                yield run // size + 1, tuple(words[place - size + 1 : place + 1])
-
-
-def _repeats(words: Sequence[str], src_words: Sequence[str], doubled: frozenset[str]) -> bool:
-    """Whether something is repeated in a row more often than in the source, except for a word that may occur twice."""
-    allowed = max((copies for copies, _ in find_repeats(src_words)), default=1)
-    return any(
-        copies > allowed and not (copies == 2 and len(group) == 1 and group[0] in doubled)
-        for copies, group in find_repeats(words)
-    )
+                yield run // size + 1, tuple(words[end - size + 1 : end + 1])
 
 
 def measure_short_inputs(
@@ -349,18 +298,15 @@ def measure_short_inputs(
         pairs: Training pairs of the model.
         advance: Called with the number of finished texts, for a progress bar.
     """
-    made = build_short_inputs(pairs)
+    inputs = build_short_inputs(pairs)
     statistics = TextStatistics.of(pairs)
     lowercase = translator.processor.tgt_tokenizer.lowercase
-    plain = list(dict.fromkeys(each.plain for each in made if each.plain))
-    found = [
-        translation.text for translation in translator.translate([*plain, *(m.text for m in made)], advance=advance)
-    ]
-    of_plain = dict(zip(plain, found, strict=False))
-    of, failures = Counter[str](), []
-    for each, output in zip(made, found[len(plain) :], strict=True):
-        of[each.category] += 1
-        if rules := judge(each, output, of_plain.get(each.plain, ""), statistics, lowercase=lowercase):
-            failures.append(Failure(each.category, each.text, output, rules))
-    failed = Counter(failure.category for failure in failures)
-    return ShortInputResult({name: count - failed[name] for name, count in of.items()}, dict(of), failures)
+    plain = list(dict.fromkeys(made.plain for made in inputs if made.plain))
+    translations = translator.translate([*plain, *(made.text for made in inputs)], advance=advance)
+    outputs = [translation.text for translation in translations]
+    of_plain = dict(zip(plain, outputs, strict=False))
+    failures = []
+    for made, output in zip(inputs, outputs[len(plain) :], strict=True):
+        if rules := judge(made, output, of_plain.get(made.plain, ""), statistics, lowercase=lowercase):
+            failures.append(Failure(made.category, made.text, output, rules))
+    return ShortInputResult(dict(Counter(made.category for made in inputs)), failures)

@@ -1,17 +1,149 @@
-"""The text of encoded training pairs."""
+"""The training data of a model as text: what a test set shares with it, how often words occur, pairs to test with."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.corpus.dataset import EncodedPairs, Sequences, read_copies
-from nmt.system.errors import DataError
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.corpus import Pair
+from nmt.corpus.dataset import EncodedPairs, Sequences, read_checksum, read_copies
+from nmt.corpus.identity import count_seen, load_seen
+from nmt.corpus.splitting import Example
+from nmt.evaluation.metrics import ScoringRules, words_of
+from nmt.models.runs import find_data
+from nmt.models.storage import SavedModel
+from nmt.system.errors import CheckpointError, DataError
+from nmt.system.progress import progress_bar
+from nmt.text.normalization import Normalizer
+from nmt.text.processor import SEEN, TextProcessor
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import Vocabulary
 
+log = logging.getLogger(__name__)
 
-def load_training_pairs(data: Path) -> tuple[EncodedPairs, int]:
+OVERLAP_LIMIT = 0.01
+"""Share of test sources in training above which scores are marked."""
+MAX_PAIRS = 500_000
+"""Training pairs whose words are counted, evenly spaced."""
+CHUNK = 2000
+SAMPLE = 20_000
+"""Training pairs that short inputs are made from."""
+SEED = 1
+
+
+@dataclass(frozen=True)
+class TrainingOverlap:
+    """How much of a test set a model has seen in training.
+
+    Attributes:
+        sentences: Number of sources that are training sources; None if unknown.
+        examples: Number of all sources.
+    """
+
+    sentences: int | None
+    examples: int
+
+    @property
+    def marked(self) -> bool:
+        """Whether it is so much that the scores do not measure unseen text."""
+        return self.sentences is not None and self.sentences > OVERLAP_LIMIT * self.examples
+
+    def __str__(self) -> str:
+        if self.sentences is None:
+            return "overlap: unknown, as the model has no fingerprints of its training sources"
+        share = self.sentences / self.examples
+        return (
+            f"overlap: {self.sentences:,} of {self.examples:,} sources ({share:.1%}) are in the model's training data"
+        )
+
+
+def measure_overlap(
+    models: Sequence[SavedModel], normalizer: Normalizer, examples: Sequence[Example]
+) -> TrainingOverlap:
+    """Compare a test set with the training sources of models, by letters and digits, ignoring case.
+
+    Args:
+        models: The models; the one that has seen most counts.
+        normalizer: Normalizer of the training text.
+        examples: The test set.
+    """
+    sources = [normalizer(example.src) for example in examples]
+    fingerprints = [load_seen(saved.text / SEEN) for saved in models]
+    counts = [count_seen(sources, seen) for seen in fingerprints if seen is not None]
+    return TrainingOverlap(max(counts) if len(counts) == len(models) else None, len(examples))
+
+
+def is_other_data(saved: SavedModel, data: Path) -> bool:
+    """Whether a data directory is not the one that a model was trained on."""
+    trained_on = saved.facts.get("data")
+    identity = trained_on.get("identity") if isinstance(trained_on, dict) else None
+    return identity is not None and identity != read_checksum(data)
+
+
+def find_training_data(saved: SavedModel, data: Path | None) -> Path:
+    """The data directory that a model was trained on.
+
+    Raises:
+        DataError: It is not there, or `data` is another one.
+    """
+    try:
+        directory = data or find_data(saved)
+    except CheckpointError:
+        raise DataError("the data that the model was trained on is no longer there") from None
+    if is_other_data(saved, directory):
+        raise DataError(f"{directory} is not the data that the model was trained on")
+    return directory
+
+
+def read_training_pairs(data: Path, processor: TextProcessor) -> list[Pair]:
+    """Read at most `SAMPLE` training pairs as text, chosen at random with a fixed seed, without augmented copies.
+
+    Args:
+        data: The data directory.
+        processor: Its tokenizers and vocabularies.
+
+    Raises:
+        DataError: The directory is missing, incomplete or damaged.
+    """
+    encoded, originals = _load_originals(data)
+    rows = np.arange(originals)
+    if originals > SAMPLE:
+        rows = np.sort(np.random.default_rng(SEED).choice(originals, SAMPLE, replace=False))
+    src = _decode(encoded.src, rows, processor.src_vocabulary, processor.src_tokenizer, data)
+    return list(map(Pair, src, _decode(encoded.tgt, rows, processor.tgt_vocabulary, processor.tgt_tokenizer, data)))
+
+
+def count_training_words(data: Path, processor: TextProcessor, rules: ScoringRules) -> Counter[str]:
+    """Count the target words of training pairs, without augmented copies.
+
+    Args:
+        data: Data directory.
+        processor: Its tokenizers and vocabularies.
+        rules: What is a word.
+
+    Raises:
+        DataError: The directory is missing, incomplete or damaged.
+    """
+    encoded, originals = _load_originals(data)
+    rows = np.unique(np.linspace(0, max(0, originals - 1), min(originals, MAX_PAIRS)).astype(np.int64))
+    counts: Counter[str] = Counter()
+    with progress_bar(total=len(rows), unit=" pairs", desc="counting training words", leave=False) as bar:
+        for first in range(0, len(rows), CHUNK):
+            chunk = rows[first : first + CHUNK]
+            lines = _decode(encoded.tgt, chunk, processor.tgt_vocabulary, processor.tgt_tokenizer, data)
+            for words in words_of(list(lines), rules):
+                counts.update(words)
+            bar.update(len(chunk))
+    return counts
+
+
+def _load_originals(data: Path) -> tuple[EncodedPairs, int]:
     """The training pairs of a data directory, and how many come before the copies that `data.augment` made.
 
     Raises:
@@ -24,22 +156,15 @@ def load_training_pairs(data: Path) -> tuple[EncodedPairs, int]:
     return encoded, originals
 
 
-def decode_lines(
-    sequences: Sequences, rows: Sequence[int], vocabulary: Vocabulary, tokenizer: Tokenizer, data: Path
-) -> list[str]:
-    """The text of some sentences.
-
-    Args:
-        sequences: One side of the pairs.
-        rows: Indices of the sentences.
-        vocabulary: Vocabulary of that side.
-        tokenizer: Its tokenizer.
-        data: Their data directory, for messages.
+def _decode(
+    sequences: Sequences, rows: NDArray[np.int64], vocabulary: Vocabulary, tokenizer: Tokenizer, data: Path
+) -> Iterator[str]:
+    """The text of some sentences of one side.
 
     Raises:
         DataError: An id is not in the vocabulary.
     """
-    ids = [sequences[row].tolist() for row in rows]
-    if not all(0 <= index < len(vocabulary) for line in ids for index in line):
-        raise DataError(f"{data}: has ids beyond its vocabulary; preprocess again")
-    return [tokenizer.detokenize(vocabulary.decode(line)) for line in ids]
+    for ids in (sequences[row].tolist() for row in rows.tolist()):
+        if not all(0 <= index < len(vocabulary) for index in ids):
+            raise DataError(f"{data}: has ids beyond its vocabulary; preprocess again")
+        yield tokenizer.detokenize(vocabulary.decode(ids))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -73,8 +73,8 @@ class AttentionReport:
         return {
             "model": self.model,
             "forced": self.forced,
-            "heads": [head.as_json() for head in self.heads],
-            "by_length": [each.as_json() for each in self.by_length],
+            "heads": [asdict(head) for head in self.heads],
+            "by_length": [asdict(group) for group in self.by_length],
             "alignment_error_rate": self.error_rate,
             "sentences": [
                 {

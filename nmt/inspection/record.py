@@ -313,5 +313,5 @@ def _measure(example: Example, best: Forced, rules: ScoringRules | None) -> dict
     if known:
         measures["agreement"] = sum(known) / len(known)
     if example.references and rules is not None:
-        measures["BLEU"] = sentence_scores([best.text], [example.references], rules)[0]
+        measures["BLEU"] = sentence_scores([example], [best.text], rules)[0]
     return measures

@@ -13,10 +13,9 @@ from nmt.corpus.report import read_report
 from nmt.corpus.splitting import Example
 from nmt.evaluation.attention_statistics import tabulate_lengths
 from nmt.evaluation.breakdown import SentenceGap
-from nmt.evaluation.evaluate import Extras, evaluate_model
+from nmt.evaluation.input_text import evenly_spaced
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
-from nmt.evaluation.result import ModelEvaluation
-from nmt.evaluation.translated import evenly_spaced
+from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
 from nmt.inspection.blocks import Block, Chapter, Picture, Sentence, Text, mark_words, plain, render
 from nmt.inspection.explore import name_models
 from nmt.layers.attention.catalog import describe_mechanism
@@ -39,7 +38,9 @@ ENVIRONMENT = ("nmt", "python", "torch", "platform", "device", "device_name", "t
 Opened = tuple[SavedModel, Translator]
 
 
-def make_report(models: Sequence[Opened], examples: Sequence[Example], *, what: str, title: str, extras: Extras) -> str:
+def make_report(
+    models: Sequence[Opened], examples: Sequence[Example], *, what: str, title: str, data: Path | None
+) -> str:
     """Evaluate a model, compare it with others, and write the report as HTML.
 
     Args:
@@ -47,13 +48,23 @@ def make_report(models: Sequence[Opened], examples: Sequence[Example], *, what: 
         examples: The test set.
         what: Its name.
         title: Title of the page.
-        extras: What to measure besides scores.
+        data: Data directory of the model; None is the one that it was trained on.
     """
     named = name_models(models)
     (name, (saved, translator)), *others = named.items()
     against = {other: its_translator for other, (_, its_translator) in others}
-    wanted = replace(extras, name=name, against=against, breakdown=True, attention=True)
-    found = evaluate_model([saved], translator, examples, what=what, extras=wanted)
+    found = evaluate_model(
+        [saved],
+        translator,
+        examples,
+        what=what,
+        name=name,
+        against=against,
+        breakdown=True,
+        attention=True,
+        short_inputs=True,
+        data=data,
+    )
     rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
     by_name = {each: its_model for each, (its_model, _) in named.items()}
     chapters = [
@@ -161,15 +172,14 @@ def _breakdown(found: ModelEvaluation) -> Iterator[Chapter]:
 
 
 def _extremes(found: ModelEvaluation, examples: Sequence[Example], rules: ScoringRules) -> Iterator[Block]:
-    references = [example.references for example in examples]
-    scores = sentence_scores(found.hypotheses, references, rules)
+    scores = sentence_scores(examples, found.hypotheses, rules)
     order = sorted(range(len(scores)), key=lambda number: scores[number])
     yield "Marked are words that only the translation has; struck out are those of the nearest reference that it lacks."
     for name, chosen in (("worst", order[:SHOWN]), ("best", order[: -SHOWN - 1 : -1])):
         for number in chosen:
             example, text = examples[number], found.hypotheses[number]
-            copies = [text] * len(example.references)
-            close = sentence_scores(copies, [(each,) for each in example.references], rules)
+            alone = [Example(example.src, (reference,)) for reference in example.references]
+            close = sentence_scores(alone, [text] * len(alone), rules)
             nearest = example.references[close.index(max(close))]
             rows = [("reference", plain(nearest)), ("translation", mark_words(nearest, text))]
             yield Sentence(f"{name}: sentence {number + 1}, BLEU {scores[number]:.1f}", example.src, rows)

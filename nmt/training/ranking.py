@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from nmt.evaluation.metrics import higher_is_better
+
 FLOOR = 0.005
 """BLEU and chrF below this are displayed as 0.00, and count as 0."""
 
@@ -12,16 +14,16 @@ def rank(metric: str, score: float, loss: float | None) -> tuple[float, float]:
     """Sort key of a model, greater is better: the score, and for equal scores the validation loss.
 
     Args:
-        metric: Name of the score; lower is better for the loss, higher for all others.
+        metric: A metric, or the loss.
         score: Its value.
         loss: Validation loss; None if unknown, which is worse than any.
     """
     unlikely = -math.inf if loss is None else -loss
-    if metric == "loss":
+    if not higher_is_better(metric):
         return -score, unlikely
     return (0.0 if is_at_floor(metric, score) else score), unlikely
 
 
 def is_at_floor(metric: str, score: float) -> bool:
     """Whether a score is the worst possible, so that it says nothing about a model that is still learning."""
-    return metric != "loss" and score < FLOOR
+    return higher_is_better(metric) and score < FLOOR

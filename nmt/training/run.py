@@ -20,7 +20,7 @@ from nmt.config import Config, dump_config
 from nmt.corpus.dataset import TEXT, DataDirectory, open_data
 from nmt.corpus.noise import Noise, make_noise
 from nmt.drawing.charts import draw_learning_curve
-from nmt.evaluation.translated import Validator
+from nmt.evaluation.validator import Validator
 from nmt.models.runs import BEST, MARKER, MODELS, Run, path_from, read_launch, read_state, write_state
 from nmt.models.storage import MARKER as MODEL_MARKER
 from nmt.models.storage import save_model

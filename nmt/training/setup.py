@@ -13,7 +13,7 @@ from nmt.config import DROPOUT, Config, SamplingSection, differing_keys, load_co
 from nmt.corpus.dataset import DataDirectory, read_examples
 from nmt.corpus.splitting import Example
 from nmt.evaluation.metrics import ScoringRules
-from nmt.evaluation.translated import Validator
+from nmt.evaluation.validator import Validator
 from nmt.models.runs import find_model
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.models.storage import MARKER, load_model

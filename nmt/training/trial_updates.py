@@ -22,7 +22,7 @@ from nmt.corpus.noise import Noise, make_noise
 from nmt.drawing.charts import draw_learning_curve
 from nmt.evaluation.loss import evaluating, mean_loss
 from nmt.evaluation.metrics import score_corpus
-from nmt.evaluation.translated import Validator
+from nmt.evaluation.validator import Validator
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.search import greedy_search
 from nmt.search.stepper import Seq2SeqStepper
@@ -169,7 +169,7 @@ def set_up_validation(config: Config, data: DataDirectory) -> Validator | None:
         processor = validator.translator.processor
         tokens = next(iter(processor.tokenize_source([example.src])))
         processor.tgt_tokenizer.detokenize(tokens)
-        score_corpus([example.src], [example.references], validator.rules)
+        score_corpus([example], [example.src], validator.rules)
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory() as folder:
         (Path(folder) / METRICS).touch()
         draw_learning_curve(Path(folder))

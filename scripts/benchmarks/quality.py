@@ -19,6 +19,7 @@ from benchmarks.systems import list_systems
 from benchmarks.tables import markdown
 from benchmarks.train import LAUNCHER, empty_folder
 from benchmarks.workload import check_workload, read_lines
+from nmt.corpus.splitting import Example
 from nmt.evaluation.metrics import ScoringRules, score_corpus
 
 PEER_ROW = "opennmt-py-bahdanau-lstm"
@@ -134,8 +135,9 @@ def train_opennmt(python: Path, workload: Path, output: Path, threads: int) -> Q
 
 def score(translations: Path, workload: Path) -> tuple[float, str]:
     """BLEU of tokenised, lower-case translations without detokenisation, and its signature."""
-    references = [[line] for line in read_lines(workload / "test.de")]
-    bleu = score_corpus(read_lines(translations), references, ScoringRules(tokenize="none"))["bleu"]
+    pairs = zip(read_lines(workload / "test.en"), read_lines(workload / "test.de"), strict=True)
+    examples = [Example(src, (tgt,)) for src, tgt in pairs]
+    bleu = score_corpus(examples, read_lines(translations), ScoringRules(tokenize="none"))["bleu"]
     return bleu.value, bleu.signature
 
 

@@ -7,7 +7,7 @@ import json
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from experiments.ledger import path_of, read_result, rounded, write_result
 from experiments.plan import Cell, read_experiment
 from experiments.runs import BEAM_SIZE, CORPORA, new_result, prepare_data, product_rate
 from nmt.corpus.dataset import DataDirectory, open_data, read_examples
-from nmt.evaluation.metrics import ScoringRules, as_json, score_corpus
+from nmt.evaluation.metrics import ScoringRules, score_corpus
 from nmt.text.vocabulary import SPECIAL_TOKENS
 
 VERSION = "3.5.1"
@@ -186,4 +186,4 @@ def translate(peer: Peer, data: DataDirectory, split: str, updates: int) -> dict
     write_lines(peer.folder / f"{split}.txt", lines)
     examples = read_examples(data.path / f"{split}.jsonl")
     rules = ScoringRules.for_text(data.config.text, data.config.data.languages[1])
-    return rounded(as_json(score_corpus(lines, [example.references for example in examples], rules)))
+    return rounded({key: asdict(score) for key, score in score_corpus(examples, lines, rules).items()})

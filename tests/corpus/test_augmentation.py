@@ -12,7 +12,7 @@ from nmt.corpus.dataset import open_data, read_copies, read_examples
 from nmt.corpus.forms import FORMS
 from nmt.corpus.identity import identities, load_seen
 from nmt.corpus.prepare import preprocess
-from nmt.evaluation.short_inputs import read_training_pairs
+from nmt.evaluation.training_text import read_training_pairs
 from nmt.models.configs import load_config
 from nmt.system.errors import ConfigError
 from nmt.system.files import read_json

@@ -27,8 +27,8 @@ def test_words_are_those_of_bleu() -> None:
 def test_accuracy_by_frequency_by_hand() -> None:
     frequency = {"the": 500, "cat": 3, "sat": 2, "mat": 1, "on": 99}
     hypotheses = ["the the cat sat", "a mat on the dog"]
-    references = [["the cat sat sat"], ["a dog on the mat", "ignored"]]
-    found = {each.name: each for each in accuracy_by_frequency(hypotheses, references, frequency, RULES)}
+    examples = [Example("", ("the cat sat sat",)), Example("", ("a dog on the mat", "ignored"))]
+    found = {each.name: each for each in accuracy_by_frequency(examples, hypotheses, frequency, RULES)}
     assert list(found) == ["0", "1", "2-4", "5-9", "10-99", "100-999", "1000+"]
     # a, dog are unknown; mat; cat, sat; on; the. In references, in translations, in both.
     counts = {name: (each.in_references, each.in_translations, each.common) for name, each in found.items()}
@@ -52,7 +52,7 @@ def test_bleu_by_length_has_bins_of_equal_numbers() -> None:
     found = bleu_by_length(examples, hypotheses, RULES)
     assert [(each.name, each.sentences) for each in found] == [(f"{n}", 40) for n in range(1, 6)]
     assert [found[0].bleu, found[1].bleu] == pytest.approx([100, 100])
-    expected = score_corpus(hypotheses[80:120], [each.references for each in examples[80:120]], RULES)["bleu"].value
+    expected = score_corpus(examples[80:120], hypotheses[80:120], RULES)["bleu"].value
     assert found[2].bleu == expected < 100
 
 
@@ -79,30 +79,31 @@ def test_sentences_are_counted_by_score() -> None:
 
 
 def test_scores_of_sentences_use_the_ngrams_that_they_have() -> None:
-    found = sentence_scores(["Ja .", "a b c d", ""], [["Ja ."], ["a b c e", "a b c d"], ["x"]], RULES)
+    examples = [Example("", references) for references in (("Ja .",), ("a b c e", "a b c d"), ("x",))]
+    found = sentence_scores(examples, ["Ja .", "a b c d", ""], RULES)
     assert found == pytest.approx([100, 100, 0])
 
 
 def test_ngrams_that_one_system_gets() -> None:
-    references = [["the cat sat on the mat"], ["the cat ran", "ignored"], ["dogs bark"]]
+    references = (("the cat sat on the mat",), ("the cat ran", "ignored"), ("dogs bark",))
+    examples = [Example("", each) for each in references]
     one = ["the cat sat on a mat", "the cat ran", "dogs"]
     other = ["a dog sat on the mat", "the dog ran", "dogs bark"]
-    first, second = compare_ngrams(one, other, references, RULES, 3)
+    first, second = compare_ngrams(examples, one, other, RULES, 3)
     assert first[0] == NgramDifference("cat", 2, 0, 2)
     assert first[1] == NgramDifference("the cat", 2, 0, 2)
     assert len(first) == 3
     endings = {"the mat", "on the", "on the mat", "sat on the", "sat on the mat"}
     assert {each.text for each in second} <= {"bark", "dogs bark", *endings}
     assert all(each.second > each.first for each in second)
-    assert compare_ngrams(one, one, references, RULES, 3) == ([], [])
+    assert compare_ngrams(examples, one, one, RULES, 3) == ([], [])
 
 
 def test_the_largest_gaps() -> None:
     examples = [Example(f"source {n}", ("one two three four five",)) for n in range(4)]
     good, medium, bad = "one two three four five", "one two three four six", "nothing"
     first, second = [good, bad, medium, medium], [bad, good, medium, bad]
-    references = [example.references for example in examples]
-    scores = (sentence_scores(first, references, RULES), sentence_scores(second, references, RULES))
+    scores = (sentence_scores(examples, first, RULES), sentence_scores(examples, second, RULES))
     better, worse = largest_gaps(examples, first, second, scores, 5)
     assert [each.source for each in better] == ["source 0", "source 3"]
     assert [each.source for each in worse] == ["source 1"]

@@ -17,7 +17,7 @@ import nmt
 from nmt.config import Config, DecoderSection, EncoderSection, ModelSection, TextSection
 from nmt.corpus.dataset import write_examples
 from nmt.corpus.splitting import Example
-from nmt.evaluation.evaluate import read_split
+from nmt.evaluation.input_text import read_split
 from nmt.models.seq2seq import build_model
 from nmt.models.storage import save_model
 from nmt.system.errors import ConfigError, DataError
@@ -201,7 +201,8 @@ def test_what_cannot_be_compared_is_refused(here: Project, cli: Cli, monkeypatch
     assert "is the model that is evaluated; give another system" in same.err
     with pytest.raises(ConfigError, match="--test sign: must be bootstrap or randomization"):
         nmt.evaluate(test="sign")  # type: ignore[arg-type]
-    monkeypatch.setattr("nmt.evaluation.evaluate.MAX_TESTED", 2)
+    for module in ("evaluate", "model_evaluation"):
+        monkeypatch.setattr(f"nmt.evaluation.{module}.MAX_TESTED", 2)
     outcome = cli("evaluate", "--against", "short.txt")
     assert "compare systems on at most 2 of them" in outcome.err
     assert "±" not in cli("evaluate").out

@@ -1,18 +1,23 @@
 import math
 import random
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
 
 import pytest
 import sacrebleu
 
 from nmt.config import TextSection
+from nmt.corpus.splitting import Example
 from nmt.evaluation.metrics import (
     METRICS,
+    Comparison,
+    CorpusScore,
+    Metric,
     PairedTestName,
-    Score,
     ScoringRules,
-    as_json,
+    SentenceMean,
     compare_systems,
+    higher_is_better,
     reference_streams,
     score_corpus,
 )
@@ -25,6 +30,22 @@ REFERENCES = [
     ["A dog barks.", "The dog is barking.", "A dog is barking."],
     ["Nothing."],
 ]
+
+
+def examples_of(references: Sequence[Sequence[str]]) -> list[Example]:
+    return [Example(f"source {number}", tuple(refs)) for number, refs in enumerate(references)]
+
+
+def score(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], rules: ScoringRules, *more: Any
+) -> dict[str, CorpusScore]:
+    return score_corpus(examples_of(references), hypotheses, rules, *more)
+
+
+def compare(
+    systems: list[tuple[str, list[str]]], references: Sequence[Sequence[str]], rules: ScoringRules, **more: Any
+) -> dict[str, list[Comparison]]:
+    return compare_systems(systems, examples_of(references), rules, **more)
 
 
 def bleu_of(precisions: list[float], brevity: float = 1) -> float:
@@ -44,12 +65,12 @@ def bleu_of(precisions: list[float], brevity: float = 1) -> float:
     ],
 )
 def test_bleu_by_hand(hypothesis: str, reference: str, expected: float) -> None:
-    assert score_corpus([hypothesis], [[reference]], CASED)["bleu"].value == pytest.approx(expected)
+    assert score([hypothesis], [[reference]], CASED)["bleu"].value == pytest.approx(expected)
 
 
 def test_scores_are_those_of_sacrebleu() -> None:
     references = [first for first, *_ in REFERENCES]
-    found = score_corpus(HYPOTHESES, [[reference] for reference in references], CASED)
+    found = score(HYPOTHESES, [[reference] for reference in references], CASED)
     assert found["bleu"].value == sacrebleu.corpus_bleu(HYPOTHESES, [references]).score
     assert found["chrf"].value == sacrebleu.corpus_chrf(HYPOTHESES, [references]).score
     assert (found["bleu"].name, found["chrf"].name) == ("BLEU", "chrF")
@@ -58,10 +79,10 @@ def test_scores_are_those_of_sacrebleu() -> None:
 
 
 def test_sentences_may_have_different_numbers_of_references() -> None:
-    found = score_corpus(HYPOTHESES, REFERENCES, CASED)
+    found = score(HYPOTHESES, REFERENCES, CASED)
     # A reference given twice is a reference given once.
     filled = [[*refs, *refs[:1] * (3 - len(refs))] for refs in REFERENCES]
-    same = score_corpus(HYPOTHESES, filled, CASED)
+    same = score(HYPOTHESES, filled, CASED)
     assert found["bleu"].value == pytest.approx(same["bleu"].value)
     assert found["chrf"].value == pytest.approx(same["chrf"].value)
     assert "nrefs:var|" in found["bleu"].signature
@@ -69,18 +90,18 @@ def test_sentences_may_have_different_numbers_of_references() -> None:
 
 
 def test_more_references_can_only_be_met_better() -> None:
-    one = score_corpus(HYPOTHESES, [refs[:1] for refs in REFERENCES], CASED)["bleu"].value
-    assert score_corpus(HYPOTHESES, REFERENCES, CASED)["bleu"].value > one
+    one = score(HYPOTHESES, [refs[:1] for refs in REFERENCES], CASED)["bleu"].value
+    assert score(HYPOTHESES, REFERENCES, CASED)["bleu"].value > one
 
 
 def test_a_translation_may_match_any_of_its_references_but_no_other() -> None:
     references = [["a b c d e f", "g h i j k l"], ["m n o p q r"]]
-    assert score_corpus(["g h i j k l", "m n o p q r"], references, CASED)["bleu"].value == pytest.approx(100)
-    assert score_corpus(["m n o p q r", "g h i j k l"], references, CASED)["bleu"].value < 5
+    assert score(["g h i j k l", "m n o p q r"], references, CASED)["bleu"].value == pytest.approx(100)
+    assert score(["m n o p q r", "g h i j k l"], references, CASED)["bleu"].value < 5
 
 
 def test_an_empty_translation_scores_nothing() -> None:
-    found = score_corpus([""], [["a b c d"]], CASED)
+    found = score([""], [["a b c d"]], CASED)
     assert (found["bleu"].value, found["chrf"].value) == (0, 0)
 
 
@@ -99,7 +120,7 @@ def test_the_rules_follow_from_the_text(
 ) -> None:
     rules = ScoringRules.for_text(TextSection(lowercase=lowercase, tokenizer=tokenizer), "de")
     assert rules == expected
-    signature = score_corpus(["a"], [["a"]], rules)["bleu"].signature.split("|")
+    signature = score(["a"], [["a"]], rules)["bleu"].signature.split("|")
     assert ("case:lc" if lowercase else "case:mixed") in signature
     assert ("tok:none" if tokenizer == "whitespace" else "tok:13a") in signature
 
@@ -115,27 +136,27 @@ def test_subwords_of_tokenised_text_are_scored_as_words() -> None:
 def test_text_without_spaces_is_scored_by_its_characters(language: str, expected: str) -> None:
     rules = ScoringRules.for_text(TextSection(), language)
     assert rules.tokenize == expected
-    score = score_corpus(["我喜欢猫和狗。"], [["我喜欢猫和鱼。"]], rules)["bleu"]
-    assert f"tok:{expected}" in score.signature
-    assert (score.value > 0) == (expected in ("zh", "char"))  # 13a sees one word, and it is wrong
+    found = score(["我喜欢猫和狗。"], [["我喜欢猫和鱼。"]], rules)["bleu"]
+    assert f"tok:{expected}" in found.signature
+    assert (found.value > 0) == (expected in ("zh", "char"))  # 13a sees one word, and it is wrong
 
 
 def test_a_lowercase_model_is_scored_lowercase() -> None:
     hypotheses, references = ["the cat sat on the mat"], [["The Cat sat on the MAT"]]
     lowercase = ScoringRules(lowercase=True)
-    assert score_corpus(hypotheses, references, lowercase)["bleu"].value == pytest.approx(100)
-    assert score_corpus(hypotheses, references, lowercase)["chrf"].value == pytest.approx(100)
-    assert "case:lc" in score_corpus(hypotheses, references, lowercase)["chrf"].signature
-    assert score_corpus(hypotheses, references, CASED)["bleu"].value < 50
+    assert score(hypotheses, references, lowercase)["bleu"].value == pytest.approx(100)
+    assert score(hypotheses, references, lowercase)["chrf"].value == pytest.approx(100)
+    assert "case:lc" in score(hypotheses, references, lowercase)["chrf"].signature
+    assert score(hypotheses, references, CASED)["bleu"].value < 50
 
 
 def test_tokenised_text_is_scored_unchanged() -> None:
     hypotheses, references = ["a b c d."], [["a b c d ."]]
-    assert score_corpus(hypotheses, references, CASED)["bleu"].value == pytest.approx(100)
+    assert score(hypotheses, references, CASED)["bleu"].value == pytest.approx(100)
     # Without lower-casing, the last of the four words is wrong and one word is missing; no 4-gram is right.
     expected = bleu_of([3 / 4, 2 / 3, 1 / 2, 1 / 2], math.exp(1 - 5 / 4))
     rules = ScoringRules(tokenize="none")
-    assert score_corpus(hypotheses, references, rules)["bleu"].value == pytest.approx(expected)
+    assert score(hypotheses, references, rules)["bleu"].value == pytest.approx(expected)
 
 
 WORDS = ["the", "a", "cat", "dog", "sat", "ran", "on", "under", "mat", "tree", "old", "new", "red", "green", "big"]
@@ -155,7 +176,7 @@ def make_systems() -> tuple[list[str], list[str], list[str], list[list[str]]]:
 
 def test_systems_are_compared_with_the_first() -> None:
     good, bad, other, references = make_systems()
-    found = compare_systems(
+    found = compare(
         [("bad", bad), ("good", good), ("other", other)], references, ScoringRules(lowercase=True), samples=200
     )["bleu"]
     assert [comparison.name for comparison in found] == ["bad", "good", "other"]
@@ -165,7 +186,7 @@ def test_systems_are_compared_with_the_first() -> None:
     assert found[2].p_value is not None
     assert found[2].p_value > 0.05
     for comparison, hypotheses in zip(found, (bad, good, other), strict=True):
-        assert comparison.score == score_corpus(hypotheses, references, ScoringRules(lowercase=True))["bleu"].value
+        assert comparison.score == score(hypotheses, references, ScoringRules(lowercase=True))["bleu"].value
         assert abs(comparison.mean - comparison.score) < comparison.confidence
         assert 0 < comparison.confidence < 20
         assert "case:lc" in comparison.signature
@@ -173,7 +194,7 @@ def test_systems_are_compared_with_the_first() -> None:
 
 def test_identical_systems_do_not_differ() -> None:
     _, bad, _, references = make_systems()
-    [baseline, same] = compare_systems([("a", bad), ("b", list(bad))], references, CASED, samples=100)["bleu"]
+    [baseline, same] = compare([("a", bad), ("b", list(bad))], references, CASED, samples=100)["bleu"]
     assert baseline.score == same.score
     assert same.p_value == pytest.approx(1)
 
@@ -183,11 +204,11 @@ def test_identical_systems_do_not_differ() -> None:
 def test_significance_by_every_metric(metric: str, test: PairedTestName) -> None:
     good, bad, other, references = make_systems()
     systems = [("bad", bad), ("good", good), ("other", other)]
-    found = compare_systems(systems, references, CASED, metrics=[metric], test=test, samples=300)[metric]
+    found = compare(systems, references, CASED, metrics=[metric], test=test, samples=300)[metric]
     assert [each.p_value is not None and each.p_value < 0.05 for each in found] == [False, True, False]
     assert ("bs:300" if test == "bootstrap" else "ar:300") in found[1].signature
     for comparison, hypotheses in zip(found, (bad, good, other), strict=True):
-        scores = score_corpus(hypotheses, references, CASED, [metric], 1000)[metric]
+        scores = score(hypotheses, references, CASED, [metric], 1000)[metric]
         assert comparison.score == pytest.approx(scores.value)
         assert scores.confidence == pytest.approx(comparison.confidence, rel=0.3)
 
@@ -195,18 +216,18 @@ def test_significance_by_every_metric(metric: str, test: PairedTestName) -> None
 @pytest.mark.parametrize("metric", METRICS)
 def test_an_interval_covers_the_score_and_shrinks_with_the_test_set(metric: str) -> None:
     _, bad, _, references = make_systems()
-    few, many = (score_corpus(bad * n, references * n, CASED, [metric], 200)[metric] for n in (1, 9))
-    for score in (few, many):
-        assert score.mean is not None
-        assert score.confidence is not None
-        assert abs(score.mean - score.value) < score.confidence
-        assert "bs:200" in score.signature
+    few, many = (score(bad * n, references * n, CASED, [metric], 200)[metric] for n in (1, 9))
+    for found in (few, many):
+        assert found.mean is not None
+        assert found.confidence is not None
+        assert abs(found.mean - found.value) < found.confidence
+        assert "bs:200" in found.signature
     assert many.confidence == pytest.approx(few.confidence / 3, rel=0.4)
 
 
 def test_translation_edit_rate_by_hand() -> None:
     """One substitution and one shift of a phrase, of six words (Snover et al., 2006)."""
-    found = score_corpus(["d e f a b x"], [["a b c d e f"]], CASED, ["ter"])["ter"]
+    found = score(["d e f a b x"], [["a b c d e f"]], CASED, ["ter"])["ter"]
     assert found.name == "TER"
     assert found.value == pytest.approx(100 * 2 / 6)
 
@@ -215,34 +236,59 @@ def test_references_of_a_file_score_like_the_given_ones() -> None:
     """What is missing in a line is filled with its first reference, which changes no score."""
     good, bad, _, references = make_systems()
     more = [[*refs, *([bad[0]] if index % 3 == 0 else [])] for index, refs in enumerate(references)]
-    filled = list(zip(*reference_streams(more), strict=True))
+    filled = list(zip(*reference_streams(examples_of(more)), strict=True))
     assert {len(refs) for refs in filled} == {2}
     for metric in METRICS:
-        one, other = (score_corpus(good, refs, CASED, [metric])[metric] for refs in (more, filled))
+        one, other = (score(good, refs, CASED, [metric])[metric] for refs in (more, filled))
         assert one.value == other.value
 
 
 def test_an_unknown_metric_is_refused() -> None:
     with pytest.raises(ValueError, match="meteor: not one of bleu, chrf"):
-        CASED.metric("meteor")
+        score(["a"], [["a"]], CASED, ["meteor"])
 
 
 def test_a_comparison_is_the_same_twice() -> None:
     good, bad, _, references = make_systems()
     systems = [("a", bad), ("b", good)]
-    first, second = (compare_systems(systems, references, CASED, samples=100) for _ in range(2))
+    first, second = (compare(systems, references, CASED, samples=100) for _ in range(2))
     assert first == second
 
 
 def test_systems_are_compared_on_all_references() -> None:
     good, bad, _, references = make_systems()
     more = [[*refs, *([bad[0]] if index == 0 else [])] for index, refs in enumerate(references)]
-    found = compare_systems([("a", bad), ("b", good)], more, CASED, samples=100)["bleu"]
-    assert found[0].score == score_corpus(bad, more, CASED)["bleu"].value
+    found = compare([("a", bad), ("b", good)], more, CASED, samples=100)["bleu"]
+    assert found[0].score == score(bad, more, CASED)["bleu"].value
     assert "nrefs:var" in found[0].signature
 
 
-def test_scores_become_plain_values() -> None:
-    assert as_json({"bleu": Score("BLEU", 12.5, "sig")}) == {
-        "bleu": {"name": "BLEU", "value": 12.5, "signature": "sig", "mean": None, "confidence": None}
-    }
+class KeptLength(SentenceMean):
+    """How much of the length of a source a translation keeps."""
+
+    settings: ClassVar[dict[str, object]] = {"unit": "words"}
+
+    def sentence_scores(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[float]:
+        assert all(references)
+        pairs = zip(self.sources, hypotheses, strict=True)
+        return [len(text.split()) / len(source.split()) for source, text in pairs]
+
+
+def test_a_metric_may_read_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METRICS, "kept", Metric("kept", KeptLength))
+    examples = [Example("a b", ("x",)), Example("a b c d", ("y", "z"))]
+    found = score_corpus(examples, ["x", "y y y y"], CASED, ["kept"])["kept"]
+    assert (found.name, found.value) == ("kept", 0.75)
+    assert found.signature.startswith("unit:words|nrefs:var|version:")
+    tested = score_corpus(examples * 20, ["x", "y y y y"] * 20, CASED, ["kept"], 200)["kept"]
+    assert tested.value == 0.75
+    assert tested.mean == pytest.approx(0.75, abs=0.1)
+    assert tested.confidence == pytest.approx(1.96 * 0.25 / math.sqrt(40), rel=0.3)
+    _, long = compare_systems(
+        [("a", ["x", "y"] * 20), ("b", ["x", "y y"] * 20)], examples * 20, CASED, metrics=["kept"]
+    )["kept"]
+    assert (long.score, long.p_value) == (0.5, pytest.approx(0, abs=0.01))
+
+
+def test_every_metric_says_which_way_is_better() -> None:
+    assert [key for key in ("loss", "perplexity", *METRICS) if higher_is_better(key)] == ["bleu", "chrf", "chrf++"]

@@ -17,9 +17,9 @@ from nmt.evaluation.short_inputs import (
     find_names,
     find_repeats,
     judge,
-    read_training_pairs,
     split_words,
 )
+from nmt.evaluation.training_text import read_training_pairs
 from nmt.system.errors import DataError
 from nmt.system.files import write_json
 from nmt.text.processor import TextProcessor
@@ -187,7 +187,7 @@ def write_data(folder: Path, *, ids: int = 5, **facts: object) -> TextProcessor:
 def test_training_pairs_are_read_without_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_training_pairs(tmp_path, write_data(tmp_path)) == [Pair(n, n) for n in "01234"]
     assert read_training_pairs(tmp_path, write_data(tmp_path, copies=2)) == [Pair(n, n) for n in "012"]
-    monkeypatch.setattr("nmt.evaluation.short_inputs.SAMPLE", 2)
+    monkeypatch.setattr("nmt.evaluation.training_text.SAMPLE", 2)
     found = [read_training_pairs(tmp_path, write_data(tmp_path)) for _ in range(2)]
     assert found[0] == found[1]
     assert len(set(found[0])) == 2

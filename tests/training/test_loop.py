@@ -28,7 +28,7 @@ from nmt.corpus.batching import Batch, make_batch, pad
 from nmt.corpus.dataset import EncodedPairs, Ids, Sequences
 from nmt.evaluation.loss import evaluating, mean_loss
 from nmt.evaluation.metrics import ScoringRules
-from nmt.evaluation.translated import Validator
+from nmt.evaluation.validator import Validator
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.search.search import greedy_search
 from nmt.search.stepper import Seq2SeqStepper

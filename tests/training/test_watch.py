@@ -15,7 +15,7 @@ from conftest import Cli, Project, call, signal_at, train_arguments
 import nmt
 from nmt.corpus.dataset import read_examples
 from nmt.corpus.splitting import Example
-from nmt.evaluation.translated import evenly_spaced
+from nmt.evaluation.input_text import evenly_spaced
 from nmt.training.watch import add_attention, read_attention
 from nmt.translation.alignment import Alignment
 

@@ -2,21 +2,88 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from nmt.corpus.dataset import read_examples, read_facts
 from nmt.corpus.splitting import Example
-from nmt.evaluation.evaluate import read_files, read_sources, read_split, warn_of_other_data
-from nmt.evaluation.translated import evenly_spaced
+from nmt.evaluation.training_text import is_other_data
 from nmt.models.runs import find_data
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError
 from nmt.translation.alignment import GoldLinks, read_alignments
+from nmt.translation.translate import open_input, read_lines
+
+log = logging.getLogger(__name__)
+
+
+def read_text(path: Path) -> list[str]:
+    """Read the lines of a file.
+
+    Raises:
+        DataError: It cannot be read, is not UTF-8 or has an overlong line.
+    """
+    with open_input(path) as stream:
+        return [line for lines in read_lines(stream, str(path), None) for line in lines]
+
+
+def read_files(src: Path, references: Sequence[Path]) -> list[Example]:
+    """Read sources, and perhaps references, from line-aligned files.
+
+    Raises:
+        DataError: A file cannot be read, is not UTF-8, has an overlong line or only empty lines, or they differ in
+            length.
+    """
+    columns = [read_text(path) for path in (src, *references)]
+    for path, column in zip(references, columns[1:], strict=True):
+        if len(column) != len(columns[0]):
+            raise DataError(f"{path}: has {len(column)} lines, {src} has {len(columns[0])}; they must match")
+    for path, column in zip((src, *references), columns, strict=True):
+        if not any(line.strip() for line in column):
+            what = "has only empty lines" if column else "is empty"
+            raise DataError(f"{path}: {what}; give sentences{' to evaluate' if references else ''}")
+    return [Example(row[0], tuple(row[1:])) for row in zip(*columns, strict=True)]
+
+
+def read_split(data: Path, split: str) -> list[Example]:
+    """Read the raw sentences of a split of a data directory, and nothing else.
+
+    Raises:
+        DataError: There is no such split.
+    """
+    read_facts(data)
+    if not (data / f"{split}.jsonl").is_file():
+        raise DataError(f"{data}: has no {split} split; give files with --src and --ref")
+    return read_examples(data / f"{split}.jsonl")
+
+
+def split_of(models: Sequence[SavedModel], data: Path | None, split: str) -> list[Example]:
+    """A split of a data directory, by default the one that the first model was trained on; warns if it is another.
+
+    Raises:
+        DataError: It cannot be read.
+    """
+    directory = data or find_data(models[0])
+    examples = read_split(directory, split)
+    for saved in models:
+        if is_other_data(saved, directory):
+            log.warning(f"{directory}: differs from the data that the model was trained on")
+    return examples
+
+
+def evenly_spaced(number: int, most: int) -> list[int]:
+    """At most so many of the first `number` whole numbers, evenly spaced."""
+    if number <= most:
+        return list(range(number))
+    return [int(position) for position in np.linspace(0, number - 1, most).round()]
 
 
 @dataclass(frozen=True)
-class GivenText:
+class InputText:
     """Sentences, perhaps with word alignments.
 
     Attributes:
@@ -43,7 +110,7 @@ class GivenText:
         ref: Path | None,
         gold: Path | None,
         target: str | None = None,
-    ) -> GivenText:
+    ) -> InputText:
         """Check which text is meant, and read it unless it is a split.
 
         Raises:
@@ -64,9 +131,8 @@ class GivenText:
         if sentence is not None:
             examples = [Example(sentence, () if target is None else (target,))]
         elif src is not None:
-            examples = read_sources(src) if ref is None else read_files(src, [ref])
-        links = None if gold is None else (gold, read_alignments(gold))
-        return cls(examples, split or "test", data, links)
+            examples = read_files(src, [] if ref is None else [ref])
+        return cls(examples, split or "test", data, None if gold is None else (gold, read_alignments(gold)))
 
     def of(
         self, models: Sequence[SavedModel], sample: int | None
@@ -82,16 +148,3 @@ class GivenText:
             raise DataError(f"{path}: has {len(links):,} lines, but there are {len(examples):,} sentences")
         chosen = evenly_spaced(len(examples), len(examples) if sample is None else sample)
         return [examples[n] for n in chosen], None if self.gold is None else [self.gold[1][n] for n in chosen]
-
-
-def split_of(models: Sequence[SavedModel], data: Path | None, split: str) -> list[Example]:
-    """A split of a data directory, by default the one that the first model was trained on.
-
-    Raises:
-        DataError: It cannot be read.
-    """
-    directory = data or find_data(models[0])
-    examples = read_split(directory, split)
-    for saved in models:
-        warn_of_other_data(saved, directory)
-    return examples

@@ -1,0 +1,338 @@
+"""A model evaluated: its translations of a test set, their scores, and what else is measured of it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from nmt.corpus import Pair
+from nmt.corpus.dataset import encode_examples
+from nmt.corpus.splitting import Example
+from nmt.evaluation.attention_statistics import HeadStatistics, LengthAttention, attention_by_length, summarize
+from nmt.evaluation.breakdown import Breakdown, bin_by_length, break_down
+from nmt.evaluation.diagnostics import Diagnosis, diagnose, find_faults
+from nmt.evaluation.loss import LossMeasures, measure_loss, own_words
+from nmt.evaluation.metrics import (
+    METRICS,
+    RESAMPLES,
+    Comparison,
+    CorpusScore,
+    PairedTestName,
+    ScoringRules,
+    compare_systems,
+    reference_streams,
+    score_corpus,
+)
+from nmt.evaluation.short_inputs import ShortInputResult, measure_short_inputs
+from nmt.evaluation.training_text import (
+    TrainingOverlap,
+    count_training_words,
+    find_training_data,
+    measure_overlap,
+    read_training_pairs,
+)
+from nmt.models.storage import SavedModel
+from nmt.system.errors import ConfigError, DataError
+from nmt.system.files import as_json_text, naming, open_text
+from nmt.system.progress import progress_bar
+from nmt.system.tables import Table
+from nmt.translation.translate import within_memory
+from nmt.translation.translation import Translation
+from nmt.translation.translator import MAX_SOURCE_LENGTH, Translator
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+MAX_TESTED = 10_000
+"""Sentences of the largest test set with confidence intervals, for which sacreBLEU needs about 1 GB."""
+LOSS_BATCH = 64
+"""Maximum number of pairs whose loss is measured at once."""
+
+
+@dataclass(frozen=True)
+class ModelEvaluation:
+    """Translations and scores of a test set.
+
+    Attributes:
+        hypotheses: One translation per source, in order.
+        scores: `bleu`, `chrf`, `chrf++` and `ter`, each with its signature.
+        unknown_tokens: Share of the tokens that the model predicted as unknown.
+        attention: Statistics of the attention of the translations, one for each head; empty unless requested.
+        attention_by_length: Statistics of the attention by source length; empty unless requested.
+        model: The model directory, the first of several.
+        other_models: Directories of models that translated together with it.
+        what: Name of the test set.
+        sentences: Number of sources.
+        references: Number of references.
+        beam_size: Hypotheses kept at each step.
+        length_penalty: Exponent of the length normalisation of the search.
+        seen: How much of the test set the model has seen in training.
+        diagnosis: Visible faults of the translations.
+        warnings: What makes the scores meaningless.
+        teacher_forced: How well the model predicts each word of the references from those before it; None for several
+            models.
+        free_running: How well it predicts them from its own words instead; None for several models.
+        comparisons: For each metric, this model and what it was compared with.
+        breakdown: Where it is good and bad; None if that was not asked for.
+        short_inputs: What became of short inputs; None if they were left out.
+    """
+
+    hypotheses: list[str]
+    scores: dict[str, CorpusScore]
+    unknown_tokens: float
+    attention: list[HeadStatistics]
+    attention_by_length: list[LengthAttention]
+    model: Path
+    other_models: list[Path]
+    what: str
+    sentences: int
+    references: int
+    beam_size: int
+    length_penalty: float
+    seen: TrainingOverlap
+    diagnosis: Diagnosis
+    warnings: list[str]
+    teacher_forced: LossMeasures | None
+    free_running: LossMeasures | None
+    comparisons: dict[str, list[Comparison]]
+    breakdown: Breakdown | None
+    short_inputs: ShortInputResult | None
+
+    @property
+    def name(self) -> str:
+        """The model directories."""
+        return ", ".join(map(str, [self.model, *self.other_models]))
+
+    @property
+    def bleu(self) -> float:
+        """BLEU, from 0 to 100."""
+        return self.scores["bleu"].value
+
+    @property
+    def chrf(self) -> float:
+        """chrF, from 0 to 100."""
+        return self.scores["chrf"].value
+
+    @property
+    def comparison_table(self) -> Table:
+        """Each system's scores with 95% intervals, and the probability that a difference from the model is chance."""
+        header, rows = ["system"], [[one.name] for one in next(iter(self.comparisons.values()), [])]
+        for key, compared in self.comparisons.items():
+            header += [self.scores[key].name, "p"]
+            for row, one in zip(rows, compared, strict=True):
+                row += [f"{one.score:.2f} ± {one.confidence:.2f}", "" if one.p_value is None else f"{one.p_value:.4f}"]
+        return Table(header, rows, "l" + "r" * (len(header) - 1), "significance of differences")
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values, without the translations."""
+        return {
+            "model": str(self.model),
+            **({"other_models": list(map(str, self.other_models))} if self.other_models else {}),
+            "what": self.what,
+            "sentences": self.sentences,
+            "references": self.references,
+            "beam_size": self.beam_size,
+            "length_penalty": self.length_penalty,
+            "in_training": {"sources": self.seen.sentences, "of": self.seen.examples, "marked": self.seen.marked},
+            "scores": {key: asdict(score) for key, score in self.scores.items()},
+            "diagnosis": asdict(self.diagnosis),
+            "warnings": self.warnings,
+            "teacher_forced": self.teacher_forced and self.teacher_forced.as_json(),
+            "free_running": self.free_running and self.free_running.as_json(),
+            "comparisons": {key: [asdict(one) for one in compared] for key, compared in self.comparisons.items()},
+            "attention": [asdict(head) for head in self.attention],
+            "attention_by_length": [asdict(group) for group in self.attention_by_length],
+            "breakdown": self.breakdown and asdict(self.breakdown),
+            "short_inputs": self.short_inputs and self.short_inputs.as_json(),
+        }
+
+
+@dataclass(frozen=True)
+class EvaluationFiles:
+    """Files of an evaluation; None is not written.
+
+    Attributes:
+        json: Everything but the translations.
+        hypotheses: The translations, one per line.
+        references: The references: those of a sentence in a line, with tabs between them; where a sentence has fewer
+            than another one, its first is repeated.
+    """
+
+    json: Path | None = None
+    hypotheses: Path | None = None
+    references: Path | None = None
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[Callable[[ModelEvaluation, Sequence[Example]], None]]:
+        """Open the files, and yield the function that writes an evaluation and its test set to them.
+
+        All are stored or none, even if the disk is full.
+        """
+        with contextlib.ExitStack() as stack:
+            files = {path: stack.enter_context(open_text(path)) for path in vars(self).values() if path}
+
+            def write(evaluation: ModelEvaluation, examples: Sequence[Example]) -> None:
+                if self.json:
+                    files[self.json].write(as_json_text(evaluation.as_json()))
+                if self.hypotheses:
+                    files[self.hypotheses].writelines(f"{line}\n" for line in evaluation.hypotheses)
+                if self.references:
+                    rows = zip(*reference_streams(examples), strict=True)
+                    lines = ("\t".join(" ".join(text.split()) for text in row) for row in rows)
+                    files[self.references].writelines(f"{line}\n" for line in lines)
+                for path, file in files.items():
+                    with naming(path):
+                        file.flush()
+
+            yield write
+
+
+def evaluate_model(
+    models: Sequence[SavedModel],
+    translator: Translator,
+    examples: Sequence[Example],
+    *,
+    what: str,
+    name: str = "",
+    files: EvaluationFiles = EvaluationFiles(),
+    against: Mapping[str, Translator | Sequence[str]] = {},
+    test: PairedTestName = "bootstrap",
+    breakdown: bool = False,
+    attention: bool = False,
+    short_inputs: bool = False,
+    data: Path | None = None,
+) -> ModelEvaluation:
+    """Translate and score, with a progress bar, and write the results to files.
+
+    The files are opened first, so that errors show before the work.
+
+    Args:
+        models: The model, or several that translate together.
+        translator: Their translator.
+        examples: Sources with references.
+        what: Name of the test set.
+        name: Name of the model in comparisons; its directory if empty.
+        files: Files to write.
+        against: Other systems by name to compare with: a translator, or translations of the same sources.
+        test: How significance is tested.
+        breakdown: Break the scores down.
+        attention: Measure the attention of the translations.
+        short_inputs: Judge the translations of short inputs made from the training data, if that is there.
+        data: Data directory of the model; None is the one that it was trained on.
+
+    Raises:
+        ConfigError: The model is compared with itself.
+    """
+    (saved, *others), processor = models, translator.processor
+    name = name or ", ".join(str(model.path) for model in models)
+    if name in against:
+        raise ConfigError(f"--against {name}: is the model that is evaluated; give another system")
+    pairs: list[Pair] | None = None
+    if short_inputs:
+        pairs = _unless_missing("short inputs", lambda: read_training_pairs(find_training_data(saved, data), processor))
+    rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
+    resamples = RESAMPLES if len(examples) <= MAX_TESTED else 1
+    with files.opened() as write:
+        seen = measure_overlap(models, processor.normalizer, examples)
+        translations = translate_examples(translator, examples, f"translating {what}", with_alignment=attention)
+        hypotheses = [translation.text for translation in translations]
+        alignments = [translation.alignment for translation in translations]
+        tokens = sum(len(translation.tokens) for translation in translations)
+        unknown_tokens = sum(translation.unknown for translation in translations) / tokens if tokens else 0.0
+        scores = score_corpus(examples, hypotheses, rules, list(METRICS), resamples)
+
+        systems = [(name, hypotheses), *_translate_with(against, examples)]
+        comparisons = compare_systems(systems, examples, rules, metrics=list(METRICS), test=test) if against else {}
+        broken_down = None
+        if breakdown:
+            frequency = _unless_missing(
+                "words by frequency", lambda: count_training_words(find_training_data(saved, data), processor, rules)
+            )
+            broken_down = break_down(examples, systems, rules, frequency)
+        teacher_forced, free_running = (None, None) if others else _measure_loss(translator, examples)
+        evaluation = ModelEvaluation(
+            hypotheses=hypotheses,
+            scores=scores,
+            unknown_tokens=unknown_tokens,
+            attention=summarize(alignments),
+            attention_by_length=attention_by_length(bin_by_length(examples), alignments) if attention else [],
+            model=saved.path,
+            other_models=[other.path for other in others],
+            what=what,
+            sentences=len(examples),
+            references=sum(len(example.references) for example in examples),
+            beam_size=translator.options.beam_size,
+            length_penalty=translator.options.length_penalty,
+            seen=seen,
+            diagnosis=diagnose(examples, hypotheses, unknown_tokens, rules),
+            warnings=list(find_faults(examples, hypotheses, rules)),
+            teacher_forced=teacher_forced,
+            free_running=free_running,
+            comparisons=comparisons,
+            breakdown=broken_down,
+            short_inputs=_measure_short_inputs(translator, pairs) if pairs else None,
+        )
+        write(evaluation, examples)
+    for line in (f"{evaluation.name} on {what}: {len(examples):,} sentences, beam {evaluation.beam_size}", str(seen)):
+        log.info(line)
+    for warning in evaluation.warnings:
+        log.warning(warning)
+    return evaluation
+
+
+def _unless_missing(what: str, read: Callable[[], T]) -> T | None:
+    """What is read from a model's training data; None, with the reason as a message, if that is not there."""
+    try:
+        return read()
+    except DataError as error:
+        log.info(f"{what}: left out ({error})")
+        return None
+
+
+def translate_examples(
+    translator: Translator, examples: Sequence[Example], what: str, *, with_alignment: bool = False
+) -> list[Translation]:
+    """Translate sources, with a progress bar; for the arguments see `Translator.translate`.
+
+    Raises:
+        OutOfMemory: Memory ran out.
+    """
+    with (
+        progress_bar(total=len(examples), unit=" sentences", desc=what, leave=False) as bar,
+        within_memory(translator.options, len(examples)),
+    ):
+        sources = [example.src for example in examples]
+        return translator.translate(sources, with_alignment=with_alignment, advance=bar.update)
+
+
+def _translate_with(
+    against: Mapping[str, Translator | Sequence[str]], examples: Sequence[Example]
+) -> Iterator[tuple[str, Sequence[str]]]:
+    """Name and translations of each system."""
+    for name, system in against.items():
+        if isinstance(system, Translator):
+            translations = translate_examples(system, examples, f"translating with {name}")
+            yield name, [translation.text for translation in translations]
+        else:
+            yield name, system
+
+
+def _measure_loss(translator: Translator, examples: Sequence[Example]) -> tuple[LossMeasures, LossMeasures]:
+    """Teacher-forced and free-running; see `ModelEvaluation`."""
+    pairs = encode_examples(translator.processor, examples, longest_source=MAX_SOURCE_LENGTH)
+    size = min(LOSS_BATCH, translator.options.batch_size)
+    with within_memory(translator.options, len(pairs)):
+        teacher_forced = measure_loss(translator.model, pairs, size)
+        return teacher_forced, measure_loss(translator.model, pairs, size, own_words)
+
+
+def _measure_short_inputs(translator: Translator, pairs: Sequence[Pair]) -> ShortInputResult:
+    with (
+        progress_bar(unit=" sentences", desc="translating short inputs", leave=False) as bar,
+        within_memory(translator.options, 100),
+    ):
+        return measure_short_inputs(translator, pairs, bar.update)
