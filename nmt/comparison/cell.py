@@ -25,12 +25,12 @@ from nmt.models.configs import load_config
 from nmt.system.errors import DataError, NmtError, RunInterrupted, as_nmt_errors
 from nmt.system.files import read_json, write_json, write_text
 from nmt.system.limits import MIB
-from nmt.system.memory import peak_resident
+from nmt.system.memory import peak_memory
 from nmt.system.progress import progress_bar
 from nmt.system.replacement import locked
 from nmt.system.version import __version__
 from nmt.training.run import METRICS, train_run
-from nmt.training.trial_updates import measure_updates
+from nmt.training.timing import measure_updates
 from nmt.translation.translate import open_translator, within_memory
 from nmt.translation.translator import Translator
 
@@ -170,18 +170,10 @@ def _describe_training(run: Path) -> dict[str, Any]:
         "training_seconds": state["training_seconds"],
         "total_seconds": state["total_seconds"],
         "tokens_per_second": state["tokens_per_second"],
-        "peak_mib": round(_peak() / MIB),
+        "peak_mib": round(peak_memory() / MIB),
         "best_update": state["best_update"],
         "curve": curve,
     }
-
-
-def _peak() -> int:
-    """Peak memory of this process: what it allocated on a GPU if it used one, otherwise resident memory."""
-    import torch
-
-    on_gpu = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
-    return on_gpu or peak_resident()
 
 
 def _describe_evaluation(found: ModelEvaluation) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nmt.config import DROPOUT, AdamSection, Config, ConstantForcingSection
 from nmt.corpus.batching import make_batch, plan_batches
 from nmt.corpus.dataset import DataDirectory, EncodedPairs, open_data
-from nmt.corpus.noise import make_noise
+from nmt.corpus.noise import Noise, make_noise
 from nmt.corpus.report import REPORT
 from nmt.evaluation.loss import mean_loss
 from nmt.models.seq2seq import Seq2Seq
@@ -24,20 +24,23 @@ from nmt.search.stepper import Seq2SeqStepper
 from nmt.system.device import resolve_device
 from nmt.system.errors import DataError, OutOfMemory, when_out_of_memory
 from nmt.system.files import read_json
-from nmt.system.memory import as_text, available_memory
+from nmt.system.memory import as_text, available_memory, peak_memory
 from nmt.system.progress import progress_bar
 from nmt.text.vocabulary import UNK_ID
-from nmt.training.findings import LOSS_TOLERANCE, SMALLER_BATCH, SMALLER_MODEL, Finding
-from nmt.training.loop import train_step
+from nmt.training.findings import Finding
+from nmt.training.loop import plan_epoch, train_step
 from nmt.training.setup import choose_precision, make_model, outline, prepare, with_precision, with_text_of
 from nmt.training.state import make_optimizer
-from nmt.training.trial_updates import check_updates
+from nmt.training.timing import count_updates, time_updates
 
-LOSS_SAMPLE = 512  # pairs
+SMALLER_MODEL = "lower the sizes under model"
+SMALLER_BATCH = "lower train.batch.size or the sizes under model"
+LOSS_SAMPLE, LOSS_TOLERANCE = 512, 0.5  # pairs, nats per token
 OVERFIT_PAIRS, OVERFIT_RATE, OVERFIT_LOSS = 16, 0.003, 0.1
 OVERFIT_UPDATES, OVERFIT_LONGEST = 200, 1500  # the second while the loss falls
 OVERFIT_WINDOW, OVERFIT_FALL = 100, 0.05  # a loss falls if the lowest is lower by this share than so many updates ago
 SHOWN = 2  # decoded pairs
+TIMED_UPDATES, TIMED_SECONDS = 20, 20.0  # at most
 UNKNOWN_LIMIT, TOO_LONG_LIMIT, OVERLAP_LIMIT = 0.1, 0.1, 0.01  # shares
 
 PARTS = {
@@ -88,7 +91,7 @@ def check(config: Config, data_directory: Path) -> Iterator[Finding]:
     steps: dict[str, tuple[Callable[[], Iterator[Finding]], str]] = {
         "initial loss": (lambda: check_initial_loss(config, data, new_model(config)), SMALLER_MODEL),
         "one batch overfits": (lambda: check_overfitting(config, data, new_model), SMALLER_MODEL),
-        "longest batch": (lambda: check_updates(config, data, noise, new_model, device, available), SMALLER_BATCH),
+        "longest batch": (lambda: check_updates(config, data, noise, new_model(config)), SMALLER_BATCH),
     }
     for name, (step, advice) in steps.items():
         problem = None
@@ -99,6 +102,7 @@ def check(config: Config, data_directory: Path) -> Iterator[Finding]:
             problem = Finding(name, False, str(error))
         if problem:  # yielded only now, when the memory of the step is free
             yield problem
+    yield Finding("memory", None, f"at most {as_text(peak_memory())} so far, of {as_text(available)} available")
 
 
 def describe_data(data: DataDirectory) -> Iterator[Finding]:
@@ -172,9 +176,7 @@ def describe_parameters(config: Config, model: Seq2Seq, available: int) -> Findi
         for part in dict.fromkeys(PARTS.values())
     ]
     text = f"{counts.total():,}: {', '.join(parts)}"
-    optimizer = config.train.optimizer
-    # Weights, gradients, optimiser, average of the weights.
-    copies = 2 + (bool(optimizer.momentum) if optimizer.name == "sgd" else 2) + (config.train.ema_decay is not None)
+    copies = 4 if "adam" in config.train.optimizer.name else 2  # weights, gradients, two averages of them
     size = copies * sum(parameter.nbytes for parameter in model.parameters())
     if size <= available:
         return Finding("parameters", None, text)
@@ -269,3 +271,38 @@ def typical_pairs(pairs: EncodedPairs, number: int) -> NDArray[np.int64]:
         if len(distinct) == number:
             break
     return np.array(list(distinct.values()), dtype=np.int64)
+
+
+def check_updates(config: Config, data: DataDirectory, noise: Noise, model: Seq2Seq) -> Iterator[Finding]:
+    """Try the longest batch, and ordinary updates: whether they fit into memory, their losses and their speed."""
+    options, pairs = config.train, data.train
+    groups = plan_epoch(pairs, options, 1)
+    src, tgt = pairs.src.lengths, pairs.tgt.lengths
+    longest = max(itertools.chain(*groups), key=lambda batch: len(batch) * (src[batch].max() + tgt[batch].max()))
+    # With accumulation, the gradients of one batch are in memory during the next.
+    batches = [make_batch(pairs, longest, noise)] * min(2, options.batch.accumulate)
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    train_step(model, batches, make_optimizer(options.optimizer, model), options, 0)
+    model.load_state_dict(state)
+    yield Finding(
+        "longest batch",
+        True,
+        f"{len(longest):,} sentences of at most {src[longest].max():,} source and {tgt[longest].max():,} target "
+        "tokens: forward and backward succeeded",
+    )
+    timing = time_updates(options, pairs, noise, groups, model, TIMED_UPDATES, TIMED_SECONDS)
+    losses, last = timing.losses, timing.losses[-5:]
+    mean = sum(last) / len(last)
+    ok = mean < losses[0] + LOSS_TOLERANCE
+    text = f"loss {losses[0]:.2f} at the first, {mean:z.2f} over the last {len(last)} of {len(losses)}"
+    advice = "; lower train.optimizer.learning_rate, or set train.optimizer.clip_norm or train.schedule.warmup"
+    yield Finding("first updates", ok, text if ok else text + advice)
+    speed, total = timing.tokens / timing.seconds, count_updates(options, groups)
+    seconds = (len(pairs.tgt.ids) + len(pairs)) / speed
+    yield Finding(
+        "speed",
+        None,
+        f"{timing.updates} updates in {timing.seconds:.1f} s, {speed:,.0f} target tokens/s: {seconds / 60:.1f} minutes "
+        f"per epoch of {len(groups):,} updates, {seconds * total / len(groups) / 3600:.2f} hours for all {total:,} "
+        "updates, without validation",
+    )

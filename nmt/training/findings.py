@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SMALLER_MODEL = "lower the sizes under model"
-SMALLER_BATCH = "lower train.batch.size or the sizes under model"
-LOSS_TOLERANCE = 0.5  # nats per token
-
 
 @dataclass(frozen=True)
 class Finding:

@@ -1,40 +1,30 @@
 import dataclasses
 import functools
+import itertools
 import json
 import math
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import processes
 import pytest
 import torch
-from conftest import Cli, Project, train_arguments
+from conftest import Cli, Project
 
-from nmt.config import Config, TrainSection
+from nmt.config import Config
+from nmt.corpus.batching import Batch
 from nmt.corpus.dataset import EncodedPairs, Sequences, open_data
 from nmt.corpus.noise import no_noise
 from nmt.models.configs import load_config
 from nmt.models.seq2seq import Seq2Seq, build_model
-from nmt.system.memory import Footprint, Trial, Trials, peak_resident, trimmed_resident
-from nmt.training import check, trial_updates
-from nmt.training.check import count_parameters, describe_data, describe_parameters, typical_pairs
+from nmt.training import check, timing
+from nmt.training.check import check_updates, count_parameters, describe_data, describe_parameters, typical_pairs
 from nmt.training.findings import Finding
-from nmt.training.trial_updates import (
-    Epoch,
-    check_updates,
-    choose_pairs,
-    describe_host_memory,
-    describe_longest_batch,
-    describe_memory,
-    try_longest_batch,
-)
-
-PLENTY = 2**60  # bytes of memory
+from nmt.training.loop import train_step
+from nmt.training.timing import measure_updates
 
 NAMES = [
     "training data",
@@ -83,7 +73,13 @@ def test_a_healthy_project_is_fine_and_nothing_is_written(
     assert found.out.endswith("nothing is wrong\n")
     size = len(open_data(project.data).tgt_vocabulary)
     assert f"ln {size} = {math.log(size):.2f}" in found.out
-    for words in ("target tokens/s", "minutes per epoch", "hours for all", "are translated exactly"):
+    for words in (
+        "target tokens/s",
+        "minutes per epoch",
+        "hours for all",
+        "are translated exactly",
+        " MiB so far, of ",
+    ):
         assert words in found.out
 
 
@@ -223,135 +219,46 @@ def test_parameters_by_part(model: dict[str, object], expected: tuple[int, ...])
     assert counts.total() == sum(parameter.numel() for parameter in built.parameters())
 
 
-CPU = torch.device("cpu")
-
-
-def problems_with(project: Project, available: int, *settings: str) -> list[Finding]:
-    """What trying out updates of a project finds where so many bytes are there."""
+def updates(project: Project, monkeypatch: pytest.MonkeyPatch, *settings: str) -> tuple[dict[str, Finding], list[int]]:
+    """What trying out updates of a project finds, by name, and the number of padded tokens of each batch."""
     data, config = open_data(project.data), load_config(str(project.config), settings)
+    sizes = []
 
-    def new_model(config: Config) -> Seq2Seq:
-        return build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
+    def step(model: Seq2Seq, batches: list[Batch], *rest: Any) -> Any:
+        sizes.extend(len(batch.src) * (batch.src.shape[1] + batch.tgt_out.shape[1]) for batch in batches)
+        return train_step(model, batches, *rest)
 
-    return list(check_updates(config, data, no_noise, new_model, CPU, available))
-
-
-def test_a_batch_beyond_memory_is_not_tried(project: Project) -> None:
-    findings = problems_with(project, 2**20)
-    assert [(finding.name, finding.ok) for finding in findings] == [("longest batch", False)]
-    assert ", extrapolated from 1 of them; -" in findings[0].text
-    assert findings[0].text.endswith("are available; lower train.batch.size or the sizes under model")
-
-
-HUGE_SCORE = "model.attention={score: additive, options: {size: 4096}}"
-
-
-def test_a_huge_batch_is_tried_in_steps(project: Project) -> None:
-    available, before = trimmed_resident() + 200 * 2**20, peak_resident()
-    findings = problems_with(project, available, "train.batch.size=1000000", HUGE_SCORE)
-    assert [(finding.name, finding.ok) for finding in findings] == [("longest batch", False)]
-    assert "1,387 sentences of at most 6 source and 6 target tokens would take an estimated " in findings[0].text
-    assert re.search(r"estimated [4-6]\d\d\.\d MiB, extrapolated from 8 of them; ", findings[0].text)
-    assert peak_resident() - before < 100 * 2**20
-
-
-def test_a_batch_that_takes_too_long_is_not_tried(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_updates, "BATCH_SECONDS", 0.0)
-    findings = problems_with(project, PLENTY, "train.batch={size: 1000000000, unit: tokens}")
-    assert [(finding.name, finding.ok) for finding in findings] == [("longest batch", None), ("memory", True)]
-    assert "1,387 sentences of at most 6 source and 6 target tokens were not tried: " in findings[0].text
-
-
-def test_slow_updates_are_timed_less_often(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_updates, "TIMED_SECONDS", 0.0)
-    found = {finding.name: finding.text for finding in problems_with(project, PLENTY)}
-    assert "over the last 2 of 2" in found["first updates"]
-    assert found["speed"].startswith("1 updates in ")
-
-
-def test_chosen_pairs_are_padded_like_the_whole_batch() -> None:
-    pairs = pairs_of([[4], [4] * 9, [4], [4] * 2, [4]], [[5], [5], [5] * 3, [5] * 7, [5]])
-    batch = np.array([4, 3, 2, 1])
-    assert choose_pairs(pairs, batch, 2).tolist() == [1, 3]
-    for number in (1, 2, 3, 4):
-        assert len(set(choose_pairs(pairs, batch, number).tolist())) == number
-
-
-def test_shapes_of_an_epoch() -> None:
-    lengths = [1, 1, 2, 2, 3, 3, 3, 3]
-    epoch = Epoch(
-        pairs_of(*[[[4] * length for length in lengths]] * 2),
-        TrainSection(batch={"size": 2, "accumulate": 2}, epochs=5),
-    )
-    assert (len(epoch.groups), epoch.total_updates) == (2, 10)
-    assert epoch.count_shapes(2) == 3
-    assert epoch.count_shapes(1) in (1, 2)
-    assert len(epoch.longest) == 2
+    monkeypatch.setattr(check, "train_step", step)
+    monkeypatch.setattr(timing, "train_step", step)
+    model = build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
+    return {finding.name: finding for finding in check_updates(config, data, no_noise, model)}, sizes
 
 
 @pytest.mark.parametrize("accumulate", [1, 3])
-def test_the_longest_batch(accumulate: int) -> None:
-    pairs = pairs_of([[4], [4, 5, 6], [5, 6]], [[5, 4], [4], [6]])
-    options, model = TrainSection(batch={"accumulate": accumulate}), build_model(Config(model=LUONG).model, 7, 9)
-    longest = np.array([1, 2])
-    trials, weights, state = try_longest_batch(options, pairs, no_noise, longest, model, PLENTY)
-    numbers = sum(parameter.numel() for parameter in model.parameters())
-    assert (weights, state) == (4 * numbers, 8 * numbers + 4 * len(list(model.parameters())))
-    assert [trial.size for trial in trials.done] == [1, 2]
-    assert trials.done[-1].memory > weights  # gradients are a part of it
-    found = describe_longest_batch(pairs, longest, trials, weights + state, PLENTY)
-    assert found.ok is True
-    assert found.text.startswith("2 sentences of at most 3 source and 1 target tokens")
+def test_the_longest_batch_comes_first(project: Project, monkeypatch: pytest.MonkeyPatch, accumulate: int) -> None:
+    findings, sizes = updates(project, monkeypatch, f"train.batch.accumulate={accumulate}")
+    assert sizes[0] == max(sizes) == sizes[min(2, accumulate) - 1]
+    assert len(sizes) > min(2, accumulate) + timing.WARM_UP + check.TIMED_UPDATES - 1
+    assert findings["longest batch"].text.startswith("64 sentences of at most 6 source and 6 target tokens: ")
+    assert findings["first updates"].ok is True
+    assert re.search(f"over the last 5 of {timing.WARM_UP + check.TIMED_UPDATES}$", findings["first updates"].text)
+    assert findings["speed"].text.startswith(f"{check.TIMED_UPDATES} updates in ")
 
 
-def test_a_single_sentence_cannot_be_cut() -> None:
-    pairs = pairs_of([[4]], [[5]])
-    trials = Trials([Trial(1, 2**20, 1.0)], 1, False)
-    found = describe_longest_batch(pairs, np.array([0]), trials, 2**20, 2**20)
-    assert found.text.endswith("would take an estimated 2.0 MiB; 1.0 MiB are available; lower the sizes under model")
+def test_slow_updates_are_timed_less_often(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "TIMED_SECONDS", 0.0)
+    findings, _ = updates(project, monkeypatch)
+    assert "over the last 1 of 1" in findings["first updates"].text
+    assert findings["speed"].text.startswith("1 updates in ")
 
 
-def footprint(**parts: int) -> Footprint:
-    names = ("libraries", "data", "weights", "optimizer", "activations", "validation", "kernels", "gaps")
-    return Footprint(**{name: parts.get(name, 0) for name in names})
-
-
-def test_parts_of_the_memory_are_listed() -> None:
-    mebibytes = dict(zip(footprint().__dict__, (400, 50, 20, 40, 200, 60, 500, 100), strict=True))
-    parts = footprint(**{name: size * 2**20 for name, size in mebibytes.items()})
-    found = describe_memory(parts, 2 * 2**30)
-    assert found.ok
-    assert found.text == (
-        "an estimated 1.3 GiB of 2.0 GiB available: libraries 400.0 MiB, data 50.0 MiB, weights 20.0 MiB, gradients "
-        "20.0 MiB, optimiser 40.0 MiB, activations of the longest batch 200.0 MiB, validation 60.0 MiB, kernels for "
-        "the shapes of batches 500.0 MiB, gaps in the heap 100.0 MiB"
-    )
-    assert not describe_memory(parts, 1024 * 2**20).ok
-
-
-@pytest.mark.parametrize(
-    ("parts", "ok", "advice"),
-    [
-        ({"weights": 10, "activations": 90}, True, ""),
-        ({"weights": 10, "activations": 91}, False, "lower train.batch.size or the sizes under model"),
-        (
-            {"weights": 10, "activations": 50, "validation": 101},
-            False,
-            "lower decode.batch_size or the sizes under model",
-        ),
-        ({"weights": 10, "data": 1000, "activations": 90}, True, ""),  # mapped: it need not stay in memory
-    ],
-)
-def test_memory_that_does_not_suffice(parts: dict[str, int], ok: bool, advice: str) -> None:
-    found = describe_memory(footprint(**parts), 110)
-    assert found.ok is ok
-    assert found.text.endswith(advice)
-
-
-def test_host_memory_of_a_device() -> None:
-    needed = peak_resident() + 2**30
-    assert describe_host_memory(2**30, needed + 2**20).ok
-    assert not describe_host_memory(2**30, needed - 2**20).ok
+def test_minutes_of_an_epoch_follow_from_tokens(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a clock that ticks once a look, the mean update has the mean number of tokens."""
+    monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=itertools.count().__next__))
+    seconds, per_epoch = measure_updates(load_config(str(project.config)), project.data, 50)
+    data = open_data(project.data).train
+    assert per_epoch == math.ceil(len(data) / 64)
+    assert 0.8 < seconds < 1.3
 
 
 def test_a_model_beyond_memory_is_not_built(project: Project, cli: Cli) -> None:
@@ -370,41 +277,13 @@ def test_a_model_beyond_memory_is_not_built(project: Project, cli: Cli) -> None:
     assert found.out.splitlines()[-2].endswith("lower the sizes under model")
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "copies"), [("adam", 4), ("adamw", 4), ("sgd", 2), ({"name": "sgd", "momentum": 0.9}, 3)]
-)
-def test_memory_of_weights_gradients_and_optimiser(optimizer: object, copies: int) -> None:
-    options = optimizer if isinstance(optimizer, dict) else {"name": optimizer}
-    config = Config(model=LUONG, train={"optimizer": options})
+@pytest.mark.parametrize(("optimizer", "copies"), [("adam", 4), ("adamw", 4), ("sgd", 2)])
+def test_memory_of_weights_gradients_and_optimiser(optimizer: str, copies: int) -> None:
+    config = Config(model=LUONG, train={"optimizer": {"name": optimizer}})
     model = build_model(config.model, 7, 9)
     size = copies * 4 * sum(parameter.numel() for parameter in model.parameters())
     assert describe_parameters(config, model, size).ok is None
     assert describe_parameters(config, model, size - 1).ok is False
-
-
-PEAK = """
-from nmt.cli import main
-from nmt.system.memory import peak_resident
-try:
-    main()
-finally:
-    print("PEAK", peak_resident() / 2**20)
-"""
-
-
-@pytest.mark.soak
-@pytest.mark.skipif(sys.platform != "linux", reason="needs glibc")
-def test_the_estimate_is_close_to_the_memory_of_training(project: Project, cli: Cli, tmp_path: Path) -> None:
-    """Within 30% of the peak of a run with validations and checkpoints."""
-    settings = ("model.encoder.hidden_size=256", "model.decoder.hidden_size=512", "train.max_updates=30")
-    arguments = train_arguments(project, tmp_path / "run", *settings, "train.validation.every=12")
-    done = subprocess.run([sys.executable, "-c", PEAK, *arguments], capture_output=True, text=True, check=True)
-    peak = float(done.stdout.split("PEAK")[1])
-    options = [part for setting in settings for part in ("--set", setting)]
-    command = [sys.executable, "-m", "nmt", "check", "--config", str(project.config), "--data", str(project.data)]
-    found = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
-    estimated = float(re.search(r"memory: an estimated ([\d,.]+) MiB of", found.stdout)[1].replace(",", ""))
-    assert 0.7 * peak < estimated < 1.3 * peak
 
 
 def check_with_little_memory(config: Path, data: Path) -> None:
@@ -416,7 +295,7 @@ def check_with_little_memory(config: Path, data: Path) -> None:
         return original(*arguments)
 
     check.check_updates = limited
-    check.available_memory = lambda device: PLENTY
+    check.available_memory = lambda device: 2**60
     check.check_overfitting = lambda *arguments: iter(())
     options = ["train.batch.size=100000", "train.threads=1", "model.attention={score: additive, options: {size: 4096}}"]
     for finding in check.check(load_config(str(config), options), data):
@@ -427,7 +306,7 @@ def check_with_little_memory(config: Path, data: Path) -> None:
 def test_running_out_of_memory_is_reported(project: Project) -> None:
     done = processes.run(program=functools.partial(check_with_little_memory, project.config, project.data))
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == (
+    assert done.stdout.splitlines()[-2] == (
         "False longest batch out of memory; lower train.batch.size or the sizes under model"
     )
 

@@ -1,0 +1,108 @@
+"""The speed of training, measured by ordinary updates."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nmt.config import Config, TrainSection
+from nmt.corpus.batching import make_batch
+from nmt.corpus.dataset import EncodedPairs, open_data
+from nmt.corpus.noise import Noise, make_noise
+from nmt.models.seq2seq import Seq2Seq
+from nmt.system.device import resolve_device
+from nmt.system.progress import progress_bar
+from nmt.training.loop import plan_epoch, train_step
+from nmt.training.schedules import LearningRate
+from nmt.training.setup import choose_precision, make_model, prepare, with_precision, with_text_of
+from nmt.training.state import make_optimizer
+
+WARM_UP = 3  # updates
+Groups = Sequence[Sequence[NDArray[np.int64]]]
+"""The batches of each update of an epoch."""
+
+
+class Timing(NamedTuple):
+    """Losses and speed of ordinary updates.
+
+    Attributes:
+        losses: Loss of each update in nats per token.
+        updates: Number of timed updates, the last ones.
+        tokens: Target tokens of the timed updates.
+        seconds: Time of the timed updates.
+    """
+
+    losses: list[float]
+    updates: int
+    tokens: int
+    seconds: float
+
+
+def time_updates(
+    options: TrainSection, pairs: EncodedPairs, noise: Noise, groups: Groups, model: Seq2Seq, timed: int, limit: float
+) -> Timing:
+    """Run a few ordinary updates; fewer if they take long.
+
+    Args:
+        options: Training options.
+        pairs: Training pairs.
+        noise: Noise on training pairs.
+        groups: The batches of each update.
+        model: The model, which is changed.
+        timed: Number of timed updates.
+        limit: Seconds after which no further update is made.
+    """
+    optimizer = make_optimizer(options.optimizer, model)
+    rate = LearningRate(options.schedule, count_updates(options, groups))
+    losses: list[torch.Tensor] = []
+    tokens, begins = list[int](), [time.perf_counter()]
+    with progress_bar(total=WARM_UP + timed, desc="timing updates", unit=" updates", leave=False) as bar:
+        for update, group in enumerate(itertools.islice(itertools.cycle(groups), WARM_UP + timed)):
+            for parameters in optimizer.param_groups:
+                parameters["lr"] = options.optimizer.learning_rate * rate.share(update + 1)
+            batches = [make_batch(pairs, indices, noise) for indices in group]
+            tokens.append(sum(batch.num_tokens for batch in batches))
+            losses.append(train_step(model, batches, optimizer, options, update).loss / tokens[-1])
+            if update < WARM_UP:
+                float(losses[-1])  # waits for the device
+                begins.append(time.perf_counter())
+            bar.update()
+            if time.perf_counter() - begins[0] > limit:
+                break
+    values = torch.stack(losses).tolist()
+    warm = min(WARM_UP, len(values) - 1)
+    return Timing(values, len(values) - warm, sum(tokens[warm:]), time.perf_counter() - begins[warm])
+
+
+def count_updates(options: TrainSection, groups: Groups) -> int:
+    """Number of updates of a whole run."""
+    return int(min(len(groups) * options.epochs, options.max_updates or math.inf))
+
+
+def measure_updates(config: Config, data_directory: Path, limit: float) -> tuple[float, int]:
+    """Measure the speed of training by up to 200 ordinary updates.
+
+    Args:
+        config: The whole config; its text settings must be those of the data.
+        data_directory: Data directory written by `nmt preprocess`.
+        limit: Seconds after which no further update is made.
+
+    Returns:
+        Seconds per update in the mean over an epoch, and updates per epoch.
+    """
+    device, data = resolve_device(config.train.device), open_data(data_directory)
+    config = with_text_of(config, data)
+    prepare(config)
+    options = with_precision(config, choose_precision(config, device)).train
+    groups, model = plan_epoch(data.train, options, 1), make_model(config, data).to(device)
+    timing = time_updates(options, data.train, make_noise(options, data), groups, model, 200, limit)
+    tokens = (len(data.train.tgt.ids) + len(data.train)) / len(groups)  # with EOS, per update
+    return tokens * timing.seconds / timing.tokens, len(groups)
