@@ -21,7 +21,9 @@ from torch import Tensor, nn
 
 from nmt.config import AttentionSection, ModelSection, RecurrentDecoderSection, RecurrentEncoderSection
 from nmt.layers.attention import Memory, Score, ScoreAttention, build_attention
-from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.build import build_model
+from nmt.models.recurrent.decoder import RecurrentDecoder
+from nmt.models.seq2seq import Seq2Seq
 from nmt.text.vocabulary import PAD_ID
 
 LENGTHS = torch.tensor([5, 3, 1])
@@ -159,7 +161,7 @@ class ScoreTests:
                     logits, alignment, state = model.decoder.step(words, memory, state, weights)
                     message = f"teacher forcing should equal repeated steps ({order}) {_describe(choices)}"
                     _assert_equal(output.alignments[:, position], alignment, message)
-                    _assert_equal(model.decoder.logits(output.readouts[:, position]), logits, message)
+                    _assert_equal(model.decoder.output(output.readouts[:, position]), logits, message)
 
     def test_a_loaded_score_equals_the_saved_one(self) -> None:
         """All that it needs is in its weights, buffers and options."""
@@ -208,6 +210,7 @@ class ScoreTests:
         )
         model = build_model(config, 9, 8)
         _randomize(model)
+        assert isinstance(model.decoder, RecurrentDecoder)
         # Set directly: a class inside a function has no path that a config could name.
         model.decoder.cell.attention = self._attention(**choices)
         return model

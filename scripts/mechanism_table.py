@@ -30,9 +30,10 @@ from nmt.corpus.splitting import Example
 from nmt.evaluation.input_text import read_split
 from nmt.evaluation.model_evaluation import evaluate_model
 from nmt.inspection.attention import measure_attention
+from nmt.models.build import build_model
 from nmt.models.configs import load_config
+from nmt.models.recurrent.decoder import RecurrentDecoder
 from nmt.models.runs import MARKER, find_data, find_model
-from nmt.models.seq2seq import build_model
 from nmt.models.storage import load_model
 from nmt.system.errors import ConfigError, DataError, NmtError
 from nmt.system.files import read_json, shipped
@@ -91,7 +92,9 @@ def work_class(config: Config) -> str:
     decoder, forcing = config.model.decoder, config.train.teacher_forcing
     if decoder.order == "bahdanau" or decoder.input_feeding or forcing.ratio < 1 or forcing.schedule != "constant":
         return "c"
-    return "b" if build_model(config.model, 8, 8).decoder.cell.attention.reads_own_past else "a"
+    model = build_model(config.model, 8, 8).decoder
+    assert isinstance(model, RecurrentDecoder)
+    return "b" if model.cell.attention.reads_own_past else "a"
 
 
 def gold_links(pairs: Sequence[Pair]) -> list[GoldLinks]:

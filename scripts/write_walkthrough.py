@@ -326,7 +326,7 @@ def _difference(found: Walk, translator: Translator, step: int) -> str:
     ids = text.tgt_vocabulary.encode(found.tgt)
     src, lengths = torch.tensor([found.ids]), torch.tensor([len(found.ids)])
     output = translator.model.decoder(torch.tensor([[BOS_ID, *ids]]), translator.model.encode(src, lengths))
-    p = translator.model.decoder.logits(output.readouts)[0, step - 1].softmax(dim=0)
+    p = translator.model.decoder.output(output.readouts)[0, step - 1].softmax(dim=0)
     largest = max(float((output.alignments[0, step - 1, 0] - found.a).abs().max()), float((p - found.p).abs().max()))
     bound = next(digits for digits in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1.0) if largest < digits)
     return (

@@ -12,7 +12,7 @@ from nmt.config import Config
 from nmt.corpus.dataset import EncodedPairs, Ids, Sequences, open_data, read_examples
 from nmt.corpus.identity import identity
 from nmt.corpus.prepare import preprocess
-from nmt.models.seq2seq import build_model
+from nmt.models.build import build_model
 from nmt.system.errors import DataError
 from nmt.training.loop import start, train
 

@@ -32,7 +32,7 @@ from nmt.config import (
     TrainSection,
     VocabularySection,
 )
-from nmt.models.seq2seq import build_model
+from nmt.models.build import build_model
 from nmt.models.storage import load_model, save_model
 from nmt.system.errors import CheckpointError
 from nmt.text.processor import TextProcessor

@@ -14,7 +14,7 @@ from nmt.corpus.batching import iterate_batches, plan_batches
 from nmt.corpus.dataset import EncodedPairs
 from nmt.layers.kernels.cross_entropy import CHUNK_ROWS
 from nmt.layers.kernels.transfer import to_host
-from nmt.models.recurrent.decoder import WordChooser
+from nmt.models.base import WordChooser
 from nmt.models.seq2seq import Seq2Seq
 
 
@@ -34,7 +34,7 @@ def mean_loss(model: Seq2Seq, pairs: EncodedPairs, batch_size: int = 64) -> floa
     """Teacher-forced cross-entropy of encoded pairs in nats per token; NaN without pairs."""
     losses, tokens = [], 0
     for readouts, targets in _predictions(model, pairs, batch_size):
-        losses.append(model.decoder.loss(readouts, targets))
+        losses.append(model.decoder.output.loss(readouts, targets))
         tokens += len(targets)
     return float(to_host(torch.stack(losses)).double().sum()) / tokens if tokens else math.nan
 
@@ -83,9 +83,9 @@ def measure_loss(
     """
     losses, hits, tokens = [], [], 0
     for readouts, targets in _predictions(model, pairs, batch_size, choose):
-        losses.append(model.decoder.loss(readouts, targets))
+        losses.append(model.decoder.output.loss(readouts, targets))
         for first in range(0, len(targets), CHUNK_ROWS):
-            predicted = model.decoder.logits(readouts[first : first + CHUNK_ROWS]).argmax(dim=-1)
+            predicted = model.decoder.output(readouts[first : first + CHUNK_ROWS]).argmax(dim=-1)
             hits.append((predicted == targets[first : first + CHUNK_ROWS]).sum())
         tokens += len(targets)
     if not tokens:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from nmt.corpus.batching import pad
 from nmt.corpus.splitting import Example
@@ -17,9 +16,6 @@ from nmt.drawing.heatmap import EOS_LABEL
 from nmt.evaluation.attention_statistics import coverage, diagonality, step_statistics
 from nmt.evaluation.diagnostics import repeats
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
-from nmt.layers.attention.attention import ScoreAttention
-from nmt.layers.attention.normalizer import HardChoice
-from nmt.models.base import EncoderOutput
 from nmt.search.tree import BeamTree
 from nmt.text.vocabulary import EOS_ID
 from nmt.translation.translator import MAX_SOURCE_LENGTH, Translator
@@ -176,30 +172,26 @@ def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str)
     sources = [src, *([src[:n] + src[n + 1 :] for n in range(len(src))] if occluded else [])]
     lengths = torch.tensor([len(each) + 1 for each in sources])
     tgt_in = pad([tgt[:-1]], prefix=True).expand(len(sources), -1)
-    attention = model.decoder.cell.attention
-    with _recording(attention) as calls:
-        encoded = model.encode(pad(sources, suffix=True).to(model.device), lengths)
-        output = model.decoder(tgt_in.to(model.device), encoded)
+    encoded = model.encode(pad(sources, suffix=True).to(model.device), lengths)
+    output, details = model.decoder.inspect(tgt_in.to(model.device), encoded)
     # One source at a time: [T, V] is the largest tensor.
     given = torch.tensor(tgt, device=model.device).unsqueeze(1)
-    rows = (model.decoder.logits(readouts).float().log_softmax(dim=-1) for readouts in output.readouts)
+    rows = (model.decoder.output(readouts).float().log_softmax(dim=-1) for readouts in output.readouts)
     log_probs = next(rows)
     own, *without = (each.gather(1, given).squeeze(1).cpu() for each in (log_probs, *rows))  # [T] each
     best, places = log_probs.exp().topk(min(TOP_WORDS, log_probs.size(1)))
     alignment = output.alignments[0, :, :, : len(src) + 1].float().cpu()
     occlusion = (own - torch.stack(without)).T if without else None
-    queries = _of_first([query for query, _ in calls], len(sources), alignment)
-    scores = _of_first([output for _, output in calls], len(sources), alignment)
-    focus, chances = _special(attention, encoded, queries, scores)
+    scores, chances = details.scores, details.chances
     return Forced(
         text,
         [_label(words, number) for number in tgt],
         own.tolist(),
         alignment,
-        queries,
+        details.queries,
         alignment[:, 0] @ encoded.states[0, : len(src) + 1].float().cpu() if alignment.size(1) == 1 else None,
         None if scores is None else scores[..., : len(src) + 1],
-        focus,
+        None if details.centres is None or details.radius is None else Focus(details.centres, details.radius),
         None if chances is None else chances[..., : len(src) + 1],
         [
             [(_label(words, number), share) for number, share in zip(row.tolist(), shares.tolist(), strict=True)]
@@ -208,69 +200,6 @@ def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str)
         occlusion,
         [] if occlusion is None else _agreement(alignment.mean(dim=1)[:, :-1], occlusion),
     )
-
-
-@contextlib.contextmanager
-def _recording(attention: nn.Module) -> Iterator[list[tuple[Tensor, Tensor]]]:
-    """Keep the queries of an attention mechanism and the scores that it computes in the block."""
-    calls: list[tuple[Tensor, Tensor]] = []
-    score = getattr(attention, "score", None)
-    handle = None
-    if isinstance(score, nn.Module):
-        handle = score.register_forward_hook(
-            lambda module, inputs, output: calls.append((inputs[0].detach().cpu(), output.detach().cpu()))
-        )
-    try:
-        yield calls
-    finally:
-        if handle is not None:
-            handle.remove()
-
-
-def _special(
-    attention: nn.Module, encoded: EncoderOutput, queries: Tensor | None, scores: Tensor | None
-) -> tuple[Focus | None, Tensor | None]:
-    """What local and hard attention have besides their weights, for the first of several sources.
-
-    Args:
-        attention: The mechanism.
-        encoded: The sources.
-        queries: Its queries, [T, heads, Q].
-        scores: Its scores, [T, heads, S].
-
-    Returns:
-        The window of local attention, and the weights [T, heads, S] that hard attention draws from.
-    """
-    if not isinstance(attention, ScoreAttention) or attention.heads.number > 1 or queries is None or scores is None:
-        return None, None
-    device, window = encoded.states.device, attention.window
-    parts = encoded.states, encoded.final_state, encoded.mask, encoded.lengths
-    memory = attention.memorize(*(part[:1] for part in parts))
-    state = window.unroll(window.initial_state(memory), len(queries))
-    centres, inside = window.locate(queries.transpose(0, 1).to(device, encoded.states.dtype), memory, state)
-    radius = getattr(window, "radius", None)
-    focus = None if radius is None else Focus(centres.flatten().float().cpu(), radius)
-    if not isinstance(attention.normalize, HardChoice):
-        return focus, None
-    masked = scores.to(device).masked_fill(~inside.transpose(0, 1), torch.finfo(scores.dtype).min)
-    return focus, attention.normalize.normalize(masked).float().cpu()
-
-
-def _of_first(calls: Sequence[Tensor], sources: int, alignment: Tensor) -> Tensor | None:
-    """What a mechanism computed for the first of several sources, [T, heads, ...].
-
-    Args:
-        calls: One for each step, or one for all, [sources * heads, N, ...].
-        sources: Number of sources.
-        alignment: Attention of the first source, [T, heads, S].
-    """
-    steps, heads, _ = alignment.shape
-    if not calls or not alignment.any():
-        return None
-    found = torch.cat(list(calls), dim=1).float()  # [sources * heads, T, ...]
-    if found.size(0) != sources * heads or found.size(1) != steps:
-        return None
-    return found.view(sources, heads, steps, -1)[0].transpose(0, 1)
 
 
 def _agreement(weights: Tensor, occlusion: Tensor) -> list[float | None]:

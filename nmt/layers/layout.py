@@ -17,28 +17,28 @@ class Layout(NamedTuple):
     Attributes:
         num_sentences: B.
         width: N.
-        places: Index of each row in the flattened grid, [R], below B * N; None if every sentence has N rows.
+        slots: Index of each row in the flattened grid, [R], below B * N; None if every sentence has N rows.
     """
 
     num_sentences: int
     width: int = 1
-    places: Tensor | None = None
+    slots: Tensor | None = None
 
-    def spread(self, rows: Tensor, fill: float = 0.0) -> Tensor:
-        """From rows to the grid, with `fill` in empty places: [R, ...] -> [B, N, ...]."""
+    def to_grid(self, rows: Tensor, fill: float = 0.0) -> Tensor:
+        """From rows to the grid, with `fill` in empty slots: [R, ...] -> [B, N, ...]."""
         shape = self.num_sentences, self.width, *rows.shape[1:]
-        if self.places is None:
+        if self.slots is None:
             return rows.view(shape)
         grid = rows.new_full((self.num_sentences * self.width, *rows.shape[1:]), fill)
-        return grid.index_copy_(0, self.places, rows).view(shape)
+        return grid.index_copy_(0, self.slots, rows).view(shape)
 
-    def gather(self, grid: Tensor) -> Tensor:
+    def to_rows(self, grid: Tensor) -> Tensor:
         """From the grid to rows: [B, N, ...] -> [R, ...]."""
         rows = grid.flatten(0, 1)
-        return rows if self.places is None else rows.index_select(0, self.places)
+        return rows if self.slots is None else rows.index_select(0, self.slots)
 
     def sentences(self, device: torch.device) -> Tensor:
         """The sentence of each row, [R]."""
-        if self.places is None:
+        if self.slots is None:
             return torch.arange(self.num_sentences, device=device).repeat_interleave(self.width)
-        return self.places // self.width
+        return self.slots // self.width

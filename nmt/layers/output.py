@@ -7,18 +7,42 @@ import math
 import torch
 from torch import Tensor, nn
 
+from nmt.layers.kernels.dropout import Dropout
 from nmt.layers.kernels.stepwise import PreparedLinear, StepLinear, WeightFormat
+from nmt.layers.losses import CROSS_ENTROPY, Loss
 
 SHORTEST = 0.1
 """A shorter vector does not get the fixed norm: that of PAD starts at 0, where the gradient would be infinite."""
 
 
 class OutputLayer(StepLinear):
-    """z = W x + b: [..., K] -> [..., V]."""
+    """z = W x + b: readouts [..., K] -> logits of all words [..., V].
+
+    Args:
+        in_features: K.
+        out_features: V.
+        dropout: On readouts.
+    """
+
+    def __init__(self, in_features: int, out_features: int, dropout: float = 0.0) -> None:
+        super().__init__(in_features, out_features)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, readouts: Tensor) -> Tensor:
+        """[..., K] -> [..., V]."""
+        return nn.functional.linear(*self.operands(readouts))
+
+    def loss(self, readouts: Tensor, targets: Tensor, loss: Loss = CROSS_ENTROPY) -> Tensor:
+        """A loss, summed, in nats: [P, K] and words [P] -> scalar."""
+        return loss(*self.operands(readouts), targets)
 
     def operands(self, readouts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The x, W and b of the product, for a `Loss`: [..., K], [V, K] and [V]."""
-        return readouts, self.weight, self.bias
+        """The x, W and b of the product: [..., K], [V, K] and [V]."""
+        return self.dropout(readouts), self.weight, self.bias
+
+    def for_steps(self, weight_format: WeightFormat) -> nn.Module:
+        """See `StepLinear`."""
+        return nn.Sequential(self.dropout, super().for_steps(weight_format))
 
     @property
     def uniform_loss(self) -> float:
@@ -40,24 +64,21 @@ class FixedNormOutput(OutputLayer):
     Args:
         in_features: K.
         out_features: V.
+        dropout: On readouts.
         norm: r.
     """
 
-    def __init__(self, in_features: int, out_features: int, norm: float) -> None:
-        super().__init__(in_features, out_features)
+    def __init__(self, in_features: int, out_features: int, dropout: float = 0.0, *, norm: float) -> None:
+        super().__init__(in_features, out_features, dropout)
         self.longer = FixedNorm(norm**2)
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """[..., K] -> [..., V]."""
-        return nn.functional.linear(*self.operands(inputs))
 
     def operands(self, readouts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """See `OutputLayer`; r^2 is part of x."""
-        return self.longer(readouts), unit(self.weight), self.bias
+        return self.longer(self.dropout(readouts)), unit(self.weight), self.bias
 
-    def prepare(self, weight_format: WeightFormat) -> nn.Module:
+    def for_steps(self, weight_format: WeightFormat) -> nn.Module:
         """See `StepLinear`."""
-        return nn.Sequential(self.longer, PreparedLinear(weight_format(unit(self.weight)), self.bias))
+        return nn.Sequential(self.dropout, self.longer, PreparedLinear(weight_format(unit(self.weight)), self.bias))
 
     @property
     def initial_loss(self) -> float:

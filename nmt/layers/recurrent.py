@@ -68,7 +68,7 @@ class RecurrentStack(nn.Module, ABC):
         """
 
     @abstractmethod
-    def prepare(self, weight_format: WeightFormat = StepWeight) -> RecurrentSteps:
+    def for_steps(self, weight_format: WeightFormat = StepWeight) -> RecurrentSteps:
         """Prepare these layers for the steps of a loop.
 
         Args:
@@ -77,7 +77,7 @@ class RecurrentStack(nn.Module, ABC):
 
 
 class RecurrentSteps(ABC):
-    """A stack for the steps of a loop: created before it by `RecurrentStack.prepare`, discarded after it."""
+    """A stack for the steps of a loop: created before it by `RecurrentStack.for_steps`, discarded after it."""
 
     @abstractmethod
     def project(self, inputs: Tensor) -> Tensor:
@@ -154,7 +154,7 @@ class PlainStack(RecurrentStack):
         w_input, w_hidden, b_input, b_hidden = (getattr(self.rnn, name) for name in names)
         return w_input, w_hidden, b_input, b_hidden
 
-    def prepare(self, weight_format: WeightFormat = StepWeight) -> PlainSteps:
+    def for_steps(self, weight_format: WeightFormat = StepWeight) -> PlainSteps:
         """Prepare the weights of each layer for its steps."""
         return PlainSteps(self, weight_format)
 
@@ -288,7 +288,7 @@ class NormalizedLayer(RecurrentStack):
             outputs.append(parts[0])
         return (torch.stack(outputs, dim=1),), tuple(part.unsqueeze(0) for part in parts)
 
-    def prepare(self, weight_format: WeightFormat = StepWeight) -> NormalizedSteps:
+    def for_steps(self, weight_format: WeightFormat = StepWeight) -> NormalizedSteps:
         """Prepare the weights for the steps."""
         return NormalizedSteps(self, weight_format)
 
@@ -405,7 +405,7 @@ class LayeredStack(RecurrentStack):
             states.append(last)
         return outputs, tuple(torch.cat(parts) for parts in zip(*states, strict=True))
 
-    def prepare(self, weight_format: WeightFormat = StepWeight) -> LayeredSteps:
+    def for_steps(self, weight_format: WeightFormat = StepWeight) -> LayeredSteps:
         """Prepare the weights of each layer for its steps."""
         return LayeredSteps(self, weight_format)
 
@@ -419,7 +419,7 @@ class LayeredSteps(RecurrentSteps):
     """
 
     def __init__(self, stack: LayeredStack, weight_format: WeightFormat) -> None:
-        self.layers = [layer.prepare(weight_format) for layer in stack.layers]
+        self.layers = [layer.for_steps(weight_format) for layer in stack.layers]
         self.connections = stack.connections
         self.extra_to_all = stack.extra_to_all
 

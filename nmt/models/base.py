@@ -1,11 +1,19 @@
-"""The interface of encoders."""
+"""The interfaces of encoders and decoders."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
+import torch
 from torch import Tensor, nn
+
+from nmt.layers.attention.memory import AttentionDetails
+from nmt.layers.kernels.stepwise import StepWeight, WeightFormat
+from nmt.layers.layout import Layout
+from nmt.layers.output import OutputLayer
+from nmt.text.vocabulary import BOS_ID
 
 
 class EncoderOutput(NamedTuple):
@@ -13,27 +21,29 @@ class EncoderOutput(NamedTuple):
 
     Attributes:
         states: Encoder states, [B, S, D], 0 on padding.
-        final_state: A summary of the source, [B, D]: for a recurrent encoder, the last state of the forward direction
-            and, if bidirectional, the backward state at the first word.
-        backward_state: The backward direction's state at the first word, [B, backward_size].
         mask: True at real tokens, [B, S].
         lengths: True lengths, [B].
+        final_state: A summary of the source, [B, final_size]: for a recurrent encoder, the last state of the forward
+            direction and, if bidirectional, the backward state at the first word. None if the encoder has none.
+        backward_state: The backward direction's state at the first word, [B, backward_size]; None if there is none.
     """
 
     states: Tensor
-    final_state: Tensor
-    backward_state: Tensor
     mask: Tensor
     lengths: Tensor
+    final_state: Tensor | None = None
+    backward_state: Tensor | None = None
 
 
 class Encoder(nn.Module, ABC):
     """Encodes sources. Padding never changes a state."""
 
     output_size: int
-    """Size of an encoder state, and of the final state, D."""
+    """Size of an encoder state, D."""
+    final_size: int = 0
+    """Size of the final state; 0 without one."""
     backward_size: int = 0
-    """Size of the backward state; 0 without a backward direction."""
+    """Size of the backward state; 0 without one."""
 
     @abstractmethod
     def forward(self, src: Tensor, lengths: Tensor) -> EncoderOutput:
@@ -43,3 +53,158 @@ class Encoder(nn.Module, ABC):
             src: Ids that end in EOS, padded on the right, [B, S].
             lengths: True lengths with EOS, at least 1, [B].
         """
+
+
+class DecoderMemory(Protocol):
+    """What a decoder computes of sources once. It belongs to sentences: hypotheses share it, nothing reorders it."""
+
+    def select(self, sentences: Tensor) -> Self:
+        """The memory of the sentences with these indices, which a search still works on."""
+        ...
+
+
+class DecoderState(Protocol):
+    """What a decoder carries from one target word to the next. It belongs to hypotheses: one row each."""
+
+    def select(self, rows: Tensor, layout: Layout) -> Self:
+        """The state of the hypotheses in these rows, perhaps repeated, which belong to sentences as `layout` says."""
+        ...
+
+
+class DecoderWeights(Protocol):
+    """A decoder's weights in the form that the steps of a loop use."""
+
+    @property
+    def output(self) -> nn.Module:
+        """The output layer, prepared."""
+        ...
+
+
+class WordChooser(Protocol):
+    """Chooses the input word of each step in training."""
+
+    def __call__(self, position: int, logits: Tensor) -> Tensor:
+        """Ids [B] for `position` (1 or later), given the logits [B, V] of the previous position."""
+        ...
+
+
+class Head(NamedTuple):
+    """The name of an attention head: its layer and its number there, from 0."""
+
+    layer: int
+    number: int
+
+
+class DecoderOutput(NamedTuple):
+    """All positions of known targets.
+
+    Attributes:
+        readouts: Vectors before the output layer, [B, T, readout size].
+        alignments: Attention of all heads, in the order of `Decoder.heads`, [B, T, heads, S]; 0 on padding.
+        penalty: Attention's term of the loss at each position, [B, T].
+    """
+
+    readouts: Tensor
+    alignments: Tensor
+    penalty: Tensor
+
+
+Memory = TypeVar("Memory", bound=DecoderMemory)
+State = TypeVar("State", bound=DecoderState)
+Weights = TypeVar("Weights", bound=DecoderWeights)
+
+
+class Decoder(nn.Module, ABC, Generic[Memory, State, Weights]):
+    """Predicts target words one after another: `start` once, `step` for each word; or `forward` for known targets.
+
+    A decoder implements `start`, `advance`, `prepare` and `forward`, which must equal repeated steps.
+    """
+
+    output: OutputLayer
+    """From a readout to the logits of all words."""
+    parts: ClassVar[Mapping[str, str]] = {"output": "output"}
+    """What its weights count as in reports, by the prefix of their names; the others count as `decoder`."""
+
+    @property
+    @abstractmethod
+    def heads(self) -> tuple[Head, ...]:
+        """The attention heads that `forward` returns.
+
+        Those of one layer, the last that attends to the source, are what a step returns: they stand for the whole in
+        search, in the replacement of unknown words and in links.
+        """
+
+    @abstractmethod
+    def start(self, encoded: EncoderOutput) -> tuple[Memory, State]:
+        """The memory of the sources, and the state before the first word, with one row for each sentence."""
+
+    @abstractmethod
+    def prepare(self, weight_format: WeightFormat = StepWeight, num_words: int = 1, *, num_models: int = 1) -> Weights:
+        """The weights for the steps of one loop, discarded after it: they do not see updates of the parameters.
+
+        Args:
+            weight_format: Makes the form in which the loop uses a weight.
+            num_words: Words that the loop will read at least: above 1 only in evaluation, where tables of all words can
+                pay.
+            num_models: Models that share the memory for such tables.
+        """
+
+    @abstractmethod
+    def advance(self, words: Tensor, memory: Memory, state: State, weights: Weights) -> tuple[Tensor, Tensor, State]:
+        """Read one word in every row; `step` without the output layer.
+
+        Args:
+            words: Ids of the last words, [R].
+            memory: Memory of the sentences.
+            state: State before the step.
+            weights: Result of `prepare`.
+
+        Returns:
+            Readouts [R, readout size], alignment [R, heads of one layer, S] and new state.
+        """
+
+    @abstractmethod
+    def forward(self, tgt_in: Tensor, encoded: EncoderOutput, choose: WordChooser | None = None) -> DecoderOutput:
+        """Decode all positions of known targets.
+
+        Args:
+            tgt_in: Target ids that start with BOS, [B, T].
+            encoded: The encoded sources.
+            choose: Chooses the input word of each step; None uses `tgt_in`.
+        """
+
+    def step(self, words: Tensor, memory: Memory, state: State, weights: Weights) -> tuple[Tensor, Tensor, State]:
+        """Read one word in every row; see `advance`.
+
+        Returns:
+            Logits [R, V], alignment [R, heads of one layer, S] and new state.
+        """
+        readout, alignment, state = self.advance(words, memory, state, weights)
+        return weights.output(readout), alignment, state
+
+    def unroll(
+        self, tgt_in: Tensor, memory: Memory, state: State, choose: WordChooser | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """`forward` as a loop over `advance`.
+
+        Returns:
+            Readouts [B, T, readout size] and alignments [B, T, heads, S].
+        """
+        weights = self.prepare()
+        words = torch.full_like(tgt_in[:, 0], BOS_ID)
+        readouts: list[Tensor] = []
+        alignments: list[Tensor] = []
+        for position in range(tgt_in.size(1)):
+            if choose is None:
+                words = tgt_in[:, position]
+            elif position:
+                with torch.no_grad():
+                    words = choose(position, weights.output(readouts[-1]))
+            readout, alignment, state = self.advance(words, memory, state, weights)
+            readouts.append(readout)
+            alignments.append(alignment)
+        return torch.stack(readouts, dim=1), torch.stack(alignments, dim=1)
+
+    def inspect(self, tgt_in: Tensor, encoded: EncoderOutput) -> tuple[DecoderOutput, AttentionDetails]:
+        """`forward`, and what attention computed on the way for the first of the sources, for those who look inside."""
+        return self(tgt_in, encoded), AttentionDetails()

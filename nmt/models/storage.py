@@ -21,8 +21,9 @@ from torch.overrides import TorchFunctionMode
 
 from nmt.config import Config, dump_config, names_class, read_config
 from nmt.layers.attention.checks import attention_check
+from nmt.models.build import build_model
 from nmt.models.card import CARD, make_card
-from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.seq2seq import Seq2Seq
 from nmt.system.errors import CheckpointError, DataError, shorten
 from nmt.system.files import check_file, read_json, set_default_permissions, sync, write_json, write_text
 from nmt.system.limits import MAX_HEADER, MIB

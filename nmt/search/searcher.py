@@ -26,8 +26,6 @@ Ids = Sequence[int]
 
 TOKENS_PER_SENTENCE = 64
 """Maximum number of source tokens in a batch, including padding, divided by `batch_size`."""
-MAX_FOLDED = 1 << 24
-"""Maximum number of entries in a table of projected embeddings: 64 MiB."""
 
 
 class Searcher:
@@ -43,7 +41,7 @@ class Searcher:
         self.models = models
         self.options = options
         self.frozen = frozen
-        self._cached: tuple[bool, Stepper[Any]] | None = None
+        self._cached: tuple[int, Stepper[Any]] | None = None
 
     def search(
         self,
@@ -192,16 +190,14 @@ class Searcher:
 
     def _stepper(self, num_words: int) -> Stepper[Any]:
         """The models for a search that reads at least `num_words` words."""
-        decoder = self.models[0].decoder
-        vocabulary = decoder.embedding.num_embeddings
-        gates = 4 * decoder.cell.recurrent.hidden_size
-        folded = num_words >= vocabulary and vocabulary * gates * len(self.models) <= MAX_FOLDED
-        if self._cached is not None and self._cached[0] >= folded:
+        vocabulary = self.models[0].decoder.output.out_features
+        num_words = vocabulary if num_words >= vocabulary else 1  # only a long search pays for tables of all words
+        if self._cached is not None and self._cached[0] >= num_words:
             return self._cached[1]
-        steppers = [Seq2SeqStepper(model, folded=folded) for model in self.models]
+        steppers = [Seq2SeqStepper(model, num_words=num_words, num_models=len(self.models)) for model in self.models]
         stepper = steppers[0] if len(steppers) == 1 else EnsembleStepper(steppers)
         if self.frozen:
-            self._cached = folded, stepper
+            self._cached = num_words, stepper
         return stepper
 
     def _batches(self, sources: Sequence[Ids]) -> Iterator[list[int]]:

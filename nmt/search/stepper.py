@@ -1,4 +1,4 @@
-"""The interface between a search and a model, implemented by a recurrent model and an ensemble."""
+"""The interface between a search and a model, implemented by a model and an ensemble."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from nmt.layers.attention import Memory
 from nmt.layers.kernels.stepwise import StepWeight, WeightFormat
 from nmt.layers.layout import Layout
-from nmt.models.recurrent.cell import DecoderState
+from nmt.models.base import DecoderMemory, DecoderState
 from nmt.models.seq2seq import Seq2Seq
 from nmt.text.vocabulary import BOS_ID, PAD_ID
 
@@ -71,7 +70,7 @@ class Seq2SeqState(NamedTuple):
         hypotheses: The part that belongs to hypotheses.
     """
 
-    memory: Memory
+    memory: DecoderMemory
     hypotheses: DecoderState
 
 
@@ -84,14 +83,16 @@ class Seq2SeqStepper:
     Args:
         model: In evaluation mode.
         weight_format: Converts the decoder's weights to the form that the steps use.
-        folded: As for `Decoder.prepare`.
+        num_words: As for `Decoder.prepare`.
+        num_models: As for `Decoder.prepare`.
     """
 
-    def __init__(self, model: Seq2Seq, weight_format: WeightFormat = StepWeight, *, folded: bool = False) -> None:
+    def __init__(
+        self, model: Seq2Seq, weight_format: WeightFormat = StepWeight, *, num_words: int = 1, num_models: int = 1
+    ) -> None:
         self.model = model
-        self.folded = folded
         with torch.inference_mode():
-            self.weights = model.decoder.prepare(weight_format, folded=folded)
+            self.weights = model.decoder.prepare(weight_format, num_words, num_models=num_models)
 
     def start(self, src: Tensor, src_lengths: Tensor) -> Seq2SeqState:
         """Encode the sources; see `Stepper.start`."""

@@ -37,7 +37,7 @@ class Choice(NamedTuple):
     """The hypotheses of B sentences with their new words, at most N per sentence.
 
     Attributes:
-        totals: Log-probability of each, -inf for empty places, [B, N].
+        totals: Log-probability of each, -inf for empty beam slots, [B, N].
         words: The new words, [B, N].
         parents: Row of the hypothesis that each continues, [B, N].
     """
@@ -86,13 +86,13 @@ class BeamStrategy:
         totals, log_probs, layout, num_complete, *_ = candidates
         # The best continuations of a sentence are among the best of each of its prefixes.
         best, words = top_words(log_probs, min(self.beam_size, log_probs.size(1)))  # [R, W]
-        grid = layout.spread(totals.unsqueeze(1) + best, -torch.inf)  # [B, N, W]
+        grid = layout.to_grid(totals.unsqueeze(1) + best, -torch.inf)  # [B, N, W]
         number = min(self.beam_size, grid.size(1) * grid.size(2))
         new_totals, chosen = grid.flatten(1).topk(number, dim=1)
         outside = torch.arange(number, device=totals.device) >= self.beam_size - num_complete.unsqueeze(1)
-        rows = layout.spread(torch.arange(len(totals), device=totals.device)).gather(1, chosen // grid.size(2))
+        rows = layout.to_grid(torch.arange(len(totals), device=totals.device)).gather(1, chosen // grid.size(2))
         return Choice(
-            new_totals.masked_fill(outside, -torch.inf), layout.spread(words).flatten(1).gather(1, chosen), rows
+            new_totals.masked_fill(outside, -torch.inf), layout.to_grid(words).flatten(1).gather(1, chosen), rows
         )
 
 
@@ -132,7 +132,7 @@ class SamplingStrategy:
         """A word for each hypothesis, by the inverse of the cumulative distribution."""
         log_probs, layout = candidates.log_probs, candidates.layout
         draws = self.draws.to(log_probs.device)[candidates.sources, candidates.step, : layout.width]  # [B, N]
-        drawn = layout.gather(draws).unsqueeze(1)
+        drawn = layout.to_rows(draws).unsqueeze(1)
         number = log_probs.size(1) if self.top_k is None else min(self.top_k, log_probs.size(1))
         best, words = log_probs.double().topk(number, dim=1)
         cumulative = (best / self.temperature).softmax(dim=1).cumsum(dim=1)
@@ -149,5 +149,5 @@ def _continue_each(candidates: Candidates, log_probs: Tensor, words: Tensor) -> 
     """Each hypothesis with one word: log-probabilities [R] and words [R]."""
     layout = candidates.layout
     rows = torch.arange(len(words), device=words.device)
-    totals = layout.spread(candidates.totals + log_probs, -torch.inf)
-    return Choice(totals, layout.spread(words), layout.spread(rows))
+    totals = layout.to_grid(candidates.totals + log_probs, -torch.inf)
+    return Choice(totals, layout.to_grid(words), layout.to_grid(rows))

@@ -43,17 +43,6 @@ SHOWN = 2  # decoded pairs
 TIMED_UPDATES, TIMED_SECONDS = 20, 20.0  # at most
 UNKNOWN_LIMIT, TOO_LONG_LIMIT, OVERLAP_LIMIT = 0.1, 0.1, 0.01  # shares
 
-PARTS = {
-    "encoder.embedding": "source embedding",
-    "decoder.embedding": "target embedding",
-    "encoder": "encoder",
-    "decoder.cell.attention": "attention",
-    "decoder.cell.output": "output",
-    "decoder.output": "output",
-    "decoder": "decoder",
-}
-"""Parts of a model by the prefix of a weight's name; the first match counts."""
-
 
 def check(config: Config, data_directory: Path) -> Iterator[Finding]:
     """Check the data, build the model and try it out.
@@ -155,10 +144,17 @@ def _count(report: Any, *keys: str) -> int | None:
 
 
 def count_parameters(model: Seq2Seq) -> Counter[str]:
-    """Number of weights of each part; shared weights count for the first."""
-    counts: Counter[str] = Counter()
+    """Number of weights of each part, 0 without weights of its own; shared weights count for the first."""
+    parts = {
+        "encoder.embedding": "source embedding",
+        "decoder.embedding": "target embedding",
+        "encoder": "encoder",
+        **{f"decoder.{prefix}": part for prefix, part in model.decoder.parts.items()},
+        "decoder": "decoder",
+    }
+    counts = Counter(dict.fromkeys(parts.values(), 0))
     for name, parameter in model.named_parameters():
-        counts[next(part for prefix, part in PARTS.items() if name.startswith(f"{prefix}."))] += parameter.numel()
+        counts[next(part for prefix, part in parts.items() if name.startswith(f"{prefix}."))] += parameter.numel()
     return counts
 
 
@@ -171,10 +167,7 @@ def describe_parameters(config: Config, model: Seq2Seq, available: int) -> Findi
         available: Bytes of memory.
     """
     counts = count_parameters(model)
-    parts = [
-        f"{part} {format(counts[part], ',') if counts[part] else 'none of its own'}"
-        for part in dict.fromkeys(PARTS.values())
-    ]
+    parts = [f"{part} {format(count, ',') if count else 'none of its own'}" for part, count in counts.items()]
     text = f"{counts.total():,}: {', '.join(parts)}"
     copies = 4 if "adam" in config.train.optimizer.name else 2  # weights, gradients, two averages of them
     size = copies * sum(parameter.nbytes for parameter in model.parameters())

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nmt.config import ConstantForcingSection, ScheduleSection, TeacherForcingSection
-from nmt.models.recurrent.decoder import WordChooser
+from nmt.models.base import WordChooser
 
 
 class LearningRate:

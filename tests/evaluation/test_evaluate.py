@@ -18,7 +18,7 @@ from nmt.config import Config, DecoderSection, EncoderSection, ModelSection, Tex
 from nmt.corpus.dataset import write_examples
 from nmt.corpus.splitting import Example
 from nmt.evaluation.input_text import read_split
-from nmt.models.seq2seq import build_model
+from nmt.models.build import build_model
 from nmt.models.storage import save_model
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import write_json

@@ -15,7 +15,7 @@ from nmt.drawing.heatmap import EOS_LABEL
 from nmt.evaluation.metrics import ScoringRules
 from nmt.inspection.record import rank_correlation, record
 from nmt.layers.attention.catalog import describe_mechanism
-from nmt.models.seq2seq import build_model
+from nmt.models.build import build_model
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
 from nmt.text.vocabulary import EOS_ID, Vocabulary

@@ -3,14 +3,13 @@ import math
 import pytest
 import torch
 
-from nmt.layers.kernels.stepwise import prepare
-from nmt.layers.losses import CrossEntropy
+from nmt.layers.kernels.stepwise import for_steps
 from nmt.layers.output import SHORTEST, FixedNormOutput, OutputLayer
 
 
 def make_layer(size: int = 3, words: int = 5, norm: float = 2.0) -> FixedNormOutput:
     torch.manual_seed(0)
-    layer = FixedNormOutput(size, words, norm).double()
+    layer = FixedNormOutput(size, words, norm=norm).double()
     with torch.no_grad():
         for parameter in layer.parameters():
             parameter.uniform_(-1, 1)
@@ -52,8 +51,8 @@ def test_the_loss_and_the_steps_of_a_loop_use_the_same_logits() -> None:
     targets = torch.tensor([0, 4, 2, 2])
     parts = [readouts, *layer.parameters()]
     expected = torch.nn.functional.cross_entropy(layer(readouts), targets, reduction="sum")
-    in_loop = torch.nn.functional.cross_entropy(prepare(layer)(readouts), targets, reduction="sum")
-    fused = CrossEntropy()(*layer.operands(readouts), targets)
+    in_loop = torch.nn.functional.cross_entropy(for_steps(layer)(readouts), targets, reduction="sum")
+    fused = layer.loss(readouts, targets)
     gradients = torch.autograd.grad(expected, parts)
     for found in (in_loop, fused):
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
@@ -76,7 +75,7 @@ def test_under_autocast_norms_are_not_rounded() -> None:
 @pytest.mark.parametrize(("norm", "size"), [(None, 64), (3.0, 64), (5.0, 256)])
 def test_initial_loss(norm: float | None, size: int) -> None:
     words, rows = 4000, 2000
-    layer = OutputLayer(size, words) if norm is None else FixedNormOutput(size, words, norm)
+    layer = OutputLayer(size, words) if norm is None else FixedNormOutput(size, words, norm=norm)
     assert layer.initial_loss == pytest.approx(math.log(words) + (0 if norm is None else norm**4 / (2 * size)))
     torch.manual_seed(0)
     with torch.no_grad():

@@ -55,7 +55,7 @@ def test_repeated_steps_equal_the_whole_sequence(
     inputs = random_inputs(INPUT + extra_size)
     expected, last = stack(inputs, random_state(stack))
     state = random_state(stack)
-    steps = stack.prepare()
+    steps = stack.for_steps()
     projected = steps.project(inputs[..., :INPUT])
     for step in range(STEPS):
         extra = inputs[:, step, INPUT:] if extra_size else None
@@ -77,7 +77,7 @@ def test_steps_and_sequence_have_the_same_gradients(cell: str, num_layers: int, 
     assert all((gradient != 0).any() for gradient in expected)
     stack.zero_grad()
     state, outputs = random_state(stack), []
-    steps = stack.prepare()
+    steps = stack.for_steps()
     projected = steps.project(inputs[..., :INPUT])
     for step in range(STEPS):
         output, state = steps.step(projected[:, step], inputs[:, step, INPUT:], state)
@@ -121,7 +121,7 @@ def test_dropout_between_layers_is_off_in_evaluation(cell: str) -> None:
     plain = random_stack(cell, 2, EXTRA)
     inputs = random_inputs(INPUT + EXTRA)
     for first, second in ((stack, plain), (plain, stack)):
-        steps = first.prepare()
+        steps = first.for_steps()
         (output,), _ = steps.step(steps.project(inputs[:, 0, :INPUT]), inputs[:, 0, INPUT:], random_state(first))
         (expected,), _ = second(inputs[:, :1], random_state(second))
         torch.testing.assert_close(output, expected[:, 0], rtol=0, atol=1e-12)
@@ -131,7 +131,7 @@ def test_dropout_between_layers_is_off_in_evaluation(cell: str) -> None:
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
 def test_dropout_is_applied_between_layers_only(cell: str, options: dict[str, Any]) -> None:
     stack = random_stack(cell, 2, dropout=0.5, **options)
-    steps, state = stack.prepare(), random_state(stack)
+    steps, state = stack.for_steps(), random_state(stack)
     projected = steps.project(random_inputs(INPUT)[:, 0])
     _, first = steps.step(projected, None, state)
     _, second = steps.step(projected, None, state)

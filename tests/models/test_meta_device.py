@@ -26,7 +26,8 @@ from nmt.corpus.batching import Batch, make_batch
 from nmt.corpus.dataset import EncodedPairs, Sequences
 from nmt.evaluation import loss
 from nmt.evaluation.loss import mean_loss
-from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.build import build_model
+from nmt.models.seq2seq import Seq2Seq
 from nmt.search import search as searching
 from nmt.search import trace
 from nmt.search.search import beam_search, greedy_search

@@ -11,7 +11,8 @@ from nmt.config import AttentionSection, DecoderSection, EncoderSection, Initial
 from nmt.corpus.batching import Batch, pad, real_positions
 from nmt.layers.attention import ScoreAttention
 from nmt.layers.recurrent import NormalizedLayer
-from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.build import build_model
+from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import read_weights
 from nmt.text.vocabulary import PAD_ID
 
@@ -72,7 +73,7 @@ def outcome(**dropout: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     batch = make_batch()
     encoded = model.encode(batch.src, batch.src_lengths)
     readouts, targets, _ = model.readouts(batch)
-    return encoded.states, encoded.final_state, readouts, model.decoder.loss(readouts, targets)
+    return encoded.states, encoded.final_state, readouts, model.decoder.output.loss(readouts, targets)
 
 
 def test_dropout_by_place() -> None:
@@ -148,7 +149,7 @@ def test_sizes_of_encoder_and_decoder_are_free(
     )
     model = build_model(config, 7, 9)
     readouts, words, _ = model.readouts(make_batch())
-    logits = model.decoder.logits(readouts)
+    logits = model.decoder.output(readouts)
     assert logits.shape == (8, 9)
     assert words.shape == (8,)
     assert logits.isfinite().all()

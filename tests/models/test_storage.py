@@ -15,7 +15,8 @@ from nmt.config import (
     VocabularySection,
 )
 from nmt.corpus.batching import Batch, pad, real_positions
-from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.build import build_model
+from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import load_model, read_weights, save_model
 from nmt.search.search import beam_search
 from nmt.search.stepper import Seq2SeqStepper
@@ -68,7 +69,7 @@ def logits_of(model: Seq2Seq) -> torch.Tensor:
         indices=torch.arange(2),
     )
     with torch.no_grad():
-        return model.decoder.logits(model.eval().readouts(batch)[0])
+        return model.decoder.output(model.eval().readouts(batch)[0])
 
 
 def test_vocabularies_of_a_model_are_read_once(saved: Path) -> None:

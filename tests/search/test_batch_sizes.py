@@ -8,7 +8,8 @@ import torch
 from allpairspy import AllPairs
 
 from nmt.config import AttentionSection, DecoderSection, DecodeSection, EncoderSection, ModelSection, SamplingSection
-from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.build import build_model
+from nmt.models.seq2seq import Seq2Seq
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import Searcher
 from nmt.text.vocabulary import EOS_ID

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from nmt.config import AttentionSection, DecoderSection, DecodeSection, EncoderSection, ModelSection
-from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.build import build_model
+from nmt.models.seq2seq import Seq2Seq
 from nmt.search.searcher import Searcher
 from nmt.text.vocabulary import EOS_ID
 

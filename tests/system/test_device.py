@@ -9,7 +9,7 @@ from torch import nn
 from nmt.config import AdamSection, Config, DecoderSection, EncoderSection, ModelSection, TrainSection
 from nmt.corpus.dataset import EncodedPairs, Sequences
 from nmt.layers.kernels.lstm import cpu_has_bfloat16_lstm
-from nmt.models.seq2seq import build_model
+from nmt.models.build import build_model
 from nmt.system import device as devices
 from nmt.system.device import (
     autocast,

@@ -18,8 +18,9 @@ from nmt.config import Config
 from nmt.corpus.batching import Batch
 from nmt.corpus.dataset import EncodedPairs, Sequences, open_data
 from nmt.corpus.noise import no_noise
+from nmt.models.build import build_model
 from nmt.models.configs import load_config
-from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.seq2seq import Seq2Seq
 from nmt.training import check, timing
 from nmt.training.check import check_updates, count_parameters, describe_data, describe_parameters, typical_pairs
 from nmt.training.findings import Finding

@@ -29,7 +29,8 @@ from nmt.corpus.dataset import EncodedPairs, Ids, Sequences
 from nmt.evaluation.loss import evaluating, mean_loss
 from nmt.evaluation.metrics import ScoringRules
 from nmt.evaluation.validator import Validator
-from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.build import build_model
+from nmt.models.seq2seq import Seq2Seq
 from nmt.search.search import greedy_search
 from nmt.search.stepper import Seq2SeqStepper
 from nmt.system.errors import NmtError
@@ -98,7 +99,7 @@ def gradients_by_hand(model: Seq2Seq, batches: list[Batch], smoothing: float = 0
     tokens = 0
     for batch in batches:
         readouts, words, _ = model.readouts(batch)
-        log_probs = model.decoder.logits(readouts).log_softmax(dim=-1)
+        log_probs = model.decoder.output(readouts).log_softmax(dim=-1)
         picked = log_probs[torch.arange(len(words)), words]
         total = total - ((1 - smoothing) * picked + smoothing * log_probs.mean(dim=-1)).sum()
         tokens += len(words)
@@ -150,7 +151,7 @@ def test_r_drop_brings_passes_with_different_dropout_together() -> None:
             train_step(model, [batch], optimizer, config.train, update)
         with torch.no_grad():
             readouts, _, _ = model.readouts(batch.repeat(2))
-            first, second = model.decoder.logits(readouts).softmax(dim=-1).chunk(2)
+            first, second = model.decoder.output(readouts).softmax(dim=-1).chunk(2)
         distances.append(float((first - second).abs().sum(dim=-1).mean()))
     assert distances[1] < 0.8 * distances[0]
 
@@ -196,7 +197,7 @@ def test_mean_loss_by_hand(batch_size: int) -> None:
     for index in range(len(pairs)):
         with torch.no_grad():
             readouts, words, _ = model.readouts(batch_of(pairs, [index]))
-            logits = model.decoder.logits(readouts)
+            logits = model.decoder.output(readouts)
         for row, word in zip(logits.numpy(), words.tolist(), strict=True):
             total -= row[word] - logsumexp(row)
             tokens += 1

@@ -16,7 +16,8 @@ from nmt.config import (
     TrainSection,
 )
 from nmt.corpus.batching import Batch, pad, real_positions
-from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.build import build_model
+from nmt.models.seq2seq import Seq2Seq
 from nmt.search.search import greedy_search
 from nmt.search.stepper import Seq2SeqStepper
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
@@ -199,7 +200,7 @@ def test_without_forcing_the_model_reads_what_greedy_search_finds(order: str, in
     )
     choose = draw_choices(ConstantForcingSection(ratio=0.0), 0, batch.tgt_in)
     with torch.no_grad():
-        logits = model.decoder.logits(model.readouts(batch, choose)[0])
+        logits = model.decoder.output(model.readouts(batch, choose)[0])
     own = logits.view(5, 7, 9).argmax(dim=-1)
     found = greedy_search(Seq2SeqStepper(model), batch.src, batch.src_lengths, max_length=7)
     for row, hypothesis in enumerate(found):
@@ -211,5 +212,5 @@ def test_without_forcing_the_model_reads_what_greedy_search_finds(order: str, in
     assert len({tuple(hypothesis.ids) for hypothesis in found}) > 1
     fed_back = torch.cat([torch.full((5, 1), BOS_ID), own[:, :-1]], dim=1)
     with torch.no_grad():
-        forced = model.decoder.logits(model.readouts(batch._replace(tgt_in=fed_back))[0])
+        forced = model.decoder.output(model.readouts(batch._replace(tgt_in=fed_back))[0])
     torch.testing.assert_close(forced, logits, rtol=0, atol=1e-10)

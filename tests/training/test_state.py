@@ -8,7 +8,7 @@ from conftest import assert_same_tensors
 
 from nmt.config import Config, ModelSection, TrainSection, ValidationSection
 from nmt.corpus.dataset import EncodedPairs, Sequences
-from nmt.models.seq2seq import build_model
+from nmt.models.build import build_model
 from nmt.training.checkpoint import Checkpoint
 from nmt.training.loop import Event, Reported, Skipped, Updated, Validated, start, train
 from nmt.training.state import TrainState, capture, restore

@@ -12,7 +12,8 @@ from nmt.corpus.sources import open_corpus, read_pairs
 from nmt.corpus.splitting import Example
 from nmt.inspection.attention import find_links
 from nmt.layers.attention import Score
-from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.build import build_model
+from nmt.models.seq2seq import Seq2Seq
 from nmt.system.errors import DataError
 from nmt.system.files import shipped
 from nmt.text.processor import TextProcessor

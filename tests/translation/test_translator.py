@@ -17,7 +17,8 @@ from nmt.config import (
     ModelSection,
     TextSection,
 )
-from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.build import build_model
+from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import save_model
 from nmt.system.errors import CheckpointError, ConfigError
 from nmt.text.processor import TextProcessor

@@ -18,7 +18,8 @@ from nmt.config import (
     TextSection,
 )
 from nmt.corpus.batching import pad
-from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.build import build_model
+from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import save_model
 from nmt.text.vocabulary import UNK_ID
 from nmt.translation.translator import Translator

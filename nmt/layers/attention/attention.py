@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from nmt.layers.attention.heads import Heads
-from nmt.layers.attention.memory import AttentionState, Memory
-from nmt.layers.attention.normalizer import Normalizer
+from nmt.layers.attention.memory import AttentionDetails, AttentionState, Memory
+from nmt.layers.attention.normalizer import HardChoice, Normalizer
 from nmt.layers.attention.past import Past
 from nmt.layers.attention.score import Score
 from nmt.layers.attention.window import Window
 from nmt.layers.kernels.dropout import Dropout
-from nmt.layers.kernels.stepwise import prepare
+from nmt.layers.kernels.stepwise import for_steps
+
+ScoreCall = tuple[Tensor, Tensor]
+"""Queries [B * heads, N, Q] that a score was given, and the scores [B * heads, N, S] that it returned."""
 
 
 class Attention(nn.Module, ABC):
@@ -25,16 +30,17 @@ class Attention(nn.Module, ABC):
     """
 
     context_size: int
+    num_heads: int = 1
     reads_own_past: bool = False
     """True if a step needs the alignments before it, so that steps cannot run in parallel."""
 
     @abstractmethod
-    def memorize(self, encoder_states: Tensor, summary: Tensor, mask: Tensor, lengths: Tensor) -> Memory:
+    def memorize(self, encoder_states: Tensor, summary: Tensor | None, mask: Tensor, lengths: Tensor) -> Memory:
         """Compute what every step needs, once per sentence.
 
         Args:
             encoder_states: [B, S, D], zero on padding.
-            summary: The encoder's final state, [B, D].
+            summary: The encoder's final state, [B, D], if it has one.
             mask: True at real tokens, [B, S].
             lengths: True source lengths, [B].
         """
@@ -73,13 +79,22 @@ class Attention(nn.Module, ABC):
         """
         if not self.reads_own_past:
             return self.attend(queries, memory, self.unroll(state, queries.size(1)))[:2]
-        prepared, memory = prepare(self), memory.for_loop()
+        mechanism, memory = for_steps(self), memory.for_steps()
         contexts, alignments = [], []
         for query in queries.unbind(1):
-            context, alignment, state = prepared.attend(query.unsqueeze(1), memory, state)
+            context, alignment, state = mechanism.attend(query.unsqueeze(1), memory, state)
             contexts.append(context)
             alignments.append(alignment)
         return torch.cat(contexts, dim=1), torch.cat(alignments, dim=1)
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[list[ScoreCall]]:
+        """Keep the calls of the score in the block."""
+        yield []
+
+    def explain(self, calls: Sequence[ScoreCall], memory: Memory) -> AttentionDetails:
+        """What the mechanism computed for the first of several sources, whose memory is given."""
+        return AttentionDetails()
 
     def penalty(self, alignments: Tensor) -> Tensor:
         """Term of the loss for each target position: [B, T, heads, S] -> [B, T]."""
@@ -114,6 +129,7 @@ class ScoreAttention(Attention):
         self.score = score
         self.context_size = context_size
         self.heads = heads
+        self.num_heads = heads.number
         self.window = window
         self.normalize = normalize
         self.past = past
@@ -122,7 +138,7 @@ class ScoreAttention(Attention):
         if past.feature_size:
             score.add_features(past.feature_size)
 
-    def memorize(self, encoder_states: Tensor, summary: Tensor, mask: Tensor, lengths: Tensor) -> Memory:
+    def memorize(self, encoder_states: Tensor, summary: Tensor | None, mask: Tensor, lengths: Tensor) -> Memory:
         """Project the keys; nothing else of the source is projected later."""
         keys = self.heads.split_keys(encoder_states)
         projected = self.score.project_keys(keys.flatten(0, 1))
@@ -154,6 +170,37 @@ class ScoreAttention(Attention):
         state = self.window.advance(state) | self.past.advance(state, weights[:, 0])
         return self.heads.merge(contexts), weights.transpose(1, 2), state
 
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[list[ScoreCall]]:
+        """See `Attention.recording`."""
+        calls: list[ScoreCall] = []
+        handle = self.score.register_forward_hook(
+            lambda module, inputs, output: calls.append((inputs[0].detach().cpu(), output.detach().cpu()))
+        )
+        try:
+            yield calls
+        finally:
+            handle.remove()
+
+    def explain(self, calls: Sequence[ScoreCall], memory: Memory) -> AttentionDetails:
+        """See `Attention.explain`."""
+        # T calls [B * heads, 1, ...], or one [B * heads, T, ...] -> [T, heads, ...]
+        parts = (torch.cat(part, dim=1)[: self.num_heads].transpose(0, 1).float() for part in zip(*calls, strict=True))
+        queries, scores = parts
+        if self.num_heads > 1:
+            return AttentionDetails(queries, scores)
+        state = self.window.unroll(self.window.initial_state(memory), len(queries))
+        centres, reachable = self.window.locate(queries.transpose(0, 1).to(memory.values), memory, state)
+        radius, chances = getattr(self.window, "radius", None), None
+        if isinstance(self.normalize, HardChoice):
+            masked = scores.to(memory.values.device).masked_fill(
+                ~reachable.transpose(0, 1), torch.finfo(scores.dtype).min
+            )
+            chances = self.normalize.normalize(masked).float().cpu()
+        return AttentionDetails(
+            queries, scores, None if radius is None else centres.flatten().float().cpu(), radius, chances
+        )
+
     def penalty(self, alignments: Tensor) -> Tensor:
         """The penalty of the memory of the past."""
         return self.past.penalty(alignments[:, :, 0])
@@ -171,8 +218,9 @@ class FixedContext(Attention):
         super().__init__()
         self.context_size = context_size
 
-    def memorize(self, encoder_states: Tensor, summary: Tensor, mask: Tensor, lengths: Tensor) -> Memory:
+    def memorize(self, encoder_states: Tensor, summary: Tensor | None, mask: Tensor, lengths: Tensor) -> Memory:
         """Keep the summary as the only value, [B, 1, 1, D]."""
+        assert summary is not None  # checked when the model is built
         value = summary[:, None, None]
         return Memory(value, value, mask, lengths)
 

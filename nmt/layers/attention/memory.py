@@ -12,6 +12,24 @@ AttentionState = dict[str, Tensor]
 """State that a mechanism keeps between steps, each tensor [B, N, ...]; empty for plain scores."""
 
 
+class AttentionDetails(NamedTuple):
+    """What attention computed for the target positions of one sentence; None where the mechanism has no such thing.
+
+    Attributes:
+        queries: What is compared with the source, [T, heads, Q].
+        scores: What the normaliser turned into weights, before its masks, [T, heads, S].
+        centres: Centre of the local window, p_t in Luong et al. (2015, section 3.2), a source position from 0, [T].
+        radius: Source positions of the local window on each side; D in the paper.
+        chances: The weights that hard attention draws from, [T, heads, S].
+    """
+
+    queries: Tensor | None = None
+    scores: Tensor | None = None
+    centres: Tensor | None = None
+    radius: int | None = None
+    chances: Tensor | None = None
+
+
 class Memory(NamedTuple):
     """The source as attention sees it, computed once per sentence and shared by all its queries.
 
@@ -35,8 +53,8 @@ class Memory(NamedTuple):
         keys, values, mask, lengths = (part.index_select(0, sentences) for part in self[:4])
         return Memory(keys, values, mask, lengths)
 
-    def for_loop(self) -> Memory:
-        """This memory for a loop: the gradient of the values is computed in one product after it."""
+    def for_steps(self) -> Memory:
+        """This memory for the steps of a loop: the gradient of the values is computed in one product after it."""
         return self._replace(step_values=StepWeight(self.values.mT))
 
     def weighted_sum(self, weights: Tensor) -> Tensor:

@@ -96,9 +96,9 @@ class _Product(torch.autograd.Function):
 
 
 class StepLinear(nn.Linear):
-    """A linear layer for use at every step of a loop, before which `prepare` replaces it."""
+    """A linear layer for use at every step of a loop, before which `for_steps` replaces it."""
 
-    def prepare(self, weight_format: WeightFormat) -> nn.Module:
+    def for_steps(self, weight_format: WeightFormat) -> nn.Module:
         """The layer in the steps of a loop.
 
         Args:
@@ -129,18 +129,18 @@ class PreparedLinear(nn.Module):
 Module = TypeVar("Module", bound=nn.Module)
 
 
-def prepare(module: Module, weight_format: WeightFormat = StepWeight) -> Module:
+def for_steps(module: Module, weight_format: WeightFormat = StepWeight) -> Module:
     """Copy a module for the steps of a loop, sharing its parameters.
 
-    Every `StepLinear` is replaced by its `prepare`. Discard the copy after the loop: it does not see updates of the
-    parameters.
+    Every `StepLinear` is replaced by its own form for steps. Discard the copy after the loop: it does not see updates
+    of the parameters.
 
     Args:
         module: The module.
         weight_format: Wraps each weight.
     """
     if isinstance(module, StepLinear):
-        return cast(Module, module.prepare(weight_format))
+        return cast(Module, module.for_steps(weight_format))
     prepared = copy.copy(module)
-    prepared._modules = {name: child and prepare(child, weight_format) for name, child in module._modules.items()}
+    prepared._modules = {name: child and for_steps(child, weight_format) for name, child in module._modules.items()}
     return prepared

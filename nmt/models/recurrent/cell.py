@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from nmt.layers.attention import Attention, AttentionState, Memory
 from nmt.layers.kernels.activation import Tanh, tanh
-from nmt.layers.kernels.dropout import Dropout
 from nmt.layers.kernels.stepwise import StepLinear
 from nmt.layers.layout import Layout
 from nmt.layers.recurrent import RecurrentStack, RecurrentState, RecurrentSteps
@@ -22,8 +21,8 @@ QUERY_LAYERS = {"top": -1, "first": 0}
 """Index of a layer."""
 
 
-class DecoderState(NamedTuple):
-    """Everything a decoder carries from one target token to the next.
+class RecurrentDecoderState(NamedTuple):
+    """Everything a recurrent decoder carries from one target token to the next.
 
     Attributes:
         recurrent: State of the recurrent layers, [L, R, H] each.
@@ -38,13 +37,13 @@ class DecoderState(NamedTuple):
     layout: Layout
 
     @property
-    def past(self) -> AttentionState:
+    def history(self) -> AttentionState:
         """State of the attention mechanism by sentence, [B, N, ...] each."""
-        return {name: self.layout.spread(part) for name, part in self.attention.items()}
+        return {name: self.layout.to_grid(part) for name, part in self.attention.items()}
 
-    def select(self, rows: Tensor, layout: Layout) -> DecoderState:
-        """The state of some rows, in the order of the index `rows`, which belong to sentences as `layout` says."""
-        return DecoderState(
+    def select(self, rows: Tensor, layout: Layout) -> RecurrentDecoderState:
+        """See `nmt.models.base.DecoderState`."""
+        return RecurrentDecoderState(
             tuple(part.index_select(1, rows) for part in self.recurrent),
             self.feedback.index_select(0, rows),
             {name: part.index_select(0, rows) for name, part in self.attention.items()},
@@ -52,64 +51,19 @@ class DecoderState(NamedTuple):
         )
 
 
-class WordReader(Protocol):
-    """What a step makes of the last words."""
-
-    def __call__(self, words: Tensor) -> tuple[Tensor, Tensor]:
-        """Ids [R] -> embeddings [R, E], and what these add to the gates of the first layer [R, gates]."""
-        ...
-
-
-class EmbeddingReader:
-    """Embeds words, and projects the embeddings.
-
-    Args:
-        embedding: Target embedding.
-        dropout: On embeddings.
-        recurrent: The recurrent layers.
-    """
-
-    def __init__(self, embedding: nn.Embedding, dropout: Dropout, recurrent: RecurrentSteps) -> None:
-        self.embedding = embedding
-        self.dropout = dropout
-        self.recurrent = recurrent
-
-    def __call__(self, words: Tensor) -> tuple[Tensor, Tensor]:
-        """See `WordReader`."""
-        embedded = self.dropout(self.embedding(words))
-        return embedded, self.recurrent.project(embedded)
-
-
-class FoldedReader:
-    """Looks up the projection of each word in a table, which is made once for all words (Devlin, 2017, section 3.2).
-
-    Args:
-        embedding: Target embedding.
-        recurrent: The recurrent layers.
-    """
-
-    def __init__(self, embedding: nn.Embedding, recurrent: RecurrentSteps) -> None:
-        self.embedding = embedding
-        self.table = recurrent.project(embedding.weight)
-
-    def __call__(self, words: Tensor) -> tuple[Tensor, Tensor]:
-        """See `WordReader`."""
-        embedded: Tensor = self.embedding(words)
-        return embedded, self.table.index_select(0, words)
-
-
-class DecoderWeights(NamedTuple):
-    """A decoder's weights for the steps of a loop: created before it by `Decoder.prepare`, discarded after it.
+class RecurrentDecoderWeights(NamedTuple):
+    """The weights of a recurrent decoder for the steps of a loop.
 
     Attributes:
-        read: Reads the last words.
+        table: What each word of the vocabulary adds to the gates of the first layer, [V, gates] (Devlin, 2017, section
+            3.2); None if words are projected as they come.
         recurrent: The recurrent layers.
         attention: The attention mechanism.
         readout: The readout layer.
         output: The output layer.
     """
 
-    read: WordReader
+    table: Tensor | None
     recurrent: RecurrentSteps
     attention: Attention
     readout: nn.Module
@@ -127,7 +81,7 @@ class StepOutput(NamedTuple):
 
     features: Tensor
     alignment: Tensor
-    state: DecoderState
+    state: RecurrentDecoderState
 
 
 class DecoderCell(nn.Module, ABC):
@@ -145,17 +99,19 @@ class DecoderCell(nn.Module, ABC):
         return False
 
     @abstractmethod
-    def step(self, projected: Tensor, memory: Memory, state: DecoderState, weights: DecoderWeights) -> StepOutput:
+    def step(
+        self, projected: Tensor, memory: Memory, state: RecurrentDecoderState, weights: RecurrentDecoderWeights
+    ) -> StepOutput:
         """Advance by one token.
 
         Args:
-            projected: Contribution of the last word to the gates, from `weights.recurrent.project`, [R, gates].
+            projected: Contribution of the last word to the gates of the first layer, [R, gates].
             memory: Memory of the sentences.
             state: State before the step.
-            weights: Result of `Decoder.prepare`.
+            weights: Result of `RecurrentDecoder.prepare`.
         """
 
-    def sequence(self, embedded: Tensor, memory: Memory, state: DecoderState) -> tuple[Tensor, Tensor]:
+    def sequence(self, embedded: Tensor, memory: Memory, state: RecurrentDecoderState) -> tuple[Tensor, Tensor]:
         """Run all steps at once; only if `parallel`.
 
         Args:
@@ -169,7 +125,7 @@ class DecoderCell(nn.Module, ABC):
         raise TypeError(f"{type(self).__name__} needs a loop over target positions")
 
     @abstractmethod
-    def readout(self, features: Tensor, embedded: Tensor, weights: DecoderWeights | None = None) -> Tensor:
+    def readout(self, features: Tensor, embedded: Tensor, weights: RecurrentDecoderWeights | None = None) -> Tensor:
         """The vector before the output layer, for any number of positions at once.
 
         Args:
@@ -183,13 +139,12 @@ class DecoderCell(nn.Module, ABC):
 
 
 def attend_by_row(
-    attention: Attention, query: Tensor, memory: Memory, state: DecoderState
+    attention: Attention, query: Tensor, memory: Memory, state: RecurrentDecoderState
 ) -> tuple[Tensor, Tensor, AttentionState]:
-    """Attend from each row to its sentence: [R, H] -> context [R, D], alignment [R, heads, S], state."""
+    """Attend from each row to its sentence: [R, H] -> context [R, D], alignment [R, heads, S], attention state."""
     layout = state.layout
-    context, alignment, new = attention.attend(layout.spread(query), memory, state.past)
-    kept = {name: layout.gather(part) for name, part in new.items()}
-    return layout.gather(context), layout.gather(alignment), kept
+    context, alignment, after = attention.attend(layout.to_grid(query), memory, state.history)  # [B, N, ...] each
+    return layout.to_rows(context), layout.to_rows(alignment), {name: layout.to_rows(after[name]) for name in after}
 
 
 class Maxout(nn.Module):
@@ -233,15 +188,19 @@ class BahdanauCell(DecoderCell):
         self.output = StepLinear(size, 2 * readout_size if readout == "maxout" else readout_size)
         self.activation = Maxout() if readout == "maxout" else Tanh()
 
-    def step(self, projected: Tensor, memory: Memory, state: DecoderState, weights: DecoderWeights) -> StepOutput:
+    def step(
+        self, projected: Tensor, memory: Memory, state: RecurrentDecoderState, weights: RecurrentDecoderWeights
+    ) -> StepOutput:
         """Attend, then update."""
         query = state.recurrent[0].unbind()[self.query_layer]  # s_{i-1}
         context, alignment, attention_state = attend_by_row(weights.attention, query, memory, state)
         outputs, recurrent = weights.recurrent.step(projected, context, state.recurrent)
         features = torch.cat([outputs[-1], context], dim=-1)
-        return StepOutput(features, alignment, DecoderState(recurrent, state.feedback, attention_state, state.layout))
+        return StepOutput(
+            features, alignment, RecurrentDecoderState(recurrent, state.feedback, attention_state, state.layout)
+        )
 
-    def readout(self, features: Tensor, embedded: Tensor, weights: DecoderWeights | None = None) -> Tensor:
+    def readout(self, features: Tensor, embedded: Tensor, weights: RecurrentDecoderWeights | None = None) -> Tensor:
         """tanh(W [s; c; y] + b), or maxout(W [s; c; y] + b)."""
         layer = self.output if weights is None else weights.readout
         readout: Tensor = self.activation(layer(torch.cat([features, embedded], dim=-1)))
@@ -285,7 +244,9 @@ class LuongCell(DecoderCell):
         """True without input feeding: recurrence and readout are then one call each."""
         return not self.input_feeding
 
-    def step(self, projected: Tensor, memory: Memory, state: DecoderState, weights: DecoderWeights) -> StepOutput:
+    def step(
+        self, projected: Tensor, memory: Memory, state: RecurrentDecoderState, weights: RecurrentDecoderWeights
+    ) -> StepOutput:
         """Update, then attend."""
         feedback = state.feedback if self.input_feeding else None
         outputs, recurrent = weights.recurrent.step(projected, feedback, state.recurrent)
@@ -295,15 +256,17 @@ class LuongCell(DecoderCell):
         if self.input_feeding:
             features = tanh(weights.readout(features))
         feedback = features if self.input_feeding else state.feedback
-        return StepOutput(features, alignment, DecoderState(recurrent, feedback, attention_state, state.layout))
+        return StepOutput(
+            features, alignment, RecurrentDecoderState(recurrent, feedback, attention_state, state.layout)
+        )
 
-    def sequence(self, embedded: Tensor, memory: Memory, state: DecoderState) -> tuple[Tensor, Tensor]:
+    def sequence(self, embedded: Tensor, memory: Memory, state: RecurrentDecoderState) -> tuple[Tensor, Tensor]:
         """Run the recurrence over all positions, then attention for all of them."""
         outputs, _ = self.recurrent(embedded, state.recurrent)
-        context, alignment = self.attention.attend_all(outputs[self.query_layer], memory, state.past)
+        context, alignment = self.attention.attend_all(outputs[self.query_layer], memory, state.history)
         return torch.cat([context, outputs[-1]], dim=-1), alignment
 
-    def readout(self, features: Tensor, embedded: Tensor, weights: DecoderWeights | None = None) -> Tensor:
+    def readout(self, features: Tensor, embedded: Tensor, weights: RecurrentDecoderWeights | None = None) -> Tensor:
         """tanh(W_c [c; h]); with input feeding the step has already computed it."""
         if self.input_feeding:
             return features

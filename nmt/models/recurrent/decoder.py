@@ -1,32 +1,28 @@
-"""The attention decoder: embedding, a cell, output layer."""
+"""The recurrent attention decoder: embedding, a cell, output layer."""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
 from nmt.layers.attention import Memory
+from nmt.layers.attention.memory import AttentionDetails
 from nmt.layers.kernels.activation import tanh
 from nmt.layers.kernels.dropout import Dropout
-from nmt.layers.kernels.stepwise import StepWeight, WeightFormat, prepare
+from nmt.layers.kernels.stepwise import StepWeight, WeightFormat, for_steps
 from nmt.layers.layout import Layout
-from nmt.layers.losses import CROSS_ENTROPY, Loss
 from nmt.layers.output import OutputLayer
 from nmt.layers.recurrent import RecurrentStack, RecurrentState
-from nmt.models.base import Encoder, EncoderOutput
-from nmt.models.recurrent.cell import (
-    DecoderCell,
-    DecoderState,
-    DecoderWeights,
-    EmbeddingReader,
-    FoldedReader,
-    StepOutput,
-)
-from nmt.text.vocabulary import BOS_ID
+from nmt.models.base import Decoder, DecoderOutput, EncoderOutput, Head, WordChooser
+from nmt.models.recurrent.cell import DecoderCell, RecurrentDecoderState, RecurrentDecoderWeights, StepOutput
 
 InitialStateName = Literal["backward", "final", "zeros"]
+
+MAX_TABLE = 1 << 24
+"""Maximum number of entries in the tables of all models that search together: 64 MiB."""
 
 
 class InitialState(nn.Module):
@@ -37,17 +33,16 @@ class InitialState(nn.Module):
 
     Args:
         source: `backward`, `final` or `zeros`.
-        encoder: The encoder.
+        source_size: Size of x.
         recurrent: The decoder's layers.
     """
 
-    def __init__(self, source: InitialStateName, encoder: Encoder, recurrent: RecurrentStack) -> None:
+    def __init__(self, source: InitialStateName, source_size: int, recurrent: RecurrentStack) -> None:
         super().__init__()
         self.parts = recurrent.num_states * recurrent.num_layers
         self.shape = (recurrent.num_states, recurrent.num_layers, recurrent.hidden_size)
         self.source = source
-        size = encoder.backward_size if source == "backward" else encoder.output_size
-        self.projection = None if source == "zeros" else nn.Linear(size, recurrent.hidden_size * self.parts)
+        self.projection = None if source == "zeros" else nn.Linear(source_size, recurrent.hidden_size * self.parts)
 
     def forward(self, encoded: EncoderOutput) -> RecurrentState:
         """States [L, B, H]."""
@@ -60,27 +55,7 @@ class InitialState(nn.Module):
         return tuple(split)
 
 
-class WordChooser(Protocol):
-    """Chooses the input word of each step in training."""
-
-    def __call__(self, position: int, logits: Tensor) -> Tensor:
-        """Ids [B] for `position` (1 or later), given the logits [B, V] of the previous position."""
-        ...
-
-
-class DecoderOutput(NamedTuple):
-    """All positions of teacher-forced decoding.
-
-    Attributes:
-        readouts: Vectors before the output layer, [B, T, readout size].
-        alignments: [B, T, heads, S].
-    """
-
-    readouts: Tensor
-    alignments: Tensor
-
-
-class Decoder(nn.Module):
+class RecurrentDecoder(Decoder[Memory, RecurrentDecoderState, RecurrentDecoderWeights]):
     """Embedding, cell and output layer.
 
     Args:
@@ -89,8 +64,9 @@ class Decoder(nn.Module):
         initial_state: Computes the first state.
         output: Output layer from readout to logits.
         embedding_dropout: On embeddings.
-        output_dropout: Before the output layer.
     """
+
+    parts: ClassVar[Mapping[str, str]] = {"cell.attention": "attention", "cell.output": "output", "output": "output"}
 
     def __init__(
         self,
@@ -100,7 +76,6 @@ class Decoder(nn.Module):
         output: OutputLayer,
         *,
         embedding_dropout: float = 0.0,
-        output_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.embedding = embedding
@@ -108,106 +83,75 @@ class Decoder(nn.Module):
         self.initial_state = initial_state
         self.output = output
         self.embedding_dropout = Dropout(embedding_dropout)
-        self.output_dropout = Dropout(output_dropout)
 
-    def start(self, encoded: EncoderOutput) -> tuple[Memory, DecoderState]:
-        """Memory of the sources and the state before the first word, one row per sentence."""
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """The heads of its one attention mechanism."""
+        return tuple(Head(0, number) for number in range(self.cell.attention.num_heads))
+
+    def start(self, encoded: EncoderOutput) -> tuple[Memory, RecurrentDecoderState]:
+        """See `Decoder.start`."""
         memory = self.cell.attention.memorize(encoded.states, encoded.final_state, encoded.mask, encoded.lengths)
         recurrent = self.initial_state(encoded)
         feedback = encoded.states.new_zeros(encoded.states.size(0), self.cell.feedback_size)
-        past = {name: part.flatten(0, 1) for name, part in self.cell.attention.initial_state(memory).items()}
-        return memory, DecoderState(recurrent, feedback, past, Layout(encoded.states.size(0)))
+        # [B, 1, ...] -> [B, ...]: one row for each sentence
+        attention = {name: part.flatten(0, 1) for name, part in self.cell.attention.initial_state(memory).items()}
+        return memory, RecurrentDecoderState(recurrent, feedback, attention, Layout(encoded.states.size(0)))
 
-    def prepare(self, weight_format: WeightFormat = StepWeight, *, folded: bool = False) -> DecoderWeights:
-        """The weights for the steps of one loop.
-
-        Args:
-            weight_format: Makes the form in which the loop uses a weight.
-            folded: Compute what each word of the vocabulary adds to the gates beforehand; only in evaluation.
-        """
-        cell, recurrent = self.cell, self.cell.recurrent.prepare(weight_format)
-        plain = EmbeddingReader(self.embedding, self.embedding_dropout, recurrent)
-        return DecoderWeights(
-            FoldedReader(self.embedding, recurrent) if folded else plain,
+    def prepare(
+        self, weight_format: WeightFormat = StepWeight, num_words: int = 1, *, num_models: int = 1
+    ) -> RecurrentDecoderWeights:
+        """See `Decoder.prepare`. A long loop has a table of what each word adds to the gates, if that is small."""
+        cell, recurrent = self.cell, self.cell.recurrent.for_steps(weight_format)
+        vocabulary, gates = self.embedding.num_embeddings, 4 * self.cell.recurrent.hidden_size
+        pays = num_words >= vocabulary and vocabulary * gates * num_models <= MAX_TABLE
+        return RecurrentDecoderWeights(
+            recurrent.project(self.embedding.weight) if pays else None,
             recurrent,
-            prepare(cell.attention, weight_format),
-            prepare(cell.output, weight_format),
-            prepare(self.output, weight_format),
+            for_steps(cell.attention, weight_format),
+            for_steps(cell.output, weight_format),
+            for_steps(self.output, weight_format),
         )
 
-    def step(
-        self, words: Tensor, memory: Memory, state: DecoderState, weights: DecoderWeights
-    ) -> tuple[Tensor, Tensor, DecoderState]:
-        """Advance every row by one word.
-
-        Args:
-            words: Ids of the last words, [R].
-            memory: Memory of the sentences.
-            state: State before the step.
-            weights: Result of `prepare`.
-
-        Returns:
-            Logits [R, V], alignment [R, heads, S], new state.
-        """
-        readout, alignment, state = self._readout_step(words, memory, state, weights)
-        return self.logits(readout, weights), alignment, state
-
-    def _readout_step(
-        self, words: Tensor, memory: Memory, state: DecoderState, weights: DecoderWeights
-    ) -> tuple[Tensor, Tensor, DecoderState]:
-        """`step` without the output layer: readouts [R, readout size], alignment and new state."""
-        embedded, projected = weights.read(words)
+    def advance(
+        self, words: Tensor, memory: Memory, state: RecurrentDecoderState, weights: RecurrentDecoderWeights
+    ) -> tuple[Tensor, Tensor, RecurrentDecoderState]:
+        """See `Decoder.advance`."""
+        embedded = self.embedding_dropout(self.embedding(words))
+        if weights.table is None:
+            projected = weights.recurrent.project(embedded)
+        else:
+            projected = weights.table.index_select(0, words)
         features, alignment, state = self.cell.step(projected, memory, state, weights)
         return self.cell.readout(features, embedded, weights), alignment, state
 
     def forward(self, tgt_in: Tensor, encoded: EncoderOutput, choose: WordChooser | None = None) -> DecoderOutput:
-        """Decode all positions of known targets.
-
-        With full teacher forcing, only what must be sequential is (see `DecoderCell`).
-
-        Args:
-            tgt_in: Target ids that start with BOS, [B, T].
-            encoded: The encoded sources.
-            choose: Chooses the input word of each step; None uses `tgt_in`.
-        """
+        """See `Decoder.forward`. With full teacher forcing, only what must be sequential is (see `DecoderCell`)."""
         memory, state = self.start(encoded)
         if choose is not None:
-            return self._forward_choosing(tgt_in, memory.for_loop(), state, choose)
-        embedded = self.embedding_dropout(self.embedding(tgt_in))
-        if self.cell.parallel:
-            features, alignments = self.cell.sequence(embedded, memory, state)
-            return DecoderOutput(self.cell.readout(features, embedded), alignments)
-        weights, memory = self.prepare(), memory.for_loop()
+            readouts, alignments = self.unroll(tgt_in, memory.for_steps(), state, choose)
+        else:
+            embedded = self.embedding_dropout(self.embedding(tgt_in))
+            run = self.cell.sequence if self.cell.parallel else self._run_steps
+            features, alignments = run(embedded, memory, state)
+            readouts = self.cell.readout(features, embedded)
+        return DecoderOutput(readouts, alignments, self.cell.attention.penalty(alignments))
+
+    def _run_steps(self, embedded: Tensor, memory: Memory, state: RecurrentDecoderState) -> tuple[Tensor, Tensor]:
+        """`DecoderCell.sequence` as a loop; the embeddings [B, T, E] are projected before it, in one product."""
+        weights, memory = self.prepare(), memory.for_steps()
         steps: list[StepOutput] = []
         for projected in weights.recurrent.project(embedded).unbind(1):
             steps.append(self.cell.step(projected, memory, state, weights))
             state = steps[-1].state
-        features = torch.stack([step.features for step in steps], dim=1)
-        alignments = torch.stack([step.alignment for step in steps], dim=1)
-        return DecoderOutput(self.cell.readout(features, embedded), alignments)
+        # T times [B, ...] -> [B, T, ...]
+        return torch.stack([step.features for step in steps], 1), torch.stack([step.alignment for step in steps], 1)
 
-    def _forward_choosing(
-        self, tgt_in: Tensor, memory: Memory, state: DecoderState, choose: WordChooser
-    ) -> DecoderOutput:
-        words = torch.full_like(tgt_in[:, 0], BOS_ID)
-        weights = self.prepare()
-        readouts: list[Tensor] = []
-        alignments: list[Tensor] = []
-        for position in range(tgt_in.size(1)):
-            if position:
-                with torch.no_grad():
-                    words = choose(position, self.logits(readouts[-1], weights))
-            readout, alignment, state = self._readout_step(words, memory, state, weights)
-            readouts.append(readout)
-            alignments.append(alignment)
-        return DecoderOutput(torch.stack(readouts, dim=1), torch.stack(alignments, dim=1))
-
-    def logits(self, readouts: Tensor, weights: DecoderWeights | None = None) -> Tensor:
-        """Output layer: [..., readout size] -> [..., V]; with the weights of the loop if called inside one."""
-        layer = self.output if weights is None else weights.output
-        logits: Tensor = layer(self.output_dropout(readouts))
-        return logits
-
-    def loss(self, readouts: Tensor, targets: Tensor, loss: Loss = CROSS_ENTROPY) -> Tensor:
-        """A loss of the output layer, summed, in nats: [P, readout size] and words [P] -> scalar."""
-        return loss(*self.output.operands(self.output_dropout(readouts)), targets)
+    def inspect(self, tgt_in: Tensor, encoded: EncoderOutput) -> tuple[DecoderOutput, AttentionDetails]:
+        """See `Decoder.inspect`."""
+        attention = self.cell.attention
+        with attention.recording() as calls:
+            output: DecoderOutput = self(tgt_in, encoded)
+        final = None if encoded.final_state is None else encoded.final_state[:1]
+        memory = attention.memorize(encoded.states[:1], final, encoded.mask[:1], encoded.lengths[:1])
+        return output, attention.explain(calls, memory)

@@ -47,7 +47,7 @@ class RecurrentEncoder(Encoder):
         super().__init__()
         self.embedding = embedding
         directions = 2 if bidirectional else 1
-        self.output_size = directions * hidden_size
+        self.output_size = self.final_size = directions * hidden_size
         self.backward_size = hidden_size if bidirectional else 0
         sizes = [embedding.embedding_dim] + [self.output_size] * (num_layers - 1)
         self.layers = nn.ModuleList(
@@ -86,7 +86,7 @@ class RecurrentEncoder(Encoder):
         forward_state = outputs[..., :forward_size].take_along_dim(last, dim=1).squeeze(1)
         backward_state = outputs[:, 0, forward_size:]
         final_state = torch.cat([forward_state, backward_state], dim=-1)
-        return EncoderOutput(self.output_dropout(outputs), final_state, backward_state, mask, lengths)
+        return EncoderOutput(self.output_dropout(outputs), mask, lengths, final_state, backward_state)
 
 
 def _reorder(sequences: Tensor, order: Tensor) -> Tensor:

@@ -28,7 +28,8 @@ from nmt.layers.attention.memory import AttentionState
 from nmt.layers.attention.normalizer import make_normalizer
 from nmt.layers.attention.registry import SCORES
 from nmt.models import reference
-from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.build import build_model
+from nmt.models.seq2seq import Seq2Seq
 from nmt.training.loop import train_step
 from nmt.training.state import make_optimizer
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.kernels.stepwise import PreparedLinear, StepLinear, StepWeight, prepare
+from nmt.layers.kernels.stepwise import PreparedLinear, StepLinear, StepWeight, for_steps
 
 
 def make_layer(bias: bool = True) -> StepLinear:
@@ -27,7 +27,7 @@ def test_a_prepared_layer_changes_no_number(shape: tuple[int, ...], bias: bool) 
     layer = make_layer(bias)
     inputs = torch.randn((1, *shape), dtype=torch.float64).requires_grad_()
     parts = [inputs, *layer.parameters()]
-    expected, found = run(layer, inputs), run(prepare(layer), inputs)
+    expected, found = run(layer, inputs), run(for_steps(layer), inputs)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
     weights = torch.randn_like(found)
     for _ in range(2):  # the graph can be gone through again
@@ -43,7 +43,7 @@ def test_gradients_match_finite_differences() -> None:
     layer = make_layer()
 
     def by_steps(inputs: Tensor, *weights: Tensor) -> Tensor:
-        return run(prepare(layer), inputs)
+        return run(for_steps(layer), inputs)
 
     inputs = torch.randn(2, 3, dtype=torch.float64).requires_grad_()
     assert torch.autograd.gradcheck(by_steps, (inputs, *layer.parameters()))
@@ -51,7 +51,7 @@ def test_gradients_match_finite_differences() -> None:
 
 def test_a_loss_without_some_steps() -> None:
     layer = make_layer()
-    prepared = prepare(layer)
+    prepared = for_steps(layer)
     inputs = torch.randn(2, 3, dtype=torch.float64)
     first = prepared(inputs)
     prepared(first)
@@ -64,7 +64,7 @@ def test_several_backwards_add_up_and_each_weight_gets_its_gradient_once() -> No
     layer.weight.register_post_accumulate_grad_hook(lambda weight: calls.append(weight.grad.clone()))
     inputs = torch.randn(2, 3, dtype=torch.float64)
     for _ in range(2):
-        torch.autograd.backward(run(prepare(layer), inputs).sum())
+        torch.autograd.backward(run(for_steps(layer), inputs).sum())
     assert len(calls) == 2
     torch.testing.assert_close(calls[1], 2 * calls[0])
 
@@ -74,9 +74,9 @@ def test_a_frozen_weight_and_evaluation() -> None:
     inputs = torch.randn(2, 3, dtype=torch.float64).requires_grad_()
     expected = layer(inputs)
     with torch.no_grad():
-        torch.testing.assert_close(prepare(layer)(inputs), expected, rtol=0, atol=1e-14)
+        torch.testing.assert_close(for_steps(layer)(inputs), expected, rtol=0, atol=1e-14)
     layer.weight.requires_grad_(False)
-    prepared = prepare(layer)
+    prepared = for_steps(layer)
     torch.autograd.backward(prepared(prepared(inputs)).sum())
     assert inputs.grad is not None
     assert layer.weight.grad is None
@@ -113,7 +113,7 @@ def test_under_autocast_a_weight_is_cast_once() -> None:
     layer = make_layer().float()
     inputs = torch.randn(4, 3)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        expected, prepared = layer(inputs), prepare(layer)
+        expected, prepared = layer(inputs), for_steps(layer)
         assert isinstance(prepared, PreparedLinear)
         assert prepared.weight.matrix.dtype == torch.bfloat16
         found = prepared(inputs)
@@ -139,7 +139,7 @@ class Parent(nn.Module):
 
 def test_a_module_is_prepared_recursively_and_unchanged() -> None:
     module, inputs = Parent().eval(), torch.randn(2, 3, dtype=torch.float64)
-    prepared = prepare(module)
+    prepared = for_steps(module)
     assert isinstance(prepared, Parent)
     assert not prepared.training
     assert isinstance(prepared.step, PreparedLinear)
@@ -161,13 +161,13 @@ def test_weights_in_another_number_format() -> None:
 
     layer, inputs = make_layer(), torch.randn(2, 3, dtype=torch.float64)
     expected = inputs @ layer.weight.detach().half().double().mT + layer.bias
-    torch.testing.assert_close(prepare(layer, Halved)(inputs), expected, rtol=0, atol=1e-14)
+    torch.testing.assert_close(for_steps(layer, Halved)(inputs), expected, rtol=0, atol=1e-14)
 
 
 def test_nothing_is_kept_after_backward() -> None:
     layer = make_layer()
     inputs = torch.randn(2, 3, dtype=torch.float64)
-    prepared = prepare(layer)
+    prepared = for_steps(layer)
     assert isinstance(prepared, PreparedLinear)
     outputs = run(prepared, inputs)
     torch.autograd.backward(outputs.sum())

@@ -15,9 +15,10 @@ from nmt.layers.attention.past import Coverage
 from nmt.layers.attention.registry import SCORES
 from nmt.layers.layout import Layout
 from nmt.models import reference
-from nmt.models.recurrent.cell import BahdanauCell, DecoderState, LuongCell
-from nmt.models.recurrent.decoder import WordChooser
-from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.base import WordChooser
+from nmt.models.build import build_model
+from nmt.models.recurrent.cell import BahdanauCell, LuongCell, RecurrentDecoderState
+from nmt.models.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS_ID, PAD_ID
 
 SRC_SIZE, TGT_SIZE = 9, 8
@@ -117,7 +118,7 @@ def make_batch(src: list[list[int]], tgt: list[list[int]], src_padding: int = 0,
 def logits_of(model: Seq2Seq, batch: Batch, choose: WordChooser | None = None) -> tuple[Tensor, Tensor]:
     """Logits [N, V] and words [N] of the real target positions."""
     readouts, words, _ = model.readouts(batch, choose)
-    return model.decoder.logits(readouts), words
+    return model.decoder.output(readouts), words
 
 
 @torch.no_grad()
@@ -199,7 +200,7 @@ def test_the_first_state_of_both_directions_and_of_none(cell: str) -> None:
 def test_rows_of_a_state_are_selected_together() -> None:
     # Two sentences of three hypotheses each become two of two; each value tells its row.
     rows = torch.arange(6.0)
-    state = DecoderState(
+    state = RecurrentDecoderState(
         (rows.view(1, 6, 1) + torch.tensor([0.0, 10.0]).view(2, 1, 1), rows.view(1, 6, 1) + 20),
         rows.view(6, 1) + 30,
         {"previous": rows.view(6, 1) + 40},
@@ -209,17 +210,17 @@ def test_rows_of_a_state_are_selected_together() -> None:
     assert picked.recurrent[0].squeeze(-1).tolist() == [[2, 2, 3, 5], [12, 12, 13, 15]]
     assert picked.recurrent[1].squeeze(-1).tolist() == [[22, 22, 23, 25]]
     assert picked.feedback.squeeze(-1).tolist() == [32, 32, 33, 35]
-    assert picked.past["previous"].squeeze(-1).tolist() == [[42, 42], [43, 45]]
+    assert picked.history["previous"].squeeze(-1).tolist() == [[42, 42], [43, 45]]
 
 
 def test_selecting_repeats_one_row_per_sentence_into_a_beam() -> None:
     rows = torch.arange(2.0)
-    state = DecoderState((rows.view(1, 2, 1),), rows.view(2, 1)[:, :0], {"step": rows}, Layout(2))
-    assert state.past["step"].tolist() == [[0], [1]]
+    state = RecurrentDecoderState((rows.view(1, 2, 1),), rows.view(2, 1)[:, :0], {"step": rows}, Layout(2))
+    assert state.history["step"].tolist() == [[0], [1]]
     spread = state.select(torch.tensor([0, 0, 0, 1]), Layout(2, 3, torch.tensor([0, 1, 2, 3])))
     assert spread.recurrent[0].flatten().tolist() == [0, 0, 0, 1]
     assert spread.feedback.shape == (4, 0)
-    assert spread.past["step"].tolist() == [[0, 0, 0], [1, 0, 0]]
+    assert spread.history["step"].tolist() == [[0, 0, 0], [1, 0, 0]]
 
 
 @pytest.mark.parametrize("depth", [{}, {"residual": True, "layer_norm": "cell", "attend_from": "first"}])
@@ -277,7 +278,7 @@ def follows_the_equations(model: Seq2Seq) -> None:
     logits, alignments = by_steps(model, batch)
     with torch.no_grad():
         output = model.decoder(batch.tgt_in, model.encode(batch.src, batch.src_lengths))
-        torch.testing.assert_close(model.decoder.logits(output.readouts), logits, rtol=0, atol=1e-10)
+        torch.testing.assert_close(model.decoder.output(output.readouts), logits, rtol=0, atol=1e-10)
         torch.testing.assert_close(output.alignments, alignments, rtol=0, atol=1e-10)
         for row, (src, tgt) in enumerate(zip(SOURCES, TARGETS, strict=True)):
             expected, aligned = decode(model, src, tgt, normalizer_of(model))
