@@ -70,7 +70,8 @@ def preprocess(
         OutOfMemory: Memory ran out.
     """
     from nmt.config import overridden
-    from nmt.corpus.prepare import preprocess, with_sources
+    from nmt.corpus.licence import with_sources
+    from nmt.corpus.prepare import write_data
     from nmt.models.configs import load_config
 
     settings = load_config(config, overrides)
@@ -79,7 +80,7 @@ def preprocess(
         stated = "data.licence" in overridden(overrides)
         settings = with_sources(settings, [str(each) for each in sources], keep_licence=stated)
     directory = settings.data_directory if output is None else Path(output)
-    return PreparedData(directory, preprocess(settings, directory, overwrite=overwrite))
+    return PreparedData(directory, write_data(settings, directory, overwrite=overwrite).as_json())
 
 
 @as_nmt_errors()

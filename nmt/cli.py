@@ -208,7 +208,7 @@ def show_data(
 
     Example: nmt data data/prepared/tatoeba_small
     """
-    from nmt.corpus.report import read_report
+    from nmt.corpus.data_report import read_report
 
     sections = read_report(directory)
     with open_output(None) as file:

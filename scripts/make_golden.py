@@ -19,7 +19,7 @@ import torch
 
 import nmt
 from nmt.corpus.dataset import open_data, read_examples
-from nmt.corpus.prepare import preprocess
+from nmt.corpus.prepare import write_data
 from nmt.evaluation.metrics import ScoringRules, score_corpus
 from nmt.models.configs import load_config
 from nmt.models.storage import MARKER
@@ -62,7 +62,7 @@ def main() -> None:
             corpus.parent.mkdir(parents=True)
             shutil.copy(shipped(str(corpus)), corpus)  # so that no path of this machine is recorded
             data, model = Path("golden/data"), Path("run/best")
-            preprocess(config, data)
+            write_data(config, data)
             train_run(config, data, Path("run"))
             for unneeded in (data / "report.md", data / "lengths.png"):
                 unneeded.unlink()

@@ -20,20 +20,20 @@ text: {{tokenizer: whitespace}}
 """
 # Functions at whose calls `nmt preprocess` may be killed, how many calls it makes, and what it does there.
 PLACES = {
-    "nmt.corpus.prepare.parse_chunk": 1,  # cleaning
-    "nmt.corpus.prepare.split_pairs": 1,
-    "nmt.corpus.encoding.index_block": 2,  # tokenising
+    "nmt.corpus.cleaning.parse_chunk": 1,  # cleaning
+    "nmt.corpus.splitting.split_pairs": 1,
+    "nmt.corpus.encoding.tokenize_block": 2,  # tokenising
     "nmt.corpus.encoding.write_sequences": 2,  # writing
-    "nmt.corpus.prepare.write_report": 1,
-    "nmt.corpus.prepare.write_json": 1,  # the marker
+    "nmt.corpus.data_report.write_report": 1,
+    "nmt.corpus.dataset.write_json": 1,  # the marker
     "os.replace": 10,
     "os.rename": 3,  # the earlier folder makes way, the new one takes its place, the earlier one is deleted
     "nmt.system.replacement.discard_earlier": 2,
     "shutil.rmtree": 4,
 }
 FEW = [
-    ("nmt.corpus.prepare.parse_chunk", 1, True),
-    ("nmt.corpus.encoding.index_block", 2, False),
+    ("nmt.corpus.cleaning.parse_chunk", 1, True),
+    ("nmt.corpus.encoding.tokenize_block", 2, False),
     ("nmt.corpus.encoding.write_sequences", 2, True),
     ("os.rename", 2, True),
 ]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nmt.config import Config
 from nmt.corpus.dataset import EncodedPairs, Ids, Sequences, open_data, read_examples
 from nmt.corpus.identity import identity
-from nmt.corpus.prepare import preprocess
+from nmt.corpus.prepare import write_data
 from nmt.models.build import build_model
 from nmt.system.errors import DataError
 from nmt.training.loop import start, train
@@ -43,7 +43,7 @@ def test_a_corpus_is_complete_and_its_held_out_part_unseen(
             }
         )
         try:
-            preprocess(config, output)
+            write_data(config, output)
         except DataError:  # too few groups of sentences for such splits
             assert not output.exists()
             assert any(sizes)

@@ -15,10 +15,10 @@ from nmt.comparison.results import Row, make_rows
 from nmt.comparison.runner import check_launcher, run_cells
 from nmt.comparison.tables import as_csv, make_sections
 from nmt.config import ComparisonSection
+from nmt.corpus.data_report import format_markdown
 from nmt.corpus.dataset import MARKER as DATA_MARKER
 from nmt.corpus.dataset import open_data, read_checksum
-from nmt.corpus.prepare import preprocess
-from nmt.corpus.report import format_markdown
+from nmt.corpus.prepare import write_data
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import check_file, real_path, write_json, write_text
 from nmt.system.outputs import check_not_inside, check_output
@@ -140,7 +140,7 @@ def _prepare_data(cell: Cell, directory: Path, split: str) -> str:
         DataError: It cannot be made, is damaged, or lacks the split.
     """
     if not (directory / DATA_MARKER).is_file():
-        preprocess(cell.config, directory)
+        write_data(cell.config, directory)
     with_text_of(cell.config, open_data(directory))
     if not (directory / f"{split}.jsonl").is_file():
         raise DataError(f"{directory}: has no {split} split; choose another --split, or set data.split.{split}_size")

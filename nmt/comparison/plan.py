@@ -13,7 +13,7 @@ from typing import Any
 
 from nmt.config import ComparisonSection, Config, Overrides, as_settings, differing_keys, dump_config, read_config
 from nmt.config.tree import in_one_line
-from nmt.corpus.prepare import with_sources
+from nmt.corpus.licence import with_sources
 from nmt.models.configs import load_config
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import read_json, write_json, write_text

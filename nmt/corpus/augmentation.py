@@ -2,65 +2,54 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.config import Config
+from nmt.config import DataSection
 from nmt.corpus import Pair
 from nmt.corpus.forms import make_copies
-from nmt.corpus.identity import Fingerprints, take_fingerprints
+from nmt.corpus.lines import Rows, decode_lines
 from nmt.corpus.parallel import map_chunks
 from nmt.corpus.splitting import Splits, without_overlap
-from nmt.corpus.store import PairStore, PairWriter, Rows, in_chunks
+from nmt.corpus.store import Block, PairStore, in_chunks
 from nmt.system.progress import progress_bar
 
-_Copies = tuple[tuple[list[bytes], list[bytes]], Fingerprints, NDArray[np.uint8]]
 
-
-def add_copies(config: Config, store: PairStore, splits: Splits, work: Path) -> tuple[PairStore, Rows, dict[str, int]]:
+def add_copies(data: DataSection, store: PairStore, splits: Splits) -> tuple[Rows, dict[str, int]]:
     """Add the copies that `data.augment` asks for to a store.
 
     Only training pairs are copied, and copies that share a sentence with valid or test are dropped: other numbers or
     names can turn one sentence into another.
 
     Args:
-        config: The whole config.
-        store: Clean pairs, which must not be used afterwards.
+        data: The forms, the share of the pairs to copy in each, and the seed.
+        store: Clean pairs.
         splits: Their splits.
-        work: Folder of the store.
 
     Returns:
-        The store with the copies, the rows of those to use, and their number by form.
+        The rows of the copies to use, and their number by form.
     """
-    shares = {name: share for name, share in config.data.augment.model_dump().items() if share}
+    shares = {name: share for name, share in data.augment.model_dump().items() if share}
     if not shares:
-        return store, np.empty(0, dtype=np.int64), {}
-    blocks = ((store.src.raw(piece), store.tgt.raw(piece)) for piece in in_chunks(splits.train))
-    make = partial(_copy_block, shares, config.data.split.seed)
-    forms = []
-    before = len(store)
-    bar = progress_bar(desc="copying", unit=" copies", leave=False)
-    with bar, contextlib.closing(store), contextlib.closing(PairWriter(work, store)) as writer:
-        for sides, fingerprints, found in map_chunks(make, blocks, config.data.workers):
-            writer.write(sides, fingerprints)
-            forms.append(found)
-            bar.update(len(found))
-        extended = writer.finish()
-    rows = without_overlap(extended, np.arange(before, len(extended)), [*splits.valid, *splits.test])
+        return np.empty(0, dtype=np.int64), {}
+    before, forms = len(store), []
+    src, tgt = store.lines("src"), store.lines("tgt")
+    blocks = ((src.raw(piece), tgt.raw(piece)) for piece in in_chunks(splits.train))
+    with progress_bar(desc="copying", unit=" copies", leave=False) as bar:
+        for block, numbers in map_chunks(partial(_copy_block, shares, data.split.seed), blocks, data.workers):
+            store.append(block)
+            forms.append(numbers)
+            bar.update(len(numbers))
+    rows = without_overlap(store, np.arange(before, len(store)), [*splits.valid, *splits.test])
     counts = np.bincount(np.concatenate(forms)[rows - before], minlength=len(shares))
-    return extended, rows, dict(zip(shares, counts.tolist(), strict=True))
+    return rows, dict(zip(shares, counts.tolist(), strict=True))
 
 
-def _copy_block(shares: Mapping[str, float], seed: int, block: tuple[bytes, bytes]) -> _Copies:
-    """Copies of a block of pairs, their fingerprints, and the index of the form of each in `shares`."""
-    src, tgt = (side.decode().split("\n")[:-1] for side in block)
-    copies = make_copies(map(Pair, src, tgt), shares, seed)
-    pairs = [pair for _, pair in copies]
-    sides = [f"{pair.src}\n".encode() for pair in pairs], [f"{pair.tgt}\n".encode() for pair in pairs]
-    indices = {name: index for index, name in enumerate(shares)}
-    return sides, take_fingerprints(pairs, seed), np.array([indices[name] for name, _ in copies], dtype=np.uint8)
+def _copy_block(shares: Mapping[str, float], seed: int, texts: tuple[bytes, bytes]) -> tuple[Block, NDArray[np.uint8]]:
+    """Copies of a block of pairs, and for each copy the place of its form in `shares`: the work of one process."""
+    copies = make_copies(map(Pair, *map(decode_lines, texts)), shares, seed)
+    forms = [list(shares).index(form) for form, _ in copies]
+    return Block.encode([pair for _, pair in copies], seed), np.array(forms, dtype=np.uint8)

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import math
-import sys
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
+import numpy as np
+
+from nmt.config import CleaningSection, DataSection
 from nmt.corpus import Pair
+from nmt.corpus.lines import Rows
+from nmt.corpus.parallel import map_chunks
+from nmt.corpus.sources import Chunk, LineReport, Source, parse_chunk
+from nmt.corpus.store import Block, PairStore
+from nmt.system.errors import DataError
+from nmt.system.progress import progress_bar
 from nmt.text.normalization import Normalizer
 
 SAMPLES = 3
 """How many examples are kept for each rule."""
 
+DUPLICATE_RULES = {"keep": 0, "drop": 1, "drop_casefold": 2}
+"""How many of the rules about duplicates apply, by `data.cleaning.duplicates`."""
 SETTINGS = {
     "empty": "data.columns",
     "too_short": "data.cleaning.min_length",
@@ -63,8 +74,8 @@ class CleaningReport:
         dropped: By name of the first rule that a pair violated.
     """
 
-    read: int = 0
-    kept: int = 0
+    read: int
+    kept: int
     changed: dict[str, Finding] = field(default_factory=dict)
     dropped: dict[str, Finding] = field(default_factory=dict)
 
@@ -91,40 +102,25 @@ class CleaningReport:
 
 
 class Cleaner:
-    """The rules that judge each pair on its own; duplicates are found later, by their fingerprints.
+    """The rules that judge each pair on its own; duplicates are recognised later, by their fingerprints.
 
     Args:
-        normalizer: Repairs each sentence before it is judged.
-        min_length: Minimum number of words, separated by spaces, of a side.
-        max_length: Maximum number of words of a side.
-        max_characters: Maximum number of characters of a side; None is off.
-        max_ratio: Maximum number of characters of the longer side per character of the shorter; None is off.
-        min_letters: Minimum share of letters and their marks among the characters that are not spaces.
-        copies: Keep pairs whose sides are the same text.
+        options: How to repair sentences, and the limits that a pair must keep.
     """
 
-    def __init__(
-        self,
-        normalizer: Normalizer,
-        *,
-        min_length: int = 1,
-        max_length: int = 100,
-        max_characters: int | None = None,
-        max_ratio: float | None = None,
-        min_letters: float = 0.0,
-        copies: bool = True,
-    ) -> None:
-        self.normalizer = normalizer
-        most, ratio = max_characters or sys.maxsize, max_ratio or math.inf
+    def __init__(self, options: CleaningSection) -> None:
+        self.normalizer = make_normalizer(options)
+        shortest, longest, letters = options.min_length, options.max_length, options.min_letters
+        characters, ratio = options.max_characters or math.inf, options.max_ratio or math.inf
         # The order matters: a pair counts under the first rule it violates, and later ones need words on both sides.
         rules: dict[str, tuple[bool, Callable[[Pair], bool]]] = {
             "empty": (True, lambda pair: not pair.src or not pair.tgt),
-            "too_short": (min_length > 1, lambda pair: min(_words(pair.src), _words(pair.tgt)) < min_length),
-            "too_long": (True, lambda pair: max(_words(pair.src), _words(pair.tgt)) > max_length),
-            "too_many_characters": (bool(max_characters), lambda pair: max(map(len, pair)) > most),
-            "length_ratio": (bool(max_ratio), lambda pair: max(map(len, pair)) > ratio * min(map(len, pair))),
-            "few_letters": (min_letters > 0, lambda pair: min(map(letter_share, pair)) < min_letters),
-            "copy": (not copies, lambda pair: pair.src == pair.tgt),
+            "too_short": (shortest > 1, lambda pair: min(map(_words, pair)) < shortest),
+            "too_long": (True, lambda pair: max(map(_words, pair)) > longest),
+            "too_many_characters": (characters < math.inf, lambda pair: max(map(len, pair)) > characters),
+            "length_ratio": (ratio < math.inf, lambda pair: max(map(len, pair)) > ratio * min(map(len, pair))),
+            "few_letters": (letters > 0, lambda pair: min(map(letter_share, pair)) < letters),
+            "copy": (not options.copies, lambda pair: pair.src == pair.tgt),
         }
         self.rules = {name: violates for name, (active, violates) in rules.items() if active}
 
@@ -134,7 +130,7 @@ class Cleaner:
         Returns:
             The pairs kept, in order, and a report.
         """
-        report = CleaningReport()
+        report = CleaningReport(0, 0)
         kept = []
         for raw in pairs:
             report.read += 1
@@ -150,6 +146,60 @@ class Cleaner:
                 kept.append(pair)
         report.kept = len(kept)
         return kept, report
+
+
+def clean_corpus(data: DataSection, source: Source, store: PairStore) -> tuple[LineReport, CleaningReport]:
+    """Read a corpus, and store its clean pairs with their fingerprints.
+
+    Returns:
+        What was read line by line, and what cleaning did.
+
+    Raises:
+        DataError: The corpus has no pair, or too many malformed lines.
+    """
+    lines, cleaned = LineReport(0), CleaningReport(0, 0)
+    work = partial(_clean_chunk, data.cleaning, data.split.seed)
+    with progress_bar(desc="cleaning", unit=" lines", leave=False) as bar:
+        for block, chunk_lines, chunk_cleaned in map_chunks(work, source.chunks(lines), data.workers):
+            store.append(block)
+            lines.add(chunk_lines)
+            cleaned.add(chunk_cleaned)
+            bar.update(chunk_lines.read)
+    if not cleaned.read and "not_utf8" not in lines.malformed:
+        source.reject_empty(lines)
+    lines.check(data.max_malformed if cleaned.read else None)
+    return lines, cleaned
+
+
+def _clean_chunk(options: CleaningSection, seed: int, chunk: Chunk) -> tuple[Block, LineReport, CleaningReport]:
+    """Parse and clean the lines of a chunk: the work of one process."""
+    raw, lines = parse_chunk(chunk)
+    pairs, cleaned = Cleaner(options).clean(raw)
+    return Block.encode(pairs, seed), lines, cleaned
+
+
+def drop_repeated(options: CleaningSection, store: PairStore, report: CleaningReport) -> Rows:
+    """Rows of the first occurrence of each pair; the others are counted as dropped.
+
+    Raises:
+        DataError: No pair is left.
+    """
+    rows = np.arange(len(store))
+    fingerprints = {"duplicate": "pair_draw", "caseless_duplicate": "caseless_pair"}
+    for rule in list(fingerprints)[: DUPLICATE_RULES[options.duplicates]]:
+        first = np.zeros(len(rows), dtype=bool)
+        first[np.unique(store.fingerprints(fingerprints[rule])[rows], return_index=True)[1]] = True
+        if len(repeated := rows[~first]):
+            report.drop(rule, len(repeated), store.pairs(repeated[:SAMPLES]))
+        rows = rows[first]
+    if not len(rows):
+        raise DataError(f"corpus: no pair is left, as {report.explain_loss()}")
+    return rows
+
+
+def make_normalizer(options: CleaningSection) -> Normalizer:
+    """The normalizer of a config: those of its settings that are named as in the config."""
+    return Normalizer(**options.model_dump(include=set(Normalizer().settings)))
 
 
 def letter_share(text: str) -> float:

@@ -7,17 +7,17 @@ import itertools
 import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt.config import Config, read_config
+from nmt.corpus.schema import Marker, parse_marker
 from nmt.corpus.splitting import Example
 from nmt.system.errors import DataError, shorten
-from nmt.system.files import check_file, map_array, read_json, sha256, write_text
+from nmt.system.files import check_file, map_array, read_json, sha256, write_json, write_text
 from nmt.system.limits import MAX_EXAMPLE, MAX_EXAMPLES
 from nmt.text.processor import TextProcessor, load_processor, load_vocabularies
 from nmt.text.vocabulary import Vocabulary
@@ -28,7 +28,7 @@ CONFIG = "config.yaml"
 TEXT = "text"
 
 Ids = NDArray[np.int32]
-_KINDS = (("ids", np.int32), ("offsets", np.int64))
+_ARRAYS = {"ids": np.int32, "offsets": np.int64}
 """Arrays of saved sequences and their types."""
 
 
@@ -62,15 +62,13 @@ class Sequences:
 
     def save(self, directory: Path, name: str) -> None:
         """Write `NAME.ids.npy` and `NAME.offsets.npy`."""
-        np.save(directory / f"{name}.ids.npy", self.ids, allow_pickle=False)
-        np.save(directory / f"{name}.offsets.npy", self.offsets, allow_pickle=False)
+        write_sequences(directory, name, self.lengths, [self.ids])
 
     @classmethod
     def load(cls, directory: Path, name: str) -> Sequences:
         """Memory-map what `save` wrote; ids are read when they are used."""
-        ids, offsets = (
-            map_array(directory / f"{name}.{kind}.npy", dtype, "preprocess again") for kind, dtype in _KINDS
-        )
+        paths = {directory / f"{name}.{array}.npy": dtype for array, dtype in _ARRAYS.items()}
+        ids, offsets = (map_array(path, dtype, "preprocess again") for path, dtype in paths.items())
         whole = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(ids)
         if not whole or (np.diff(offsets) < 0).any():
             raise DataError(f"{directory / name}: ids and offsets do not match; preprocess again")
@@ -137,9 +135,9 @@ def encode_examples(
         examples: Sources with references.
         longest_source: Maximum number of tokens that are kept of a source; None keeps all.
     """
-    sources = [tokens[:longest_source] for tokens in processor.tokenize_source([each.src for each in examples])]
-    targets = processor.tokenize_target(reference for each in examples for reference in each.references)
-    repeated = (tokens for tokens, each in zip(sources, examples, strict=True) for _ in each.references)
+    sources = [tokens[:longest_source] for tokens in processor.tokenize_source([example.src for example in examples])]
+    targets = processor.tokenize_target(reference for example in examples for reference in example.references)
+    repeated = (tokens for tokens, example in zip(sources, examples, strict=True) for _ in example.references)
     return EncodedPairs(
         Sequences.pack(map(processor.src_vocabulary.encode, repeated)),
         Sequences.pack(map(processor.tgt_vocabulary.encode, targets)),
@@ -208,14 +206,14 @@ def open_data(path: Path) -> DataDirectory:
     Raises:
         DataError: It is missing, incomplete, damaged, or of another format version.
     """
-    facts = read_facts(path)
+    marker = read_marker(path)
     return DataDirectory(
         path,
         read_config(path / CONFIG),
         *load_vocabularies(check_file(path / TEXT, path)),
         EncodedPairs.load(path, "train"),
         EncodedPairs.load(path, "valid"),
-        _checksums(path, facts),
+        marker.sha256,
     )
 
 
@@ -225,44 +223,42 @@ def read_checksum(path: Path) -> str | None:
     Raises:
         DataError: It is not a data directory, is damaged, or of another format version.
     """
-    checksums = _checksums(path, read_facts(path))
+    checksums = read_marker(path).sha256
     return combine_checksums(checksums) if checksums else None
 
 
-def read_copies(path: Path) -> int:
-    """How many of the last training pairs are copies of others in another form (`data.augment`), from the marker.
-
-    Raises:
-        DataError: It is not a data directory, is damaged, or of another format version.
-    """
-    copies = read_facts(path).get("copies", 0)
-    if type(copies) is not int or copies < 0:
-        raise DataError(f"{path / MARKER}: copies is {shorten(repr(copies))}; the directory is damaged")
-    return copies
-
-
-def read_facts(path: Path) -> dict[str, Any]:
+def read_marker(path: Path) -> Marker:
     """Read the marker of a data directory.
 
     Raises:
         DataError: It is not a data directory, is damaged, or of another format version.
     """
+    check_is_data(path, "run nmt preprocess first, or give another one with --data")
+    content = read_json(path / MARKER)
+    version = content.get("format_version") if isinstance(content, dict) else None
+    if type(version) is not int or version != FORMAT_VERSION:
+        this = f"this version reads {FORMAT_VERSION}"
+        raise DataError(f"{path}: data format {shorten(repr(version))}, {this}; preprocess again")
+    try:
+        return parse_marker(content)
+    except ValueError as error:
+        raise DataError(f"{path / MARKER}: {error}; the directory is damaged") from None
+
+
+def write_marker(path: Path, marker: Marker) -> None:
+    """Write the marker of a data directory; without copies it does not name them."""
+    write_json(path / MARKER, {name: value for name, value in asdict(marker).items() if value != 0})
+
+
+def check_is_data(path: Path, advice: str) -> None:
+    """Reject a folder that is not a data directory.
+
+    Raises:
+        DataError: It has no marker.
+    """
     if not (path / MARKER).is_file():
         what = "is not a data directory" if path.exists() else "does not exist"
-        raise DataError(f"{path}: {what} (no {MARKER}); run nmt preprocess first, or give another one with --data")
-    facts = read_json(path / MARKER)
-    version = facts.get("format_version") if isinstance(facts, dict) else None
-    if not isinstance(facts, dict) or version != FORMAT_VERSION:
-        found = shorten(repr(version))
-        raise DataError(f"{path}: data format {found}, this version reads {FORMAT_VERSION}; preprocess again")
-    return facts
-
-
-def _checksums(path: Path, facts: Mapping[str, Any]) -> dict[str, str]:
-    found = facts.get("sha256", {})
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        raise DataError(f"{path / MARKER}: sha256 has no checksums; the directory is damaged")
-    return found
+        raise DataError(f"{path}: {what} (no {MARKER}); {advice}")
 
 
 def compute_checksums(directory: Path) -> dict[str, str]:

@@ -5,43 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nmt.config import Config, TextSection
-from nmt.corpus.dataset import TEXT, EncodedPairs, Ids, encode_examples, write_sequences
+from nmt.config import Config, TextSection, differing_keys, read_config
+from nmt.corpus.cleaning import make_normalizer
+from nmt.corpus.dataset import CONFIG, TEXT, EncodedPairs, Sequences, encode_examples, write_sequences
 from nmt.corpus.identity import save_seen
+from nmt.corpus.lines import Lines, Rows
+from nmt.corpus.numbering import NumberedText, tokenize_block
 from nmt.corpus.parallel import map_chunks
+from nmt.corpus.schema import EncodingReport
 from nmt.corpus.splitting import Splits
-from nmt.corpus.store import PairStore, Rows, TextColumn, in_chunks
-from nmt.system.errors import DataError
+from nmt.corpus.store import SIDES, PairStore, in_chunks
+from nmt.system.errors import ConfigError, DataError
+from nmt.system.files import check_file
 from nmt.system.progress import progress_bar
-from nmt.text.indexing import TokenIndex, index_block
-from nmt.text.normalization import Normalizer
-from nmt.text.processor import SEEN, TextProcessor
+from nmt.text.processor import SEEN, TextProcessor, load_processor
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer
 from nmt.text.vocabulary import LARGER, UNK_ID, Vocabulary
 
-SIDES = ("src", "tgt")
 SPACING_SAMPLE = 200_000
 """Maximum number of sentences to learn the spaces between words from."""
 COVERAGE = (100, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
 """Vocabulary sizes whose coverage is in the report."""
 
-Lengths = NDArray[np.int64]
-
 
 def encode(
-    config: Config,
-    store: PairStore,
-    splits: Splits,
-    copies: Rows,
-    normalizer: Normalizer,
-    reused: TextProcessor | None,
-    output: Path,
-) -> dict[str, Any]:
+    config: Config, store: PairStore, splits: Splits, copies: Rows, reused: TextProcessor | None, output: Path
+) -> EncodingReport:
     """Learn tokenizers and vocabularies from the training pairs and copies of them, then encode every split.
 
     Args:
@@ -49,190 +41,139 @@ def encode(
         store: Clean pairs.
         splits: Their splits.
         copies: Rows of copies of training pairs, which come after them.
-        normalizer: Repairs text to translate.
         reused: Tokenizers and vocabularies to use instead of learning them.
         output: The data directory.
 
     Raises:
         DataError: All training pairs are too long, or one side of them has no known token.
     """
-    text = config.text
+    text = output / TEXT
+    text.mkdir()
     rows = np.concatenate([splits.train, copies])
-    processor, sides = _learn(config, store, rows, normalizer, reused, output)
-    vocabularies = processor.src_vocabulary, processor.tgt_vocabulary
-    fits = np.logical_and.reduce([(side.lengths > 0) & (side.lengths <= text.max_length) for side in sides])
+    tokenizers = reused.tokenizers if reused else _learn_tokenizers(config, store, rows)
+    sides = []
+    for name, tokenizer in zip(SIDES, tokenizers, strict=True):
+        tokenizer.save(text, name)
+        sides.append(_tokenize(text, name, store, rows, config.data.workers))
+    vocabularies = reused.vocabularies if reused else _make_vocabularies(config.text, sides, tokenizers)
+    processor = TextProcessor(*tokenizers, *vocabularies, make_normalizer(config.data.cleaning))
+    processor.save(text)
+
+    longest = config.text.max_length
+    fits = np.logical_and.reduce([(side.lengths > 0) & (side.lengths <= longest) for side in sides])
     if not fits.any():
-        raise DataError(f"no training pair has at most text.max_length = {text.max_length} tokens")
-    save_seen(output / TEXT / SEEN, store.prints("src_identity")[rows][fits])
-    counts = {"train": _write_training(output, sides, vocabularies, fits)}
-    for name, unknown in zip(("source", "target"), counts["train"].unknown_share, strict=True):
-        if unknown == 1:
-            advice = "remove text.reuse" if reused else LARGER
-            raise DataError(f"every {name} token in training is unknown; {advice}")
+        raise DataError(f"no training pair has at most text.max_length = {longest} tokens")
+    save_seen(text / SEEN, store.fingerprints("src_identity")[rows][fits])
+    for name, side, vocabulary in zip(SIDES, sides, vocabularies, strict=True):
+        write_sequences(output, f"train.{name}", side.lengths[fits], side.encode(vocabulary, fits))
     valid, test = (encode_examples(processor, examples) for examples in (splits.valid, splits.test))
     valid.save(output, "valid")  # the test split is only counted: it is scored as text
-    counts |= {"valid": _Counts.of(valid), "test": _Counts.of(test)}
-    return {
-        "reused": reused is not None,
-        "tokenizer": processor.src_tokenizer.kind,
-        "too_many_tokens": int(np.sum(~fits)),
-        "copies": int(np.sum(fits[len(splits.train) :])),
-        "vocabulary": {side: len(vocabulary) for side, vocabulary in zip(SIDES, vocabularies, strict=True)},
-        "distinct_tokens": {side: len(found.index) for side, found in zip(SIDES, sides, strict=True)},
-        "coverage": {side: found.index.coverage(COVERAGE) for side, found in zip(SIDES, sides, strict=True)},
-        "lengths": {name: found.lengths for name, found in counts.items()},
-        "tokens": {name: found.tokens for name, found in counts.items()},
-        "unknown_share": {name: found.unknown_share for name, found in counts.items()},
-        "longest_training_pair": [len(numbers) - 1 for numbers in counts["train"].lengths],
-    }
+
+    pairs = {"train": EncodedPairs.load(output, "train"), "valid": valid, "test": test}
+    encoded = {name: (split.src, split.tgt) for name, split in pairs.items()}
+    unknown = {name: [_unknown_share(side) for side in both] for name, both in encoded.items()}
+    for what, share in zip(("source", "target"), unknown["train"], strict=True):
+        if share == 1:
+            advice = "remove text.reuse" if reused else LARGER
+            raise DataError(f"every {what} token in training is unknown; {advice}")
+    return EncodingReport(
+        reused=reused is not None,
+        tokenizer=tokenizers[0].kind,
+        too_many_tokens=int(np.sum(~fits)),
+        copies=int(np.sum(fits[len(splits.train) :])),
+        vocabulary={name: len(vocabulary) for name, vocabulary in zip(SIDES, vocabularies, strict=True)},
+        distinct_tokens={name: len(side.counts) for name, side in zip(SIDES, sides, strict=True)},
+        coverage={name: side.coverage(COVERAGE) for name, side in zip(SIDES, sides, strict=True)},
+        lengths={name: [np.bincount(side.lengths).tolist() for side in both] for name, both in encoded.items()},
+        tokens={name: [len(side.ids) for side in both] for name, both in encoded.items()},
+        unknown_share=unknown,
+        longest_training_pair=[int(side.lengths.max()) for side in encoded["train"]],
+    )
 
 
-def _learn(
-    config: Config, store: PairStore, rows: Rows, normalizer: Normalizer, reused: TextProcessor | None, output: Path
-) -> tuple[TextProcessor, list[_EncodedSide]]:
-    """Learn and save tokenizers and vocabularies, unless they are reused, and tokenise the training pairs."""
-    if reused:
-        tokenizers: tuple[Tokenizer, Tokenizer] = (reused.src_tokenizer, reused.tgt_tokenizer)
-    else:
-        tokenizers = _learn_tokenizers(config, store, rows)
-    sides = []
-    for tokenizer, column, side in zip(tokenizers, (store.src, store.tgt), SIDES, strict=True):
-        tokenizer.save(output / TEXT, side)
-        encoded = _EncodedSide(output / "work" / f"{side}.numbers")
-        encoded.tokenize(column, rows, config, output / TEXT, side)
-        sides.append(encoded)
-    if reused:
-        vocabularies = reused.src_vocabulary, reused.tgt_vocabulary
-    else:
-        vocabularies = _make_vocabularies(config.text, sides, tokenizers)
-    processor = TextProcessor(*tokenizers, *vocabularies, normalizer)
-    processor.save_vocabularies(output / TEXT)
-    return processor, sides
+def load_reused(config: Config, path: Path) -> TextProcessor:
+    """The tokenizers and vocabularies of a data, run or model directory.
 
-
-class _EncodedSide:
-    """One side of the training pairs as token numbers on disk, before there is a vocabulary.
-
-    Attributes:
-        index: Tokens by number.
-        lengths: Tokens of each line.
+    Raises:
+        ConfigError: There are none, or they have other settings: languages, normalisation, casing, subwords.
     """
-
-    def __init__(self, path: Path) -> None:
-        self.index = TokenIndex()
-        self.lengths: Lengths = np.empty(0, dtype=np.int64)
-        self._path = path
-
-    def tokenize(self, column: TextColumn, rows: Rows, config: Config, text: Path, side: str) -> None:
-        """Tokenise the lines at `rows` with the tokenizer saved in `text`."""
-        lengths = []
-        blocks = (column.raw(piece) for piece in in_chunks(rows))
-        work = partial(index_block, text, side)
-        bar = progress_bar(desc=f"tokenising {side}", total=len(rows), unit=" lines", leave=False)
-        with self._path.open("wb") as file, bar:
-            for lines in map_chunks(work, blocks, config.data.workers):
-                file.write(self.index.renumber(lines).tobytes())
-                lengths.append(lines.lengths.astype(np.int64))
-                bar.update(len(lines.lengths))
-        self.lengths = np.concatenate(lengths)
-
-    def encode(self, vocabulary: Vocabulary, keep: NDArray[np.bool_]) -> Iterator[Ids]:
-        """Vocabulary ids of the lines to keep, piece by piece."""
-        table = self.index.ids(vocabulary)
-        with self._path.open("rb") as file:
-            for piece in in_chunks(np.arange(len(self.lengths))):
-                lengths = self.lengths[piece]
-                numbers = np.fromfile(file, dtype=np.int32, count=int(lengths.sum()))
-                yield table[numbers[np.repeat(keep[piece], lengths)]]
+    folder = next((folder for folder in (path, path / "best") if (folder / TEXT).is_dir()), None)
+    if folder is None:
+        raise ConfigError(f"text.reuse: {path} is neither a data directory nor a model directory; give one")
+    processor = load_processor(check_file(folder / TEXT, folder))
+    there = read_config(folder / CONFIG)
+    here = config.text.model_copy(update={"reuse": there.text.reuse, "max_length": there.text.max_length})
+    differing = differing_keys(there.text, here, "text.")
+    if there.data.languages != config.data.languages:
+        theirs, ours = (" to ".join(data.languages) for data in (there.data, config.data))
+        differing.append(f"data.src_language, data.tgt_language and data.reverse ({theirs} there, {ours} here)")
+    settings = make_normalizer(config.data.cleaning).settings
+    differing += [
+        f"data.cleaning.{key} ({value!r} there, {settings[key]!r} here)"
+        for key, value in processor.normalizer.settings.items()
+        if value != settings[key]
+    ]
+    if differing:
+        raise ConfigError(f"text.reuse: {path} has other settings: {', '.join(differing)}; set the same")
+    return processor
 
 
-class _Counts:
-    """Statistics of both sides of a split.
-
-    Attributes:
-        tokens: Number of tokens of each side.
-        unknown_share: Share of unknown tokens of each side.
-        lengths: Number of sentences of each side with no token, with one token, and so on.
-    """
-
-    def __init__(self) -> None:
-        self.tokens: list[int] = []
-        self.unknown_share: list[float] = []
-        self.lengths: list[list[int]] = []
-
-    @classmethod
-    def of(cls, pairs: EncodedPairs) -> _Counts:
-        """Count pairs in memory."""
-        counts = cls()
-        for side in (pairs.src, pairs.tgt):
-            counts.add(side.lengths, int(np.sum(side.ids == UNK_ID)))
-        return counts
-
-    def add(self, lengths: Lengths, unknown: int) -> None:
-        """Add a side: number of tokens of each sentence, and the total of unknown tokens."""
-        tokens = int(lengths.sum())
-        self.tokens.append(tokens)
-        self.unknown_share.append(round(unknown / tokens, 6) if tokens else 0.0)
-        self.lengths.append(np.bincount(lengths).tolist())
+def _tokenize(text: Path, name: str, store: PairStore, rows: Rows, workers: int | None) -> NumberedText:
+    """Tokenise one side of the training pairs with the tokenizer saved in `text`."""
+    lines = store.lines(name)
+    numbered = NumberedText(text.parent / "work" / f"{name}.numbers")
+    blocks = (lines.raw(piece) for piece in in_chunks(rows))
+    with progress_bar(desc=f"tokenising {name}", total=len(rows), unit=" lines", leave=False) as bar:
+        for tokenized in map_chunks(partial(tokenize_block, text, name), blocks, workers):
+            numbered.append(tokenized)
+            bar.update(len(tokenized.lengths))
+    return numbered
 
 
-def _write_training(
-    output: Path, sides: Sequence[_EncodedSide], vocabularies: Sequence[Vocabulary], keep: NDArray[np.bool_]
-) -> _Counts:
-    """Write the training pairs to keep, and count them."""
-    counts = _Counts()
-    for name, side, vocabulary in zip(SIDES, sides, vocabularies, strict=True):
-        unknown = 0
-
-        def counted(pieces: Iterator[Ids]) -> Iterator[Ids]:
-            nonlocal unknown
-            for piece in pieces:
-                unknown += int(np.sum(piece == UNK_ID))
-                yield piece
-
-        write_sequences(output, f"train.{name}", side.lengths[keep], counted(side.encode(vocabulary, keep)))
-        counts.add(side.lengths[keep], unknown)
-    return counts
+def _unknown_share(side: Sequences) -> float:
+    pieces = (side.ids[start : start + 2**20] for start in range(0, len(side.ids), 2**20))
+    unknown = sum(int(np.count_nonzero(piece == UNK_ID)) for piece in pieces)
+    return round(unknown / len(side.ids), 6) if len(side.ids) else 0.0
 
 
-def _sample(column: TextColumn, rows: Rows, size: int) -> Iterator[str]:
+def _sample(lines: Lines, rows: Rows, size: int) -> Iterator[str]:
     """At most `size` texts, evenly spaced, in the order of `rows`."""
     if len(rows) > size:
         rows = rows[np.linspace(0, len(rows) - 1, size).astype(np.int64)]
     for piece in in_chunks(rows):
-        yield from column.texts(piece)
+        yield from lines.texts(piece)
 
 
 def _learn_tokenizers(config: Config, store: PairStore, rows: Rows) -> tuple[Tokenizer, Tokenizer]:
-    text = config.text
+    text, src, tgt = config.text, store.lines("src"), store.lines("tgt")
     if text.tokenizer == "whitespace":
         tokenizer = WhitespaceTokenizer(lowercase=text.lowercase)
         return tokenizer, tokenizer
     if text.tokenizer == "spacy":
         words = [WordTokenizer(language, lowercase=text.lowercase) for language in config.data.languages]
-        for word_tokenizer, column in zip(words, (store.src, store.tgt), strict=True):
-            word_tokenizer.learn_spacing(_sample(column, rows, SPACING_SAMPLE))
+        for word_tokenizer, lines in zip(words, (src, tgt), strict=True):
+            word_tokenizer.learn_spacing(_sample(lines, rows, SPACING_SAMPLE))
         return words[0], words[1]
 
-    def learn(*columns: TextColumn) -> SubwordTokenizer:
+    def learn(*sides: Lines) -> SubwordTokenizer:
         return SubwordTokenizer.learn(
-            (line for column in columns for line in _sample(column, rows, text.subword.sample)),
+            (line for lines in sides for line in _sample(lines, rows, text.subword.sample)),
             algorithm=text.subword.algorithm,
             vocabulary_size=text.subword.vocabulary_size,
             lowercase=text.lowercase,
         )
 
     if text.subword.joint:
-        joint = learn(store.src, store.tgt)
+        joint = learn(src, tgt)
         return joint, joint
-    return learn(store.src), learn(store.tgt)
+    return learn(src), learn(tgt)
 
 
 def _make_vocabularies(
-    text: TextSection, sides: Sequence[_EncodedSide], tokenizers: Sequence[Tokenizer]
+    text: TextSection, sides: Sequence[NumberedText], tokenizers: Sequence[Tokenizer]
 ) -> tuple[Vocabulary, Vocabulary]:
     options = text.vocabulary
-    counts = [side.index.counter() for side in sides]
+    counts = [side.counter() for side in sides]
     if options.min_count == 0:
         for count, tokenizer in zip(counts, tokenizers, strict=True):
             count.update(dict.fromkeys(tokenizer.pieces, 0) if isinstance(tokenizer, SubwordTokenizer) else {})

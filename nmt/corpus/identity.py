@@ -17,17 +17,16 @@ from numpy.typing import NDArray
 from nmt.corpus import Pair
 from nmt.system.files import check_file, map_array
 
-FINGERPRINTS = np.dtype(
-    [
-        ("src_identity", ">u8"),
-        ("tgt_identity", ">u8"),
-        ("src_text", ">u8"),
-        ("tgt_text", ">u8"),
-        ("caseless_pair", ">u8"),
-        ("pair_draw", ">u8"),
-        ("component_draw", ">u8"),
-    ]
+FINGERPRINT_NAMES = (
+    "src_identity",
+    "tgt_identity",
+    "src_text",
+    "tgt_text",
+    "caseless_pair",
+    "pair_draw",
+    "component_draw",
 )
+FINGERPRINTS = np.dtype([(name, ">u8") for name in FINGERPRINT_NAMES])
 """The fingerprints of a pair: its sentences as identities and as texts, the pair ignoring case, and random draws."""
 
 Fingerprints = NDArray[np.void]
@@ -93,21 +92,18 @@ def draw(purpose: str, seed: int, *texts: str) -> bytes:
 
 def take_fingerprints(pairs: Sequence[Pair], seed: int) -> Fingerprints:
     """Fingerprints of pairs, in order: structured array [len(pairs)]."""
-    found = bytearray()
+    fingerprints = bytearray()
     for src, tgt in pairs:
-        found += fingerprint(identity(src))
-        found += fingerprint(identity(tgt))
-        found += fingerprint(src)
-        found += fingerprint(tgt)
-        found += fingerprint(f"{src}\n{tgt}".casefold())
-        found += draw("pair", seed, src, tgt)
-        found += draw("component", seed, src, tgt)
-    return np.frombuffer(bytes(found), dtype=FINGERPRINTS)
+        for text in (identity(src), identity(tgt), src, tgt, f"{src}\n{tgt}".casefold()):
+            fingerprints += fingerprint(text)
+        fingerprints += draw("pair", seed, src, tgt)
+        fingerprints += draw("component", seed, src, tgt)
+    return np.frombuffer(bytes(fingerprints), dtype=FINGERPRINTS)
 
 
-def save_seen(path: Path, prints: NDArray[np.uint64]) -> None:
+def save_seen(path: Path, fingerprints: NDArray[np.uint64]) -> None:
     """Write the identity fingerprints of training sources, 8 bytes per distinct sentence, in ascending order."""
-    np.save(path, np.unique(prints), allow_pickle=False)
+    np.save(path, np.unique(fingerprints), allow_pickle=False)
 
 
 def load_seen(path: Path) -> NDArray[np.uint64] | None:
@@ -129,17 +125,14 @@ def count_seen(texts: Sequence[str], seen: NDArray[np.uint64]) -> int:
     if not len(seen):
         return 0
     # Models of older versions know the identities that contractions had of their own.
-    return int(
-        np.count_nonzero(
-            among_sorted(identities(texts), seen) | among_sorted(_fingerprints(map(_letters, texts)), seen)
-        )
-    )
+    known = among_sorted(identities(texts), seen) | among_sorted(_fingerprints(map(_letters, texts)), seen)
+    return int(np.count_nonzero(known))
 
 
 def among_sorted(wanted: NDArray[np.uint64], numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Which of some numbers are among others, which are in ascending order and not empty."""
-    found: NDArray[np.bool_] = numbers[np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)] == wanted
-    return found
+    places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
+    return np.equal(numbers[places], wanted)
 
 
 def identities(texts: Sequence[str]) -> NDArray[np.uint64]:

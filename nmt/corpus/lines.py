@@ -1,13 +1,15 @@
-"""Lines of a text file, plain or compressed, as bytes."""
+"""Lines of text: read from files, plain or compressed, and taken by number from a buffer."""
 
 from __future__ import annotations
 
 import bz2
 import codecs
+import contextlib
 import gzip
 import io
 import itertools
 import lzma
+import mmap
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -16,21 +18,27 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nmt.system.errors import DataError, list_names, shorten
 
 BYTE_ORDER_MARK = codecs.BOM_UTF8
 COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")
 """How files of gzip, bzip2, xz, zip and Zstandard begin."""
+UNPACK: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 BLOCK = 1 << 20  # bytes
 BUFFER = 1 << 16  # bytes
 MAX_LINE = 1 << 20
 """Maximum number of bytes of a line, without its line feed; no more of a longer line is ever held in memory."""
 OVERLONG = f"longer than {MAX_LINE >> 20} MB"
 """How messages describe a longer line."""
-TOO_LONG = b""
-"""Placeholder for a longer line; every other line ends in a line feed."""
+TOO_LONG = b"\xff a line longer than a megabyte\n"
+"""Placeholder for a longer line: it is not UTF-8, so no text is mistaken for it."""
 
 Row = TypeVar("Row")
+Rows = NDArray[np.int64]
+"""Numbers of lines."""
 
 
 def in_blocks(rows: Iterable[Row], size: Callable[[Row], int]) -> Iterator[list[Row]]:
@@ -48,7 +56,11 @@ def in_blocks(rows: Iterable[Row], size: Callable[[Row], int]) -> Iterator[list[
 
 
 def read_lines(path: Path, first_lines: int | None) -> Iterator[bytes]:
-    """Lines of a plain or compressed file, each ending in a line feed; `TOO_LONG` for one that is too long.
+    """Lines of a plain or compressed file, each ending in a line feed; `TOO_LONG` for one that is longer.
+
+    Args:
+        path: The file; its suffix says how it is compressed.
+        first_lines: Lines to read; None reads all.
 
     Raises:
         DataError: The file is missing, unreadable, damaged or in another encoding.
@@ -61,6 +73,48 @@ def read_lines(path: Path, first_lines: int | None) -> Iterator[bytes]:
             if not line.endswith(b"\n"):
                 line = _end_line(line, file)
             yield line if number else line.removeprefix(BYTE_ORDER_MARK)
+
+
+class Lines:
+    """Lines of UTF-8 in a buffer, by number.
+
+    Args:
+        buffer: The lines; a line feed ends each.
+        lengths: Bytes of each line, with its line feed.
+    """
+
+    def __init__(self, buffer: bytes | bytearray | mmap.mmap, lengths: NDArray[np.int64]) -> None:
+        self._buffer = buffer
+        self._ends = np.cumsum(lengths)
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def raw(self, rows: Rows) -> bytes:
+        """The lines at `rows`, with their line feeds."""
+        ends = self._ends[rows]
+        starts = np.where(rows > 0, self._ends[rows - 1], 0)
+        buffer = self._buffer
+        return b"".join([buffer[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
+
+    def texts(self, rows: Rows) -> list[str]:
+        """The lines at `rows` as text, without their line feeds."""
+        return decode_lines(self.raw(rows))
+
+
+def encode_lines(texts: Iterable[str]) -> bytes:
+    """Texts without line feeds as a block of lines."""
+    return "".join([f"{text}\n" for text in texts]).encode()
+
+
+def decode_lines(block: bytes) -> list[str]:
+    """The texts of a block of lines."""
+    return block.decode().split("\n")[:-1]
+
+
+def line_lengths(block: bytes) -> NDArray[np.int64]:
+    """Bytes of each line of a block, with its line feed."""
+    return np.diff(np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n")), prepend=-1)
 
 
 def _end_line(line: bytes, file: BinaryIO) -> bytes:
@@ -81,12 +135,11 @@ def _naming_faults(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: no such file; check the path") from None
     except (zipfile.BadZipFile, NotImplementedError, UnicodeError) as error:
         raise DataError(f"{path}: not a readable zip archive ({shorten(str(error))}); download it again") from None
-    except (gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError) as error:
+    except (OSError, lzma.LZMAError, zlib.error, EOFError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from None
+        # gzip and bzip2 report damage as an OSError without a number.
         raise DataError(f"{path}: damaged compressed data ({shorten(str(error))}); download it again") from None
-    except OSError as error:
-        if path.suffix.lower() == ".bz2" and error.errno is None:
-            raise DataError(f"{path}: damaged compressed data ({shorten(str(error))}); download it again") from None
-        raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from None
 
 
 def _check_encoding(path: Path, line: bytes) -> None:
@@ -106,27 +159,15 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     """Open a file for reading bytes; its suffix says how it is compressed."""
     if not path.exists():  # also for a name that no file can have, such as one with a NUL character
         raise FileNotFoundError
-    match path.suffix.lower():
-        case ".zip":
-            with zipfile.ZipFile(path) as archive, _buffered(_open_member(path, archive)) as file:
-                yield file
-        case ".gz":
-            with _buffered(gzip.open(path)) as file:
-                yield file
-        case ".xz":
-            with _buffered(lzma.open(path)) as file:
-                yield file
-        case ".bz2":
-            with _buffered(bz2.open(path)) as file:
-                yield file
-        case _:
-            with path.open("rb") as file:
-                yield file
-
-
-def _buffered(unpacked: Any) -> BinaryIO:
-    """Buffer a file that is decompressed while it is read: its own `readline` with a limit is slow."""
-    return io.BufferedReader(unpacked, BUFFER)
+    suffix = path.suffix.lower()
+    with contextlib.ExitStack() as stack:
+        if suffix == ".zip":
+            unpacked: Any = _open_member(path, stack.enter_context(zipfile.ZipFile(path)))
+        else:
+            unpacked = UNPACK.get(suffix, open)(path, "rb")
+        # The `readline` of a file that is unpacked while it is read is slow, unless it is buffered.
+        buffered = isinstance(unpacked, io.BufferedReader)
+        yield stack.enter_context(unpacked if buffered else io.BufferedReader(unpacked, BUFFER))
 
 
 def _open_member(path: Path, archive: zipfile.ZipFile) -> IO[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +14,11 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.config import DataSection
 from nmt.corpus import Pair
-from nmt.corpus.lines import OVERLONG, TOO_LONG, in_blocks, read_lines
+from nmt.corpus.lines import OVERLONG, TOO_LONG, Lines, in_blocks, read_lines
 from nmt.system.errors import DataError, list_names, shorten
+from nmt.text.languages import language_name
 
 log = logging.getLogger(__name__)
 
@@ -44,36 +47,31 @@ class Chunk:
 
 @dataclass
 class LineReport:
-    """What was found line by line.
+    """What lines a corpus has.
 
     Attributes:
-        lines: Lines, or pairs of parallel lines, read.
+        read: Lines, or pairs of parallel lines.
         blank: Blank lines of a table, which are skipped.
         malformed: Number of malformed lines, which are skipped, by kind.
         places: FILE:LINE of the first of them, by kind.
-        widest: Maximum number of columns of a line.
     """
 
-    lines: int = 0
+    read: int
     blank: int = 0
     malformed: dict[str, int] = field(default_factory=dict)
     places: dict[str, list[str]] = field(default_factory=dict)
-    widest: int = 0
 
-    def skip(self, kind: str, place: str) -> None:
-        """Count a malformed line."""
-        self.malformed[kind] = self.malformed.get(kind, 0) + 1
-        self.places.setdefault(kind, []).append(place)
-        del self.places[kind][PLACES:]
+    def skip(self, kind: str, *places: str, count: int = 1) -> None:
+        """Count malformed lines, and locate the first of them."""
+        self.malformed[kind] = self.malformed.get(kind, 0) + count
+        self.places[kind] = [*self.places.get(kind, []), *places][:PLACES]
 
     def add(self, other: LineReport) -> None:
         """Add the report of a later part of the corpus."""
-        self.lines += other.lines
+        self.read += other.read
         self.blank += other.blank
-        self.widest = max(self.widest, other.widest)
         for kind, count in other.malformed.items():
-            self.malformed[kind] = self.malformed.get(kind, 0) + count
-            self.places[kind] = (self.places.get(kind, []) + other.places[kind])[:PLACES]
+            self.skip(kind, *other.places[kind], count=count)
 
     def check(self, max_share: float | None) -> None:
         """Reject a corpus with too many malformed lines.
@@ -85,7 +83,7 @@ class LineReport:
             DataError: More lines are malformed.
         """
         count = sum(self.malformed.values())
-        if count <= (max_share or 0.0) * self.lines:
+        if count <= (max_share or 0.0) * self.read:
             return
         kinds = []
         for kind, number in self.malformed.items():
@@ -93,8 +91,8 @@ class LineReport:
             kinds.append(f"{number:,} {KINDS[kind]} ({', '.join([*self.places[kind], *more])})")
         advice = next((advice for kind, advice in ADVICE.items() if kind in self.malformed), "correct the file")
         if max_share is not None:
-            advice += f", or raise data.max_malformed ({max_share:g}) above {count / self.lines:.3g} to skip them"
-        raise DataError(f"{count:,} of {self.lines:,} lines are malformed: {'; '.join(kinds)}; {advice}")
+            advice += f", or raise data.max_malformed ({max_share:g}) above {count / self.read:.3g} to skip them"
+        raise DataError(f"{count:,} of {self.read:,} lines are malformed: {'; '.join(kinds)}; {advice}")
 
 
 KINDS = {
@@ -103,32 +101,8 @@ KINDS = {
     "too_long": OVERLONG,
     "not_a_number": "without a sentence number",
 }
+"""Kinds of malformed lines, in words."""
 ADVICE = {"not_utf8": "convert the file to UTF-8", "too_long": "write one sentence per line"}
-
-
-def _split_at_overlong(
-    files: tuple[str, ...],
-    first_line: int,
-    blocks: tuple[Sequence[bytes], ...],
-    report: LineReport,
-    columns: tuple[int, int] | None = None,
-) -> Iterator[Chunk]:
-    """Chunks of the lines between overlong ones, which are counted as malformed, each with its parallel line."""
-    start, end = 0, len(blocks[0])
-    sides = reversed([*enumerate(blocks)])  # if both are too long, the first is reported
-    overlong = {index: place for place, lines in sides for index in _find_overlong(lines)}
-    for stop in [*sorted(overlong), end]:
-        if stop > start:
-            lines = tuple(b"".join(block[start:stop]) for block in blocks)
-            yield Chunk(files, first_line + start, lines, columns)
-        if stop < end:
-            report.lines += 1
-            report.skip("too_long", f"{files[overlong[stop]]}:{first_line + stop}")
-        start = stop + 1
-
-
-def _find_overlong(lines: Sequence[bytes]) -> list[int]:
-    return [index for index, line in enumerate(lines) if line == TOO_LONG] if TOO_LONG in lines else []
 
 
 class Source(ABC):
@@ -174,34 +148,33 @@ class Table(Source):
         """About a megabyte of lines at a time."""
         number = 1
         for lines in in_blocks(read_lines(self.path, self.first_lines), len):
-            if number == 1 and self._is_header(lines[0]):
-                found = shorten(" | ".join(_cells(lines[0])))
+            if number == 1 and self._is_header(header := _columns(lines[0])):
                 log.warning(
-                    f"{self.path}:1: {found} is a header, not a sentence pair: skipped; if it is a pair, move it to "
-                    "another line"
+                    f"{self.path}:1: {shorten(' | '.join(header))} is a header, not a sentence pair: skipped; if it is "
+                    "a pair, move it to another line"
                 )
+                del lines[0]
                 number += 1
-                lines = lines[1:]
-            yield from _split_at_overlong((str(self.path),), number, (lines,), report, self.columns)
+            yield Chunk((str(self.path),), number, (b"".join(lines),), self.columns)
             number += len(lines)
 
-    def _is_header(self, line: bytes) -> bool:
+    def _is_header(self, line: Sequence[str]) -> bool:
         """Whether the two columns of a line are different ones of a few words that name languages or sides."""
-        cells = _cells(line)
         names = {name.casefold() for name in (*self.languages, *HEADER_WORDS)}
-        found = {cells[column - 1].casefold() for column in self.columns if column <= len(cells)}
-        return len(found) == 2 and found <= names
+        titles = {line[column - 1].casefold() for column in self.columns if column <= len(line)}
+        return len(titles) == 2 and titles <= names
 
     def reject_empty(self, report: LineReport) -> None:
         """See `Source`."""
-        if report.lines == report.blank:
+        if report.read == report.blank:
             raise DataError(f"{self.path}: empty; give a file with lines of source<TAB>target")
-        if not report.widest:
+        if "too_few_columns" not in report.malformed:
             report.check(None)  # not a line of it is UTF-8
         src, tgt = self.columns
-        found = "only one column" if report.widest == 1 else f"at most {report.widest} columns"
+        widest = max(line.count(b"\t") for line in read_lines(self.path, self.first_lines)) + 1
+        columns = "only one column" if widest == 1 else f"at most {widest} columns"
         raise DataError(
-            f"{self.path}: no line has columns {src} and {tgt} ({found} in {report.lines:,} lines); write lines of "
+            f"{self.path}: no line has columns {src} and {tgt} ({columns} in {report.read:,} lines); write lines of "
             "source<TAB>target, set data.columns, or give two files of parallel text"
         )
 
@@ -230,8 +203,7 @@ class Parallel(Source):
         files = str(self.src), str(self.tgt)
         number = 1
         for rows in in_blocks(self._rows(), lambda row: len(row[0]) + len(row[1])):
-            src, tgt = zip(*rows, strict=True)
-            yield from _split_at_overlong(files, number, (src, tgt), report)
+            yield Chunk(files, number, tuple(map(b"".join, zip(*rows, strict=True))))
             number += len(rows)
 
     def _rows(self) -> Iterator[tuple[bytes, bytes]]:
@@ -283,15 +255,15 @@ class Export(Source):
 
     def chunks(self, report: LineReport) -> Iterator[Chunk]:
         """Linked sentences as parallel lines; all lines of all three files are counted."""
-        src, tgt = (_Sentences.read(path, report) for path in (self.src, self.tgt))
+        src, tgt = (_Sentences(path, report) for path in (self.src, self.tgt))
         number = 1
         for lines in in_blocks(read_lines(self.links, self.first_lines), len):
             numbers = _numbers(lines, self.links, number, report)
             given = np.concatenate([numbers, numbers[:, ::-1]], axis=1).reshape(-1, 2)
             src_rows, tgt_rows = src.find(given[:, 0]), tgt.find(given[:, 1])
             both = (src_rows >= 0) & (tgt_rows >= 0)
-            blocks = src.raw(src_rows[both]), tgt.raw(tgt_rows[both])
-            report.lines += len(lines) - int(both.sum())  # `parse_chunk` counts those of the chunk
+            blocks = src.lines.raw(src_rows[both]), tgt.lines.raw(tgt_rows[both])
+            report.read += len(lines) - int(both.sum())  # `parse_chunk` counts those of the chunk
             yield Chunk((str(self.links), str(self.links)), number, blocks)
             number += len(lines)
 
@@ -304,91 +276,70 @@ class Export(Source):
 
 
 class _Sentences:
-    """Numbered sentences in one block of text.
+    """Numbered sentences of one language.
 
     Args:
-        numbers: In ascending order.
-        starts: Where the text of each begins in `block`, in the same order.
-        ends: Where it ends.
-        block: All lines.
+        path: A file of lines of number, language and text.
+        report: Counts its lines.
+
+    Raises:
+        DataError: Its sentences are of several languages.
     """
 
-    def __init__(
-        self, numbers: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64], block: bytes
-    ) -> None:
-        self.numbers = numbers
-        self.starts = starts
-        self.ends = ends
-        self.block = block
-
-    @classmethod
-    def read(cls, path: Path, report: LineReport) -> _Sentences:
-        block = bytearray()
-        numbers, ends = [], []
+    def __init__(self, path: Path, report: LineReport) -> None:
+        text = bytearray()
+        numbers, lengths = array("q"), array("q")
         languages: set[bytes] = set()
-        for count, line in enumerate(read_lines(path, None), start=1):
-            report.lines += 1
-            if line == TOO_LONG:
-                report.skip("too_long", f"{path}:{count}")
-                continue
+        for place, line in enumerate(read_lines(path, None), start=1):
+            report.read += 1
+            cells = line.rstrip(b"\r\n").split(b"\t")
             if line.isspace():
                 report.blank += 1
-                continue
-            cells = line.rstrip(b"\r\n").split(b"\t")
-            fault = _sentence_fault(cells)
-            if fault:
-                report.skip(fault, f"{path}:{count}")
-                continue
-            numbers.append(int(cells[0]))
-            languages.add(cells[1])
-            block += cells[2]
-            ends.append(len(block))
+            elif fault := _sentence_fault(line, cells):
+                report.skip(fault, f"{path}:{place}")
+            else:
+                numbers.append(int(cells[0]))
+                languages.add(cells[1])
+                text += cells[2] + b"\n"
+                lengths.append(len(cells[2]) + 1)
         if len(languages) > 1:
-            found = list_names(sorted(language.decode("utf-8", "replace") for language in languages))
-            raise DataError(f"{path}: sentences of {len(languages):,} languages ({found}); give those of one language")
-        until = np.array(ends, dtype=np.int64)
-        since = np.roll(until, 1)
-        since[:1] = 0
-        unordered = np.array(numbers, dtype=np.int64)
-        order = np.argsort(unordered, kind="stable")
-        return cls(unordered[order], since[order], until[order], bytes(block))
+            names = list_names(sorted(language.decode("utf-8", "replace") for language in languages))
+            raise DataError(f"{path}: sentences of {len(languages):,} languages ({names}); give those of one language")
+        self.lines = Lines(text, np.array(lengths, dtype=np.int64))
+        self._order = np.argsort(np.array(numbers, dtype=np.int64), kind="stable")
+        self._numbers = np.array(numbers, dtype=np.int64)[self._order]
 
     def find(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Places of sentences by number; -1 for those not found."""
-        if not len(self.numbers):
+        """Rows of sentences by number; -1 for unknown numbers."""
+        if not len(self._numbers):
             return np.full(len(numbers), -1)
-        places = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
-        return np.where(self.numbers[places] == numbers, places, -1)
-
-    def raw(self, places: NDArray[np.int64]) -> bytes:
-        """Lines at places."""
-        spans = zip(self.starts[places].tolist(), self.ends[places].tolist(), strict=True)
-        return b"".join([self.block[start:end] + b"\n" for start, end in spans])
+        places = np.minimum(np.searchsorted(self._numbers, numbers), len(self._numbers) - 1)
+        return np.where(self._numbers[places] == numbers, self._order[places], -1)
 
 
-def _sentence_fault(cells: Sequence[bytes]) -> str | None:
+def _sentence_fault(line: bytes, cells: Sequence[bytes]) -> str | None:
     """What is wrong with a line of number, language and text, as one of `KINDS`; None if nothing is."""
+    if line == TOO_LONG:
+        return "too_long"
     if len(cells) < 3:
         return "too_few_columns"
     if not _is_number(cells[0]):
         return "not_a_number"
-    return "not_utf8" if _decode_line(cells[2]) is None else None
+    return None if isinstance(_decode_line(cells[2]), str) else "not_utf8"
 
 
 def _numbers(lines: Sequence[bytes], path: Path, first_line: int, report: LineReport) -> NDArray[np.int64]:
     """The two numbers of each line, [lines, 2]; malformed lines are counted."""
-    found: list[tuple[int, int]] = []
+    links: list[tuple[int, int]] = []
     for number, line in enumerate(lines, start=first_line):
         cells = line.split()
         if len(cells) >= 2 and _is_number(cells[0]) and _is_number(cells[1]):
-            found.append((int(cells[0]), int(cells[1])))
-        elif line == TOO_LONG:
-            report.skip("too_long", f"{path}:{number}")
+            links.append((int(cells[0]), int(cells[1])))
         elif cells:
-            report.skip("not_a_number", f"{path}:{number}")
+            report.skip("too_long" if line == TOO_LONG else "not_a_number", f"{path}:{number}")
         else:
             report.blank += 1
-    return np.array(found, dtype=np.int64).reshape(-1, 2)
+    return np.array(links, dtype=np.int64).reshape(-1, 2)
 
 
 def _is_number(cell: bytes) -> bool:
@@ -408,14 +359,7 @@ class Corpus:
     given: dict[str, Source]
 
 
-def open_corpus(
-    paths: Sequence[Path],
-    *,
-    columns: tuple[int, int] = (1, 2),
-    first_lines: int | None = None,
-    reverse: bool = False,
-    languages: Sequence[str] = (),
-) -> Corpus:
+def open_corpus(paths: Sequence[Path], data: DataSection | None = None) -> Corpus:
     """Recognise the format of a corpus by its number of files.
 
     Every file is UTF-8, with or without a byte order mark, lines ending in LF or CRLF; it may be plain, compressed
@@ -425,52 +369,51 @@ def open_corpus(
         paths: One tab-separated file; two parallel files (source, target); three files of a Tatoeba export (source
             sentences, target sentences, links); or four or six parallel files (source and target of train, valid
             and, with six, test).
-        columns: Source and target column, from 1. Only for a tab-separated file.
-        first_lines: Read only so many lines of an unsplit corpus or of the training split; None reads all.
-        reverse: Swap source and target.
-        languages: Codes and names of the languages, by which the header of a tab-separated file is told.
+        data: Columns and languages of a tab-separated file, whether to swap source and target, and how many lines to
+            read of an unsplit corpus or of the training split; None is the default.
 
     Raises:
         DataError: There is no format with so many files.
     """
-    swap = -1 if reverse else 1
+    data = data or DataSection()
+    swap = -1 if data.reverse else 1
     if len(paths) == 1:
-        src_column, tgt_column = columns[::swap]
-        return Corpus(Table(paths[0], (src_column, tgt_column), first_lines, tuple(languages)), {})
+        languages = (*data.languages, *map(language_name, data.languages))
+        src_column, tgt_column = data.columns[::swap]
+        return Corpus(Table(paths[0], (src_column, tgt_column), data.first_lines, languages), {})
     if len(paths) == 3:
         src, tgt = paths[:2][::swap]
-        return Corpus(Export(src, tgt, paths[2], first_lines), {})
+        return Corpus(Export(src, tgt, paths[2], data.first_lines), {})
     if len(paths) not in (2, 4, 6):
         raise DataError(
             f"sources: {len(paths)} files given; give 1 (tab-separated text), 2 (source, target), 3 (Tatoeba's "
             "sentences, sentences, links), 4 (source and target of train, then of valid) or 6 (the same and test)"
         )
-    splits = [list(paths[place : place + 2])[::swap] for place in range(0, len(paths), 2)]
-    given = {name: Parallel(src, tgt) for name, (src, tgt) in zip(SPLIT_NAMES[1:], splits[1:], strict=False)}
-    return Corpus(Parallel(splits[0][0], splits[0][1], first_lines), dict(given))
+    train, *given = (paths[place : place + 2][::swap] for place in range(0, len(paths), 2))
+    ready = {name: Parallel(src, tgt) for name, (src, tgt) in zip(SPLIT_NAMES[1:], given, strict=False)}
+    return Corpus(Parallel(train[0], train[1], data.first_lines), dict(ready))
 
 
 def parse_chunk(chunk: Chunk) -> tuple[list[Pair], LineReport]:
-    """Decode the lines of a chunk and find source and target in them.
+    """Decode the lines of a chunk and take source and target from them: the one place where a pair's file is decoded.
 
     Returns:
         The pairs, and a report. If a line of one parallel file is malformed, the pair is skipped.
     """
-    report = LineReport()
-    pairs = []
     sides = [_decode(block) for block in chunk.blocks]
-    report.lines = len(sides[0])
+    report = LineReport(read=len(sides[0]))
+    pairs = []
     for number, line in enumerate(zip(*sides, strict=True), start=chunk.first_line):
-        undecoded = next((place for place, text in enumerate(line) if text is None), None)
-        if undecoded is not None:
-            report.skip("not_utf8", f"{chunk.files[undecoded]}:{number}")
+        malformed = next((place for place, text in enumerate(line) if isinstance(text, bytes)), None)
+        if malformed is not None:
+            kind = "too_long" if line[malformed] == TOO_LONG[:-1] else "not_utf8"
+            report.skip(kind, f"{chunk.files[malformed]}:{number}")
             continue
         texts = cast(tuple[str, ...], line)
         if chunk.columns is None:
             pairs.append(Pair(texts[0], texts[1]))
             continue
         cells = texts[0].split("\t")
-        report.widest = max(report.widest, len(cells))
         if len(cells) >= max(chunk.columns):
             pairs.append(Pair(cells[chunk.columns[0] - 1], cells[chunk.columns[1] - 1]))
         elif texts[0].strip():
@@ -486,11 +429,11 @@ def read_pairs(source: Source) -> list[Pair]:
     Raises:
         DataError: A line is malformed, or there is none.
     """
-    report = LineReport()
+    report = LineReport(0)
     pairs = []
     for chunk in source.chunks(report):
-        found, lines = parse_chunk(chunk)
-        pairs += found
+        parsed, lines = parse_chunk(chunk)
+        pairs += parsed
         report.add(lines)
     if not pairs:
         source.reject_empty(report)
@@ -498,28 +441,28 @@ def read_pairs(source: Source) -> list[Pair]:
     return pairs
 
 
-def _decode(block: bytes) -> list[str | None]:
-    """Lines of UTF-8 without their line ends; None for one that is not UTF-8.
+def _decode(block: bytes) -> list[str | bytes]:
+    """Lines of UTF-8 without their line ends; one that is not UTF-8 stays bytes.
 
     Only LF ends a line, as in every other tool that counts lines: U+2028, U+0085 and form feeds do not.
     """
     try:
-        lines: list[str | None] = [*block.decode("utf-8").split("\n")]
+        lines: list[str | bytes] = [*block.decode("utf-8").split("\n")]
     except UnicodeDecodeError:
         lines = [_decode_line(line) for line in block.split(b"\n")]
     lines.pop()
     if b"\r" in block:
-        lines = [line and line.removesuffix("\r") for line in lines]
+        lines = [line.removesuffix("\r") if isinstance(line, str) else line for line in lines]
     return lines
 
 
-def _cells(line: bytes) -> list[str]:
-    """The columns of a line without spaces and quotes around them."""
-    return [cell.strip(' "\r\n') for cell in (_decode_line(line) or "").split("\t")]
-
-
-def _decode_line(line: bytes) -> str | None:
+def _decode_line(line: bytes) -> str | bytes:
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError:
-        return None
+        return line
+
+
+def _columns(line: bytes) -> list[str]:
+    """The columns of a line without spaces and quotes around them."""
+    return [cell.strip(' "\r\n') for cell in line.decode("utf-8", "replace").split("\t")]

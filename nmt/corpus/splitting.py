@@ -7,22 +7,30 @@ sentence, directly or through other pairs, form a component, and each component 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.config import DataSection, SplitSection
 from nmt.corpus import Pair
+from nmt.corpus.cleaning import CleaningReport
 from nmt.corpus.identity import among_sorted, draw, identities
-from nmt.corpus.store import PairStore, Rows, in_chunks
+from nmt.corpus.lines import Rows
+from nmt.corpus.schema import Overlap, SplitReport
+from nmt.corpus.sources import Source, read_pairs
+from nmt.corpus.store import SIDES, PairStore, in_chunks, most_frequent
 from nmt.system.errors import DataError, shorten
+from nmt.text.normalization import Normalizer
 
 MAX_HUBS = 3
 """How many of the sentences that connect a corpus are named."""
 MANY_PARTNERS = 10
 """Minimum number of different translations of such a sentence."""
+FREQUENT = 10
+"""How many of the most frequent sentences are in the report."""
 READY_MADE = "give ready-made splits, 4 or 6 files with --source"
 
 
@@ -30,14 +38,12 @@ class SplitError(DataError):
     """A corpus is too small for the requested splits.
 
     Attributes:
-        found: What was found.
-        advice: What to do if cleaning is not the cause.
+        fault: What is wrong, without what to do if cleaning is not the cause.
     """
 
-    def __init__(self, found: str, advice: str) -> None:
-        super().__init__(f"{found}; {advice}")
-        self.found = found
-        self.advice = advice
+    def __init__(self, fault: str, advice: str) -> None:
+        super().__init__(f"{fault}; {advice}")
+        self.fault = fault
 
 
 class Example(NamedTuple):
@@ -49,41 +55,77 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True)
 class Splits:
-    """Training pairs, and validation and test examples that share no sentence with them or each other.
+    """Training pairs, and validation and test examples; unless they are ready-made, they share no sentence.
 
     Attributes:
         train: Rows of the training pairs in their store.
         valid: Validation examples.
         test: Test examples.
-        components: Number of components in the corpus.
+        components: Number of components in the corpus; 0 if the splits are ready-made.
         largest_component: Size of the largest one, in pairs.
+        dropped_overlap: Training pairs dropped because valid or test share them; None if that was not asked for.
     """
 
     train: Rows
     valid: list[Example]
     test: list[Example]
-    components: int
-    largest_component: int
+    components: int = 0
+    largest_component: int = 0
+    dropped_overlap: int | None = None
+
+    @property
+    def evaluation(self) -> dict[str, list[Example]]:
+        """Validation and test examples by the name of their split."""
+        return {"valid": self.valid, "test": self.test}
 
 
-@dataclass(frozen=True)
-class Overlap:
-    """How much of an evaluation set was seen in training.
-
-    Attributes:
-        sources: Examples whose source is a training source.
-        targets: Examples with a reference that is a training target.
-        examples: All examples.
-    """
-
-    sources: int
-    targets: int
-    examples: int
-
-
-def split_pairs(
-    store: PairStore, rows: Rows, *, valid_size: int, test_size: int, train_size: int | None, seed: int
+def split_corpus(
+    data: DataSection, given: Mapping[str, Source], store: PairStore, rows: Rows, cleaned: CleaningReport
 ) -> Splits:
+    """Split clean pairs, unless the corpus has ready-made splits.
+
+    Args:
+        data: How to split.
+        given: Ready-made validation and test splits, by name.
+        store: Clean pairs.
+        rows: Which of them to split, each pair once.
+        cleaned: What cleaning did, to explain why pairs are missing.
+
+    Raises:
+        DataError: There are too few pairs, or ready-made splits that cannot be used.
+    """
+    try:
+        return take_given(data, given, store, rows) if given else split_pairs(store, rows, data.split)
+    except SplitError as error:
+        if loss := cleaned.explain_loss():
+            raise DataError(f"{error.fault}, as {loss}") from None
+        raise
+
+
+def take_given(data: DataSection, given: Mapping[str, Source], store: PairStore, rows: Rows) -> Splits:
+    """Use the ready-made splits of a corpus; with `data.drop_overlap`, drop training pairs that valid or test share."""
+    plain = Normalizer(control_characters=False, html_entities=False)
+    examples: dict[str, list[Example]] = {"valid": [], "test": []}
+    for name, source in given.items():
+        pairs = [Pair(plain(pair.src), plain(pair.tgt)) for pair in read_pairs(source)]
+        for side, texts in zip(("source", "target"), zip(*pairs, strict=True), strict=False):
+            if not any(texts):
+                raise DataError(f"{name}: all {len(pairs):,} {side} lines are empty; give text")
+        examples[name] = as_examples(pairs)
+    splits = Splits(rows, examples["valid"], examples["test"])
+    if data.drop_overlap:
+        apart = without_overlap(store, rows, [*splits.valid, *splits.test])
+        splits = replace(splits, train=apart, dropped_overlap=len(rows) - len(apart))
+    left, size = len(splits.train), data.split.train_size
+    if not left:
+        raise DataError("data.drop_overlap: every training pair shares a sentence with valid or test; use other splits")
+    if size is not None and size > left:
+        fault = f"data.split.train_size: {size:,} pairs wanted, but the training file has {left:,}"
+        raise SplitError(fault, "ask for fewer or give more data")
+    return replace(splits, train=splits.train[:size])
+
+
+def split_pairs(store: PairStore, rows: Rows, options: SplitSection) -> Splits:
     """Split a corpus so that no sentence, on either side, is in two splits.
 
     Two sentences count as the same if their letters and digits agree, ignoring case. The result depends on the pairs
@@ -91,12 +133,9 @@ def split_pairs(
     components come in a random order, and those too large for the room left are skipped.
 
     Args:
-        store: Clean pairs, fingerprinted with the same seed.
+        store: Clean pairs, fingerprinted with the seed of the split.
         rows: Which of them to split, each pair once.
-        valid_size: Distinct source sentences in the validation split.
-        test_size: Distinct source sentences in the test split.
-        train_size: Pairs in the training split, chosen at random; None keeps all that are left.
-        seed: Seed of the random order.
+        options: Distinct source sentences in the validation and in the test split, and pairs in the training split.
 
     Returns:
         The splits, each in a random order; but if `valid_size` and `test_size` are both 0, the training pairs are
@@ -105,23 +144,23 @@ def split_pairs(
     Raises:
         SplitError: The corpus is too small for the sizes, or its components are too large.
     """
-    labels = find_components(store.prints("src_identity")[rows], store.prints("tgt_identity")[rows])
+    labels = find_components(store.fingerprints("src_identity")[rows], store.fingerprints("tgt_identity")[rows])
     sizes = np.bincount(labels)
-    shuffled = np.argsort(store.prints("pair_draw")[rows], kind="stable")
+    shuffled = np.argsort(store.fingerprints("pair_draw")[rows], kind="stable")
     examples: dict[str, list[Example]] = {"valid": [], "test": []}
-    if valid_size == test_size == 0:
-        train = rows[np.sort(shuffled[:train_size])]
+    if options.valid_size == options.test_size == 0:
+        train = rows[np.sort(shuffled[: options.train_size])]
     else:
         chooser = _Chooser(store, rows, labels)
-        for name, size in (("test", test_size), ("valid", valid_size)):
+        for name, size in (("test", options.test_size), ("valid", options.valid_size)):
             taken = group_references(store.pairs(rows[chooser.take(name, size)]))
-            examples[name] = sorted(taken, key=lambda example: (draw("source", seed, example.src), example.src))
-        train = rows[shuffled[~chooser.taken[shuffled]][:train_size]]
-    if not len(train) or (train_size is not None and len(train) < train_size):
-        wanted = "" if train_size is None else f" of the {train_size:,} wanted"
+            examples[name] = sorted(taken, key=lambda example: (draw("source", options.seed, example.src), example.src))
+        train = rows[shuffled[~chooser.taken[shuffled]][: options.train_size]]
+    if not len(train) or len(train) < (options.train_size or 0):
+        wanted = "" if options.train_size is None else f" of the {options.train_size:,} wanted"
         raise SplitError(
-            f"corpus: {len(train):,} pairs{wanted} left for training, after {test_size:,} test and "
-            f"{valid_size:,} valid sentences",
+            f"corpus: {len(train):,} pairs{wanted} left for training, after {options.test_size:,} test and "
+            f"{options.valid_size:,} valid sentences",
             "ask for smaller splits or give more data",
         )
     return Splits(train, examples["valid"], examples["test"], len(sizes), int(sizes.max()))
@@ -132,7 +171,7 @@ def group_references(pairs: Iterable[Pair]) -> list[Example]:
     references: dict[str, set[str]] = {}
     for src, tgt in pairs:
         references.setdefault(src, set()).add(tgt)
-    return [Example(src, tuple(sorted(found))) for src, found in references.items()]
+    return [Example(src, tuple(sorted(texts))) for src, texts in references.items()]
 
 
 def as_examples(pairs: Iterable[Pair]) -> list[Example]:
@@ -142,38 +181,42 @@ def as_examples(pairs: Iterable[Pair]) -> list[Example]:
 
 def count_references(store: PairStore, rows: Rows) -> list[int]:
     """Number of distinct source texts with one pair, with two pairs, and so on."""
-    _, pairs = np.unique(store.prints("src_text")[rows], return_counts=True)
+    _, pairs = np.unique(store.fingerprints("src_text")[rows], return_counts=True)
     counts: list[int] = np.bincount(pairs)[1:].tolist()
     return counts
 
 
 def measure_overlap(store: PairStore, train: Rows, examples: Sequence[Example]) -> Overlap:
     """Count the examples seen in training, comparing sentences by letters and digits alone."""
-    sources = _found(identities([example.src for example in examples]), store.prints("src_identity")[train])
-    references = identities([reference for example in examples for reference in example.references])
-    owners = np.repeat(np.arange(len(examples)), [len(example.references) for example in examples])
-    seen = _found(references, store.prints("tgt_identity")[train])
-    return Overlap(int(sources.sum()), len(np.unique(owners[seen])), len(examples))
+    sources, references, owners = _identities(examples)
+    seen = _few_among_many(references, store.fingerprints("tgt_identity")[train])
+    leaked = _few_among_many(sources, store.fingerprints("src_identity")[train])
+    return Overlap(int(leaked.sum()), len(np.unique(owners[seen])), len(examples))
 
 
 def without_overlap(store: PairStore, train: Rows, examples: Sequence[Example]) -> Rows:
     """The training pairs that share no sentence, on either side, with the examples."""
-    references = [reference for example in examples for reference in example.references]
-    seen = _among(store.prints("src_identity")[train], identities([example.src for example in examples]))
-    seen |= _among(store.prints("tgt_identity")[train], identities(references))
+    sources, references, _ = _identities(examples)
+    seen = _many_among_few(store.fingerprints("src_identity")[train], sources)
+    seen |= _many_among_few(store.fingerprints("tgt_identity")[train], references)
     return train[~seen]
 
 
-def _among(many: NDArray[np.uint64], few: NDArray[np.uint64]) -> NDArray[np.bool_]:
+def _identities(examples: Sequence[Example]) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]:
+    """Identities of all sources and of all references, and for each reference the index of its example."""
+    owners = np.repeat(np.arange(len(examples)), [len(example.references) for example in examples])
+    references = [reference for example in examples for reference in example.references]
+    return identities([example.src for example in examples]), identities(references), owners
+
+
+def _many_among_few(many: NDArray[np.uint64], few: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Which of many numbers are among a few, without sorting the many as np.isin would."""
-    if not len(few):
-        return np.zeros(len(many), dtype=bool)
-    return among_sorted(many, np.sort(few))
+    return among_sorted(many, np.sort(few)) if len(few) else np.zeros(len(many), dtype=bool)
 
 
-def _found(few: NDArray[np.uint64], many: NDArray[np.uint64]) -> NDArray[np.bool_]:
+def _few_among_many(few: NDArray[np.uint64], many: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Which of a few numbers are among many."""
-    return np.isin(few, many[_among(many, few)])
+    return np.isin(few, many[_many_among_few(many, few)])
 
 
 def naive_overlap(store: PairStore, rows: Rows, test_size: int) -> Overlap:
@@ -187,12 +230,43 @@ def naive_overlap(store: PairStore, rows: Rows, test_size: int) -> Overlap:
         rows: Which of them to split.
         test_size: Test pairs.
     """
-    draws = store.prints("pair_draw")[rows]
+    draws = store.fingerprints("pair_draw")[rows]
     test = np.zeros(len(rows), dtype=bool)
     test[np.argpartition(draws, min(test_size, len(rows) - 1))[:test_size]] = True
-    texts = (store.prints(side)[rows] for side in ("src_text", "tgt_text"))
-    sources, targets = (int(_found(side[test], side[~test]).sum()) for side in texts)
+    texts = (store.fingerprints(side)[rows] for side in ("src_text", "tgt_text"))
+    sources, targets = (int(_few_among_many(side[test], side[~test]).sum()) for side in texts)
     return Overlap(sources, targets, examples=int(test.sum()))
+
+
+def report_splits(store: PairStore, rows: Rows, splits: Splits, *, given: bool) -> SplitReport:
+    """Count and compare the splits.
+
+    Args:
+        store: Clean pairs.
+        rows: Those that were split.
+        splits: The splits.
+        given: Whether they are ready-made.
+    """
+    evaluation = splits.evaluation
+    counts = {name: [len(example.references) for example in examples] for name, examples in evaluation.items()}
+    references = {"train": count_references(store, splits.train)}
+    references |= {name: np.bincount(numbers)[1:].tolist() for name, numbers in counts.items()}
+    frequent = {
+        side: most_frequent(store.lines(side), store.fingerprints(f"{side}_text"), splits.train, FREQUENT)
+        for side in SIDES
+    }
+    return SplitReport(
+        given_splits=given,
+        pairs={"train": len(splits.train)} | {name: sum(numbers) for name, numbers in counts.items()},
+        sources={name: sum(numbers) for name, numbers in references.items()},
+        components=splits.components,
+        largest_component=splits.largest_component,
+        references=references,
+        frequent=frequent,
+        overlap={name: measure_overlap(store, splits.train, some) for name, some in evaluation.items() if some},
+        dropped_overlap=splits.dropped_overlap,
+        naive_overlap=None if given or not splits.test else naive_overlap(store, rows, sum(counts["test"])),
+    )
 
 
 def find_components(src: NDArray[np.uint64], tgt: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -235,16 +309,16 @@ def find_hubs(store: PairStore, rows: Rows) -> list[tuple[str, str, int]]:
         A few texts, each with the side of its partners ("sources" or "targets") and their number, at least
         `MANY_PARTNERS`.
     """
-    sides = [store.prints(f"{side}_identity")[rows] for side in ("src", "tgt")]
+    sides = [store.fingerprints(f"{side}_identity")[rows] for side in ("src", "tgt")]
     distinct = np.unique(np.stack(sides, axis=1), axis=0)
-    found: list[tuple[int, str, str]] = []
-    for place, (column, partners) in enumerate(((store.src, "targets"), (store.tgt, "sources"))):
+    hubs: list[tuple[int, str, str]] = []
+    for place, (lines, partners) in enumerate(((store.lines("src"), "targets"), (store.lines("tgt"), "sources"))):
         identity, counts = np.unique(distinct[:, place], return_counts=True)
         for top in np.argsort(-counts, kind="stable")[:MAX_HUBS]:
             if counts[top] >= MANY_PARTNERS:
-                text = min(column.texts(rows[sides[place] == identity[top]]))
-                found.append((-int(counts[top]), text, partners))
-    return [(text, partners, -count) for count, text, partners in sorted(found)[:MAX_HUBS]]
+                text = min(lines.texts(rows[sides[place] == identity[top]]))
+                hubs.append((-int(counts[top]), text, partners))
+    return [(text, partners, -count) for count, text, partners in sorted(hubs)[:MAX_HUBS]]
 
 
 class _Chooser:
@@ -264,7 +338,7 @@ class _Chooser:
         sizes = np.bincount(labels)
         self._ends = np.cumsum(sizes)
         self._starts = self._ends - sizes
-        self._sources = store.prints("src_text")[rows]
+        self._sources = store.fingerprints("src_text")[rows]
         # The random draw of a component is that of its smallest pair: its only one, or the first in text order.
         first = self._members[self._starts]
         several = np.flatnonzero(sizes > 1)
@@ -278,7 +352,7 @@ class _Chooser:
                 for end, count in zip(ends.tolist(), counts.tolist(), strict=True)
             ]
             first[batch] = members[smallest]
-        draws = store.prints("component_draw")[rows[first]]
+        draws = store.fingerprints("component_draw")[rows[first]]
         self._order = np.argsort(draws, kind="stable").tolist()
 
     def take(self, name: str, size: int) -> NDArray[np.int64]:
@@ -288,38 +362,38 @@ class _Chooser:
             SplitError: There are fewer sources, or the components left are too large.
         """
         room = size
-        found: list[NDArray[np.int64]] = []
+        taken: list[NDArray[np.int64]] = []
         left = []
         order = iter(self._order)
         while room and (component := next(order, None)) is not None:
             members = self._members[self._starts[component] : self._ends[component]]
             sources = 1 if len(members) == 1 else len(np.unique(self._sources[members]))
             if sources <= room:
-                found.append(members)
+                taken.append(members)
                 room -= sources
             else:
                 left.append(component)
         self._order = [*left, *order]
         if room:
             raise self._explain(f"corpus: {size - room:,} of {size:,} {name} sentences found", name)
-        chosen = np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+        chosen = np.concatenate(taken) if taken else np.empty(0, dtype=np.int64)
         self.taken[chosen] = True
         return chosen
 
-    def _explain(self, found: str, name: str) -> SplitError:
-        """Explain why no more sentences were found for a split."""
+    def _explain(self, fault: str, name: str) -> SplitError:
+        """Explain why there are no more sentences for a split."""
         left = len(self._order)
-        if not left:
-            return SplitError(found, f"ask for a smaller {name} split or give more data")
-        components = f"{left:,} components left, each" if left > 1 else "1 component left,"
-        found += f" ({components} too large for the rest)"
-        largest = max(self._order, key=lambda component: int(self._ends[component] - self._starts[component]))
-        members = self._rows[self._members[self._starts[largest] : self._ends[largest]]]
+        members = np.empty(0, dtype=np.int64)
+        if left:
+            components = f"{left:,} components left, each" if left > 1 else "1 component left,"
+            fault += f" ({components} too large for the rest)"
+            largest = max(self._order, key=lambda component: int(self._ends[component] - self._starts[component]))
+            members = self._rows[self._members[self._starts[largest] : self._ends[largest]]]
         if 2 * len(members) <= len(self._rows):
-            return SplitError(found, f"ask for a smaller {name} split or give more data")
-        found += f": {len(members):,} of {len(self._rows):,} pairs are connected through shared sentences"
+            return SplitError(fault, f"ask for a smaller {name} split or give more data")
+        fault += f": {len(members):,} of {len(self._rows):,} pairs are connected through shared sentences"
         hubs = find_hubs(self._store, members)
         if not hubs:
-            return SplitError(found, f"no single sentence connects them; {READY_MADE}")
+            return SplitError(fault, f"no single sentence connects them; {READY_MADE}")
         named = ", ".join(f"'{shorten(text)}' ({count:,} {partners})" for text, partners, count in hubs)
-        return SplitError(f"{found}, mainly {named}", f"remove such lines, or {READY_MADE}")
+        return SplitError(f"{fault}, mainly {named}", f"remove such lines, or {READY_MADE}")

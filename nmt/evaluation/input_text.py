@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt.corpus.dataset import read_examples, read_facts
+from nmt.corpus.dataset import read_examples, read_marker
 from nmt.corpus.splitting import Example
 from nmt.evaluation.training_text import is_other_data
 from nmt.models.runs import find_data
@@ -55,7 +55,7 @@ def read_split(data: Path, split: str) -> list[Example]:
     Raises:
         DataError: There is no such split.
     """
-    read_facts(data)
+    read_marker(data)
     if not (data / f"{split}.jsonl").is_file():
         raise DataError(f"{data}: has no {split} split; give files with --src and --ref")
     return read_examples(data / f"{split}.jsonl")

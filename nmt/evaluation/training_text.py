@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.corpus import Pair
-from nmt.corpus.dataset import EncodedPairs, Sequences, read_checksum, read_copies
+from nmt.corpus.dataset import EncodedPairs, Sequences, read_checksum, read_marker
 from nmt.corpus.identity import count_seen, load_seen
 from nmt.corpus.splitting import Example
 from nmt.evaluation.metrics import ScoringRules, words_of
@@ -150,7 +150,7 @@ def _load_originals(data: Path) -> tuple[EncodedPairs, int]:
         DataError: The directory is missing, incomplete or damaged.
     """
     encoded = EncodedPairs.load(data, "train")
-    originals = len(encoded) - read_copies(data)
+    originals = len(encoded) - read_marker(data).copies
     if originals < 0:
         raise DataError(f"{data}: has fewer training pairs than copies of them; preprocess again")
     return encoded, originals

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config import differing_keys, dump_config
-from nmt.corpus.report import read_report
+from nmt.corpus.data_report import read_report
 from nmt.corpus.splitting import Example
 from nmt.evaluation.attention_statistics import tabulate_lengths
 from nmt.evaluation.breakdown import SentenceGap

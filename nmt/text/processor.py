@@ -13,12 +13,12 @@ from nmt.text.settings import FLAG, check_names, check_settings, one_of
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from nmt.text.vocabulary import UNK_ID, Vocabulary
 
-VOCABULARIES = ("src.vocabulary.json", "tgt.vocabulary.json")
+SIDES = ("src", "tgt")
 NORMALIZATION = "normalization.json"
 SEEN = "train.src.fingerprints.npy"
 """Identity fingerprints of the training sources; see `nmt.corpus.identity`."""
 TEXT_FILES = (
-    *(f"{side}.{name}" for side in ("src", "tgt") for name in ("tokenizer.json", "subwords.model", "vocabulary.json")),
+    *(f"{side}.{name}" for side in SIDES for name in ("tokenizer.json", "subwords.model", "vocabulary.json")),
     NORMALIZATION,
     SEEN,
 )
@@ -83,16 +83,21 @@ class TextProcessor:
                 tokens[index] = (dictionary or {}).get(source, source)
         return tokens
 
+    @property
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        """Tokenizers of source and target."""
+        return self.src_tokenizer, self.tgt_tokenizer
+
+    @property
+    def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
+        """Vocabularies of source and target."""
+        return self.src_vocabulary, self.tgt_vocabulary
+
     def save(self, directory: Path) -> None:
         """Write everything into `directory`, which exists."""
-        self.src_tokenizer.save(directory, "src")
-        self.tgt_tokenizer.save(directory, "tgt")
-        self.save_vocabularies(directory)
-
-    def save_vocabularies(self, directory: Path) -> None:
-        """Write vocabularies and normalisation next to tokenizers saved earlier."""
-        self.src_vocabulary.save(directory / VOCABULARIES[0])
-        self.tgt_vocabulary.save(directory / VOCABULARIES[1])
+        for side, tokenizer, vocabulary in zip(SIDES, self.tokenizers, self.vocabularies, strict=True):
+            tokenizer.save(directory, side)
+            vocabulary.save(directory / f"{side}.vocabulary.json")
         write_json(directory / NORMALIZATION, self.normalizer.settings)
 
 
@@ -129,7 +134,7 @@ def load_normalizer(directory: Path) -> Normalizer:
 
 def load_vocabularies(directory: Path) -> tuple[Vocabulary, Vocabulary]:
     """Load the source and target vocabulary alone, without a tokenizer library."""
-    src, tgt = (Vocabulary.load(directory / name) for name in VOCABULARIES)
+    src, tgt = (Vocabulary.load(directory / f"{side}.vocabulary.json") for side in SIDES)
     return src, tgt
 
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from nmt.config import DROPOUT, AdamSection, Config, ConstantForcingSection
 from nmt.corpus.batching import make_batch, plan_batches
+from nmt.corpus.data_report import REPORT
 from nmt.corpus.dataset import DataDirectory, EncodedPairs, open_data
 from nmt.corpus.noise import Noise, make_noise
-from nmt.corpus.report import REPORT
 from nmt.evaluation.loss import mean_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.search import greedy_search

@@ -8,10 +8,10 @@ import pytest
 from conftest import Cli
 
 from nmt.config import Config
-from nmt.corpus.dataset import open_data, read_copies, read_examples
+from nmt.corpus.dataset import open_data, read_examples, read_marker
 from nmt.corpus.forms import FORMS
 from nmt.corpus.identity import identities, load_seen
-from nmt.corpus.prepare import preprocess
+from nmt.corpus.prepare import write_data
 from nmt.evaluation.training_text import read_training_pairs
 from nmt.models.configs import load_config
 from nmt.system.errors import ConfigError
@@ -33,7 +33,7 @@ def prepare(output: str, augment: dict[str, float], **data: Any) -> dict[str, An
     Path("corpus.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     settings = {"source": "corpus.tsv", "split": {"valid_size": 5, "test_size": 10}, "augment": augment, **data}
     config = Config.model_validate({"name": "made", "data": settings, "text": {"tokenizer": "whitespace"}})
-    return preprocess(config, Path(output))
+    return write_data(config, Path(output)).as_json()
 
 
 def read_sides(output: str) -> list[tuple[str, str]]:
@@ -61,12 +61,12 @@ def test_copies_come_after_the_training_pairs_and_are_counted() -> None:
     assert all((f"{src}.", f"{tgt}.") in plain for src, tgt in copies - capitals)
     assert report["augmented"] == {"no_final_stop": len(copies) - 45, "all_caps": 45}
     assert report["pairs"]["train"] == 45
-    assert report["copies"] == len(copies) == len(more) - 45 == read_copies(Path("more"))
+    assert report["copies"] == len(copies) == len(more) - 45 == read_marker(Path("more")).copies
     assert "45 all caps" in Path("more/report.md").read_text(encoding="utf-8")
     for name in ("valid.jsonl", "test.jsonl"):
         assert Path("plain", name).read_bytes() == Path("more", name).read_bytes()
     assert "copies" not in read_json(Path("plain/data.json"))
-    assert read_copies(Path("plain")) == 0
+    assert read_marker(Path("plain")).copies == 0
     pairs = [read_training_pairs(Path(name), open_data(Path(name)).load_processor()) for name in ("plain", "more")]
     assert pairs[0] == pairs[1]  # and so the same short inputs
 
@@ -98,11 +98,11 @@ def test_copies_that_are_too_long_are_left_out(cli: Cli) -> None:
     split = {"valid_size": 0, "test_size": 0}
     data = {"source": "corpus.tsv", "split": split, "augment": {"no_final_stop": 1.0, "all_caps": 1.0}}
     text = {"tokenizer": "whitespace", "max_length": 4}
-    report = preprocess(Config.model_validate({"name": "made", "data": data, "text": text}), Path("out"))
+    report = write_data(Config.model_validate({"name": "made", "data": data, "text": text}), Path("out")).as_json()
     assert report["augmented"] == {"no_final_stop": 30, "all_caps": 30}
     assert read_sides("out")[:20] == short
     assert len(read_sides("out")) == 20 + 50  # without its stop, a long one fits
-    assert report["copies"] == read_copies(Path("out")) == 50
+    assert report["copies"] == read_marker(Path("out")).copies == 50
     assert "60 copies" in cli("data", "out").out
 
 

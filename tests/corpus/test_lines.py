@@ -19,12 +19,12 @@ SUFFIXES = [".tsv", ".gz", ".bz2", ".xz", ".zip"]
 
 def read(*paths: Path) -> None:
     """Read three lines, of which the second is too long in each file."""
-    report, pairs = LineReport(), 0
+    report, pairs = LineReport(0), 0
     for chunk in open_corpus(list(paths)).train.chunks(report):
         found, lines = parse_chunk(chunk)
         pairs += len(found)
         report.add(lines)
-    assert (pairs, report.lines, report.malformed) == (2, 3, {"too_long": 1}), (pairs, report)
+    assert (pairs, report.read, report.malformed) == (2, 3, {"too_long": 1}), (pairs, report)
 
 
 def measure(small: Path, large: Path) -> None:

@@ -7,8 +7,9 @@ from conftest import Cli
 
 from nmt.config import Config
 from nmt.corpus.dataset import DataDirectory, EncodedPairs, compute_checksums, open_data, read_examples
+from nmt.corpus.licence import with_sources
 from nmt.corpus.lines import MAX_LINE
-from nmt.corpus.prepare import preprocess, with_sources
+from nmt.corpus.prepare import write_data
 from nmt.models.configs import load_config
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import read_json, shipped
@@ -52,7 +53,7 @@ def make_config(**sections: dict[str, Any]) -> Config:
 
 
 def run(config: Config, output: str = "out", *, overwrite: bool = False) -> dict[str, Any]:
-    return preprocess(config, Path(output), overwrite=overwrite)
+    return write_data(config, Path(output), overwrite=overwrite).as_json()
 
 
 def decoded(data: DataDirectory, pairs: EncodedPairs) -> Pairs:
@@ -188,7 +189,7 @@ def test_the_report_counts_tokens_and_unknown_words() -> None:
 
 def test_many_unknown_tokens_are_reported(cli: Cli, caplog: pytest.LogCaptureFixture) -> None:
     write_table(PAIRS)
-    preprocess(make_config(text={"vocabulary": {"max_size": 2}}), Path("out"))
+    write_data(make_config(text={"vocabulary": {"max_size": 2}}), Path("out"))
     warnings = [line for line in caplog.messages if line.startswith("WARNING: 50.0% of the ")]
     assert ["source" in line for line in warnings] == [True, False]
     assert "WARNING: 50.0% of the target tokens in training" in cli("data", "out").out
@@ -205,7 +206,7 @@ def test_a_reused_vocabulary_that_knows_no_word() -> None:
 def test_the_report_in_words(caplog: pytest.LogCaptureFixture) -> None:
     write_table([*PAIRS, PAIRS[0]])
     with caplog.at_level("INFO", "nmt"):
-        preprocess(make_config(), Path("out"))
+        write_data(make_config(), Path("out"))
     said = caplog.messages
     assert said[0] == "corpus.tsv: source in column 1, target in column 2: 13 lines"
     assert said[1] == "cleaning: 13 pairs read, 12 kept; dropped 1 duplicate"

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmt.config import DataSection
 from nmt.corpus import Pair, sources
 from nmt.corpus import lines as lines_of_files
 from nmt.corpus.lines import MAX_LINE
@@ -37,7 +38,7 @@ def archive(path: Path, members: dict[str, str]) -> Path:
 
 def collect(source: Source) -> tuple[list[Pair], LineReport]:
     """Pairs and report, without malformed lines."""
-    report, pairs = LineReport(), []
+    report, pairs = LineReport(0), []
     for chunk in source.chunks(report):
         found, lines = parse_chunk(chunk)
         pairs += found
@@ -46,7 +47,7 @@ def collect(source: Source) -> tuple[list[Pair], LineReport]:
 
 
 def read(*paths: Path, **options: Any) -> list[Pair]:
-    return read_pairs(open_corpus(paths, **options).train)
+    return read_pairs(open_corpus(paths, DataSection(**options)).train)
 
 
 def refusal(*paths: Path, **options: Any) -> str:
@@ -62,7 +63,7 @@ def test_a_tab_separated_file_is_read(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(COMPRESS.get(path.suffix.lower(), bytes)(TABLE.encode()))
     corpus = open_corpus([path])
-    assert collect(corpus.train) == (HELLO, LineReport(lines=2, widest=2))
+    assert collect(corpus.train) == (HELLO, LineReport(read=2))
     assert corpus.given == {}
     assert corpus.train.description == f"{path}: source in column 1, target in column 2"
 
@@ -74,9 +75,9 @@ def test_a_zip_is_read_and_its_underscored_members_are_not(tmp_path: Path) -> No
 
 def test_other_columns_can_be_named_and_short_lines_are_counted(tmp_path: Path) -> None:
     path = written(tmp_path / "ids.tsv", "1\tHallo!\t2\tHi.\n3\tkurz\n\n4\tLauf!\t5\tRun!")
-    pairs, report = collect(open_corpus([path], columns=(4, 2)).train)
+    pairs, report = collect(open_corpus([path], DataSection(columns=(4, 2))).train)
     assert pairs == HELLO
-    assert report == LineReport(4, 1, {"too_few_columns": 1}, {"too_few_columns": [f"{path}:2"]}, widest=4)
+    assert report == LineReport(4, 1, {"too_few_columns": 1}, {"too_few_columns": [f"{path}:2"]})
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_parallel_files_are_read(tmp_path: Path) -> None:
     src = written(tmp_path / "a.en", f"\ufeff{odd}\r\nRun!\r\n")
     tgt = written(tmp_path / "a.de.gz", "\ufeffHallo!\nLauf!")
     corpus = open_corpus([src, tgt])
-    assert collect(corpus.train) == ([Pair(odd, "Hallo!"), HELLO[1]], LineReport(lines=2))
+    assert collect(corpus.train) == ([Pair(odd, "Hallo!"), HELLO[1]], LineReport(read=2))
     assert corpus.train.description == f"{src} and {tgt}: parallel lines"
 
 
@@ -120,7 +121,7 @@ def test_given_splits_keep_their_names(tmp_path: Path, names: tuple[str, ...], r
             written(tmp_path / f"{name}.en", f"{name}\n2"),
             written(tmp_path / f"{name}.de", f"{name.upper()}\n2"),
         ]
-    corpus = open_corpus(paths, first_lines=1, reverse=reverse)
+    corpus = open_corpus(paths, DataSection(first_lines=1, reverse=reverse))
     assert list(corpus.given) == list(names[1:])
     for name, source in {"train": corpus.train, **corpus.given}.items():
         pair = Pair(name, name.upper())
@@ -139,7 +140,7 @@ def test_sides_can_be_swapped(tmp_path: Path) -> None:
 
 def test_only_the_first_lines_are_read(tmp_path: Path) -> None:
     table = written(tmp_path / "a.txt", "Hi.\tHallo!\nshort\nRun!\tLauf!\n")
-    assert collect(open_corpus([table], first_lines=2).train)[0] == HELLO[:1]
+    assert collect(open_corpus([table], DataSection(first_lines=2)).train)[0] == HELLO[:1]
     src, tgt = written(tmp_path / "a.en", "1\n2\n3\n"), written(tmp_path / "a.de", "1\n2\n3\n4\n")
     assert read(src, tgt, first_lines=2) == [Pair("1", "1"), Pair("2", "2")]
 
@@ -159,7 +160,7 @@ def test_malformed_lines_are_counted_with_their_places(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tsv", b"\n".join(lines))
     pairs, report = collect(open_corpus([path]).train)
     assert pairs == [Pair("a", "b")] * 10
-    assert (report.lines, report.blank) == (20, 1)
+    assert (report.read, report.blank) == (20, 1)
     assert report.malformed == {"too_few_columns": 1, "not_utf8": 8}
     places = [f"{path}:{number}" for number in (4, 11, 12, 13, 14)]
     assert report.places == {"too_few_columns": [f"{path}:2"], "not_utf8": places}
@@ -174,8 +175,8 @@ def test_malformed_lines_are_counted_with_their_places(tmp_path: Path) -> None:
 
 
 def test_without_a_malformed_line_nothing_is_refused() -> None:
-    LineReport().check(None)
-    LineReport(lines=10, blank=10).check(0.0)
+    LineReport(0).check(None)
+    LineReport(read=10, blank=10).check(0.0)
 
 
 @pytest.mark.parametrize("broken", [0, 1])
@@ -200,7 +201,7 @@ def test_a_line_longer_than_a_megabyte_is_skipped(tmp_path: Path, name: str) -> 
     pairs, report = collect(open_corpus([path]).train)
     assert pairs == [Pair("1", "a"), Pair("x" * (MAX_LINE - 2), "2"), Pair("4", "d"), Pair("6", "f")]
     places = [f"{path}:{number}" for number in (3, 5, 7)]
-    assert report == LineReport(7, 0, {"too_long": 3}, {"too_long": places}, widest=2)
+    assert report == LineReport(7, 0, {"too_long": 3}, {"too_long": places})
     assert read(path, first_lines=2) == pairs[:2]
     assert refusal(path) == (
         f"3 of 7 lines are malformed: 3 longer than 1 MB ({', '.join(places)}); write one sentence per line"
@@ -247,7 +248,7 @@ def test_two_overlong_parallel_lines_are_one_pair(tmp_path: Path) -> None:
     paths = [written(tmp_path / name, b"1\n" + LONGEST + b"x\n\xff\n") for name in ("a.en", "a.de")]
     pairs, report = collect(open_corpus(paths).train)
     assert pairs == [Pair("1", "1")]
-    assert report.lines == 3
+    assert report.read == 3
     assert report.malformed == {"too_long": 1, "not_utf8": 1}
     assert report.places == {"too_long": [f"{paths[0]}:2"], "not_utf8": [f"{paths[0]}:3"]}
 
@@ -476,7 +477,7 @@ def test_linked_sentences_are_pairs(tmp_path: Path) -> None:
     corpus = open_corpus(paths)
     pairs, report = collect(corpus.train)
     assert pairs == [Pair("Hi.", "Hallo!"), Pair("Run!", "Lauf!"), Pair("Run!", "Renn!")]  # in the order of the links
-    assert report == LineReport(lines=4 + 3 + 7, blank=2)
+    assert report == LineReport(read=4 + 3 + 7, blank=2)
     assert corpus.given == {}
     assert corpus.train.description == f"{paths[0]} and {paths[1]}: sentences, linked by {paths[2]}"
     assert read(*paths, reverse=True) == [Pair(*pair[::-1]) for pair in pairs]
@@ -572,8 +573,8 @@ def test_tables_are_the_same_in_any_chunks(
     source = open_corpus([written(path, b"safe\tstart\n" + b"\n".join(lines) + b"\n" * ended)]).train
     pairs, report = collect(source)
     compare_chunks(source, block)
-    assert report.lines == len(pairs) + report.blank + sum(report.malformed.values())
-    assert report.lines == 1 + path.read_bytes()[11:].count(b"\n") + (not path.read_bytes().endswith(b"\n"))
+    assert report.read == len(pairs) + report.blank + sum(report.malformed.values())
+    assert report.read == 1 + path.read_bytes()[11:].count(b"\n") + (not path.read_bytes().endswith(b"\n"))
 
 
 @settings(deadline=None)
@@ -589,7 +590,7 @@ def test_parallel_files_are_the_same_in_any_chunks(
     source = open_corpus(paths).train
     pairs, report = collect(source)
     compare_chunks(source, size)
-    assert report.lines == len(lines) + 1 == len(pairs) + sum(report.malformed.values())
+    assert report.read == len(lines) + 1 == len(pairs) + sum(report.malformed.values())
 
 
 @settings(deadline=None)
@@ -605,7 +606,7 @@ def test_exports_are_the_same_in_any_chunks(
     pairs, report = collect(source)
     compare_chunks(source, block)
     assert pairs == [Pair(f"e{a}", f"d{b}") for a, b in linked if 1 <= a <= 4 and 10 <= b <= 12]
-    assert report == LineReport(lines=7 + len(linked))
+    assert report == LineReport(read=7 + len(linked))
 
 
 def test_line_ends_of_carriage_returns_alone_are_named(tmp_path: Path) -> None:

@@ -9,53 +9,45 @@ from hypothesis import strategies as st
 
 from nmt.corpus import Pair
 from nmt.corpus.identity import FINGERPRINTS, take_fingerprints
-from nmt.corpus.store import PairStore, PairWriter, in_chunks, most_frequent
+from nmt.corpus.store import Block, PairStore, in_chunks, most_frequent
 
 PAIRS = [Pair("Hi.", "Hallo!"), Pair("", ""), Pair("👩‍👧 ü\u2028x", "日本"), Pair("", "y"), Pair("\r", "")]
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), max_size=5)
 
 
 def store_of(directory: Path, *chunks: list[Pair]) -> PairStore:
-    writer = PairWriter(directory)
+    store = PairStore(directory / "store")
     for pairs in chunks:
-        sides = [f"{pair.src}\n".encode() for pair in pairs], [f"{pair.tgt}\n".encode() for pair in pairs]
-        writer.write(sides, take_fingerprints(pairs, 1))
-    return writer.finish()
+        store.append(Block.encode(pairs, 1))
+    return store
 
 
 def test_written_pairs_are_read(tmp_path: Path) -> None:
     store = store_of(tmp_path, PAIRS[:2], [], PAIRS[2:])
-    assert len(store) == len(store.src) == len(store.tgt) == 5
+    assert len(store) == len(store.lines("src")) == len(store.lines("tgt")) == 5
     assert store.pairs(range(5)) == PAIRS
     assert store.pairs([4, 0, 2, 0]) == [PAIRS[4], PAIRS[0], PAIRS[2], PAIRS[0]]
     assert store.pairs([]) == []
     expected = take_fingerprints(PAIRS, 1)
     for name in FINGERPRINTS.names or ():
-        assert store.prints(name).tolist() == expected[name].tolist()
-    assert store.tgt.raw(np.array([2, 1, 0])) == "日本\n\nHallo!\n".encode()
-    store.close()
+        assert store.fingerprints(name).tolist() == expected[name].tolist()
+    assert store.lines("tgt").raw(np.array([2, 1, 0])) == "日本\n\nHallo!\n".encode()
 
 
 @pytest.mark.parametrize("before", [PAIRS, []])
 def test_pairs_are_added_to_a_store(tmp_path: Path, before: list[Pair]) -> None:
     store = store_of(tmp_path, before)
     more = [Pair("ä", "b"), Pair("c", "d")]
-    writer = PairWriter(tmp_path, store)
-    sides = [f"{pair.src}\n".encode() for pair in more], [f"{pair.tgt}\n".encode() for pair in more]
-    writer.write(sides, take_fingerprints(more, 1))
     assert store.pairs(range(len(before))) == before
-    longer = writer.finish()
-    assert longer.pairs(range(len(longer))) == [*before, *more]
-    assert longer.prints("tgt_text").tolist() == take_fingerprints([*before, *more], 1)["tgt_text"].tolist()
-    store.close()
-    longer.close()
+    store.append(Block.encode(more, 1))
+    assert store.pairs(range(len(store))) == [*before, *more]
+    assert store.fingerprints("tgt_text").tolist() == take_fingerprints([*before, *more], 1)["tgt_text"].tolist()
 
 
 @pytest.mark.parametrize("chunks", [[], [[]]])
 def test_a_store_may_be_empty(tmp_path: Path, chunks: list[list[Pair]]) -> None:
     store = store_of(tmp_path, *chunks)
-    assert (len(store), len(store.src), store.pairs([])) == (0, 0, [])
-    store.close()
+    assert (len(store), len(store.lines("src")), store.pairs([])) == (0, 0, [])
 
 
 @settings(deadline=None)
@@ -68,27 +60,24 @@ def test_pairs_are_read_in_any_order(
     rows = list(range(len(pairs)))
     chance.shuffle(rows)
     assert store.pairs(rows) == [pairs[row] for row in rows]
-    store.close()
 
 
 def test_the_most_frequent_texts_by_hand(tmp_path: Path) -> None:
     store = store_of(tmp_path, [Pair(src, "x") for src in ("b", "a", "c", "a", "b", "a", "d")])
-    texts = store.prints("src_text")
+    texts = store.fingerprints("src_text")
     rows = np.arange(7)
-    assert most_frequent(store.src, texts, rows, 3) == [("a", 3), ("b", 2), ("c", 1)]  # c came before d
-    assert most_frequent(store.src, texts, rows[:3], 9) == [("b", 1), ("a", 1), ("c", 1)]
-    assert most_frequent(store.src, texts, rows[[6, 2, 6]], 1) == [("d", 2)]
-    assert most_frequent(store.src, texts, rows[:0], 2) == []
-    assert most_frequent(store.tgt, store.prints("tgt_text"), rows, 2) == [("x", 7)]
-    store.close()
+    assert most_frequent(store.lines("src"), texts, rows, 3) == [("a", 3), ("b", 2), ("c", 1)]  # c came before d
+    assert most_frequent(store.lines("src"), texts, rows[:3], 9) == [("b", 1), ("a", 1), ("c", 1)]
+    assert most_frequent(store.lines("src"), texts, rows[[6, 2, 6]], 1) == [("d", 2)]
+    assert most_frequent(store.lines("src"), texts, rows[:0], 2) == []
+    assert most_frequent(store.lines("tgt"), store.fingerprints("tgt_text"), rows, 2) == [("x", 7)]
 
 
 def test_the_most_frequent_texts_are_those_of_a_counter(tmp_path: Path) -> None:
     sources = [f"{number * number % 23}" for number in range(200)]
     store = store_of(tmp_path, [Pair(src, "x") for src in sources])
-    found = most_frequent(store.src, store.prints("src_text"), np.arange(200), 100)
+    found = most_frequent(store.lines("src"), store.fingerprints("src_text"), np.arange(200), 100)
     assert found == Counter(sources).most_common()
-    store.close()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from conftest import Cli, Project
 
 import nmt
 from nmt.config import Config, read_config
-from nmt.corpus.prepare import with_sources
+from nmt.corpus.licence import with_sources
 from nmt.models.card import make_card
 from nmt.models.configs import load_config
 from nmt.models.storage import load_model

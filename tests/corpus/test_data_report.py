@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 from conftest import Cli
 
-from nmt.corpus.report import (
+from nmt.corpus.data_report import (
     EXCERPT,
-    SPLITS,
-    describe,
     escape_markdown,
     excerpt,
     format_markdown,
@@ -21,9 +19,11 @@ from nmt.corpus.report import (
     make_visible,
     mean_and_median,
     show_change,
+    summarise,
     warn_of_unknown,
     write_report,
 )
+from nmt.corpus.schema import parse_report
 from nmt.system.files import read_json
 from nmt.system.tables import Section, Table
 from nmt.system.terminal import write_sections
@@ -188,7 +188,7 @@ def changed(**parts: Any) -> dict[str, Any]:
 def text_of(report: dict[str, Any]) -> str:
     """The report as a wide terminal shows it, without spaces at the ends of lines."""
     file = Terminal()
-    write_sections(make_sections(report), file)
+    write_sections(make_sections(parse_report(report)), file)
     return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
 
 
@@ -220,7 +220,7 @@ def test_absent_splits_are_reported(absent: tuple[str, ...]) -> None:
         report["unknown_share"][name] = [0.0, 0.0]
         del report["overlap"][name]
     text = text_of(report)
-    for name in SPLITS:
+    for name in ("train", "valid", "test"):
         assert (f"There is no {name} split." in text) is (name in absent)
         assert bool(re.search(f"^  {name} ", text, re.MULTILINE)) is (name not in absent)
     assert ("neither a valid nor a test split" in text) is (len(absent) == 2)
@@ -233,7 +233,7 @@ def test_the_report_of_a_clean_corpus() -> None:
 
 
 def test_a_corpus_of_an_odd_name_is_reported_in_one_line() -> None:
-    assert describe(changed(corpus="a\x1b[2J\n.tsv: two columns"))[0] == (
+    assert summarise(parse_report(changed(corpus="a\x1b[2J\n.tsv: two columns")))[0] == (
         "a\\x1b[2J\\n.tsv: two columns: 1,234 lines, 7 malformed"
     )
 
@@ -243,7 +243,7 @@ def test_unknown_pieces_in_validation_cause_a_warning(tokenizer: str, reused: bo
     shares = {**REPORT["unknown_share"], "valid": [0.02, 0.183]}
     pairs, sizes = {"train": 3001, "valid": 9, "test": 9}, {"src": 6000, "tgt": 5900}
     report = changed(unknown_share=shares, tokenizer=tokenizer, reused=reused, pairs=pairs, vocabulary=sizes)
-    warnings = warn_of_unknown(report)
+    warnings = warn_of_unknown(parse_report(report))
     expected = (
         "WARNING: 18.3% of the target tokens in validation are unknown: training text lacks these pieces; "
         "use fewer: --set text.subword.vocabulary_size=1500"
@@ -275,7 +275,7 @@ def test_many_unknown_tokens_cause_a_warning(shares: list[float], reused: bool |
     report = changed(unknown_share={**REPORT["unknown_share"], "train": shares, "valid": [0.9, 0.9]})
     if reused is not None:
         report["reused"] = reused
-    assert warn_of_unknown(report) == warnings
+    assert warn_of_unknown(parse_report(report)) == warnings
     text = " ".join(text_of(report).split())
     assert text.count("WARNING") == len(warnings)
     assert all(warning in text for warning in warnings)
@@ -355,15 +355,15 @@ def test_a_table_in_markdown(tmp_path: Path) -> None:
 
 
 def test_a_report_is_written_for_programs_and_for_people(tmp_path: Path) -> None:
-    write_report(tmp_path, REPORT)
+    write_report(tmp_path, parse_report(REPORT))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lengths.png", "report.json", "report.md"]
-    assert read_json(tmp_path / "report.json") == REPORT
+    assert read_json(tmp_path / "report.json") == {**REPORT, "reused": False, "tokenizer": "", "copies": 0}
     markdown = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "![Sentence lengths](lengths.png)" in markdown
     assert "| target | al\\\\u200bso |" in markdown
     # Every cell of the text is a cell of the Markdown.
     cells = {cell.strip() for line in markdown.splitlines() for cell in line.split("|")}
-    for section in make_sections(REPORT):
+    for section in make_sections(parse_report(REPORT)):
         for block in section.blocks:
             if isinstance(block, Table):
                 assert {escape_markdown(cell) for row in block.rows for cell in row} <= cells

@@ -1,0 +1,342 @@
+"""The report of preprocessing for people: a few lines, sections, and Markdown with a picture."""
+
+from __future__ import annotations
+
+import html
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import accumulate
+from pathlib import Path
+
+from nmt.corpus.cleaning import Finding
+from nmt.corpus.dataset import check_is_data
+from nmt.corpus.schema import DataReport, Overlap, parse_report
+from nmt.corpus.sources import KINDS
+from nmt.drawing.charts import draw_lengths
+from nmt.system.errors import DataError, printable
+from nmt.system.files import read_json, write_json, write_text
+from nmt.system.tables import Section, Table
+from nmt.text.tokenizers import PIECES
+from nmt.text.vocabulary import LARGER
+
+REPORT = "report.json"
+MARKDOWN = "report.md"
+PICTURE = "lengths.png"
+SIDES = {"src": "source", "tgt": "target"}
+EXCERPT = 72
+"""Maximum number of characters to show of a sentence."""
+MANY_UNKNOWN = 0.2
+"""Share of unknown tokens in training above which there is a warning."""
+MANY_UNKNOWN_PIECES = 0.02
+"""Share of unknown subwords in validation above which there is a warning: fewer pieces would spell the same words."""
+OVERLOOKED = re.compile(r"^ |(?<= ) | \Z")
+"""Spaces that are easily overlooked: leading, trailing and repeated ones."""
+
+Blocks = Iterator[str | Table]
+
+
+def summarise(report: DataReport) -> list[str]:
+    """Summarise a report in a few lines."""
+    lines, cleaning, naive = report.lines, report.cleaning, report.naive_overlap
+    malformed = sum(lines.malformed.values())
+    summary = [
+        f"{printable(report.corpus)}: {lines.read:,} lines" + (f", {malformed:,} malformed" if malformed else ""),
+        f"cleaning: {cleaning.read:,} pairs read, {cleaning.kept:,} kept"
+        + _counts("; dropped", cleaning.dropped)
+        + _counts("; repaired", cleaning.changed),
+        f"splits: {report.pairs['train']:,} training pairs"
+        + "".join(
+            f", {report.sources[name]:,} {name} sources with {report.pairs[name]:,} references"
+            for name in ("valid", "test")
+            if report.sources.get(name)
+        ),
+    ]
+    summary += [
+        f"overlap: of {overlap.examples:,} {name} sources {overlap.sources:,} are in training on the source side, "
+        f"{overlap.targets:,} have a reference there"
+        for name, overlap in report.overlap.items()
+    ]
+    if report.dropped_overlap is not None:
+        summary.append(
+            f"overlap: {report.dropped_overlap:,} training pairs were dropped because valid or test share them"
+        )
+    if naive:
+        summary.append(
+            f"overlap: a random split of the same size would have leaked {naive.sources / naive.examples:.1%} "
+            f"of its sources and {naive.targets / naive.examples:.1%} of its targets"
+        )
+    if report.augmented:
+        summary.append(f"augmentation: {_describe_copies(report.augmented)}")
+    summary.append(f"vocabularies: {report.vocabulary['src']:,} source, {report.vocabulary['tgt']:,} target")
+    for name, (src, tgt) in report.tokens.items():
+        src_unknown, tgt_unknown = report.unknown_share[name]
+        if src or tgt:
+            tokens = f"{src:,} source and {tgt:,} target tokens"
+            summary.append(f"{name}: {tokens}, {src_unknown:.2%} and {tgt_unknown:.2%} unknown")
+    if report.too_many_tokens:
+        summary.append(f"{report.too_many_tokens:,} training pairs dropped: longer than text.max_length tokens")
+    return summary
+
+
+def warn_of_unknown(report: DataReport) -> list[str]:
+    """A warning for each side with too many unknown tokens in training, or unknown subwords in validation."""
+    advice = "the vocabulary is that of other text; remove text.reuse" if report.reused else LARGER
+    limits = {"train": ("training", MANY_UNKNOWN, advice)}
+    if report.tokenizer == "subword" and not report.reused:
+        fewer = min(max(report.vocabulary.values()) // 2, max(500, report.pairs["train"] // 2))
+        advice = f"training text lacks these pieces; use fewer: --set {PIECES}={fewer}"
+        limits["valid"] = ("validation", MANY_UNKNOWN_PIECES, advice)
+    return [
+        f"WARNING: {share:.1%} of the {side} tokens in {where} are unknown: {remedy}"
+        for name, (where, limit, remedy) in limits.items()
+        for side, share in zip(SIDES.values(), report.unknown_share[name], strict=True)
+        if share > limit
+    ]
+
+
+def _describe_copies(counts: Mapping[str, int]) -> str:
+    parts = ", ".join(f"{count:,} {_plain(form)}" for form, count in counts.items())
+    return f"{sum(counts.values()):,} copies of training pairs in other forms ({parts})"
+
+
+def _counts(what: str, findings: Mapping[str, Finding]) -> str:
+    counts = ", ".join(f"{finding.pairs:,} {_plain(name)}" for name, finding in findings.items())
+    return f"{what} {counts}" if counts else ""
+
+
+def read_report(directory: Path) -> list[Section]:
+    """Read the report of a data directory.
+
+    Raises:
+        DataError: It is not a data directory, or its report is missing, damaged or of another version.
+    """
+    check_is_data(directory, "give the folder that nmt preprocess wrote")
+    content = read_json(directory / REPORT)
+    try:
+        return make_sections(parse_report(content))
+    except (LookupError, ValueError, ArithmeticError):
+        raise DataError(f"{directory / REPORT}: damaged, or written by another version; preprocess again") from None
+
+
+def write_report(directory: Path, report: DataReport) -> None:
+    """Write a report as JSON and as Markdown, with a picture if matplotlib is installed, into an existing folder."""
+    write_json(directory / REPORT, report.as_json())
+    draw_lengths(report.lengths, directory / PICTURE)
+    write_text(directory / MARKDOWN, format_markdown("Data report", make_sections(report), directory))
+
+
+def make_sections(report: DataReport) -> list[Section]:
+    """The sections of a report, in reading order."""
+    sections = {
+        "Corpus": _describe_corpus(report),
+        "Cleaning": _describe_cleaning(report),
+        "Splits": _describe_splits(report),
+        "Sentence lengths": _describe_lengths(report),
+        "Overlap with training": _describe_overlap(report),
+        "Vocabulary": _describe_vocabulary(report),
+        "Most frequent training sentences": _describe_frequent(report),
+    }
+    pictures = {"Sentence lengths": PICTURE}
+    return [Section(title, list(blocks), pictures.get(title, "")) for title, blocks in sections.items()]
+
+
+def _describe_corpus(report: DataReport) -> Blocks:
+    lines = report.lines
+    rows = [
+        ("read from", make_visible(report.corpus)),
+        ("languages", " to ".join(report.languages)),
+        ("lines", f"{lines.read:,}"),
+        ("blank", f"{lines.blank:,}"),
+        ("malformed", f"{sum(lines.malformed.values()):,}"),
+    ]
+    for kind, count in lines.malformed.items():
+        places = lines.places[kind]
+        more = ", ..." if count > len(places) else ""
+        rows.append(("", f"{count:,} {KINDS.get(kind, kind)}: {make_visible(', '.join(places))}{more}"))
+    yield Table(("", ""), rows, "ll")
+
+
+def _describe_cleaning(report: DataReport) -> Blocks:
+    cleaning = report.cleaning
+    yield f"{cleaning.read:,} pairs were read and {cleaning.kept:,} kept."
+    rules = [("repaired", *item) for item in cleaning.changed.items()]
+    rules += [("dropped", *item) for item in cleaning.dropped.items()]
+    if not rules:
+        yield "No pair was repaired or dropped."
+        return
+    counts = [(_plain(rule), what, f"{finding.pairs:,}") for what, rule, finding in rules]
+    yield Table(("rule", "pairs were", "pairs"), counts, "llr")
+    if cleaning.changed:
+        yield "A pair counts under every rule that repaired it, and under the first that dropped it."
+    for what, rule, finding in rules:
+        rows: list[tuple[str, str]] = []
+        for sample in finding.samples:
+            for side, raw, *clean in zip(SIDES.values(), *sample, strict=True):
+                if not clean:
+                    rows.append((side, excerpt(raw)))
+                elif raw != clean[0]:
+                    rows += zip((side, "becomes"), show_change(raw, clean[0]), strict=True)
+        yield Table(("", ""), rows, "ll", f"{what.capitalize()}: {_plain(rule)}, the first examples")
+
+
+def _describe_splits(report: DataReport) -> Blocks:
+    pairs = report.pairs
+    if report.given_splits:
+        yield (
+            "The corpus has ready-made splits, which were used as they are; the sections above are about the training "
+            "split alone."
+        )
+    else:
+        yield (
+            f"{sum(pairs.values()):,} of the {report.cleaning.kept:,} clean pairs are in a split. Pairs that "
+            "share a sentence, directly or through other pairs, are a group, and each group is in one split: "
+            f"{report.components:,} groups of at most {report.largest_component:,} pairs."
+        )
+    rows = []
+    for name in filter(pairs.get, pairs):
+        counts = [*report.references[name], 0, 0, 0]
+        rows.append((name, *(f"{n:,}" for n in (pairs[name], report.sources[name], *counts[:3], sum(counts[3:])))))
+    yield Table(("split", "pairs", "sources", "with 1 reference", "2", "3", "4+"), rows, "lrrrrrr")
+    if report.augmented:
+        yield f"To the training pairs come {_describe_copies(report.augmented)}."
+    yield from (f"There is no {name} split." for name, number in pairs.items() if not number)
+
+
+def _describe_lengths(report: DataReport) -> Blocks:
+    rows = []
+    for name in filter(report.pairs.get, report.pairs):
+        figures = report.lengths[name], report.tokens[name], report.unknown_share[name]
+        for side, histogram, tokens, unknown in zip(SIDES.values(), *figures, strict=True):
+            mean, median = mean_and_median(histogram)
+            longest = len(histogram) - 1
+            rows.append((name, side, f"{tokens:,}", f"{mean:.1f}", f"{median:g}", f"{longest:,}", f"{unknown:.2%}"))
+    yield Table(("split", "side", "tokens", "mean", "median", "longest", "unknown"), rows, "llrrrrr")
+    yield "In tokens; a source counts once per reference."
+    if report.too_many_tokens:
+        yield (
+            f"{report.too_many_tokens:,} training pairs were dropped: a side has no token, or more than "
+            "text.max_length."
+        )
+
+
+def _describe_overlap(report: DataReport) -> Blocks:
+    if not report.overlap:
+        yield "There is neither a valid nor a test split that could overlap."
+        return
+    rows = [(name, f"{overlap.examples:,}", *_shares(overlap)) for name, overlap in report.overlap.items()]
+    yield Table(("split", "sources", "source is in training", "a reference is in training"), rows, "lrrr")
+    yield "Sentences count as the same if their letters and digits agree, ignoring case."
+    if report.dropped_overlap is not None:
+        yield (
+            f"data.drop_overlap dropped {report.dropped_overlap:,} training pairs because valid or test share "
+            "a sentence with them."
+        )
+    elif report.given_splits and any(overlap.sources or overlap.targets for overlap in report.overlap.values()):
+        yield "data.drop_overlap would drop these training pairs."
+    if naive := report.naive_overlap:
+        sources, targets = _shares(naive)
+        yield (
+            f"With a plain random split, {naive.examples:,} pairs for testing and all others for training, "
+            f"{sources} sources and {targets} targets would have been in training too."
+        )
+
+
+def _shares(overlap: Overlap) -> tuple[str, str]:
+    sources, targets = (f"{part:,} ({part / overlap.examples:.1%})" for part in (overlap.sources, overlap.targets))
+    return sources, targets
+
+
+def _describe_vocabulary(report: DataReport) -> Blocks:
+    sizes = report.vocabulary, report.distinct_tokens
+    rows = [(name, *(f"{size[side]:,}" for size in sizes)) for side, name in SIDES.items()]
+    yield Table(("side", "vocabulary", "distinct tokens in training"), rows, "lrr")
+    yield from warn_of_unknown(report)
+    coverage = [report.coverage[side] for side in SIDES]
+    if shown := sorted({size for shares in coverage for size in shares if size < max(shares)}):
+        yield Table(
+            ("most frequent tokens", *SIDES.values()),
+            [(f"{size:,}", *(f"{shares.get(size, 1):.1%}" for shares in coverage)) for size in shown],
+            "rrr",
+            "Share of the training text covered by the most frequent tokens",
+        )
+
+
+def _describe_frequent(report: DataReport) -> Blocks:
+    for side, name in SIDES.items():
+        rows = [(f"{count:,}", excerpt(text)) for text, count in report.frequent[side] if count > 1]
+        yield Table(("times", name), rows, "rl") if rows else f"No {name} sentence occurs twice."
+
+
+def _plain(name: str) -> str:
+    return "spaces" if name == "blanks" else name.replace("_", " ")
+
+
+def mean_and_median(histogram: Sequence[int]) -> tuple[float, float]:
+    """Mean and median, from a histogram with the number of zeros, ones, twos and so on."""
+    ends = list(accumulate(histogram))
+    middle = [bisect_right(ends, place) for place in ((ends[-1] - 1) // 2, ends[-1] // 2)]
+    return sum(value * count for value, count in enumerate(histogram)) / ends[-1], sum(middle) / 2
+
+
+def make_visible(text: str) -> str:
+    r"""Escape invisible characters, and spaces that are easily overlooked, as in \u200b."""
+    text = OVERLOOKED.sub(lambda space: _escape(space[0]), text)
+    return "".join(character if character.isprintable() else _escape(character) for character in text)
+
+
+def excerpt(text: str) -> str:
+    """The beginning of a sentence, with `make_visible`."""
+    return make_visible(text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1]}…") or "(nothing)"
+
+
+def show_change(before: str, after: str) -> tuple[str, str]:
+    """Two different texts around their first difference, with `make_visible`.
+
+    What was removed from the first is escaped unless it is ASCII: one and two code points for ü look the same.
+    """
+    places = enumerate(zip(before, after, strict=False))
+    first = next((place for place, (old, new) in places if old != new), min(len(before), len(after)))
+    start = first - EXCERPT // 2 if first > EXCERPT * 3 // 4 else 0
+    old, new = before[start : start + EXCERPT], after[start : start + 2 * EXCERPT]
+    steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    old = "".join(
+        character if step == "equal" or character.isascii() else _escape(character)
+        for step, begin, end, _, _ in steps
+        for character in old[begin:end]
+    )
+    old, new = (
+        ("…" if start else "") + shown + ("…" if start + EXCERPT < len(whole) else "")
+        for shown, whole in ((old, before), (new[:EXCERPT], after))
+    )
+    return make_visible(old) or "(nothing)", make_visible(new) or "(nothing)"
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def format_markdown(title: str, sections: Sequence[Section], directory: Path) -> str:
+    """Format sections as Markdown under a title, with the pictures that exist in `directory`."""
+    blocks = [f"# {title}"]
+    for section in sections:
+        blocks.append(f"## {section.title}")
+        for block in section.blocks:
+            if isinstance(block, str):
+                blocks.append(escape_markdown(block))
+                continue
+            if block.caption:
+                blocks.append(escape_markdown(f"{block.caption}:"))
+            lines = [[escape_markdown(cell) for cell in row] for row in (block.header, *block.rows)]
+            lines.insert(1, ["--:" if side == "r" else ":--" for side in block.alignment])
+            blocks.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+        if section.picture and (directory / section.picture).is_file():
+            blocks.append(f"![{section.title}]({section.picture})")
+    return "\n\n".join(blocks) + "\n"
+
+
+def escape_markdown(text: str) -> str:
+    """Escape text for Markdown, including table cells."""
+    return re.sub(r"([\\`*_\[\]|~$])", r"\\\1", html.escape(text, quote=False))

@@ -1,0 +1,53 @@
+"""Other sources in place of those of a config, and whether the licence that it states is theirs."""
+
+from __future__ import annotations
+
+import contextlib
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from nmt.config import Config
+from nmt.corpus.download import UNREADABLE
+from nmt.system.errors import ConfigError
+
+MAX_ABOUT = 1 << 16
+"""Bytes that are read of an archive's `_about.txt`."""
+
+
+def with_sources(config: Config, sources: Sequence[str], *, keep_licence: bool = False) -> Config:
+    """The config with other sources.
+
+    Args:
+        config: The config.
+        sources: Files or URLs.
+        keep_licence: Whether its licence is theirs; otherwise it stays only with files that are recognisably the
+            config's own.
+
+    Raises:
+        ConfigError: There is no format with so many files.
+    """
+    if len(sources) not in (1, 2, 3, 4, 6):
+        raise ConfigError(
+            "--source: give 1 file, 2 parallel files, 3 of a Tatoeba export, or 4 or 6 of train, valid and test; "
+            f"found {len(sources)}"
+        )
+    own = config.data.source
+    same = keep_licence or (len(own) == len(sources) and all(map(_is_copy, own, sources)))
+    licence = config.data.licence if same else None
+    data = config.data.model_copy(update={"source": tuple(sources), "licence": licence})
+    return config.model_copy(update={"data": data})
+
+
+def _is_copy(own: str, given: str) -> bool:
+    """Whether a file has the name of that at a URL, or is an archive whose `_about.txt` names the folder of the URL."""
+    scheme, _, address = own.partition("://")
+    if own == given or scheme not in ("http", "https"):
+        return own == given
+    folder, _, name = address.rpartition("/")
+    if Path(given).name == name and "://" not in given:
+        return True
+    if Path(given).suffix.lower() == ".zip":
+        with contextlib.suppress(OSError, KeyError, *UNREADABLE), zipfile.ZipFile(given) as archive:
+            return f"{folder}/".encode() in archive.open("_about.txt").read(MAX_ABOUT)
+    return False

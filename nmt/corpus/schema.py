@@ -1,0 +1,152 @@
+"""What a data directory says about itself: the marker and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from nmt.corpus.cleaning import CleaningReport
+from nmt.corpus.sources import LineReport
+from nmt.system.errors import shorten
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How much of an evaluation set was seen in training.
+
+    Attributes:
+        sources: Examples whose source is a training source.
+        targets: Examples with a reference that is a training target.
+        examples: All examples.
+    """
+
+    sources: int
+    targets: int
+    examples: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitReport:
+    """What splitting did.
+
+    Attributes:
+        given_splits: Whether the corpus has ready-made splits.
+        pairs: Pairs of each split.
+        sources: Sources of each split; in training, distinct ones.
+        components: Number of groups of pairs that share sentences; 0 for ready-made splits.
+        largest_component: Pairs of the largest one.
+        references: For each split, number of sources with one reference, with two, and so on.
+        frequent: For each side (`src`, `tgt`), the most frequent training sentences with their counts.
+        overlap: What each evaluation split shares with training.
+        dropped_overlap: Training pairs dropped because evaluation splits share them; None without `data.drop_overlap`.
+        naive_overlap: What a plain random split would have leaked; None without a test split, or if it is ready-made.
+    """
+
+    given_splits: bool
+    pairs: dict[str, int]
+    sources: dict[str, int]
+    components: int
+    largest_component: int
+    references: dict[str, list[int]]
+    frequent: dict[str, list[tuple[str, int]]]
+    overlap: dict[str, Overlap]
+    dropped_overlap: int | None = None
+    naive_overlap: Overlap | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodingReport:
+    """What tokenising and numbering did; lists of two are about source and target.
+
+    Attributes:
+        reused: Whether tokenizers and vocabularies are those of another directory.
+        tokenizer: Kind of tokenizer.
+        too_many_tokens: Training pairs dropped because of their number of tokens.
+        copies: Training pairs that are copies of others in another form.
+        vocabulary: Size of the vocabulary of each side (`src`, `tgt`).
+        distinct_tokens: Distinct tokens in training of each side.
+        coverage: For each side, share of the training tokens that the N most frequent ones make up, by N.
+        lengths: For each split, two lists: number of sentences with no token, with one token, and so on.
+        tokens: For each split, two numbers of tokens.
+        unknown_share: For each split, two shares of unknown tokens.
+        longest_training_pair: Tokens of the longest source and of the longest target.
+    """
+
+    reused: bool = False
+    tokenizer: str = ""
+    too_many_tokens: int
+    copies: int = 0
+    vocabulary: dict[str, int]
+    distinct_tokens: dict[str, int]
+    coverage: dict[str, dict[int, float]]
+    lengths: dict[str, list[list[int]]]
+    tokens: dict[str, list[int]]
+    unknown_share: dict[str, list[float]]
+    longest_training_pair: list[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataReport(EncodingReport, SplitReport):
+    """What preprocessing did, from the lines of the files to token ids.
+
+    Attributes:
+        corpus: Where the pairs come from.
+        languages: Codes of source and target language.
+        lines: What was read line by line.
+        cleaning: What cleaning did.
+        augmented: Number of copies of training pairs, by form; None without any.
+        seconds: How long it took.
+    """
+
+    corpus: str
+    languages: list[str]
+    lines: LineReport
+    cleaning: CleaningReport
+    augmented: dict[str, int] | None = None
+    seconds: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """The content of `report.json`, in which what is None is absent."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Marker:
+    """The content of `data.json`, which makes a folder a data directory.
+
+    Attributes:
+        format_version: Format of the directory.
+        pairs: Pairs of each split.
+        sha256: SHA-256 checksums, by name, of the files that training depends on; empty if never computed.
+        copies: How many of the last training pairs are copies of others in another form (`data.augment`).
+    """
+
+    format_version: int
+    pairs: Mapping[str, int] = field(default_factory=dict)
+    sha256: Mapping[str, str] = field(default_factory=dict)
+    copies: Annotated[int, Field(strict=True, ge=0)] = 0
+
+
+def parse_marker(content: object) -> Marker:
+    """A marker from JSON.
+
+    Raises:
+        ValueError: A value is not of its type; the message names it.
+    """
+    try:
+        return TypeAdapter(Marker).validate_python(content)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        raise ValueError(f"{'.'.join(map(str, fault['loc']))} is {shorten(repr(fault['input']))}") from None
+
+
+def parse_report(content: object) -> DataReport:
+    """A report from JSON.
+
+    Raises:
+        ValueError: A value is missing, or not of its type.
+    """
+    return TypeAdapter(DataReport).validate_python(content)
