@@ -779,14 +779,14 @@ def compare(
 
     Example: nmt compare --config tatoeba_small --vary model.attention.score=additive,dot,general --budget-minutes 5
     """
-    import nmt.comparison.cell
+    import nmt.comparison.trial
 
     raise_on_interrupt()
     if cell is not None:
         others = comparison, config, vary, set_, seeds, budget_minutes, source, data, jobs, launcher, output
         if any(others) or split != "test":
             raise ConfigError("--cell runs a cell as it was made: leave the other options out")
-        nmt.comparison.cell.run_cell(cell)
+        nmt.comparison.trial.run_trial(cell)
         return
     found = nmt.compare(
         comparison,

@@ -1,4 +1,4 @@
-"""Comparing configs: from a comparison to trained and evaluated cells, tables and pictures."""
+"""Comparing configs: from a comparison to trained and evaluated trials, tables and pictures."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.comparison.cell import RESULT, read_result
 from nmt.comparison.pictures import draw_pictures
-from nmt.comparison.plan import CELLS, DATA, Cell, check_cell, check_cell_data, describe_cell, make_cells, write_cell
+from nmt.comparison.plan import Trial, make_trials
 from nmt.comparison.results import Row, make_rows
-from nmt.comparison.runner import check_launcher, run_cells
-from nmt.comparison.tables import as_csv, make_sections
+from nmt.comparison.runner import check_launcher, run_trials
+from nmt.comparison.summary import as_csv, make_sections
+from nmt.comparison.trial import RESULT, check_trial_data, has_trial, read_result, write_trial
 from nmt.config import ComparisonSection
 from nmt.corpus.data_report import format_markdown
 from nmt.corpus.dataset import MARKER as DATA_MARKER
@@ -29,17 +29,18 @@ from nmt.training.setup import with_text_of
 log = logging.getLogger(__name__)
 
 MARKER = "comparison.json"
+TRIALS, DATA = "cells", "data"
 TABLE_MARKDOWN, TABLE_CSV, TABLE_JSON = "table.md", "table.csv", "table.json"
 
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """What a comparison found.
+    """What a comparison results in.
 
     Attributes:
         path: Its folder.
-        rows: One for each config with a finished cell.
-        failed: Why cells failed, by name and seed.
+        rows: One for each config with a finished trial.
+        failed: Why trials failed, by name and seed.
     """
 
     path: Path
@@ -61,46 +62,46 @@ def compare(
     jobs: int = 1,
     launcher: str | None = None,
 ) -> ComparisonResult:
-    """Preprocess once, train and evaluate every cell that has no result yet, and write tables and pictures.
+    """Preprocess once, train and evaluate every trial that has no result yet, and write tables and pictures.
 
     Args:
         comparison: What to compare.
         output: Folder for everything; one of the same comparison is continued.
-        data: Data directory of all cells; None preprocesses into `output`.
+        data: Data directory of all trials; None preprocesses into `output`.
         split: Split to evaluate on.
-        jobs: Cells that run at once.
-        launcher: Command of a shell with `{command}` in it, the command of a cell, and perhaps `{name}`; None runs
-            cells on this machine.
+        jobs: Trials that run at once.
+        launcher: Command of a shell with `{command}` in it, the command of a trial, and perhaps `{name}`; None runs
+            trials on this machine.
 
     Raises:
         RunInterrupted: A signal asked for the end; the same call continues.
         NmtError: A config, the data or the folder cannot be used.
     """
-    cells = {output / CELLS / cell.key: cell for cell in make_cells(comparison)}
+    trials = {output / TRIALS / trial.key: trial for trial in make_trials(comparison)}
     if launcher is not None:
         check_launcher(launcher)
     _check_folder(output)
-    directories = _find_data(list(cells.values()), output, data)
+    directories = _find_data(list(trials.values()), output, data)
     with locked(output):
-        new = [folder for folder, cell in cells.items() if not check_cell(folder, cell, split)]
-        checksums = {path: _prepare_data(cell, path, split) for cell, path in directories}
-        by_name = {cell.data_name: path for cell, path in directories}
-        for folder, cell in cells.items():
-            path = by_name[cell.data_name]
+        new = [folder for folder, trial in trials.items() if not has_trial(folder, trial, split)]
+        checksums = {name: _prepare_data(*prepared, split) for name, prepared in directories.items()}
+        for folder, trial in trials.items():
+            _, path = directories[trial.data_name]
+            checksum = checksums[trial.data_name]
             if folder in new:
                 relative = os.path.relpath(real_path(path), real_path(folder))
-                write_cell(folder, cell, describe_cell(cell, relative, split), checksums[path])
+                write_trial(folder, trial, data=relative, data_checksum=checksum, split=split)
             else:
-                check_cell_data(folder, checksums[path])
+                check_trial_data(folder, checksum)
         write_json(output / MARKER, comparison.model_dump(mode="json"))
         try:
-            failed = run_cells(cells, jobs=jobs, launcher=launcher)
+            failed = run_trials(trials, jobs=jobs, launcher=launcher)
         finally:
-            rows = _write_tables(cells, output)
-    others = sum(path.is_dir() for path in (output / CELLS).iterdir()) - len(cells)
+            rows = _write_tables(trials, output)
+    others = sum(path.is_dir() for path in (output / TRIALS).iterdir()) - len(trials)
     if others > 0:
-        log.info(f"{output / CELLS}: has {others} more cells, which this comparison does not ask for")
-    return ComparisonResult(output, rows, {cells[folder].title: reason for folder, reason in failed.items()})
+        log.info(f"{output / TRIALS}: has {others} more cells, which this comparison does not ask for")
+    return ComparisonResult(output, rows, {trials[folder].title: reason for folder, reason in failed.items()})
 
 
 def _check_folder(output: Path) -> None:
@@ -111,46 +112,46 @@ def _check_folder(output: Path) -> None:
     """
     check_output(output, MARKER, overwrite=True)
     check_not_inside(output)
-    for name in (CELLS, DATA, MARKER, TABLE_MARKDOWN, TABLE_CSV, TABLE_JSON):
+    for name in (TRIALS, DATA, MARKER, TABLE_MARKDOWN, TABLE_CSV, TABLE_JSON):
         check_file(output / name, output)
 
 
-def _find_data(cells: Sequence[Cell], output: Path, data: Path | None) -> list[tuple[Cell, Path]]:
-    """A cell with each distinct combination of `data` and `text` settings, and its data directory.
+def _find_data(trials: Sequence[Trial], output: Path, data: Path | None) -> dict[str, tuple[Trial, Path]]:
+    """For each distinct combination of `data` and `text` settings, a trial with it and its data directory.
 
     Raises:
         ConfigError: There are several, but one directory was given.
         DataError: What was given is not a data directory.
     """
-    first = {cell.data_name: cell for cell in reversed(cells)}
+    first = {trial.data_name: trial for trial in reversed(trials)}
     if data is None:
-        return [(cell, output / DATA / name) for name, cell in first.items()]
+        return {name: (trial, output / DATA / name) for name, trial in first.items()}
     if len(first) > 1:
         raise ConfigError(f"--data {data}: the cells differ in data or text settings; leave --data out")
     if not (data / DATA_MARKER).is_file():
         raise DataError(f"{data}: is not a data directory (no {DATA_MARKER}); create it with nmt preprocess")
-    return [(cell, data) for cell in first.values()]
+    return {name: (trial, data) for name, trial in first.items()}
 
 
-def _prepare_data(cell: Cell, directory: Path, split: str) -> str:
-    """Preprocess if necessary, check the data of a cell, and return its checksum.
+def _prepare_data(trial: Trial, directory: Path, split: str) -> str:
+    """Preprocess if necessary, check the data of a trial, and return its checksum.
 
     Raises:
         ConfigError: It was preprocessed with other settings.
         DataError: It cannot be made, is damaged, or lacks the split.
     """
     if not (directory / DATA_MARKER).is_file():
-        write_data(cell.config, directory)
-    with_text_of(cell.config, open_data(directory))
+        write_data(trial.config, directory)
+    with_text_of(trial.config, open_data(directory))
     if not (directory / f"{split}.jsonl").is_file():
         raise DataError(f"{directory}: has no {split} split; choose another --split, or set data.split.{split}_size")
     return str(read_checksum(directory))
 
 
-def _write_tables(cells: Mapping[Path, Cell], output: Path) -> list[Row]:
+def _write_tables(trials: Mapping[Path, Trial], output: Path) -> list[Row]:
     """Write tables and pictures of what is finished; nothing if nothing is."""
-    finished = {folder: read_result(folder) for folder in cells if (folder / RESULT).exists()}
-    rows = make_rows(finished, {folder: cells[folder].name for folder in finished})
+    finished = {folder: read_result(folder) for folder in trials if (folder / RESULT).exists()}
+    rows = make_rows(finished, {folder: trials[folder].name for folder in finished})
     if rows:
         draw_pictures(rows, output)
         write_json(output / TABLE_JSON, [row.as_json() for row in rows])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.comparison.results import Row
-from nmt.comparison.tables import CURVES, LENGTHS, SCORES, bins_of, lengths_of
+from nmt.comparison.summary import CURVES, LENGTHS, SCORES, bins_of, lengths_of
 from nmt.drawing.picture import save_figure
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The results of a comparison: cells with the same config together, and what is significant between them."""
+"""The results of a comparison: trials with the same config together, and what is significant between them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from nmt.comparison.cell import HYPOTHESES, REFERENCES, RESULT
-from nmt.comparison.plan import CONFIG
+from nmt.comparison.trial import CONFIG, HYPOTHESES, REFERENCES, RESULT
 from nmt.config import read_config
 from nmt.corpus.splitting import Example
 from nmt.evaluation.metrics import ScoringRules, compare_systems
@@ -17,7 +16,7 @@ from nmt.evaluation.model_evaluation import MAX_TESTED
 from nmt.system.errors import DataError
 
 Result = Mapping[str, Any]
-"""Content of a cell's `result.json`."""
+"""Content of a trial's `result.json`."""
 
 
 @dataclass(frozen=True)
@@ -56,17 +55,17 @@ class Row:
 
 
 def dig(value: Any, path: Sequence[str]) -> Any:
-    """A value inside plain values by its keys; None if one of them is missing."""
+    """A nested value by its keys; None if one of them is missing."""
     for key in path:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
 
 
 def make_rows(finished: Mapping[Path, Result], names: Mapping[Path, str]) -> list[Row]:
-    """Group finished cells by name, and test the significance of differences from the first one.
+    """Group finished trials by name, and test the significance of differences from the first one.
 
     Args:
-        finished: Results by the folder of the cell, in order.
+        finished: Results by the folder of the trial, in order.
         names: Name of the config of each.
     """
     significant = _test(finished, names)
@@ -91,7 +90,7 @@ def _test(finished: Mapping[Path, Result], names: Mapping[Path, str]) -> dict[Pa
 
 
 def _comparable(finished: Mapping[Path, Result], names: Mapping[Path, str]) -> Iterator[tuple[Path, list[Path]]]:
-    """For each seed, the cell of the first config and the others on the same test set, scored in the same way."""
+    """For each seed, the trial of the first config and the others on the same test set, scored in the same way."""
     first = next((names[folder] for folder in finished), None)
     for baseline, result in finished.items():
         if names[baseline] != first or result["sentences"] > MAX_TESTED:

@@ -1,7 +1,7 @@
-"""Running the cells of a comparison: several at once, each in a process of its own, here or where a launcher puts it.
+"""Running the trials of a comparison: several at once, each in a process of its own, here or where a launcher puts it.
 
-A cell is done when its result is in its folder. So a comparison that was stopped or killed goes on from what is there,
-and cells may run on other machines that share the folder.
+A trial is done when its result is in its folder. So a comparison that was stopped or killed goes on from what is there,
+and trials may run on other machines that share the folder.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.comparison.cell import BUDGET, FAILURE, RESULT, RUN, TRAINING, read_result
-from nmt.comparison.plan import Cell
+from nmt.comparison.plan import Trial
+from nmt.comparison.trial import BUDGET, FAILURE, RESULT, RUN, TRAINING, read_result
 from nmt.corpus.parallel import available_cores
 from nmt.drawing.charts import read_metrics
 from nmt.system.errors import ConfigError, DataError, RunInterrupted, shorten
@@ -35,26 +35,26 @@ log = logging.getLogger(__name__)
 
 LOG = "log.txt"
 SECONDS = 1.0
-"""Time between two looks at the cells."""
+"""Time between two looks at the trials."""
 TAIL = 4096
 """Bytes of a log that are enough for its last line."""
 
 
 @dataclass
 class Job:
-    """A cell and the process that runs it.
+    """A trial and the process that runs it.
 
     Attributes:
-        cell: The cell.
+        trial: The trial.
         folder: Its folder.
         process: The process; None before it is started, and if an earlier command started it.
-        state: What the cell is doing, in a word.
+        state: What the trial is doing, in a word.
         at_work: Whether a process works on it: ours, one that holds the lock of its folder, or one that a launcher was
             asked to start.
         seen: Whether such a lock was seen.
     """
 
-    cell: Cell
+    trial: Trial
     folder: Path
     process: subprocess.Popen[bytes] | None = None
     state: str = "waiting"
@@ -68,7 +68,7 @@ class Job:
 
 
 def check_launcher(launcher: str) -> None:
-    """Refuse the template of a command that does not run cells.
+    """Refuse the template of a command that does not run trials.
 
     Raises:
         ConfigError: It has no `{command}`.
@@ -77,22 +77,22 @@ def check_launcher(launcher: str) -> None:
         raise ConfigError(f"--launcher {launcher}: has no {{command}}, which stands for the command of a cell")
 
 
-def run_cells(cells: Mapping[Path, Cell], *, jobs: int, launcher: str | None) -> dict[Path, str]:
-    """Run all cells that have no result yet.
+def run_trials(trials: Mapping[Path, Trial], *, jobs: int, launcher: str | None) -> dict[Path, str]:
+    """Run all trials that have no result yet.
 
     Args:
-        cells: The cells by folder.
+        trials: The trials by folder.
         jobs: How many run at once.
-        launcher: Command of a shell that runs, or hands over, `{command}`; None runs cells on this machine.
+        launcher: Command of a shell that runs, or hands over, `{command}`; None runs trials on this machine.
 
     Returns:
-        By folder, why a cell failed.
+        By folder, why a trial failed.
 
     Raises:
         RunInterrupted: A signal asked for the end. The processes that this command started have written checkpoints;
             what a launcher has handed over goes on.
     """
-    all_jobs = [Job(cell, folder) for folder, cell in cells.items()]
+    all_jobs = [Job(trial, folder) for folder, trial in trials.items()]
     stop: list[int] = []
     with handled_signals(ENDING, lambda number, frame: stop.append(number)), live_table() as show:
         try:
@@ -113,7 +113,7 @@ def run_cells(cells: Mapping[Path, Cell], *, jobs: int, launcher: str | None) ->
 
 
 def _look(job: Job, launcher: str | None) -> None:
-    """Update the state of a cell."""
+    """Update the state of a trial."""
     if job.ended:
         return
     before = job.state
@@ -131,25 +131,25 @@ def _look(job: Job, launcher: str | None) -> None:
     else:  # what held the lock has left no result
         job.state, job.at_work = ("failed", False) if job.seen else ("launched", True)
     if job.state != before:
-        log.info(f"{job.cell.title}: {job.state}{_summary(job)}")
+        log.info(f"{job.trial.title}: {job.state}{_summary(job)}")
 
 
 def _stage(folder: Path) -> str:
-    """What the process of a cell is doing, from the files that are there."""
+    """What the process of a trial is doing, from the files that are there."""
     if (folder / TRAINING).exists():
         return "evaluating"
     return "training" if (folder / RUN / METRICS).exists() else "starting"
 
 
 def _summary(job: Job) -> str:
-    """The score of a finished cell, and the reason of a failure, for a message."""
+    """The score of a finished trial, and the reason of a failure, for a message."""
     if job.state == "finished":
         return f", BLEU {read_result(job.folder)['scores']['bleu']['value']:.2f}"
     return f" ({_reason(job)})" if job.state == "failed" else ""
 
 
 def _reason(job: Job) -> str:
-    """Why a cell failed: its error, or the last line of its log."""
+    """Why a trial failed: its error, or the last line of its log."""
     with contextlib.suppress(OSError):
         return "; ".join((job.folder / FAILURE).read_text(encoding="utf-8").splitlines())
     with contextlib.suppress(OSError):
@@ -160,17 +160,17 @@ def _reason(job: Job) -> str:
 
 
 def command_of(folder: Path) -> list[str]:
-    """The command that runs a cell."""
+    """The command that runs a trial."""
     return [sys.executable, "-m", "nmt", "compare", "--cell", str(folder.resolve())]
 
 
 def _start(job: Job, jobs: int, launcher: str | None) -> None:
-    """Start the process of a cell, in a session of its own, so that Ctrl-C reaches it through this process alone."""
+    """Start the process of a trial, in a session of its own, so that Ctrl-C reaches it through this process alone."""
     (job.folder / FAILURE).unlink(missing_ok=True)
     environment = dict(os.environ)
     command: str | list[str] = command_of(job.folder)
     if launcher is not None:
-        command = launcher.replace("{command}", shlex.join(command)).replace("{name}", shlex.quote(job.cell.key))
+        command = launcher.replace("{command}", shlex.join(command)).replace("{name}", shlex.quote(job.trial.key))
     elif jobs > 1 and "OMP_NUM_THREADS" not in environment:
         environment["OMP_NUM_THREADS"] = str(max(1, available_cores() // jobs))
     with (job.folder / LOG).open("ab") as file:
@@ -184,7 +184,7 @@ def _start(job: Job, jobs: int, launcher: str | None) -> None:
             start_new_session=True,
         )
     job.state, job.at_work = "starting", True
-    log.info(f"{job.cell.title}: starting")
+    log.info(f"{job.trial.title}: starting")
 
 
 def _end(jobs: Sequence[Job], stop: Sequence[int]) -> None:
@@ -213,8 +213,8 @@ def _signal(processes: Sequence[subprocess.Popen[bytes]], number: int) -> None:
 
 
 def _describe(jobs: Sequence[Job]) -> Table:
-    """The state of all cells."""
-    rows = [[job.cell.title, job.state, *_progress(job)] for job in jobs]
+    """The state of all trials."""
+    rows = [[job.trial.title, job.state, *_progress(job)] for job in jobs]
     return Table(["config", "state", "updates", "minutes", "BLEU"], rows, "llrrr")
 
 

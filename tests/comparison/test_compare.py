@@ -16,8 +16,8 @@ import sacrebleu
 from conftest import Cli, Project, signal_at
 
 import nmt
-from nmt.comparison.cell import run_cell
-from nmt.comparison.plan import describe_cell, make_cells, write_cell
+from nmt.comparison.plan import make_trials
+from nmt.comparison.trial import run_trial, write_trial
 from nmt.config import ComparisonSection
 from nmt.system.errors import ConfigError, DataError, NmtError, RunInterrupted
 
@@ -208,15 +208,15 @@ def test_stopping_reaches_what_a_launcher_runs(random_project: Project, tmp_path
 
 def test_a_budget_decides_the_number_of_updates_once(random_project: Project, tmp_path: Path) -> None:
     wanted = {"config": str(random_project.config), "settings": {"train.validation.every": None}}
-    (cell,) = make_cells(ComparisonSection.model_validate({**wanted, "budget_minutes": 0.02}))
-    write_cell(tmp_path / "cell", cell, describe_cell(cell, str(random_project.data), "test"), "")
-    first = run_cell(tmp_path / "cell")
+    (cell,) = make_trials(ComparisonSection.model_validate({**wanted, "budget_minutes": 0.02}))
+    write_trial(tmp_path / "cell", cell, data=str(random_project.data), data_checksum="", split="test")
+    first = run_trial(tmp_path / "cell")
     budget = json.loads((tmp_path / "cell/budget.json").read_text(encoding="utf-8"))
     assert first["updates"] == budget["updates"] == round(60 * 0.02 / budget["seconds"])
     for name in ("result.json", "training.json"):
         (tmp_path / "cell" / name).unlink()
     shutil.rmtree(tmp_path / "cell/run")
-    assert without_measurements(run_cell(tmp_path / "cell")) == without_measurements(first)
+    assert without_measurements(run_trial(tmp_path / "cell")) == without_measurements(first)
 
 
 @pytest.mark.parametrize(
@@ -274,28 +274,28 @@ def test_a_damaged_result_is_one_line(compared: Path, tmp_path: Path, text: str,
     shutil.copytree(compared / "cells/attention.score-general-1", cell)
     (cell / "result.json").write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=message):
-        run_cell(cell)
+        run_trial(cell)
 
 
 def test_an_interrupted_cell_has_not_failed(
     random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (cell,) = make_cells(ComparisonSection.model_validate({"config": str(random_project.config)}))
-    write_cell(tmp_path / "cell", cell, describe_cell(cell, str(random_project.data), "test"), "")
+    (cell,) = make_trials(ComparisonSection.model_validate({"config": str(random_project.config)}))
+    write_trial(tmp_path / "cell", cell, data=str(random_project.data), data_checksum="", split="test")
     signal_at(monkeypatch, 3)
     with pytest.raises(RunInterrupted, match="nmt compare continues it"):
-        run_cell(tmp_path / "cell")
+        run_trial(tmp_path / "cell")
     assert not (tmp_path / "cell/failure.txt").exists()
 
 
 def test_a_cell_that_fails_otherwise_says_so_too(
     random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (cell,) = make_cells(ComparisonSection.model_validate({"config": str(random_project.config)}))
-    write_cell(tmp_path / "cell", cell, describe_cell(cell, str(random_project.data), "test"), "")
+    (cell,) = make_trials(ComparisonSection.model_validate({"config": str(random_project.config)}))
+    write_trial(tmp_path / "cell", cell, data=str(random_project.data), data_checksum="", split="test")
     (tmp_path / "cell/run").write_text("in the way", encoding="utf-8")
     with pytest.raises(NmtError):
-        run_cell(tmp_path / "cell")
+        run_trial(tmp_path / "cell")
     assert "run" in (tmp_path / "cell/failure.txt").read_text(encoding="utf-8")
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from nmt.comparison.plan import check_cell, check_cell_data, describe_cell, make_cells, read_cell, write_cell
+from nmt.comparison.plan import make_trials
+from nmt.comparison.trial import check_trial_data, has_trial, read_trial, write_trial
 from nmt.config import ComparisonSection, parse_varied, read_comparison
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import shipped
@@ -19,7 +20,7 @@ def compare(**values: Any) -> ComparisonSection:
 
 def test_all_combinations_are_trained_with_every_seed() -> None:
     vary = {"model.attention.score": ["dot", "general"], "model.attention.dropout": [0.0, 0.1, 0.2]}
-    cells = make_cells(compare(vary=vary, seeds=[1, 7], settings={"model.dropout": 0.25}))
+    cells = make_trials(compare(vary=vary, seeds=[1, 7], settings={"model.dropout": 0.25}))
     assert len(cells) == 2 * 3 * 2
     assert len({cell.key for cell in cells}) == len(cells)
     assert [cell.name for cell in cells[::2]] == [
@@ -35,20 +36,20 @@ def test_all_combinations_are_trained_with_every_seed() -> None:
 
 def test_variants_and_configs_are_in_the_names() -> None:
     variants = [{"name": "A / b", "settings": {"train.epochs": 3}}, {"name": "C"}]
-    cells = make_cells(compare(config=["sample", "tatoeba"], variants=variants))
+    cells = make_trials(compare(config=["sample", "tatoeba"], variants=variants))
     assert [cell.name for cell in cells] == ["sample, A / b", "sample, C", "tatoeba, A / b", "tatoeba, C"]
     assert [cell.key for cell in cells] == ["sample-a-b-1", "sample-c-1", "tatoeba-a-b-1", "tatoeba-c-1"]
-    assert [cell.config.train.epochs for cell in cells[:2]] == [3, make_cells(compare())[0].config.train.epochs]
+    assert [cell.config.train.epochs for cell in cells[:2]] == [3, make_trials(compare())[0].config.train.epochs]
 
 
 def test_a_config_alone_is_a_cell() -> None:
-    assert [(cell.name, cell.key) for cell in make_cells(compare())] == [("sample", "sample-1")]
+    assert [(cell.name, cell.key) for cell in make_trials(compare())] == [("sample", "sample-1")]
 
 
 def test_data_is_shared_by_cells_that_do_not_change_it() -> None:
-    model = make_cells(compare(vary={"model.dropout": [0.1, 0.2]}))
+    model = make_trials(compare(vary={"model.dropout": [0.1, 0.2]}))
     assert len({cell.data_name for cell in model}) == 1
-    text = make_cells(compare(vary={"text.lowercase": [True, False]}))
+    text = make_trials(compare(vary={"text.lowercase": [True, False]}))
     assert len({cell.data_name for cell in text}) == 2
 
 
@@ -56,10 +57,10 @@ def test_a_budget_uses_its_time_up(tmp_path: Path) -> None:
     path = tmp_path / "patient.yaml"
     path.write_text("extends: sample\ntrain: {validation: {patience: 5}}\n", encoding="utf-8")
     config = str(path)
-    assert make_cells(compare(config=config))[0].config.train.validation.patience == 5
-    assert make_cells(compare(config=config, budget_minutes=1))[0].config.train.validation.patience is None
+    assert make_trials(compare(config=config))[0].config.train.validation.patience == 5
+    assert make_trials(compare(config=config, budget_minutes=1))[0].config.train.validation.patience is None
     wanted = {"train.validation.patience": 2}
-    assert make_cells(compare(budget_minutes=1, settings=wanted))[0].config.train.validation.patience == 2
+    assert make_trials(compare(budget_minutes=1, settings=wanted))[0].config.train.validation.patience == 2
 
 
 @pytest.mark.parametrize(
@@ -81,22 +82,22 @@ def test_a_budget_uses_its_time_up(tmp_path: Path) -> None:
 )
 def test_wrong_comparisons_are_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        make_cells(compare(**values))
+        make_trials(compare(**values))
 
 
 def test_the_cell_that_is_there_must_be_the_same(tmp_path: Path) -> None:
-    (cell,) = make_cells(compare())
-    assert not check_cell(tmp_path / "cell", cell, "test")
-    write_cell(tmp_path / "cell", cell, describe_cell(cell, "data", "test"), "abc")
-    assert check_cell(tmp_path / "cell", cell, "test")
-    check_cell_data(tmp_path / "cell", "abc")
+    (cell,) = make_trials(compare())
+    assert not has_trial(tmp_path / "cell", cell, "test")
+    write_trial(tmp_path / "cell", cell, data="data", data_checksum="abc", split="test")
+    assert has_trial(tmp_path / "cell", cell, "test")
+    check_trial_data(tmp_path / "cell", "abc")
     with pytest.raises(DataError, match="made with another data directory"):
-        check_cell_data(tmp_path / "cell", "abd")
-    (other,) = make_cells(compare(settings={"model.dropout": 0.45}))
+        check_trial_data(tmp_path / "cell", "abd")
+    (other,) = make_trials(compare(settings={"model.dropout": 0.45}))
     with pytest.raises(DataError, match=r"other settings: model.dropout \(.* there, 0.45 here\); choose another"):
-        check_cell(tmp_path / "cell", other, "test")
+        has_trial(tmp_path / "cell", other, "test")
     with pytest.raises(DataError, match=r"split \('test' there, 'valid' here\)"):
-        check_cell(tmp_path / "cell", cell, "valid")
+        has_trial(tmp_path / "cell", cell, "valid")
 
 
 @pytest.mark.parametrize(
@@ -106,22 +107,22 @@ def test_the_cell_that_is_there_must_be_the_same(tmp_path: Path) -> None:
 def test_a_damaged_description_is_one_line(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "cell.json").write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=message):
-        read_cell(tmp_path)
+        read_trial(tmp_path)
 
 
 def test_keys_with_the_same_end_are_both_set() -> None:
-    cells = make_cells(compare(vary={"text.max_length": [50, 60], "decode.max_length": [50, 60]}))
+    cells = make_trials(compare(vary={"text.max_length": [50, 60], "decode.max_length": [50, 60]}))
     found = [(cell.config.text.max_length, cell.config.decode.max_length) for cell in cells]
     assert found == [(50, 50), (50, 60), (60, 50), (60, 60)]
     assert cells[1].name == "text.max_length=50, decode.max_length=60"
 
 
 def test_names_that_folders_cannot_have_are_told_apart() -> None:
-    cells = make_cells(compare(variants=[{"name": name} for name in ("加性", "点积", "x" * 79 + "1", "x" * 79 + "2")]))
+    cells = make_trials(compare(variants=[{"name": name} for name in ("加性", "点积", "x" * 79 + "1", "x" * 79 + "2")]))
     assert len({cell.key for cell in cells}) == 4
     assert all(cell.key.isascii() for cell in cells)
     long = [{"name": f"{'long ' * 12}{n}", "settings": {"model.dropout": n / 10}} for n in (1, 2)]
-    cells = make_cells(compare(variants=long, vary={"train.optimizer.learning_rate": [0.001, 0.002]}))
+    cells = make_trials(compare(variants=long, vary={"train.optimizer.learning_rate": [0.001, 0.002]}))
     assert len({cell.key for cell in cells}) == 4
 
 
@@ -130,12 +131,12 @@ def test_configs_that_differ_in_the_model_share_data(tmp_path: Path) -> None:
     for path, dropout in zip(paths, (0.1, 0.2), strict=True):
         text = f"extends: sample\nmodel: {{dropout: {dropout}}}\ndata: {{directory: {path.stem}, workers: 1}}\n"
         path.write_text(text, encoding="utf-8")
-    assert len({cell.data_name for cell in make_cells(compare(config=[str(path) for path in paths]))}) == 1
+    assert len({cell.data_name for cell in make_trials(compare(config=[str(path) for path in paths]))}) == 1
 
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_comparisons_are_valid(name: str) -> None:
-    cells = make_cells(read_comparison(name, {}))
+    cells = make_trials(read_comparison(name, {}))
     assert len(cells) > 1
     assert len({cell.config.data_directory for cell in cells}) == 1
 

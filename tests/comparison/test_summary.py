@@ -9,9 +9,9 @@ import pytest
 import sacrebleu
 from sacrebleu.significance import PairedTest
 
-from nmt.comparison.plan import CONFIG
 from nmt.comparison.results import Row, make_rows
-from nmt.comparison.tables import as_csv, lengths_of, make_sections, score_table
+from nmt.comparison.summary import as_csv, lengths_of, make_sections, score_table
+from nmt.comparison.trial import CONFIG
 from nmt.config import Config, dump_config
 from nmt.evaluation.breakdown import FEWEST
 from nmt.system.errors import DataError

@@ -6,13 +6,13 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 
-from nmt.comparison.results import Row, dig
+from nmt.comparison.results import Result, Row, dig
 from nmt.evaluation.breakdown import FEWEST
 from nmt.system.tables import Section, Table
 
 SCORES, CURVES, LENGTHS = "bleu.png", "curves.png", "lengths.png"
 MISSING = "-"
-COLUMNS = {
+COLUMNS: dict[str, tuple[str, ...]] = {
     "bleu": ("scores", "bleu", "value"),
     "bleu_confidence": ("scores", "bleu", "confidence"),
     "chrf": ("scores", "chrf", "value"),
@@ -21,16 +21,13 @@ COLUMNS = {
     "ter": ("scores", "ter", "value"),
     "perplexity": ("teacher_forced", "perplexity"),
     "length_ratio": ("diagnosis", "length_ratio"),
-    "parameters": ("parameters",),
-    "updates": ("updates",),
-    "epochs": ("epochs",),
-    "tokens": ("tokens",),
-    "training_seconds": ("training_seconds",),
-    "tokens_per_second": ("tokens_per_second",),
-    "peak_mib": ("peak_mib",),
-    "sentences_per_second": ("sentences_per_second",),
-    "precision": ("precision",),
-    "finished": ("finished",),
+    **{
+        key: (key,)
+        for key in (
+            *("parameters", "updates", "epochs", "tokens", "training_seconds", "tokens_per_second", "peak_mib"),
+            *("sentences_per_second", "precision", "finished"),
+        )
+    },
 }
 """Columns of the CSV file, besides name, seed, p-value and attention."""
 ATTENTION = {
@@ -136,11 +133,13 @@ def _attention_table(rows: Sequence[Row]) -> Table:
 
 
 def _attention(row: Row, name: str) -> str:
-    heads = [head[name] for result in row.results for head in result["attention"]]
-    if not heads:
-        return MISSING
-    middle, deviation = (sum(head[part] for head in heads) / len(heads) for part in ("mean", "deviation"))
-    return f"{middle:.3f} ± {deviation:.3f}"
+    middle, deviation = (_mean_over_heads(row.results, name, part) for part in ("mean", "deviation"))
+    return MISSING if middle is None else f"{middle:.3f} ± {deviation:.3f}"
+
+
+def _mean_over_heads(results: Sequence[Result], name: str, part: str) -> float | None:
+    values = [head[name][part] for result in results for head in result["attention"]]
+    return sum(values) / len(values) if values else None
 
 
 def _length_tables(rows: Sequence[Row]) -> Iterator[str | Table]:
@@ -162,17 +161,14 @@ def _length_tables(rows: Sequence[Row]) -> Iterator[str | Table]:
 
 def bins_of(row: Row) -> tuple[tuple[str, int, bool], ...]:
     """Words of the sources, number of sentences, and whether these are joined, of each bin."""
-    return tuple((each["name"], each["sentences"], each["joined"]) for each in row.results[0]["lengths"])
+    return tuple((bin_["name"], bin_["sentences"], bin_["joined"]) for bin_ in row.results[0]["lengths"])
 
 
 def lengths_of(row: Row, key: str) -> list[float | None]:
     """Mean over seeds of each bin of source lengths; None where a bin is too small, or there is no attention."""
     columns = zip(*(result["lengths"] for result in row.results), strict=True)
-    result: list[float | None] = []
-    for bins in columns:
-        values = [each[key] for each in bins if each[key] is not None and each["sentences"] >= FEWEST]
-        result.append(sum(values) / len(values) if values else None)
-    return result
+    known = [[one[key] for one in bins if one[key] is not None and one["sentences"] >= FEWEST] for bins in columns]
+    return [sum(values) / len(values) if values else None for values in known]
 
 
 def _number(value: float | None, format_: str, scale: float = 1) -> str:
@@ -180,19 +176,13 @@ def _number(value: float | None, format_: str, scale: float = 1) -> str:
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """A line for each cell, with all numbers."""
+    """A line for each trial, with all numbers."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["name", "seed", "p_value", *COLUMNS, *(f"attention_{name}" for name in ATTENTION)])
     for row in rows:
         for result, p in zip(row.results, row.p_values, strict=True):
-            one = Row(row.name, [result], [p])
-            attention = [_mean_over_heads(one, name) for name in ATTENTION]
+            attention = [_mean_over_heads([result], name, "mean") for name in ATTENTION]
             values = [row.name, result["seed"], p, *(dig(result, path) for path in COLUMNS.values()), *attention]
             writer.writerow(["" if value is None else value for value in values])
     return file.getvalue()
-
-
-def _mean_over_heads(row: Row, name: str) -> float | None:
-    heads = [head[name]["mean"] for result in row.results for head in result["attention"]]
-    return sum(heads) / len(heads) if heads else None

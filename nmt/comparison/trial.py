@@ -1,0 +1,279 @@
+"""A trial of a comparison: its folder, its training and evaluation, and everything that is measured of them."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import logging
+import math
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from nmt.comparison.plan import Trial
+from nmt.config import Config, differing_keys, dump_config, read_config
+from nmt.corpus.splitting import Example
+from nmt.drawing.charts import read_metrics
+from nmt.evaluation.attention_statistics import LengthAttention, mean_sharpness
+from nmt.evaluation.breakdown import LengthScore, bleu_by_length
+from nmt.evaluation.input_text import read_split
+from nmt.evaluation.long_inputs import LENGTHS, MOST, measure_long_inputs
+from nmt.evaluation.metrics import ScoringRules
+from nmt.evaluation.model_evaluation import EvaluationFiles, ModelEvaluation, evaluate_model, translate_examples
+from nmt.models.configs import load_config
+from nmt.system.errors import DataError, NmtError, RunInterrupted, as_nmt_errors
+from nmt.system.files import read_json, write_json, write_text
+from nmt.system.limits import MIB
+from nmt.system.memory import peak_memory
+from nmt.system.progress import progress_bar
+from nmt.system.replacement import locked
+from nmt.system.version import __version__
+from nmt.training.run import METRICS, train_run
+from nmt.training.timing import measure_updates
+from nmt.translation.translate import open_translator, within_memory
+from nmt.translation.translator import Translator
+
+log = logging.getLogger(__name__)
+
+TRIAL = "cell.json"
+CONFIG = "config.yaml"
+RUN = "run"
+BUDGET = "budget.json"
+TRAINING = "training.json"
+RESULT = "result.json"
+FAILURE = "failure.txt"
+HYPOTHESES, REFERENCES = "hypotheses.txt", "references.txt"
+FORMAT_VERSION = 1
+ATTEMPTS = 5
+TRIAL_KEYS = ("format_version", "name", "seed", "settings", "budget_minutes", "data", "data_checksum", "split")
+TRAINING_KEYS = (
+    *("precision", "environment", "parameters", "updates", "epochs", "tokens", "training_seconds", "total_seconds"),
+    *("tokens_per_second", "peak_mib", "best_update", "curve"),
+)
+RESULT_KEYS = (
+    *("format_version", "name", "seed", "split", "sentences", "beam_size", "scores", "diagnosis", "teacher_forced"),
+    *("attention", "sentences_per_second", "lengths", "finished", *TRAINING_KEYS),
+)
+TIMED = 1000
+"""Sentences of which the speed of translation is measured."""
+
+
+def write_trial(folder: Path, trial: Trial, *, data: str, data_checksum: str, split: str) -> None:
+    """Write what is needed to train and evaluate a trial.
+
+    Args:
+        folder: Its folder.
+        trial: The trial.
+        data: Its data directory, relative to its folder.
+        data_checksum: Checksum of the data.
+        split: Split to evaluate it on.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / CONFIG, dump_config(trial.config))
+    own = {key: getattr(trial, key) for key in ("name", "seed", "settings", "budget_minutes")}
+    given = {"data": data, "split": split, "data_checksum": data_checksum}
+    write_json(folder / TRIAL, {"format_version": FORMAT_VERSION, **own, **given})
+
+
+def has_trial(folder: Path, trial: Trial, split: str) -> bool:
+    """Whether a folder already has a trial.
+
+    Raises:
+        DataError: The folder has a trial with other settings.
+    """
+    if not (folder / TRIAL).exists():
+        return False
+    there = read_trial(folder)
+    differing = differing_keys(read_config(folder / CONFIG), trial.config)
+    for name, here in (("budget_minutes", trial.budget_minutes), ("split", split)):
+        if there[name] != here:
+            differing.append(f"{name} ({there[name]!r} there, {here!r} here)")
+    if differing:
+        raise _other(folder, f"other settings: {', '.join(differing)}")
+    return True
+
+
+def check_trial_data(folder: Path, checksum: str) -> None:
+    """Check that a trial that is there was made for the same data.
+
+    Raises:
+        DataError: It was made for other data.
+    """
+    if read_trial(folder)["data_checksum"] != checksum:
+        raise _other(folder, "another data directory")
+
+
+def _other(folder: Path, differing: str) -> DataError:
+    return DataError(f"{folder}: was made with {differing}; choose another --output, or delete this folder")
+
+
+def read_trial(folder: Path) -> dict[str, Any]:
+    """What `write_trial` wrote.
+
+    Raises:
+        DataError: It is missing, damaged or of another version.
+    """
+    return _read(folder / TRIAL, TRIAL_KEYS)
+
+
+def read_result(folder: Path) -> dict[str, Any]:
+    """The result of a trial.
+
+    Raises:
+        DataError: It is missing, damaged or of another version.
+    """
+    return _read(folder / RESULT, RESULT_KEYS)
+
+
+def _read(path: Path, keys: Sequence[str]) -> dict[str, Any]:
+    """A JSON file of a trial that must have some keys.
+
+    Raises:
+        DataError: It is missing, damaged or of another version.
+    """
+    values = read_json(path)
+    if isinstance(values, dict) and values.get("format_version", FORMAT_VERSION) != FORMAT_VERSION:
+        raise DataError(f"{path}: is of another version; delete {path.parent} to make the cell again")
+    if not isinstance(values, dict) or not values.keys() >= set(keys):
+        raise DataError(f"{path}: is damaged; delete {path.parent} to make the cell again")
+    return values
+
+
+def run_trial(folder: Path) -> dict[str, Any]:
+    """Train and evaluate a trial, or what of it is not done yet.
+
+    Args:
+        folder: The folder of the trial, written by `nmt compare`.
+
+    Returns:
+        Its result, which is also stored in `result.json`.
+
+    Raises:
+        RunInterrupted: Training was stopped by a signal; the next call resumes it.
+        NmtError: The folder is not that of a trial, is in use, or the trial cannot be trained or evaluated.
+    """
+    if not (folder / TRIAL).is_file():
+        raise DataError(f"{folder}: is not the folder of a cell (no {TRIAL}); nmt compare creates them")
+    with _locked(folder):
+        (folder / FAILURE).unlink(missing_ok=True)
+        if (folder / RESULT).exists():
+            return read_result(folder)
+        try:
+            with as_nmt_errors():
+                result = _run(folder)
+        except RunInterrupted as stop:
+            raise RunInterrupted(f"{folder}: stopped; nmt compare continues it") from stop
+        except Exception as error:
+            write_text(folder / FAILURE, f"{error if isinstance(error, NmtError) else repr(error)}\n")
+            raise
+        write_json(folder / RESULT, result)
+        return result
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a trial; tried several times, as `nmt compare` tries the lock itself to see whether a trial is at work."""
+    with contextlib.ExitStack() as held:
+        for attempt in range(ATTEMPTS):
+            try:
+                held.enter_context(locked(folder))
+                break
+            except DataError:
+                if attempt == ATTEMPTS - 1:
+                    raise
+                time.sleep(0.2)
+        yield
+
+
+def _run(folder: Path) -> dict[str, Any]:
+    trial = read_trial(folder)
+    data, config = (folder / trial["data"]).resolve(), read_config(folder / CONFIG)
+    if not (folder / TRAINING).exists():
+        config = _within_budget(config, data, trial["budget_minutes"], folder)
+        train_run(config, data, folder / RUN, resume=True)
+        write_json(folder / TRAINING, _describe_training(folder / RUN))
+    training = _read(folder / TRAINING, TRAINING_KEYS)
+    allowed = [config.model.attention.score]  # trusted, as the user's own config names it
+    models, translator = open_translator([folder / RUN], config.train.device, {}, allowed)
+    examples = read_split(data, trial["split"])
+    files = EvaluationFiles(hypotheses=folder / HYPOTHESES, references=folder / REFERENCES)
+    evaluation = evaluate_model(models, translator, examples, what=trial["split"], files=files, attention=True)
+    rules = ScoringRules.for_text(models[0].config.text, models[0].config.data.languages[1])
+    return {
+        "format_version": FORMAT_VERSION,
+        **{key: trial[key] for key in ("name", "seed", "settings", "budget_minutes", "split")},
+        "config": config.name,
+        "system": f"nmt {__version__}",
+        "finished": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        **training,
+        **_describe_evaluation(evaluation),
+        "sentences_per_second": _measure_speed(translator, examples),
+        "lengths": _describe_lengths(evaluation, examples, translator, rules),
+    }
+
+
+def _within_budget(config: Config, data: Path, minutes: float | None, folder: Path) -> Config:
+    """The config with a number of updates that takes the given time; it is measured once."""
+    if minutes is None:
+        return config
+    if not (folder / BUDGET).exists():
+        seconds, per_epoch = measure_updates(config, data, min(20.0, 60 * minutes / 10))
+        seconds = round(seconds, 5)  # as it is stored, so that the number of updates follows from the file
+        updates = max(1, round(60 * minutes / seconds))
+        write_json(folder / BUDGET, {"updates": updates, "updates_per_epoch": per_epoch, "seconds": seconds})
+        log.info(f"{folder}: {updates:,} updates fit into {minutes:g} minutes, at {seconds:.3f} s each")
+    budget = _read(folder / BUDGET, ("updates", "updates_per_epoch"))
+    epochs = math.ceil(budget["updates"] / budget["updates_per_epoch"])
+    return load_config(config, [f"train.epochs={epochs}", f"train.max_updates={budget['updates']}"])
+
+
+def _describe_training(run: Path) -> dict[str, Any]:
+    state = read_json(run / "run.json")
+    values = {
+        **state,
+        "precision": read_config(run / "config.yaml").train.precision,
+        "environment": read_json(run / "environment.json"),
+        "epochs": round(state["updates"] / state["updates_per_epoch"], 2),
+        "peak_mib": round(peak_memory() / MIB),
+        "curve": [
+            {key: entry[key] for key in ("update", "seconds", "loss", "bleu") if key in entry}
+            for entry in read_metrics((run / METRICS).read_bytes())
+            if entry["kind"] == "valid"
+        ],
+    }
+    return {key: values[key] for key in TRAINING_KEYS}
+
+
+def _describe_evaluation(evaluation: ModelEvaluation) -> dict[str, Any]:
+    values = evaluation.as_json()
+    copied = ("sentences", "references", "beam_size", "length_penalty", "scores", "diagnosis", "warnings")
+    return {key: values[key] for key in (*copied, "teacher_forced", "free_running", "attention")}
+
+
+def _measure_speed(translator: Translator, examples: Sequence[Example]) -> float:
+    """Sentences translated per second, without the attention weights that evaluation records."""
+    begin = time.perf_counter()
+    translated = translate_examples(translator, examples[:TIMED], "timing translation")
+    return round(len(translated) / (time.perf_counter() - begin), 1)
+
+
+def _describe_lengths(
+    evaluation: ModelEvaluation, examples: Sequence[Example], translator: Translator, rules: ScoringRules
+) -> list[dict[str, Any]]:
+    """BLEU and attention by source length, and of joined inputs."""
+    with (
+        progress_bar(total=MOST * len(LENGTHS), unit=" inputs", desc="translating long inputs", leave=False) as bar,
+        within_memory(translator.options, MOST),
+    ):
+        joined = measure_long_inputs(translator, examples, rules, bar.update)
+    whole = bleu_by_length(examples, evaluation.hypotheses, rules), evaluation.attention_by_length
+    return [*_describe_bins(*whole, joined=False), *_describe_bins(*joined, joined=True)]
+
+
+def _describe_bins(
+    scores: Sequence[LengthScore], attention: Sequence[LengthAttention], *, joined: bool
+) -> Iterator[dict[str, Any]]:
+    for score, attended in zip(scores, attention, strict=True):
+        entropy, maximum = mean_sharpness(attended.heads) or (None, None)
+        yield {**vars(score), "joined": joined, "entropy": entropy, "maximum": maximum}
