@@ -1,9 +1,7 @@
-import bz2
 import contextlib
 import gzip
 import io
 import logging
-import lzma
 import random
 import signal
 import socket
@@ -11,9 +9,8 @@ import struct
 import subprocess
 import sys
 import threading
-import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -128,7 +125,6 @@ def serving(*replies: Reply) -> Iterator[Server]:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(download, "PAUSE", 0.0)
 
 
 def names(directory: Path) -> list[str]:
@@ -139,20 +135,6 @@ def made_here(directory: Path) -> Path:
     """A new file with the usual permissions."""
     (directory / "new").touch()
     return directory / "new"
-
-
-def telling(say: Callable[[str], object], act: Callable[[], list[Path]]) -> list[Path]:
-    """What an action returns; its messages are passed to `say` while it runs."""
-    handler = logging.Handler()
-    handler.emit = lambda record: say(record.getMessage())  # type: ignore[method-assign]
-    logger = logging.getLogger("nmt")
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        return act()
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(logging.NOTSET)
 
 
 def refusal(url: str, directory: Path) -> str:
@@ -179,32 +161,24 @@ def in_another_process(url: str, directory: Path, before: str = "") -> "subproce
     )
 
 
-def test_a_url_is_downloaded_once(tmp_path: Path) -> None:
-    said: list[str] = []
+def test_a_url_is_downloaded_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
     raw = tmp_path / "data" / "raw"
     with serving() as server:
         url = f"{server.address}/deu%2Deng.zip?version=1"
-        paths = telling(said.append, lambda: resolve_sources([url, "local/a.txt"], raw))
+        paths = resolve_sources([url, "local/a.txt"], raw)
         assert paths == [raw / "deu-eng.zip", Path("local/a.txt")]
         assert paths[0].read_bytes() == BODY
         assert names(raw) == ["deu-eng.zip"]
-        assert telling(said.append, lambda: resolve_sources([url], raw)) == paths[:1]
+        assert resolve_sources([url], raw) == paths[:1]
     assert [(headers["User-Agent"], headers["Accept-Encoding"]) for headers in server.asked] == [
         (f"nmt/{__version__} (neural machine translation trainer)", "identity")
     ]
     assert paths[0].stat().st_mode == made_here(tmp_path).stat().st_mode
-    assert said == [
-        f"Downloading {url} (200.1 kB) to {raw / 'deu-eng.zip'}",
+    assert caplog.messages == [
+        f"Downloading {url} to {raw / 'deu-eng.zip'}",
         f"Using {raw / 'deu-eng.zip'}, downloaded earlier (delete it to download it again)",
     ]
-
-
-def test_a_size_may_be_unknown(tmp_path: Path) -> None:
-    said: list[str] = []
-    with serving(Reply(length=None)) as server:
-        (path,) = telling(said.append, lambda: resolve_sources([server.url], tmp_path))
-    assert path.read_bytes() == BODY
-    assert "(size unknown)" in said[0]
 
 
 def test_local_paths_need_no_folder(tmp_path: Path) -> None:
@@ -212,104 +186,39 @@ def test_local_paths_need_no_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "raw").exists()
 
 
-@pytest.mark.parametrize(
-    ("end", "reason"),
-    [
-        ("close", "30,000 of 200,112 bytes arrived"),
-        ("stall", "timed out"),
-        ("reset", "reset by peer"),
-    ],
-)
-def test_a_failed_transfer_is_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, reason: str) -> None:
-    said: list[str] = []
-
-    def say(line: str) -> None:
-        said.append(line)
-        if len(said) > 1:
-            monkeypatch.setattr(download, "TIMEOUT", 30.0)
-
-    monkeypatch.setattr(download, "TIMEOUT", 2.0 if end == "stall" else 30.0)
-    with serving(Reply(send=30_000, end=end), Reply(status=503), Reply()) as server:
-        (path,) = telling(say, lambda: resolve_sources([server.url], tmp_path))
-    assert path.read_bytes() == BODY
-    assert names(tmp_path) == ["deu-eng.zip"]
-    first, broken, busy, again = said
-    assert first == again == f"Downloading {server.url} (200.1 kB) to {path}"
-    assert broken.startswith(f"{server.url}: ")
-    assert reason in broken
-    assert broken.endswith("; attempt 2 of 4 in 0 s")
-    assert busy == f"{server.url}: HTTP 503 Service Unavailable; attempt 3 of 4 in 0 s"
-
-
-def test_a_transfer_that_always_fails_leaves_nothing(tmp_path: Path) -> None:
-    with serving(Reply(send=10_000)) as server:
-        message = refusal(server.url, tmp_path)
-        assert "(10,000 of 200,112 bytes arrived, attempt 4 of 4); run the command again later, or" in message
-    assert len(server.asked) == 4
-    assert names(tmp_path) == []
-
-
-def test_a_failed_transfer_of_unknown_size(tmp_path: Path) -> None:
-    """Sent in pieces, each with its size; the last one, of size 0, never comes."""
-    chunked = Reply(body=b"5\r\nHallo\r\n", length=None, more={"Transfer-Encoding": "chunked"})
-    with serving(chunked) as server:
-        assert "attempt 4 of 4" in refusal(f"{server.address}/a.txt", tmp_path)
-    assert names(tmp_path) == []
-
-
-def test_a_compressed_file_is_stored_unchanged_whatever_its_encoding(tmp_path: Path) -> None:
-    """Many servers say of a .gz file that it is a text that was packed for the way."""
-    body = gzip.compress(b"Hallo\tHello\n")
-    with serving(Reply(body=body, more={"Content-Encoding": "gzip", "Content-Type": "text/plain"})) as server:
-        (path,) = resolve_sources([f"{server.address}/a.tsv.gz"], tmp_path)
-    assert path.read_bytes() == body
-
-
-def test_a_file_that_has_moved_is_followed(tmp_path: Path) -> None:
-    said: list[str] = []
-    moved = Reply(status=302, body=b"over there", more={"Location": "/elsewhere"})
-    with serving(moved, Reply()) as server:
-        (path,) = telling(said.append, lambda: resolve_sources([server.url], tmp_path))
-    assert path.read_bytes() == BODY
-    assert path.name == "deu-eng.zip"
-    assert said == [f"Downloading {server.url} (200.1 kB) to {path}"]
-    assert server.asked[0]["User-Agent"] == server.asked[1]["User-Agent"]
-
-
-@pytest.mark.parametrize("place", ["file:///etc/passwd", "ftp://127.0.0.1:1/a.zip"])
-def test_redirects_to_local_files_are_refused(tmp_path: Path, place: str) -> None:
-    with serving(Reply(status=302, body=b"", more={"Location": place})) as server:
-        assert place in refusal(server.url, tmp_path)
-    assert len(server.asked) == 1
-    assert names(tmp_path) == []
-
-
-def test_a_server_that_is_always_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(download, "TIMEOUT", 0.2)
-    with serving(Reply(send=0, end="stall")) as server:
-        assert "timed out, attempt 4 of 4" in refusal(server.url, tmp_path)
+CHUNKED = Reply(
+    body=b"5\r\nHallo\r\n", length=None, more={"Transfer-Encoding": "chunked"}
+)  # its last piece never comes
 
 
 @pytest.mark.parametrize(
-    ("status", "requests", "reason"),
+    ("reply", "reason"),
     [
-        (401, 1, "(HTTP 401 Unauthorized); download it yourself and"),
-        (403, 1, "(HTTP 403 Forbidden); the server refuses automatic downloads: fetch it with a browser"),
-        (404, 1, "(HTTP 404 Not Found); the file may have moved"),
-        (406, 1, "(HTTP 406 Not Acceptable); the server refuses automatic downloads: fetch it with a browser"),
-        (410, 1, "(HTTP 410 Gone); the file may have moved"),
-        (416, 1, "HTTP 416"),
-        (429, 4, "(HTTP 429 Too Many Requests, attempt 4 of 4); run the command again later"),
-        (500, 4, "HTTP 500"),
-        (502, 4, "HTTP 502"),
-        (503, 4, "HTTP 503"),
-        (504, 4, "HTTP 504"),
+        (Reply(send=30_000), "30000 bytes read, 170112 more expected)); run the command again later, or"),
+        (Reply(send=0, end="stall"), "timed out); run the command again later, or"),
+        (Reply(send=30, end="reset"), "reset by peer"),
+        (CHUNKED, "); run the command again later, or"),
+        (Reply(status=401), "(HTTP 401 Unauthorized); download it yourself and"),
+        (Reply(status=403), "(HTTP 403 Forbidden); the server refuses automatic downloads: fetch it with a browser"),
+        (Reply(status=404), "(HTTP 404 Not Found); the file may have moved"),
+        (Reply(status=406), "(HTTP 406 Not Acceptable); the server refuses automatic downloads: fetch it with"),
+        (Reply(status=410), "(HTTP 410 Gone); the file may have moved"),
+        (Reply(status=429), "(HTTP 429 Too Many Requests); run the command again later"),
+        (Reply(status=503), "(HTTP 503 Service Unavailable); run the command again later"),
+        (Reply(length="lots"), "lots"),
+        (Reply(status=302, body=b"", more={"Location": "file:///etc/passwd"}), "file:///etc/passwd"),
+        (Reply(status=302, body=b"", more={"Location": "ftp://127.0.0.1:1/a.zip"}), "ftp://127.0.0.1:1/a.zip"),
+        (Reply(body=PAGE), "(the server sent an HTML page); "),
+        (Reply(body=PAGE, length=None), "(the server sent an HTML page); "),
     ],
 )
-def test_a_refusal_leaves_nothing_and_has_advice(tmp_path: Path, status: int, requests: int, reason: str) -> None:
-    with serving(Reply(status=status)) as server:
+def test_a_failure_leaves_nothing_and_has_advice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: Reply, reason: str
+) -> None:
+    monkeypatch.setattr(download, "TIMEOUT", 0.5 if reply.end == "stall" else 30.0)
+    with serving(reply) as server:
         assert reason in refusal(server.url, tmp_path / "raw")
-    assert len(server.asked) == requests
+    assert len(server.asked) == 1
     assert names(tmp_path / "raw") == []
 
 
@@ -322,15 +231,27 @@ def test_a_long_reason_is_shortened(tmp_path: Path) -> None:
     assert len(message) < 600
 
 
-def test_connection_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses: list[float] = []
-    monkeypatch.setattr(download, "PAUSE", 2.0)
-    monkeypatch.setattr(download.time, "sleep", pauses.append)
+def test_a_compressed_file_is_stored_unchanged_whatever_its_encoding(tmp_path: Path) -> None:
+    body = gzip.compress(b"Hallo\tHello\n")
+    with serving(Reply(body=body, more={"Content-Encoding": "gzip", "Content-Type": "text/plain"})) as server:
+        (path,) = resolve_sources([f"{server.address}/a.tsv.gz"], tmp_path)
+    assert path.read_bytes() == body
+
+
+def test_a_file_that_has_moved_is_followed(tmp_path: Path) -> None:
+    moved = Reply(status=302, body=b"over there", more={"Location": "/elsewhere"})
+    with serving(moved, Reply(length=None)) as server:
+        (path,) = resolve_sources([server.url], tmp_path)
+    assert path.read_bytes() == BODY
+    assert path.name == "deu-eng.zip"
+    assert server.asked[0]["User-Agent"] == server.asked[1]["User-Agent"]
+
+
+def test_connection_refused(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    assert "refused, attempt 4 of 4" in refusal(f"http://127.0.0.1:{port}/deu-eng.zip", tmp_path / "raw")
-    assert pauses == [2.0, 4.0, 6.0]
+    assert "(Connection refused); run" in refusal(f"http://127.0.0.1:{port}/deu-eng.zip", tmp_path / "raw")
 
 
 @pytest.mark.parametrize("name", ["/", "/?file=deu-eng.zip", "/..", "/a/%2e%2e", "/a%00.zip", "/a%1b.zip", "/a%0a.zip"])
@@ -350,55 +271,7 @@ def test_a_malformed_url(tmp_path: Path, url: str) -> None:
     assert names(tmp_path / "raw") == []
 
 
-def test_a_malformed_length(tmp_path: Path) -> None:
-    with serving(Reply(length="lots")) as server:
-        assert "the length 'lots'" in refusal(server.url, tmp_path)
-    assert len(server.asked) == 1
-    assert names(tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "body", "problem"),
-    [
-        ("a.zip", b"nonsense" * 100, "corrupt and was deleted: File is not a zip file"),
-        ("a.zip", BAD_CRC, "corrupt and was deleted: bad checksum of 'deu.txt'"),
-        ("a.zip", BODY[:150_000], "corrupt and was deleted: File is not a zip file"),
-        ("a.zip", b"", "corrupt"),
-        ("a.txt.gz", gzip.compress(BODY)[:-9], "corrupt and was deleted: Compressed file ended before"),
-        ("a.txt.gz", b"nonsense", "corrupt and was deleted: Not a gzipped file"),
-        ("a.txt.bz2", bz2.compress(BODY)[:-9], "corrupt and was deleted: Compressed file ended before"),
-        ("a.txt.bz2", b"nonsense", "corrupt and was deleted: Invalid data stream"),
-        ("a.txt.XZ", lzma.compress(BODY)[:-9], "corrupt and was deleted: Compressed file ended before"),
-        ("a.txt.xz", b"nonsense", "corrupt and was deleted: Input format not supported"),
-        ("a.zip", PAGE, "the server sent an HTML page"),
-        ("a.tsv", PAGE, "the server sent an HTML page"),
-    ],
-)
-def test_a_bad_file_is_named_and_not_kept(tmp_path: Path, name: str, body: bytes, problem: str) -> None:
-    with serving(Reply(body=body, length=None)) as server:  # without a length only the content can tell
-        assert problem in refusal(f"{server.address}/{name}", tmp_path)
-    assert len(server.asked) == 1
-    assert names(tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "body"),
-    [
-        ("a.gz", gzip.compress(BODY)),
-        ("a.bz2", bz2.compress(BODY)),
-        ("a.XZ", lzma.compress(BODY)),
-        ("a.tsv", b"Hallo\tHello\n"),
-        ("empty.txt", b""),
-    ],
-)
-def test_a_good_file_is_stored_unchanged(tmp_path: Path, name: str, body: bytes) -> None:
-    with serving(Reply(body=body)) as server:
-        (path,) = resolve_sources([f"{server.address}/{name}"], tmp_path)
-    assert path.read_bytes() == body
-
-
-@pytest.mark.parametrize("length", ["", None])
-def test_a_progress_bar_counts_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: str | None) -> None:
+def test_a_progress_bar_counts_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bars: list[tuple[float, float | None]] = []
 
     class Watched(progress.tqdm):
@@ -410,94 +283,29 @@ def test_a_progress_bar_counts_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyP
             super().close()
 
     monkeypatch.setattr(progress, "tqdm", Watched)
-    with serving(Reply(length=length)) as server:
+    with serving() as server:
         resolve_sources([server.url], tmp_path)
-    assert bars[0] == (SIZE, SIZE if length == "" else None)
+    assert bars[0] == (SIZE, SIZE)
 
 
-def test_an_interrupted_download_leaves_nothing(tmp_path: Path) -> None:
-    def say(line: str) -> None:
-        raise KeyboardInterrupt
-
-    with serving() as server, pytest.raises(KeyboardInterrupt):
-        telling(say, lambda: resolve_sources([server.url], tmp_path))
-    assert names(tmp_path) == []
-
-
-def test_a_killed_download_leaves_no_file_and_is_repeated(tmp_path: Path) -> None:
-    part = tmp_path / "deu-eng.zip.part"
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_download_leaves_no_file_and_is_repeated(tmp_path: Path, number: int) -> None:
     with serving(Reply(send=120_000, end="stall"), Reply()) as server:
         with in_another_process(server.url, tmp_path) as process:
-            while process.poll() is None and not (part.exists() and part.stat().st_size):
-                time.sleep(0.01)
-            process.send_signal(signal.SIGKILL)
-        assert 0 < part.stat().st_size <= 120_000
+            assert server.stalled.wait(60)
+            process.send_signal(number)
         assert not (tmp_path / "deu-eng.zip").exists()
         (path,) = resolve_sources([server.url], tmp_path)
     assert path.read_bytes() == BODY
-    assert names(tmp_path) == ["deu-eng.zip"]
-
-
-def test_of_two_processes_one_downloads_and_the_other_waits(tmp_path: Path) -> None:
-    said: list[str] = []
-    path = tmp_path / "deu-eng.zip"
-
-    def say(line: str) -> None:
-        said.append(line)
-        server.release.set()
-
-    with serving(Reply(end="stall", length=None)) as server, in_another_process(server.url, tmp_path) as process:
-        assert server.stalled.wait(30)
-        assert telling(say, lambda: resolve_sources([server.url], tmp_path)) == [path]
-        assert process.wait(30) == 0
-    assert path.read_bytes() == BODY
-    assert names(tmp_path) == ["deu-eng.zip"]
-    assert len(server.asked) == 1
-    assert said == [
-        f"Waiting for another process to download {path}",
-        f"Using {path}, downloaded earlier (delete it to download it again)",
-    ]
-
-
-def test_a_waiting_process_downloads_what_the_other_could_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(download, "ATTEMPTS", 1)
-    refused: list[str] = []
-    with serving(Reply(send=120_000, end="stall"), Reply()) as server:
-        thread = threading.Thread(target=lambda: refused.append(refusal(server.url, tmp_path)))
-        thread.start()
-        assert server.stalled.wait(30)
-        (path,) = telling(lambda line: server.release.set(), lambda: resolve_sources([server.url], tmp_path))
-        thread.join()
-    assert "120,000 of 200,112 bytes arrived" in refused[0]
-    assert path.read_bytes() == BODY
-    assert names(tmp_path) == ["deu-eng.zip"]
-
-
-def test_many_at_once_download_once(tmp_path: Path) -> None:
-    bodies: list[bytes] = []
-    together = threading.Barrier(8)
-
-    def one() -> None:
-        together.wait()
-        (path,) = resolve_sources([server.url], tmp_path)
-        bodies.append(path.read_bytes())
-
-    with serving() as server:
-        threads = [threading.Thread(target=one) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert bodies == [BODY] * 8
-    assert len(server.asked) == 1
-    assert names(tmp_path) == ["deu-eng.zip"]
+    if number == signal.SIGINT:
+        assert names(tmp_path) == ["deu-eng.zip"]
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "raw").write_text("a file")
-    with serving() as server, pytest.raises(DataError) as caught:
+    with serving() as server, pytest.raises(OSError, match="raw") as caught:
         resolve_sources([server.url], tmp_path / "raw")
-    assert str(caught.value).startswith(f"{tmp_path / 'raw'}: cannot be written (File exists); check the folder")
+    assert "\n" not in str(caught.value)
     assert server.asked == []
 
 
@@ -505,8 +313,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))"
     with serving() as server, in_another_process(server.url, tmp_path, limit) as process:
         _, errors = process.communicate()
-    part = tmp_path / "deu-eng.zip.part"
-    assert errors.startswith(f"DataError {part}: cannot be written (File too large); check the folder")
+    assert errors.strip() == f"OSError [Errno 27] File too large: '{tmp_path / 'deu-eng.zip'}'"
     assert len(server.asked) == 1
     assert names(tmp_path) == []
 
@@ -514,11 +321,3 @@ def test_a_full_disk(tmp_path: Path) -> None:
 def test_two_urls_with_one_file_name_are_not_confused(tmp_path: Path) -> None:
     with serving(Reply(body=gzip.compress(b"a"))) as server, pytest.raises(DataError, match="under different names"):
         resolve_sources([f"{server.address}/train/en.gz", f"{server.address}/valid/en.gz"], tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [(0, "0 bytes"), (999, "999 bytes"), (1_500, "1.5 kB"), (9_200_000, "9.2 MB"), (1_250_000_000, "1.2 GB")],
-)
-def test_sizes_are_readable(size: int, text: str) -> None:
-    assert download._readable_size(size) == text
