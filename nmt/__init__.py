@@ -36,13 +36,11 @@ if TYPE_CHECKING:
         evaluate,
         explain,
         explore,
-        load,
         measure_attention,
         preprocess,
         report,
         serve,
         train,
-        translate_file,
     )
     from nmt.comparison.compare import ComparisonResult
     from nmt.config import Config
@@ -62,6 +60,8 @@ if TYPE_CHECKING:
         TrainingError,
     )
     from nmt.training.findings import Finding
+    from nmt.translation.bulk import translate_file
+    from nmt.translation.translate import load
     from nmt.translation.translation import Translation
     from nmt.translation.translator import Translator
 else:
@@ -74,16 +74,16 @@ else:
             "evaluate",
             "explain",
             "explore",
-            "load",
             "measure_attention",
             "preprocess",
             "report",
             "serve",
             "train",
-            "translate_file",
         ),
         "nmt.comparison.compare": ("ComparisonResult",),
         "nmt.config": ("Config",),
+        "nmt.translation.bulk": ("translate_file",),
+        "nmt.translation.translate": ("load",),
         "nmt.translation.translation": ("Translation",),
         "nmt.translation.translator": ("Translator",),
         "nmt.system.errors": (

@@ -12,11 +12,13 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
+from nmt.system.files import AnyPath, AnyPaths, as_names, as_path, as_paths
+from nmt.system.options import Argument, Option
 
 if TYPE_CHECKING:
     from nmt.comparison.compare import ComparisonResult
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from nmt.models.storage import SavedModel
     from nmt.training.findings import Finding
     from nmt.translation.translator import Translator
-
-AnyPath = str | PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -47,20 +47,27 @@ class PreparedData:
 
 @as_nmt_errors()
 def preprocess(
-    config: str | Path | Config = "tatoeba",
+    config: Annotated[str | Path | Config, options.CONFIG] = "tatoeba",
     *,
-    source: AnyPath | Sequence[AnyPath] = (),
-    output: AnyPath | None = None,
-    overrides: Overrides = (),
-    overwrite: bool = False,
+    source: options.Sources = (),
+    output: options.OutputFolder = None,
+    drop_overlap: options.Flag = False,
+    overrides: Annotated[Overrides, options.SETTINGS] = (),
+    overwrite: options.Overwrite = False,
 ) -> PreparedData:
     """Clean, split, tokenise and encode a corpus.
 
+    Without arguments, English-German Tatoeba is downloaded into data/raw.
+
+    Example: nmt preprocess --config tatoeba_small --source deu-eng.zip
+
     Args:
         config: Name of a shipped config, path of a YAML file, or a config.
-        source: Files or URLs instead of the config's: one tab-separated file, 2, 4 or 6 parallel files, or the 3 files
-            of a Tatoeba export.
-        output: Data directory to write, completely or not at all; None is the config's.
+        source: Corpus to use instead of the config's: one tab-separated file (.txt, .zip, .gz, .xz, .bz2) or URL.
+            Repeat it for 2, 4 or 6 parallel files (source and target of train, valid, test), or for the 3 files of a
+            Tatoeba export (source sentences, target sentences, links).
+        output: Data directory to write; None is data/prepared/NAME.
+        drop_overlap: With ready-made splits, drop training pairs that overlap valid or test.
         overrides: Values in place of the config's: `{"train.epochs": 3}` or `["train.epochs=3"]`.
         overwrite: Replace an earlier data directory.
 
@@ -69,38 +76,40 @@ def preprocess(
         DataError: The corpus or the output folder cannot be used.
         OutOfMemory: Memory ran out.
     """
-    from nmt.config import overridden
+    from nmt.config import as_settings, overridden
     from nmt.corpus.licence import with_sources
     from nmt.corpus.prepare import write_data
     from nmt.models.configs import load_config
 
-    settings = load_config(config, overrides)
-    sources = _as_list(source)
+    settings = load_config(config, [*as_settings(overrides), *(["data.drop_overlap=true"] if drop_overlap else [])])
+    sources = as_names(source)
     if sources:
         stated = "data.licence" in overridden(overrides)
-        settings = with_sources(settings, [str(each) for each in sources], keep_licence=stated)
+        settings = with_sources(settings, sources, keep_licence=stated)
     directory = settings.data_directory if output is None else Path(output)
     return PreparedData(directory, write_data(settings, directory, overwrite=overwrite).as_json())
 
 
 @as_nmt_errors()
 def train(
-    config: str | Path | Config,
+    config: Annotated[str | Path | Config, options.CONFIG],
     *,
-    data: AnyPath | None = None,
-    output: AnyPath | None = None,
-    overrides: Overrides = (),
-    overwrite: bool = False,
-    resume: bool = False,
+    data: options.DataFolder = None,
+    output: options.OutputFolder = None,
+    overrides: Annotated[Overrides, options.SETTINGS] = (),
+    overwrite: options.Overwrite = False,
+    resume: options.Flag = False,
 ) -> Run:
     """Train a model; the best one is stored in RUN/best.
 
-    Seeds the random number generators of Python, numpy and torch. In the main thread, handles SIGINT, SIGTERM,
-    SIGHUP and SIGUSR1 while training.
+    Ctrl-C, SIGTERM and a closed terminal stop it after a checkpoint, with exit code 75; --resume continues from there.
+    SIGUSR1 writes a checkpoint. For several processes: torchrun --nproc-per-node N -m nmt train ...
+
+    Example: nmt train --config tatoeba_small --set model.attention.score=additive --output runs/additive
 
     Args:
         config: Name of a shipped config, path of a YAML file, or a config.
-        data: Data directory; None is the one that `preprocess` writes for this config.
+        data: Data directory; None is the one nmt preprocess writes for this config.
         output: Run directory to write; None is runs/NAME.
         overrides: Values in place of the config's: `{"train.epochs": 3}` or `["train.epochs=3"]`.
         overwrite: Replace an earlier run.
@@ -110,6 +119,10 @@ def train(
         RunInterrupted: The run was stopped by a signal and can be resumed.
         TrainingError: The run diverged, or learnt nothing.
         NmtError: The config, the data, the device or the output folder cannot be used.
+
+    Note:
+        Seeds the random number generators of Python, numpy and torch. Signals are handled in the main thread, while
+        training.
     """
     settings, directory = _with_data(config, overrides, data)
     from nmt.training.run import train_run
@@ -118,12 +131,17 @@ def train(
     return train_run(settings, directory, run, overwrite=overwrite, resume=resume)
 
 
-def check(config: str | Path | Config, *, data: AnyPath | None = None, overrides: Overrides = ()) -> Iterator[Finding]:
+def check(
+    config: Annotated[str | Path | Config, options.CONFIG],
+    *,
+    data: options.DataFolder = None,
+    overrides: Annotated[Overrides, options.SETTINGS] = (),
+) -> Iterator[Finding]:
     """Check data, model, memory and speed before a long run; nothing is written.
 
     Args:
         config: Name of a shipped config, path of a YAML file, or a config.
-        data: Data directory; None is the one that `preprocess` writes for this config.
+        data: Data directory; None is the one nmt preprocess writes for this config.
         overrides: Values in place of the config's.
 
     Yields:
@@ -140,118 +158,22 @@ def check(config: str | Path | Config, *, data: AnyPath | None = None, overrides
 
 
 @as_nmt_errors()
-def load(
-    model: AnyPath | Sequence[AnyPath] | None = None,
-    *,
-    device: str = "auto",
-    beam_size: int | None = None,
-    batch_size: int | None = None,
-    length_penalty: float | None = None,
-    max_length: int | None = None,
-    replace_unknown: bool | None = None,
-    precision: str | None = None,
-    overrides: Overrides = (),
-    split_sentences: bool = True,
-    dictionary: AnyPath | None = None,
-    allowed_classes: Collection[str] = (),
-) -> Translator:
-    """Load a model. Safe for untrusted models: no code of theirs is run.
-
-    Args:
-        model: Run or model directory; None is the newest finished run under `runs`. Several models with the same
-            vocabularies translate together: the probability of a word is the mean of theirs.
-        device: auto, cpu, cuda, cuda:N or mps.
-        beam_size: Hypotheses kept at each step; 1 is greedy. None, here and below, is the value in the model's config.
-        batch_size: Sentences translated at once.
-        length_penalty: Alpha of Wu et al. (2016).
-        max_length: Maximum length of a translation in tokens.
-        replace_unknown: Whether to replace an unknown word by the source word attended most.
-        precision: float32, or bfloat16, which is faster.
-        overrides: Other search settings: `{"decode.sampling.temperature": 0.8}` or `["decode.min_length=3"]`.
-        split_sentences: Translate the sentences of a text one by one, as the model was trained, and parts of sentences
-            that are too long. `evaluate` never does, so that scores do not depend on it.
-        dictionary: For models of words: a file with a source word, a tab and its translation on each line. An unknown
-            word that attends to a source word becomes its translation, or the word itself if it has none.
-        allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
-
-    Raises:
-        CheckpointError: The model does not exist, is damaged, or uses a class that is not allowed.
-        ConfigError: A search option is invalid, the device is not available, or the model cannot use a dictionary.
-        DataError: The dictionary cannot be read.
-    """
-    from nmt.translation.translate import open_translator
-
-    options = {
-        "beam_size": beam_size,
-        "batch_size": batch_size,
-        "length_penalty": length_penalty,
-        "max_length": max_length,
-        "replace_unknown": replace_unknown,
-        "precision": precision,
-    }
-    return open_translator(
-        [Path(each) for each in _as_list(model)],
-        device,
-        options,
-        allowed_classes,
-        overrides=overrides,
-        split_sentences=split_sentences,
-        dictionary=_as_path(dictionary),
-    )[1]
-
-
-@as_nmt_errors()
-def translate_file(
-    translator: Translator,
-    source: AnyPath,
-    target: AnyPath,
-    *,
-    format: str | None = None,
-    n_best: int = 1,
-    with_attention: bool = False,
-    resume: bool = False,
-) -> None:
-    """Translate a file line by line, in order and in little memory; the translation appears whole when it is done.
-
-    Args:
-        translator: What `load` returned.
-        source: Lines of UTF-8.
-        target: File to write.
-        format: text, nbest, jsonl or pharaoh; None is text for one translation per line and nbest for several.
-        n_best: Translations per line.
-        with_attention: Write the attention weights too; only jsonl can.
-        resume: Continue an unfinished translation, with the same result, or start one. What is finished is kept when
-            this command fails, and after a kill whether this is set or not.
-
-    Raises:
-        ConfigError: The format cannot show what is asked for, or `n_best` is more than the beam size.
-        DataError: A file cannot be used, or the unfinished translation was made from something else.
-        OutOfMemory: Memory ran out.
-    """
-    from nmt.system.outputs import check_files
-    from nmt.translation.bulk import translate_file
-    from nmt.translation.formats import choose_format
-
-    check_files({"target": Path(target)}, [Path(source)])
-    shape = choose_format(format, translator.processor, n_best=n_best, with_attention=with_attention)
-    translate_file(translator, Path(source), Path(target), shape, n_best=n_best, resume=resume)
-
-
-@as_nmt_errors()
 def average(
-    models: AnyPath | Sequence[AnyPath],
-    output: AnyPath,
+    models: Annotated[AnyPaths, Argument(metavar="MODEL...")],
+    output: Annotated[AnyPath, Option("-o", "DIR")],
     *,
-    last: int | None = None,
-    overwrite: bool = False,
-    allowed_classes: Collection[str] = (),
+    last: Annotated[int | None, Option(minimum=2)] = None,
+    overwrite: options.Overwrite = False,
+    allowed_classes: options.AllowedClasses = (),
 ) -> Path:
-    """Write a model whose weights are the mean of those of others.
+    """Average the weights of models of one kind, such as the last ones of a run.
+
+    Example: nmt average runs/tatoeba --last 5 --output runs/tatoeba-average
 
     Args:
-        models: Run or model directories; with `last` one run.
+        models: Run or model directories.
         output: Model directory to write.
-        last: Average so many of the latest models that the run has kept (`train.checkpoint.keep_best`).
+        last: Average so many of the latest models that one run has kept in RUN/models.
         overwrite: Replace an earlier model.
         allowed_classes: Dotted paths of classes that the models' configs may use; their code runs.
 
@@ -263,60 +185,61 @@ def average(
     """
     from nmt.training.average import average
 
-    paths = [Path(each) for each in _as_list(models)]
+    paths = as_paths(models)
     return average(paths, Path(output), last=last, overwrite=overwrite, allowed_classes=allowed_classes)
 
 
 @as_nmt_errors()
 def evaluate(
-    model: AnyPath | Sequence[AnyPath] | None = None,
+    model: options.Models = None,
     *,
-    split: str | None = None,
-    data: AnyPath | None = None,
-    src: AnyPath | None = None,
-    ref: AnyPath | Sequence[AnyPath] = (),
-    json_path: AnyPath | None = None,
-    hypotheses_path: AnyPath | None = None,
-    references_path: AnyPath | None = None,
-    against: AnyPath | Sequence[AnyPath] = (),
-    test: Literal["bootstrap", "randomization"] = "bootstrap",
-    breakdown: bool = False,
-    attention: bool = False,
-    beam_size: int | None = None,
-    batch_size: int | None = None,
-    overrides: Overrides = (),
-    device: str = "auto",
-    short_inputs: bool = True,
-    allowed_classes: Collection[str] = (),
+    split: options.Split | None = None,
+    data: options.ModelData = None,
+    src: options.File | None = None,
+    ref: options.Files = (),
+    json_path: Annotated[AnyPath | None, Option("--json", "FILE")] = None,
+    hypotheses_path: Annotated[AnyPath | None, Option("--hypotheses", "FILE")] = None,
+    references_path: Annotated[AnyPath | None, Option("--references", "FILE")] = None,
+    against: Annotated[AnyPaths, Option(metavar="DIR|FILE")] = (),
+    test: Annotated[Literal["bootstrap", "randomization"], Option()] = "bootstrap",
+    breakdown: options.Flag = False,
+    attention: options.Flag = False,
+    beam_size: options.BeamSize = None,
+    batch_size: options.BatchSize = None,
+    overrides: Annotated[Overrides, options.SEARCH_SETTINGS] = (),
+    device: options.Device = "auto",
+    short_inputs: options.Flag = True,
+    allowed_classes: options.AllowedClasses = (),
 ) -> ModelEvaluation:
-    """Score a model with sacreBLEU on detokenised text, count visible faults, and compare it with other systems.
+    """Score a model with sacreBLEU's BLEU, chrF, chrF++ and TER on detokenised text.
+
+    Example: nmt evaluate --split test --json scores.json
 
     Args:
         model: Run or model directory; None is the newest finished run under `runs`.
-        split: Split of the data directory, test or valid; None is test.
+        split: Split to score: test or valid; None is test.
         data: Data directory; None is the one that the model was trained on.
-        src: Source sentences, one per line, instead of a split.
-        ref: References of `src`, one per line, in one file or several.
-        json_path: Where to write the scores.
-        hypotheses_path: Where to write the translations, one per line.
-        references_path: Where to write the references, those of a sentence in a line with tabs between them.
-        against: Other systems to compare with: run or model directories, or files with their translations.
-        test: Paired significance test: bootstrap or randomization.
-        breakdown: Also break scores down by frequency of words, length and sentence, and show where systems differ.
-        attention: Also measure the attention of the translations: entropy, largest weight, coverage and so on.
+        src: Source sentences to score instead of a split, one per line.
+        ref: References for `src`, one per line.
+        json_path: Also write the scores to this file.
+        hypotheses_path: Write the translations to this file.
+        references_path: Write the references to this file, with tabs between those of a line.
+        against: Compare with this run, model, or file of translations.
+        test: Paired significance test for `against`: bootstrap or randomization.
+        breakdown: Also break scores down by word frequency, length and sentence.
+        attention: Also measure how sharp attention is, and what it covers.
         beam_size: Hypotheses kept at each step; None is the value in the model's config.
         batch_size: Sentences translated at once; None is the value in the model's config.
         overrides: Other search settings, as for `load`.
         device: auto, cpu, cuda, cuda:N or mps.
-        short_inputs: Also translate 100 short inputs, made from the model's training data if that is there, and count
-            the translations without a visible fault.
+        short_inputs: Also judge the translations of 100 short inputs made from training text.
         allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
 
     Raises:
         NmtError: The model, the test set or the device cannot be used, or arguments conflict.
         OutOfMemory: Memory ran out.
     """
-    references = _as_list(ref)
+    references = as_paths(ref)
     _check_test_set(split, data, src, references)
     from nmt.evaluation.evaluate import open_systems
     from nmt.evaluation.input_text import read_files, split_of
@@ -327,67 +250,67 @@ def evaluate(
 
     if test not in PAIRED_TESTS:
         raise ConfigError(f"--test {test}: must be {' or '.join(PAIRED_TESTS)}")
-    others = [Path(each) for each in _as_list(against)]
+    others = as_paths(against)
     inputs = [*others, *([] if src is None else [Path(each) for each in (src, *references)])]
     outputs = {"--json": json_path, "--hypotheses": hypotheses_path, "--references": references_path}
-    check_files({name: _as_path(path) for name, path in outputs.items()}, inputs)
+    check_files({name: as_path(path) for name, path in outputs.items()}, inputs)
     examples = None if src is None else read_files(Path(src), [Path(each) for each in references])
     options = {"beam_size": beam_size, "batch_size": batch_size}
-    paths = [Path(each) for each in _as_list(model)]
+    paths = as_paths(model)
     models, translator = open_translator(paths, device, options, allowed_classes, overrides=overrides)
     if examples is None:
-        examples = split_of(models, _as_path(data), split or "test")
+        examples = split_of(models, as_path(data), split or "test")
     return evaluate_model(
         models,
         translator,
         examples,
         what=split or "test" if src is None else str(src),
-        files=EvaluationFiles(*map(_as_path, outputs.values())),
+        files=EvaluationFiles(*map(as_path, outputs.values())),
         against=open_systems(others, device, options, allowed_classes, len(examples), overrides),
         test=test,
         breakdown=breakdown,
         attention=attention,
         short_inputs=short_inputs,
-        data=_as_path(data),
+        data=as_path(data),
     )
 
 
 @as_nmt_errors()
 def measure_attention(
-    sentence: str | None = None,
+    sentence: options.Sentence = None,
     *,
-    model: AnyPath | None = None,
-    target: str | None = None,
-    split: str | None = None,
-    data: AnyPath | None = None,
-    src: AnyPath | None = None,
-    ref: AnyPath | None = None,
-    forced: bool = False,
-    gold: AnyPath | None = None,
-    links_of: Literal["words", "tokens"] = "words",
-    sample: int | None = None,
-    json_path: AnyPath | None = None,
-    picture: AnyPath | None = None,
-    device: str = "auto",
-    allowed_classes: Collection[str] = (),
+    model: options.Model = None,
+    target: options.Text | None = None,
+    split: options.Split | None = None,
+    data: options.ModelData = None,
+    src: options.File | None = None,
+    ref: options.File | None = None,
+    forced: options.Flag = False,
+    gold: options.File | None = None,
+    links_of: Annotated[Literal["words", "tokens"], Option()] = "words",
+    json_path: Annotated[AnyPath | None, Option("--json", "FILE")] = None,
+    picture: options.Picture = None,
+    sample: options.Positive | None = None,
+    device: options.Device = "auto",
+    allowed_classes: options.AllowedClasses = (),
 ) -> AttentionReport:
     """Measure where a model looks, on a sentence or many: entropy, largest weight, coverage and so on, step by step.
 
     Args:
-        sentence: One sentence; None is a file or a split.
+        sentence: Sentence to translate; None is the test split.
         model: Run or model directory; None is the newest finished run under `runs`.
-        target: What the model is made to say, for one sentence; None translates.
-        split: Split of the data directory, test or valid; None is test.
+        target: What the model is made to say, for one sentence.
+        split: Split to translate: test or valid; None is test.
         data: Data directory; None is the one that the model was trained on.
-        src: Source sentences, one per line, instead of a split.
+        src: Source sentences instead of a split, one per line.
         ref: A reference of each line of `src`.
-        forced: Whether the model reads the first references instead of its own words.
-        gold: Word alignment of people in Pharaoh format, with `i?j` for links that are only possible, between each
-            source and its first reference: measures the alignment error rate. It needs `forced`.
-        links_of: What the numbers in `gold` count: words, separated by spaces, or tokens of the model.
-        sample: Maximum number of sentences, evenly spaced; None is all.
-        json_path: Where to write every step of every sentence.
-        picture: Where to draw the heat map of one sentence, or the distribution of sharpness over many.
+        forced: Let the model read the first references instead of its own words.
+        gold: Word alignment made by people, to measure the alignment error rate with `forced`: a line for each
+            sentence, i-j for each link, i?j if it is only possible.
+        links_of: What `gold` counts: words, separated by spaces, or tokens of the model.
+        sample: Maximum number of sentences, evenly spaced; None is all; 50 on a page.
+        json_path: Write the statistics of every step to this file.
+        picture: Draw the heat map of one sentence, or how sharp attention is on many.
         device: auto, cpu, cuda, cuda:N or mps.
         allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
 
@@ -415,13 +338,13 @@ def measure_attention(
         sentence,
         split,
         links_of,
-        data=_as_path(data),
-        src=_as_path(src),
-        ref=_as_path(ref),
-        gold=_as_path(gold),
+        data=as_path(data),
+        src=as_path(src),
+        ref=as_path(ref),
+        gold=as_path(gold),
         target=target,
     )
-    models, translator = open_translator([Path(each) for each in _as_list(model)], device, {}, allowed_classes)
+    models, translator = open_translator(as_paths(model), device, {}, allowed_classes)
     examples, links = text.of(models, sample)
     name, known = str(models[0].path), forced or target is not None
     found = measure_attention(name, translator, examples, forced=known, gold=links, unit=links_of)
@@ -434,22 +357,22 @@ def measure_attention(
 
 @as_nmt_errors()
 def explore(
-    sentence: str | None = None,
+    sentence: options.Sentence = None,
     *,
-    model: AnyPath | None = None,
-    against: AnyPath | Sequence[AnyPath] = (),
-    split: str | None = None,
-    data: AnyPath | None = None,
-    src: AnyPath | None = None,
-    ref: AnyPath | None = None,
-    gold: AnyPath | None = None,
-    links_of: Literal["words", "tokens"] = "words",
-    sample: int | None = None,
-    training: bool = False,
-    output: AnyPath | None = None,
+    model: options.Model = None,
+    split: options.Split | None = None,
+    data: options.ModelData = None,
+    src: options.File | None = None,
+    ref: options.File | None = None,
+    gold: options.File | None = None,
+    links_of: Annotated[Literal["words", "tokens"], Option()] = "words",
+    output: Annotated[AnyPath | None, options.PAGE] = None,
+    against: options.Against = (),
+    sample: options.Positive | None = None,
+    training: options.Flag = False,
     title: str = "Attention",
-    device: str = "auto",
-    allowed_classes: Collection[str] = (),
+    device: options.Device = "auto",
+    allowed_classes: options.AllowedClasses = (),
 ) -> Page:
     """Make a page in which the attention of models can be explored: one HTML file, which loads nothing.
 
@@ -458,7 +381,7 @@ def explore(
     Args:
         sentence: One sentence; None is a file or a split.
         model: Run or model directory; None is the newest finished run under `runs`.
-        against: Further models on the same page.
+        against: Another model on the page.
         split: Split of the data directory, test or valid; None is test.
         data: Data directory; None is the one that the model was trained on.
         src: Source sentences, one per line, instead of a split.
@@ -467,8 +390,7 @@ def explore(
             source and its first reference.
         links_of: What the numbers in `gold` count: words, separated by spaces, or tokens of the model.
         sample: Maximum number of sentences, evenly spaced; None is 50.
-        training: Show the sentences that the model's run has watched (`train.watch`), with a slider over validations;
-            `gold` then has a line for each of them.
+        training: A page with the sentences of train.watch, at each validation of the run.
         output: File to write.
         title: Title of the page.
         device: auto, cpu, cuda, cuda:N or mps.
@@ -487,7 +409,7 @@ def explore(
     if training and (given or against):
         raise ConfigError("--training shows the sentences that one run has watched: leave other text and models out")
     text = InputText.read(
-        sentence, split, links_of, data=_as_path(data), src=_as_path(src), ref=_as_path(ref), gold=_as_path(gold)
+        sentence, split, links_of, data=as_path(data), src=as_path(src), ref=as_path(ref), gold=as_path(gold)
     )
     opened = _open_all(model, against, device, allowed_classes)
     if training:
@@ -501,21 +423,23 @@ def explore(
 
 @as_nmt_errors()
 def explain(
-    sentence: str,
+    sentence: Annotated[str, Argument()],
     *,
-    model: AnyPath | None = None,
-    step: int = 1,
-    target: str | None = None,
-    device: str = "auto",
-    allowed_classes: Collection[str] = (),
+    model: options.Model = None,
+    step: options.Positive = 1,
+    target: options.Text | None = None,
+    device: options.Device = "auto",
+    allowed_classes: options.AllowedClasses = (),
 ) -> str:
     """Explain one decoding step with its numbers: query, scores, weights, context, next words.
 
+    Example: nmt explain "She kissed him." --step 3
+
     Args:
-        sentence: The source.
+        sentence: Sentence to translate.
         model: Run or model directory; None is the newest finished run under `runs`.
-        step: Which word of the translation, counted from 1; its end counts as one.
-        target: What the model is made to say; None translates.
+        step: Which word of the translation; its end counts as one.
+        target: What the model is made to say instead.
         device: auto, cpu, cuda, cuda:N or mps.
         allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
 
@@ -528,36 +452,35 @@ def explain(
     from nmt.inspection.explain import explain
     from nmt.translation.translate import open_translator
 
-    models, translator = open_translator([Path(each) for each in _as_list(model)], device, {}, allowed_classes)
+    models, translator = open_translator(as_paths(model), device, {}, allowed_classes)
     return explain(models[0], translator, sentence, step, target)
 
 
 @as_nmt_errors()
 def report(
-    model: AnyPath | None = None,
+    model: options.Model = None,
     *,
-    against: AnyPath | Sequence[AnyPath] = (),
-    split: str | None = None,
-    data: AnyPath | None = None,
-    src: AnyPath | None = None,
-    ref: AnyPath | Sequence[AnyPath] = (),
-    output: AnyPath,
-    title: str | None = None,
-    device: str = "auto",
-    allowed_classes: Collection[str] = (),
+    output: Annotated[AnyPath, Option("-o", "FILE.html")],
+    against: options.Against = (),
+    split: options.Split | None = None,
+    data: options.ModelData = None,
+    src: options.File | None = None,
+    ref: options.Files = (),
+    title: options.Text | None = None,
+    device: options.Device = "auto",
+    allowed_classes: options.AllowedClasses = (),
 ) -> Path:
-    """Write a report on a model, or on how it differs from others: one HTML file without scripts, which loads nothing.
+    """Write a report on a model as one HTML file: scores, curves, sentences, attention, config, data.
 
-    It has scores with intervals, learning curves, breakdowns, the best, worst and most changed sentences, attention,
-    configs and the data report.
+    Example: nmt report --model runs/luong --against runs/bahdanau --output report.html
 
     Args:
         model: Run or model directory; None is the newest finished run under `runs`.
-        against: Models to compare it with.
-        split: Split of the data directory, test or valid; None is test.
+        against: Model to compare with.
+        split: Split to score: test or valid; None is test.
         data: Data directory; None is the one that the model was trained on.
-        src: Source sentences, one per line, instead of a split.
-        ref: References of `src`, one per line, in one file or several.
+        src: Source sentences to score instead of a split.
+        ref: References for `src`.
         output: File to write.
         title: Title; None is the name of the model.
         device: auto, cpu, cuda, cuda:N or mps.
@@ -573,19 +496,19 @@ def report(
     from nmt.inspection.report import make_report
     from nmt.system.files import write_text
 
-    references = _as_list(ref)
+    references = as_paths(ref)
     _check_test_set(split, data, src, references)
     _check_page(output, (src, *references))
     examples = None if src is None else read_files(Path(src), [Path(each) for each in references])
     opened = _open_all(model, against, device, allowed_classes)
     first = opened[0]
     if examples is None:
-        examples = split_of([first[0]], _as_path(data), split or "test")
+        examples = split_of([first[0]], as_path(data), split or "test")
     if len(opened) > 1 and len(examples) > MAX_TESTED:
         raise DataError(f"--against: the test set has {len(examples):,} sentences; compare on at most {MAX_TESTED:,}")
     what = split or "test" if src is None else str(src)
     heading = title or f"Report on {name_of(first[0].path)}"
-    write_text(Path(output), make_report(opened, examples, what=what, title=heading, data=_as_path(data)))
+    write_text(Path(output), make_report(opened, examples, what=what, title=heading, data=as_path(data)))
     return Path(output)
 
 
@@ -616,7 +539,7 @@ def _open_all(
     from nmt.translation.translate import open_translator
 
     opened = []
-    for path in [model, *_as_list(against)]:
+    for path in [as_path(model), *as_paths(against)]:
         (saved,), translator = open_translator([] if path is None else [Path(path)], device, {}, allowed_classes)
         opened.append((saved, translator))
     wanted = opened[0][0].config.data.languages
@@ -636,13 +559,13 @@ def _check_outputs(outputs: Mapping[str, AnyPath | None], inputs: Sequence[AnyPa
     from nmt.system.outputs import check_files
 
     check_files(
-        {name: _as_path(path) for name, path in outputs.items()}, [Path(each) for each in inputs if each is not None]
+        {name: as_path(path) for name, path in outputs.items()}, [Path(each) for each in inputs if each is not None]
     )
 
 
 def _check_page(output: AnyPath | None, inputs: Sequence[AnyPath | None]) -> None:
     """Check the file that a page is written to: devices and pipes are allowed."""
-    path = _as_path(output)
+    path = as_path(output)
     if path is not None and path.suffix.lower() not in (".html", ".htm") and (path.is_file() or not path.exists()):
         raise DataError(f"--output {path}: a page is HTML; give a name that ends in .html")
     _check_outputs({"--output": output}, inputs)
@@ -650,44 +573,42 @@ def _check_page(output: AnyPath | None, inputs: Sequence[AnyPath | None]) -> Non
 
 @as_nmt_errors()
 def compare(
-    comparison: AnyPath | None = None,
+    comparison: Annotated[AnyPath | None, options.COMPARISON] = None,
     *,
-    config: AnyPath | Sequence[AnyPath] = (),
+    config: Annotated[AnyPaths, options.CONFIGS] = (),
     variants: Mapping[str, Overrides] | None = None,
-    vary: Mapping[str, Sequence[Any]] | Sequence[str] = (),
-    overrides: Overrides = (),
-    seeds: Sequence[int] = (),
-    budget_minutes: float | None = None,
-    source: AnyPath | Sequence[AnyPath] = (),
-    data: AnyPath | None = None,
-    split: str = "test",
-    jobs: int | None = None,
-    launcher: str | None = None,
-    output: AnyPath | None = None,
+    vary: Annotated[Mapping[str, Sequence[Any]] | Sequence[str], options.VARIED] = (),
+    overrides: Annotated[Overrides, options.SETTINGS] = (),
+    seeds: Annotated[Sequence[int], Option(metavar="1,2,3", parse=options.parse_seeds)] = (),
+    budget_minutes: Annotated[float | None, Option()] = None,
+    source: Annotated[AnyPaths, options.CORPUS] = (),
+    data: options.DataFolder = None,
+    split: options.Split = "test",
+    jobs: Annotated[int | None, Option("-j", minimum=1)] = None,
+    launcher: Annotated[str | None, Option(metavar="TEMPLATE")] = None,
+    output: options.OutputFolder = None,
 ) -> ComparisonResult:
     """Train several configs and compare scores, significance, time, memory and attention.
 
-    Each training and its evaluation, a cell, is a process of its own. What is finished in `output` is not repeated, and
-    what was interrupted goes on.
+    The same command continues what was stopped, with Ctrl-C or otherwise, and skips what is finished.
+
+    Example: nmt compare --config tatoeba_small --vary model.attention.score=additive,dot,general --budget-minutes 5
 
     Args:
-        comparison: Comparison file, or the name of a shipped one; the other arguments replace its values.
-        config: Names of shipped configs or paths of YAML files to compare.
+        comparison: Comparison file, or the name of a shipped one.
+        config: Config to train; repeat it to compare several.
         variants: By name, values in place of the config's: `{"Luong": {"model.decoder.order": "luong"}}`.
         vary: Values to compare, in all combinations: `{"model.attention.score": ["dot", "general"]}`, or
             `["model.attention.score=dot,general"]`.
         overrides: Values in place of those of all configs.
-        seeds: Seeds to train each config with.
-        budget_minutes: Minutes of training, without validation, for each cell; how many updates they allow is measured
-            before it. None is what the config says.
+        seeds: Train each config with these seeds.
+        budget_minutes: Minutes of training for each; the number of updates is measured; None is the config's.
         source: Corpus instead of the configs' own, as for `preprocess`.
-        data: Data directory for all; None preprocesses into `output`, once.
+        data: Data directory; None is made once, inside `output`.
         split: Split to evaluate on: test or valid.
-        jobs: Cells that run at once, with the processor's cores divided among them; None is 1, with a launcher all.
-        launcher: Command of a shell that runs `{command}`, the command of a cell, or hands it to a cluster that shares
-            the folder: `sbatch --wrap "{command}"`. `{name}` is the name of the cell's folder.
-        output: Folder for everything; None is runs/comparisons and the name of the file, or of the config and what
-            varies.
+        jobs: Trainings at once; None is 1; with `launcher` all.
+        launcher: Shell command that runs {command}, or hands it to a cluster: 'sbatch --wrap "{command}"'.
+        output: Folder for everything; None is runs/comparisons/NAME.
 
     Raises:
         RunInterrupted: A signal asked for the end; the same call continues.
@@ -700,13 +621,13 @@ def compare(
     if jobs is not None and jobs < 1:
         raise ConfigError(f"--jobs {jobs}: must be at least 1")
     given = {
-        "config": [str(each) for each in _as_list(config)],
+        "config": as_names(config),
         "settings": _as_mapping(overrides),
         "variants": [{"name": name, "settings": _as_mapping(each)} for name, each in (variants or {}).items()],
         "vary": vary if isinstance(vary, Mapping) else parse_varied(vary),
         "seeds": list(seeds),
         "budget_minutes": budget_minutes,
-        "source": [str(each) for each in _as_list(source)],
+        "source": as_names(source),
     }
     wanted = read_comparison(None if comparison is None else str(comparison), given)
     from nmt.comparison.compare import compare
@@ -718,7 +639,7 @@ def compare(
     return compare(
         wanted,
         directory,
-        data=_as_path(data),
+        data=as_path(data),
         split=split,
         jobs=jobs or (1 if launcher is None else sys.maxsize),
         launcher=launcher,
@@ -727,58 +648,76 @@ def compare(
 
 @as_nmt_errors()
 def serve(
-    model: AnyPath | Sequence[AnyPath] = (),
+    model: Annotated[AnyPaths, options.DIRECTIONS] = (),
     *,
-    host: str = "127.0.0.1",
-    port: int = 5000,
-    device: str = "auto",
-    beam_size: int | None = None,
-    batch_size: int | None = None,
-    api_keys: Collection[str] = (),
-    allowed_hosts: Collection[str] = (),
-    allowed_origins: Collection[str] = (),
-    trusted_proxies: Collection[str] = (),
+    host: Annotated[str, Option(metavar="ADDRESS")] = "127.0.0.1",
+    port: Annotated[int, Option(minimum=0, maximum=65535)] = 5000,
+    api_keys: Annotated[Collection[str], Option("--api-key", "KEY")] = (),
+    key_file: Annotated[AnyPath | None, Option("--api-keys", "FILE")] = None,
+    max_characters: options.Positive = 100_000,
+    max_sentences: options.Positive = 2000,
+    max_queue: options.Positive = 5000,
+    requests_per_minute: options.Positive | None = None,
+    allowed_hosts: Annotated[Collection[str], Option("--allow-host", "NAME")] = (),
+    allowed_origins: Annotated[Collection[str], Option("--allow-origin", "URL")] = (),
+    trusted_proxies: Annotated[Collection[str], Option("--trust-proxy", "ADDRESS")] = (),
     limits: Mapping[str, Any] | None = None,
-    log_format: Literal["json", "text", "none"] = "json",
-    allowed_classes: Collection[str] = (),
+    log_format: Annotated[Literal["json", "text", "none"], Option("--log")] = "json",
+    beam_size: options.BeamSize = None,
+    batch_size: options.BatchSize = None,
+    device: options.Device = "auto",
+    allowed_classes: options.AllowedClasses = (),
 ) -> None:
-    """Serve models over HTTP, as LibreTranslate does, until a signal to end: SIGINT, SIGTERM or SIGHUP.
+    """Serve models over HTTP to LibreTranslate's clients and to a page for browsers.
 
-    Only a main thread handles signals.
+    Ctrl-C and SIGTERM stop it when the requests at work are answered. It needs more packages:
+    pip install starlette uvicorn python-multipart lxml
+
+    Example: nmt serve --model runs/en-de --model runs/de-en --port 5000
 
     Args:
         model: Run or model directories, one for each direction; none is the newest finished run under `runs`.
-        host: Address to listen on; 0.0.0.0 is all addresses of this machine.
-        port: Port; 0 takes any that is free, which a message names.
+        host: Address to listen on; 0.0.0.0 is all of this machine's.
+        port: Port; 0 takes any that is free.
         device: auto, cpu, cuda, cuda:N or mps.
         beam_size: Hypotheses kept at each step. None, here and below, is what each model's config says.
         batch_size: Sentences translated at once.
-        api_keys: Keys, one of which clients must send; none allows all clients.
-        allowed_hosts: Names, besides `host`, that the server is reached by.
-        allowed_origins: Origins of web pages that may use it; `*` is all.
-        trusted_proxies: Addresses of reverse proxies whose `X-Forwarded-For` is trusted.
+        api_keys: Key that clients must give.
+        key_file: File with such keys, one per line, hidden from other users.
+        max_characters: Characters of a request.
+        max_sentences: Sentences of a request.
+        max_queue: Sentences that may wait for a model.
+        requests_per_minute: Requests of a client or a key; None is no limit.
+        allowed_hosts: Name that the server is reached by.
+        allowed_origins: Web pages that may use the server, or * for all.
+        trusted_proxies: Reverse proxy whose X-Forwarded-For is trusted.
         limits: Values of `nmt.serving.limits.Limits` that are not the default ones.
-        log_format: Format of requests on the logger `nmt.serving.requests`.
+        log_format: Log of requests, one line each, on standard error.
         allowed_classes: Dotted paths of classes that the models' configs may name; their code runs.
 
     Raises:
         NmtError: A model, the device, the port or a limit cannot be used, or what a server needs is not installed.
+
+    Note:
+        Only a main thread handles signals.
     """
-    from nmt.serving.serve import open_directions, require_libraries
+    from nmt.serving.serve import open_directions, read_keys, require_libraries
 
     require_libraries()
     from nmt.serving.limits import Limits
     from nmt.serving.server import Server, bind
 
-    bounds = Limits(**(limits or {}))
-    models: list[Path | None] = [Path(each) for each in _as_list(model)] or [None]
+    sizes = {"max_characters": max_characters, "max_sentences": max_sentences, "max_queue": max_queue}
+    bounds = Limits(**{**sizes, "requests_per_minute": requests_per_minute, **(limits or {})})
+    keys = [*api_keys, *([] if key_file is None else read_keys(Path(key_file)))]
+    models: list[Path | None] = [*as_paths(model)] or [None]
     with bind(host, port) as listener:
-        options = {"beam_size": beam_size, "batch_size": batch_size}
+        search = {"beam_size": beam_size, "batch_size": batch_size}
         Server(
             listener,
             host,
-            open_directions(models, device, options, allowed_classes),
-            api_keys=api_keys,
+            open_directions(models, device, search, allowed_classes),
+            api_keys=keys,
             allowed_hosts=allowed_hosts,
             allowed_origins=allowed_origins,
             trusted_proxies=trusted_proxies,
@@ -840,13 +779,3 @@ def _as_mapping(overrides: Overrides) -> dict[str, Any]:
     from nmt.config import as_values
 
     return as_values(overrides)
-
-
-def _as_path(path: AnyPath | None) -> Path | None:
-    return None if path is None else Path(path)
-
-
-def _as_list(paths: AnyPath | Sequence[AnyPath] | None) -> list[AnyPath]:
-    if paths is None:
-        return []
-    return [paths] if isinstance(paths, str | PathLike) else list(paths)

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -20,7 +20,25 @@ from nmt.system.limits import MAX_DIGITS, MAX_JSON
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
+AnyPath = str | os.PathLike[str]
+AnyPaths = AnyPath | Sequence[AnyPath]
+
 PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def as_path(path: AnyPath | None) -> Path | None:
+    """A path, or None."""
+    return None if path is None else Path(path)
+
+
+def as_paths(paths: AnyPaths | None) -> list[Path]:
+    """One path, several or none, as a list."""
+    return [Path(path) for path in as_names(paths)]
+
+
+def as_names(names: AnyPaths | None) -> list[str]:
+    """One path or other name, several or none, as a list."""
+    return [str(name) for name in ([names] if isinstance(names, str | os.PathLike) else names or ())]
 
 
 def shipped(relative: str) -> Path:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-from tqdm import tqdm
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 Bar: TypeAlias = "tqdm[NoReturn]"
 
@@ -17,5 +18,7 @@ def progress_bar(*, shown: bool = True, **options: Any) -> Bar:
         shown: False disables the bar.
         options: Further arguments of tqdm.
     """
+    from tqdm import tqdm
+
     wanted = shown and logging.getLogger("nmt").isEnabledFor(logging.INFO)
     return tqdm(disable=None if wanted else True, **options)

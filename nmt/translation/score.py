@@ -7,19 +7,69 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from nmt.system.errors import DataError
+from nmt.system import options
+from nmt.system.errors import ConfigError, DataError
+from nmt.system.files import as_path
+from nmt.system.options import Option
+from nmt.system.process import open_output
 from nmt.system.progress import progress_bar
 from nmt.translation.bulk import WINDOW, in_windows
-from nmt.translation.formats import Format
-from nmt.translation.translate import open_input, read_lines, warn_of_cut, within_memory
-from nmt.translation.translator import Translator
+from nmt.translation.translate import load, open_input, read_lines, warn_of_cut, within_memory
+
+if TYPE_CHECKING:
+    from nmt.translation.formats import Format
+    from nmt.translation.translator import Translator
 
 log = logging.getLogger(__name__)
 
 
-def score_files(
-    translator: Translator, src: Path, tgt: Path, write: Callable[[str], object], output: Format | None = None
+def score(
+    *,
+    src: options.File,
+    tgt: options.File,
+    model: options.Models = None,
+    output: options.OutputFile = None,
+    format: Annotated[str, Option(metavar="text|jsonl")] = "text",
+    batch_size: options.BatchSize = None,
+    precision: options.Precision = None,
+    device: options.Device = "auto",
+    allowed_classes: options.AllowedClasses = (),
+) -> None:
+    """Score given translations: their probabilities according to a model, and its perplexity.
+
+    Example: nmt score --src test.en --tgt test.de > test.scores
+
+    Args:
+        src: Source sentences, one per line.
+        tgt: A translation of each, one per line.
+        model: Run or model directories.
+        output: File to write, or replace, instead of standard output.
+        format: text: the natural logarithm of the probability. jsonl: a JSON object per line, with those of tokens.
+        batch_size: Sentences read at once.
+        precision: float32 or bfloat16.
+        device: Where to compute.
+        allowed_classes: Classes that the model's config may use.
+
+    Raises:
+        NmtError: The model or a file cannot be used.
+    """
+    from nmt.system.outputs import check_files
+    from nmt.translation.formats import FORMATS
+
+    if format not in ("text", "jsonl"):
+        raise ConfigError(f"--format {format}: must be text or jsonl")
+    sources, targets = Path(src), Path(tgt)
+    check_files({"--output": as_path(output)}, [sources, targets])
+    translator = load(model, device=device, batch_size=batch_size, precision=precision, allowed_classes=allowed_classes)
+    shape = None if format == "text" else FORMATS[format](translator.processor)
+    with open_output(as_path(output)) as file:
+        _score_files(translator, sources, targets, file.write, shape)
+
+
+def _score_files(
+    translator: Translator, src: Path, tgt: Path, write: Callable[[str], object], output: Format | None
 ) -> None:
     """Score the lines of a file as translations of those of another; the perplexity of all is logged.
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import shutil
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from nmt.config import Config, with_search_options
 from nmt.drawing.heatmap import EOS_LABEL, draw_shades
@@ -11,6 +14,24 @@ from nmt.system.errors import ConfigError, NmtError, printable
 from nmt.translation.translate import decode_line, within_memory
 from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
+
+log = logging.getLogger(__name__)
+
+
+def converse(translator: Translator, file: TextIO, n_best: int) -> None:
+    """Translate what a person types at a terminal, with a history that ends with the session.
+
+    Args:
+        translator: Model and search settings.
+        file: The terminal.
+        n_best: Translations to show per line.
+    """
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401  # from now on input() has a history
+    log.info("type a sentence; :help lists commands, Ctrl-D ends")
+    width = shutil.get_terminal_size().columns
+    session = Session(translator, lambda line: print(line, file=file, flush=True), n_best=n_best, width=width)
+    session.run(lambda: input("> "))
 
 
 class Command(NamedTuple):

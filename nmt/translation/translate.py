@@ -10,22 +10,19 @@ from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from nmt.config import DecodeSection, Overrides, with_search_options
 from nmt.corpus.lines import MAX_LINE, OVERLONG
-from nmt.models.runs import find_model
-from nmt.models.storage import SavedModel, load_model
-from nmt.system.device import resolve_device, use_fast_products
-from nmt.system.errors import CheckpointError, ConfigError, DataError, when_out_of_memory
-from nmt.system.files import naming
-from nmt.text.dictionary import read_dictionary
-from nmt.text.sentences import SentenceSplitter
-from nmt.translation.alignment import Alignment, align
-from nmt.translation.formats import Format
-from nmt.translation.translation import Translation
-from nmt.translation.translator import MAX_SOURCE_LENGTH, Translator
+from nmt.system.errors import CheckpointError, ConfigError, DataError, as_nmt_errors, when_out_of_memory
+from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths, naming
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from nmt.config import DecodeSection, Overrides
+    from nmt.models.storage import SavedModel
+    from nmt.translation.alignment import Alignment
+    from nmt.translation.formats import Format
+    from nmt.translation.translation import Translation
+    from nmt.translation.translator import Translator
 
 log = logging.getLogger(__name__)
 
@@ -144,6 +141,65 @@ def open_input(path: Path) -> BufferedReader:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
 
 
+@as_nmt_errors()
+def load(
+    model: AnyPaths | None = None,
+    *,
+    device: str = "auto",
+    beam_size: int | None = None,
+    batch_size: int | None = None,
+    length_penalty: float | None = None,
+    max_length: int | None = None,
+    replace_unknown: bool | None = None,
+    precision: str | None = None,
+    overrides: Overrides = (),
+    split_sentences: bool = True,
+    dictionary: AnyPath | None = None,
+    allowed_classes: Collection[str] = (),
+) -> Translator:
+    """Load a model. Safe for untrusted models: no code of theirs is run.
+
+    Args:
+        model: Run or model directory; None is the newest finished run under `runs`. Several models with the same
+            vocabularies translate together: the probability of a word is the mean of theirs.
+        device: auto, cpu, cuda, cuda:N or mps.
+        beam_size: Hypotheses kept at each step; 1 is greedy. None, here and below, is the value in the model's config.
+        batch_size: Sentences translated at once.
+        length_penalty: Alpha of Wu et al. (2016).
+        max_length: Maximum length of a translation in tokens.
+        replace_unknown: Whether to replace an unknown word by the source word attended most.
+        precision: float32, or bfloat16, which is faster.
+        overrides: Other search settings: `{"decode.sampling.temperature": 0.8}` or `["decode.min_length=3"]`.
+        split_sentences: Translate the sentences of a text one by one, as the model was trained, and parts of sentences
+            that are too long. `evaluate` never does, so that scores do not depend on it.
+        dictionary: For models of words: a file with a source word, a tab and its translation on each line. An unknown
+            word that attends to a source word becomes its translation, or the word itself if it has none.
+        allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
+
+    Raises:
+        CheckpointError: The model does not exist, is damaged, or uses a class that is not allowed.
+        ConfigError: A search option is invalid, the device is not available, or the model cannot use a dictionary.
+        DataError: The dictionary cannot be read.
+    """
+    options = {
+        "beam_size": beam_size,
+        "batch_size": batch_size,
+        "length_penalty": length_penalty,
+        "max_length": max_length,
+        "replace_unknown": replace_unknown,
+        "precision": precision,
+    }
+    return open_translator(
+        as_paths(model),
+        device,
+        options,
+        allowed_classes,
+        overrides=overrides,
+        split_sentences=split_sentences,
+        dictionary=as_path(dictionary),
+    )[1]
+
+
 def open_translator(
     paths: Sequence[Path],
     device: str,
@@ -170,6 +226,14 @@ def open_translator(
         ConfigError: An option is not allowed, or the model or the options have no use for a dictionary.
         DataError: The dictionary cannot be read.
     """
+    from nmt.config import with_search_options
+    from nmt.models.runs import find_model
+    from nmt.models.storage import load_model
+    from nmt.system.device import resolve_device, use_fast_products
+    from nmt.text.dictionary import read_dictionary
+    from nmt.text.sentences import SentenceSplitter
+    from nmt.translation.translator import Translator
+
     directories = [find_model(path) for path in paths] or [find_model(None)]
     use_fast_products()
     models = [load_model(directory, resolve_device(device), allowed_classes) for directory in directories]
@@ -256,6 +320,8 @@ def translate_stream(
 
 def warn_of_cut(number: int, translation: Translation) -> None:
     """Warn if only a part of a line was read."""
+    from nmt.translation.translator import MAX_SOURCE_LENGTH
+
     if translation.truncated:
         log.warning(f"line {number}: longer than {MAX_SOURCE_LENGTH} tokens; the rest was ignored")
 
@@ -267,6 +333,8 @@ def draw_attention(translator: Translator, sentence: str, picture: Path) -> Alig
         ConfigError: The model has no attention.
         DataError: The sentence has no words.
     """
+    from nmt.translation.alignment import align
+
     with within_memory(translator.options, 1):
         (found,) = align(translator, [sentence])
     draw_alignment(found.weights, found.src_tokens, found.tgt_tokens, picture)
