@@ -20,24 +20,29 @@ Values = Annotated[tuple[Any, ...], Field(min_length=1)]
 class VariantSection(Section):
     """A config that is compared with others: the common one with settings of its own."""
 
-    name: Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^|`\r\n\t\x00]*\w[^|`\r\n\t\x00]*$")] = key(
-        ..., "name in tables"
-    )
-    settings: dict[str, Any] = key({}, "values by section.key")
+    name: Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^|`\r\n\t\x00]*\w[^|`\r\n\t\x00]*$")]
+    """Name in tables."""
+    settings: dict[str, Any] = Field({})
+    """Values by section.key."""
 
 
 class ComparisonSection(Section):
     """Configs to train and evaluate in the same way: every config with every variant and all values that vary."""
 
-    config: Annotated[Files, Field(min_length=1)] = key(..., "paths or names of configs")
-    settings: dict[str, Any] = key({}, "values by section.key for all of them")
-    variants: tuple[VariantSection, ...] = key((), "configs made of each one above; none is that config itself")
-    vary: dict[str, Values] = key({}, "by section.key, the values to compare, in all combinations")
-    seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = key((1,), "seeds that each is trained with")
-    source: tuple[PathText, ...] = key((), "corpus instead of the configs' own")
-    budget_minutes: Positive | None = key(
-        None, "training time of each, without validation; null is what the config says", unit="minutes"
-    )
+    config: Annotated[Files, Field(min_length=1)]
+    """Paths or names of configs."""
+    settings: dict[str, Any] = Field({})
+    """Values by section.key for all of them."""
+    variants: tuple[VariantSection, ...] = ()
+    """Configs made of each one above; none is that config itself."""
+    vary: dict[str, Values] = Field({})
+    """By section.key, the values to compare, in all combinations."""
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1,)
+    """Seeds that each is trained with."""
+    source: tuple[PathText, ...] = ()
+    """Corpus instead of the configs' own."""
+    budget_minutes: Positive | None = key(None, unit="minutes")
+    """Training time of each, without validation; null is what the config says."""
 
 
 def read_comparison(name: str | None, given: Mapping[str, Any]) -> ComparisonSection:

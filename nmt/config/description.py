@@ -50,7 +50,8 @@ def describe_keys(section: type[Section] = Config, above: str = "") -> Iterator[
         else:
             schema = properties[name]
             values, default = _values_in_words(schema), in_one_line(schema["default"]) if "default" in schema else ""
-            yield KeyDescription(path, values, default, schema.get("unit", ""), schema.get("description", ""))
+            text = " ".join(schema.get("description", "").split()).removesuffix(".")
+            yield KeyDescription(path, values, default, schema.get("unit", ""), text)
 
 
 def _describe_kinds(kinds: Mapping[str, type[Section]], above: str, key: str) -> Iterator[KeyDescription]:

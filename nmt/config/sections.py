@@ -87,15 +87,14 @@ Files = Annotated[
 Metric = Literal["loss", "bleu", "chrf"]
 
 
-def key(default: Any, description: str, *, unit: str | None = None) -> Any:
-    """A key of a section.
+def key(default: Any, *, unit: str) -> Any:
+    """A number of a section.
 
     Args:
-        default: Value if a config does not set it.
-        description: What it does.
-        unit: Unit of a number, "1" for a pure number; None if the value is not a number.
+        default: Value if a config does not set it; ... if it has to.
+        unit: Its unit, "1" for a pure number.
     """
-    return Field(default, description=description, json_schema_extra={"unit": unit} if unit else None)
+    return Field(default, json_schema_extra={"unit": unit})
 
 
 Conflict = tuple[tuple[str, ...], str]
@@ -105,7 +104,7 @@ Conflict = tuple[tuple[str, ...], str]
 class Section(BaseModel):
     """Base class of every section: unknown keys are rejected and values never change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     def conflicts(self) -> Iterator[Conflict]:
         """Combinations of this section's own values that cannot work, with keys relative to it."""
@@ -184,24 +183,30 @@ class CleaningSection(Section):
     The first five keys change text, also that of sentences to translate; the others drop training pairs.
     """
 
-    unicode: Literal["nfc", "nfkc", "none"] = key("nfc", "Unicode normal form")
-    control_characters: Flag = key(True, "remove control, zero-width and direction characters and soft hyphens")
-    html_entities: Flag = key(True, "replace &amp; and the like by the characters they stand for")
-    quotes: Flag = key(False, "replace typographic quotation marks by straight ones")
-    dashes: Flag = key(False, "replace typographic dashes and hyphens by -")
-    min_length: Positions = key(1, "minimum words (separated by spaces) on either side", unit="words")
-    max_length: Positions = key(100, "maximum words (separated by spaces) on either side", unit="words")
-    max_characters: Positions | None = key(
-        1000, "maximum characters on either side, for scripts without spaces; null is off", unit="characters"
-    )
-    max_ratio: Annotated[Number, Field(ge=1)] | None = key(
-        9.0, "maximum characters of the longer side per character of the shorter; null is off", unit="1"
-    )
-    min_letters: Share = key(0.3, "minimum share of letters among the characters that are not spaces", unit="share")
-    copies: Flag = key(False, "keep pairs whose two sides are the same text")
-    duplicates: Literal["drop", "drop_casefold", "keep"] = key(
-        "drop", "what to do with repeated pairs; drop_casefold: ignore case when comparing"
-    )
+    unicode: Literal["nfc", "nfkc", "none"] = "nfc"
+    """Unicode normal form."""
+    control_characters: Flag = True
+    """Remove control, zero-width and direction characters and soft hyphens."""
+    html_entities: Flag = True
+    """Replace &amp; and the like by the characters they stand for."""
+    quotes: Flag = False
+    """Replace typographic quotation marks by straight ones."""
+    dashes: Flag = False
+    """Replace typographic dashes and hyphens by -."""
+    min_length: Positions = key(1, unit="words")
+    """Minimum words (separated by spaces) on either side."""
+    max_length: Positions = key(100, unit="words")
+    """Maximum words (separated by spaces) on either side."""
+    max_characters: Positions | None = key(1000, unit="characters")
+    """Maximum characters on either side, for scripts without spaces; null is off."""
+    max_ratio: Annotated[Number, Field(ge=1)] | None = key(9.0, unit="1")
+    """Maximum characters of the longer side per character of the shorter; null is off."""
+    min_letters: Share = key(0.3, unit="share")
+    """Minimum share of letters among the characters that are not spaces."""
+    copies: Flag = False
+    """Keep pairs whose two sides are the same text."""
+    duplicates: Literal["drop", "drop_casefold", "keep"] = "drop"
+    """What to do with repeated pairs; drop_casefold: ignore case when comparing."""
 
     def conflicts(self) -> Iterator[Conflict]:
         """Lengths of which there are none."""
@@ -212,53 +217,59 @@ class CleaningSection(Section):
 class SplitSection(Section):
     """Leak-free splits; ignored if the corpus has ready-made splits."""
 
-    train_size: Count | None = key(None, "size of the training split; null takes all that is left", unit="pairs")
-    valid_size: NonNegative = key(1000, "distinct source sentences to validate on", unit="sentences")
-    test_size: NonNegative = key(1000, "distinct source sentences to test on", unit="sentences")
-    seed: Seed = key(1, "random choice of the sentences of each split", unit="1")
+    train_size: Count | None = key(None, unit="pairs")
+    """Size of the training split; null takes all that is left."""
+    valid_size: NonNegative = key(1000, unit="sentences")
+    """Distinct source sentences to validate on."""
+    test_size: NonNegative = key(1000, unit="sentences")
+    """Distinct source sentences to test on."""
+    seed: Seed = key(1, unit="1")
+    """Random choice of the sentences of each split."""
 
 
 class AugmentSection(Section):
     """Copies of training pairs in forms that people type; of each, the share of the pairs that can have such a copy."""
 
-    no_final_stop: Share = key(0.0, "both sides without their final stop", unit="share")
-    all_caps: Share = key(0.0, "both sides in capitals", unit="share")
-    title_case: Share = key(
-        0.0, "the source as a headline: Every Word with a Capital; both sides without their final stop", unit="share"
-    )
-    lowercase_first: Share = key(0.0, "the source with a small first letter", unit="share")
-    numbers: Share = key(0.0, "other digits, where both sides have the same numbers", unit="share")
-    names: Share = key(0.0, "a made-up word for a capitalised one that both sides have", unit="share")
+    no_final_stop: Share = key(0.0, unit="share")
+    """Both sides without their final stop."""
+    all_caps: Share = key(0.0, unit="share")
+    """Both sides in capitals."""
+    title_case: Share = key(0.0, unit="share")
+    """The source as a headline: Every Word with a Capital; both sides without their final stop."""
+    lowercase_first: Share = key(0.0, unit="share")
+    """The source with a small first letter."""
+    numbers: Share = key(0.0, unit="share")
+    """Other digits, where both sides have the same numbers."""
+    names: Share = key(0.0, unit="share")
+    """A made-up word for a capitalised one that both sides have."""
 
 
 class DataSection(Section):
     """Where the sentences come from."""
 
-    source: Files = key(
-        (),
-        "paths or URLs: one tab-separated file; two, four or six parallel files (source and target of train, valid, "
-        "test); or the three files of a Tatoeba export (source sentences, target sentences, links)",
-    )
-    columns: tuple[Columns, Columns] = key((1, 2), "columns of source and target, from 1", unit="column")
-    src_language: Language = key("en", "language code of the source in the files")
-    tgt_language: Language = key("de", "language code of the target in the files")
-    reverse: Flag = key(False, "translate in the opposite direction: swap source and target")
-    first_lines: Count | None = key(
-        None, "how much of the corpus, or of its training files, to read; null reads all", unit="lines"
-    )
-    licence: Annotated[str, Field(max_length=1000)] | None = key(
-        None, "licence and origin of the corpus, for the cards of models trained on it"
-    )
-    max_malformed: Share = key(
-        0.01,
-        "maximum share of malformed lines to skip: too few columns, not UTF-8, over 1 MB",
-        unit="share",
-    )
-    drop_overlap: Flag = key(False, "ready-made splits: drop training pairs that share a sentence with valid or test")
-    directory: PathText | None = key(None, "where prepared data goes; null means data/prepared/NAME")
-    workers: Processes | None = key(
-        None, "processes that clean and tokenise; null uses every core for large corpora", unit="processes"
-    )
+    source: Files = ()
+    """Paths or URLs: one tab-separated file; two, four or six parallel files (source and target of train, valid, test);
+    or the three files of a Tatoeba export (source sentences, target sentences, links)."""
+    columns: tuple[Columns, Columns] = key((1, 2), unit="column")
+    """Columns of source and target, from 1."""
+    src_language: Language = "en"
+    """Language code of the source in the files."""
+    tgt_language: Language = "de"
+    """Language code of the target in the files."""
+    reverse: Flag = False
+    """Translate in the opposite direction: swap source and target."""
+    first_lines: Count | None = key(None, unit="lines")
+    """How much of the corpus, or of its training files, to read; null reads all."""
+    licence: Annotated[str, Field(max_length=1000)] | None = None
+    """Licence and origin of the corpus, for the cards of models trained on it."""
+    max_malformed: Share = key(0.01, unit="share")
+    """Maximum share of malformed lines to skip: too few columns, not UTF-8, over 1 MB."""
+    drop_overlap: Flag = False
+    """Ready-made splits: drop training pairs that share a sentence with valid or test."""
+    directory: PathText | None = None
+    """Where prepared data goes; null means data/prepared/NAME."""
+    workers: Processes | None = key(None, unit="processes")
+    """Processes that clean and tokenise; null uses every core for large corpora."""
     cleaning: CleaningSection = CleaningSection()
     split: SplitSection = SplitSection()
     augment: AugmentSection = AugmentSection()
@@ -280,40 +291,42 @@ class DataSection(Section):
 class SubwordSection(Section):
     """Subword segmentation, learnt from the training split alone (SentencePiece)."""
 
-    algorithm: Literal["bpe", "unigram"] = key("bpe", "bpe (Sennrich et al., 2016) or unigram (Kudo, 2018)")
-    vocabulary_size: Tokens = key(8000, "pieces to learn, including SentencePiece's own three", unit="pieces")
-    joint: Flag = key(False, "one segmentation for both languages")
-    sample: Count = key(500_000, "maximum training sentences per side to learn from, evenly spaced", unit="sentences")
+    algorithm: Literal["bpe", "unigram"] = "bpe"
+    """bpe (Sennrich et al., 2016) or unigram (Kudo, 2018)."""
+    vocabulary_size: Tokens = key(8000, unit="pieces")
+    """Pieces to learn, including SentencePiece's own three."""
+    joint: Flag = False
+    """One segmentation for both languages."""
+    sample: Count = key(500_000, unit="sentences")
+    """Maximum training sentences per side to learn from, evenly spaced."""
 
 
 class VocabularySection(Section):
     """Which tokens get an id; counted on the training split alone."""
 
-    min_count: NonNegative = key(
-        1,
-        "rarer tokens become unknown; 0 also keeps subwords that do not occur in training text",
-        unit="occurrences",
-    )
-    max_size: Tokens | None = key(None, "keep the most frequent; null keeps all", unit="tokens")
-    joint: Flag = key(False, "one vocabulary for both languages")
+    min_count: NonNegative = key(1, unit="occurrences")
+    """Rarer tokens become unknown; 0 also keeps subwords that do not occur in training text."""
+    max_size: Tokens | None = key(None, unit="tokens")
+    """Keep the most frequent; null keeps all."""
+    joint: Flag = False
+    """One vocabulary for both languages."""
 
 
 class TextSection(Section):
     """How text becomes tokens and back."""
 
-    tokenizer: Literal["spacy", "subword", "whitespace"] = key(
-        "subword", "spacy: words; subword: pieces of words; whitespace: text that is already tokenised"
-    )
-    lowercase: Flag = key(False, "lower-case all text; scores then ignore case as well")
-    tokenized: Flag = key(
-        False, "subword: the text is already tokenised, and scored without further tokenisation (tok:none)"
-    )
+    tokenizer: Literal["spacy", "subword", "whitespace"] = "subword"
+    """spacy: words; subword: pieces of words; whitespace: text that is already tokenised."""
+    lowercase: Flag = False
+    """Lower-case all text; scores then ignore case as well."""
+    tokenized: Flag = False
+    """Subword: the text is already tokenised, and scored without further tokenisation (tok:none)."""
     subword: SubwordSection = SubwordSection()
     vocabulary: VocabularySection = VocabularySection()
-    max_length: Positions = key(
-        100, "maximum on either side of a training pair; longer ones are dropped", unit="tokens"
-    )
-    reuse: PathText | None = key(None, "data or model directory whose tokenizers and vocabularies to reuse")
+    max_length: Positions = key(100, unit="tokens")
+    """Maximum on either side of a training pair; longer ones are dropped."""
+    reuse: PathText | None = None
+    """Data or model directory whose tokenizers and vocabularies to reuse."""
 
     def conflicts(self) -> Iterator[Conflict]:
         """Subwords that cannot have one vocabulary."""
@@ -325,13 +338,15 @@ class _RecurrentLayers(Section):
     """Keys of encoder and decoder."""
 
     kind: Literal["recurrent"] = "recurrent"
-    cell: Literal["gru", "lstm"] = key("lstm", "recurrent cell")
+    cell: Literal["gru", "lstm"] = "lstm"
+    """Recurrent cell."""
     hidden_size: Units
-    num_layers: Layers = key(1, "stacked recurrent layers", unit="layers")
-    residual: Flag = key(False, "layers above the first add their input to their output (Wu et al., 2016)")
-    layer_norm: Literal["none", "layers", "cell"] = key(
-        "none", "layers: on the input of layers above the first; cell: inside each cell, slower (Ba et al., 2016)"
-    )
+    num_layers: Layers = key(1, unit="layers")
+    """Stacked recurrent layers."""
+    residual: Flag = False
+    """Layers above the first add their input to their output (Wu et al., 2016)."""
+    layer_norm: Literal["none", "layers", "cell"] = "none"
+    """layers: on the input of layers above the first; cell: inside each cell, slower (Ba et al., 2016)."""
 
     def conflicts(self) -> Iterator[Conflict]:
         """What needs several layers, but has one."""
@@ -347,8 +362,10 @@ _NEED_LAYERS = {"residual": True, "layer_norm": "layers", "attend_from": "first"
 class RecurrentEncoderSection(_RecurrentLayers):
     """GRU or LSTM layers."""
 
-    hidden_size: Units = key(256, "size of a state in each direction", unit="units")
-    bidirectional: Flag = key(True, "read the sentence in both directions")
+    hidden_size: Units = key(256, unit="units")
+    """Size of a state in each direction."""
+    bidirectional: Flag = True
+    """Read the sentence in both directions."""
 
     @property
     def output_size(self) -> int:
@@ -362,23 +379,21 @@ EncoderSection = Annotated[RecurrentEncoderSection, Kinds("kind", "Encoder of th
 class RecurrentDecoderSection(_RecurrentLayers):
     """GRU or LSTM layers; the order of attention and update, and what is fed back."""
 
-    hidden_size: Units = key(512, "size of a state", unit="units")
-    order: Literal["bahdanau", "luong"] = key(
-        "luong", "bahdanau: attend with the last state, then update; luong: update, then attend with the new one"
-    )
-    input_feeding: Flag = key(False, "Luong order: feed the last attentional vector back")
-    initial_state: Literal["backward", "final", "zeros"] = key(
-        "final",
-        "source of the first decoder state: the encoder's backward state at the first word, its final states, or "
-        "nothing",
-    )
-    attend_from: Literal["top", "first"] = key("top", "layer that attends; first as in Wu et al. (2016)")
-    context_to: Literal["first", "all"] = key(
-        "first", "layers whose input includes the context or, with input feeding, the attentional vector"
-    )
-    readout: Literal["plain", "maxout"] = key(
-        "plain", "Bahdanau order: tanh layer, or maxout (Bahdanau et al., 2015, A.2.2)"
-    )
+    hidden_size: Units = key(512, unit="units")
+    """Size of a state."""
+    order: Literal["bahdanau", "luong"] = "luong"
+    """bahdanau: attend with the last state, then update; luong: update, then attend with the new one."""
+    input_feeding: Flag = False
+    """Luong order: feed the last attentional vector back."""
+    initial_state: Literal["backward", "final", "zeros"] = "final"
+    """Source of the first decoder state: the encoder's backward state at the first word, its final states, or
+    nothing."""
+    attend_from: Literal["top", "first"] = "top"
+    """Layer that attends; first as in Wu et al. (2016)."""
+    context_to: Literal["first", "all"] = "first"
+    """Layers whose input includes the context or, with input feeding, the attentional vector."""
+    readout: Literal["plain", "maxout"] = "plain"
+    """Bahdanau order: tanh layer, or maxout (Bahdanau et al., 2015, A.2.2)."""
 
     def conflicts(self) -> Iterator[Conflict]:
         """What does not go with the order, or with one layer."""
@@ -406,7 +421,8 @@ class LocalWindowSection(Section):
     """Positions around one of them."""
 
     name: str
-    radius: Positions = key(10, "D, positions on each side", unit="tokens")
+    radius: Positions = key(10, unit="tokens")
+    """D, positions on each side."""
 
 
 class MonotonicWindowSection(LocalWindowSection):
@@ -436,12 +452,10 @@ WindowSection = Annotated[
 class NormalizerSection(Section):
     """From scores to weights."""
 
-    name: Literal["softmax", "sparsemax", "entmax15"] = key(
-        "softmax", "sparsemax and entmax15 give weights of exactly 0 (package entmax)"
-    )
-    temperature: Annotated[Number, Field(ge=0.001, le=1000)] = key(
-        1.0, "divides the scores: above 1 weights are more uniform", unit="1"
-    )
+    name: Literal["softmax", "sparsemax", "entmax15"] = "softmax"
+    """sparsemax and entmax15 give weights of exactly 0 (package entmax)."""
+    temperature: Annotated[Number, Field(ge=0.001, le=1000)] = key(1.0, unit="1")
+    """Divides the scores: above 1 weights are more uniform."""
 
 
 class NoPastSection(Section):
@@ -454,17 +468,18 @@ class CoverageSection(Section):
     """The sum of all alignments so far."""
 
     name: Literal["coverage"] = "coverage"
-    loss_weight: Annotated[Number, Field(ge=0, le=1000)] = key(
-        0.0, "weight of the coverage loss (See et al., 2017)", unit="1"
-    )
+    loss_weight: Annotated[Number, Field(ge=0, le=1000)] = key(0.0, unit="1")
+    """Weight of the coverage loss (See et al., 2017)."""
 
 
 class LocationSection(Section):
     """The last alignment, convolved."""
 
     name: Literal["location"] = "location"
-    filters: Units = key(10, "features per position", unit="features")
-    radius: Units = key(5, "positions on each side that a feature depends on", unit="tokens")
+    filters: Units = key(10, unit="features")
+    """Features per position."""
+    radius: Units = key(5, unit="tokens")
+    """Positions on each side that a feature depends on."""
 
 
 PastSection = Annotated[
@@ -476,48 +491,50 @@ PastSection = Annotated[
 class AttentionSection(Section):
     """How the decoder reads the source; `nmt attentions` lists the mechanisms."""
 
-    score: Annotated[str, Field(min_length=1, max_length=200)] = key(
-        "general",
-        "additive (= concat), dot, general, location, scaled_dot, cosine, none (fixed context) or the dotted path of a "
-        "class",
-    )
-    options: dict[str, Any] = key({}, "arguments of the score's class")
-    heads: Heads = key(1, "if several, each has projections of its own", unit="heads")
-    head_size: Units | None = key(None, "size of a head; null divides the encoder states among them", unit="units")
+    score: Annotated[str, Field(min_length=1, max_length=200)] = "general"
+    """Additive (= concat), dot, general, location, scaled_dot, cosine, none (fixed context) or the dotted path of a
+    class."""
+    options: dict[str, Any] = Field({})
+    """Arguments of the score's class."""
+    heads: Heads = key(1, unit="heads")
+    """If several, each has projections of its own."""
+    head_size: Units | None = key(None, unit="units")
+    """Size of a head; null divides the encoder states among them."""
     window: WindowSection = GlobalWindowSection()
     normalizer: NormalizerSection = NormalizerSection()
     past: PastSection = NoPastSection()
-    dropout: Probability = key(0.0, "probability of dropping an attention weight, in training", unit="probability")
+    dropout: Probability = key(0.0, unit="probability")
+    """Probability of dropping an attention weight, in training."""
 
 
 class InitializationSection(Section):
     """Initial weights; biases start at 0 (an LSTM's forget gate at `forget_bias`)."""
 
-    scheme: Literal["uniform", "xavier"] = key(
-        "uniform", "distribution of weights; xavier (Glorot & Bengio, 2010) leaves embeddings uniform"
-    )
-    scale: Annotated[Positive, Field(le=1000)] = key(0.1, "uniform: weights are in [-scale, scale]", unit="1")
-    forget_bias: Annotated[Number, Field(ge=-1000, le=1000)] = key(
-        0.0, "initial bias of an LSTM's forget gate", unit="1"
-    )
+    scheme: Literal["uniform", "xavier"] = "uniform"
+    """Distribution of weights; xavier (Glorot & Bengio, 2010) leaves embeddings uniform."""
+    scale: Annotated[Positive, Field(le=1000)] = key(0.1, unit="1")
+    """Uniform: weights are in [-scale, scale]."""
+    forget_bias: Annotated[Number, Field(ge=-1000, le=1000)] = key(0.0, unit="1")
+    """Initial bias of an LSTM's forget gate."""
 
 
 class ModelSection(Section):
     """Sizes and parts of the network."""
 
-    embedding_size: Units = key(256, "size of a word's vector, source and target", unit="units")
-    dropout: Probability = key(0.2, "between layers, on embeddings, before the output layer", unit="probability")
-    embedding_dropout: Probability | None = key(None, "on embeddings; null: as dropout", unit="probability")
-    output_dropout: Probability | None = key(None, "before the output layer; null: as dropout", unit="probability")
-    memory_dropout: Probability = key(0.0, "on the encoder states that attention reads", unit="probability")
-    tying: Literal["none", "target", "all"] = key(
-        "none", "target: output = target embedding; all: = source embedding too"
-    )
-    output_norm: Annotated[Positive, Field(le=100)] | None = key(
-        None,
-        "norm of the readout and of words' vectors in the output layer (Nguyen & Chiang, 2018), about 5; null: any",
-        unit="1",
-    )
+    embedding_size: Units = key(256, unit="units")
+    """Size of a word's vector, source and target."""
+    dropout: Probability = key(0.2, unit="probability")
+    """Between layers, on embeddings, before the output layer."""
+    embedding_dropout: Probability | None = key(None, unit="probability")
+    """On embeddings; null: as dropout."""
+    output_dropout: Probability | None = key(None, unit="probability")
+    """Before the output layer; null: as dropout."""
+    memory_dropout: Probability = key(0.0, unit="probability")
+    """On the encoder states that attention reads."""
+    tying: Literal["none", "target", "all"] = "none"
+    """target: output = target embedding; all: = source embedding too."""
+    output_norm: Annotated[Positive, Field(le=100)] | None = key(None, unit="1")
+    """Norm of the readout and of words' vectors in the output layer (Nguyen & Chiang, 2018), about 5; null: any."""
     encoder: EncoderSection = RecurrentEncoderSection()
     decoder: DecoderSection = RecurrentDecoderSection()
     attention: AttentionSection = AttentionSection()
@@ -531,25 +548,31 @@ DROPOUT = ("dropout", "embedding_dropout", "output_dropout", "memory_dropout")
 class BatchSection(Section):
     """Length-bucketed batches."""
 
-    size: Count = key(64, "sentences, or tokens of the longer side with padding: see unit", unit="sentences or tokens")
-    unit: Literal["sentences", "tokens"] = key("sentences", "what size counts")
-    accumulate: Count = key(1, "batches whose gradients are combined in one update", unit="batches")
+    size: Count = key(64, unit="sentences or tokens")
+    """Sentences, or tokens of the longer side with padding: see unit."""
+    unit: Literal["sentences", "tokens"] = "sentences"
+    """What size counts."""
+    accumulate: Count = key(1, unit="batches")
+    """Batches whose gradients are combined in one update."""
 
 
 class _Optimizer(Section):
     """Keys of every optimiser. Keys are named as the parameters of torch.optim, `lr` and `eps` written out."""
 
     name: str
-    learning_rate: Positive = key(0.001, "step size at the peak of the schedule", unit="1")
-    weight_decay: Annotated[Number, Field(ge=0)] = key(
-        0.0, "L2 penalty; adamw, muon: decoupled from the gradient", unit="1"
-    )
-    clip_norm: Positive | None = key(1.0, "maximum norm of the whole gradient; null is off", unit="1")
+    learning_rate: Positive = key(0.001, unit="1")
+    """Step size at the peak of the schedule."""
+    weight_decay: Annotated[Number, Field(ge=0)] = key(0.0, unit="1")
+    """L2 penalty; adamw, muon: decoupled from the gradient."""
+    clip_norm: Positive | None = key(1.0, unit="1")
+    """Maximum norm of the whole gradient; null is off."""
 
 
 class _Adam(_Optimizer):
-    betas: Betas = key((0.9, 0.999), "decay of the running means of gradient and squared gradient", unit="1")
-    epsilon: Positive = key(1e-8, "keeps the denominator from 0", unit="1")
+    betas: Betas = key((0.9, 0.999), unit="1")
+    """Decay of the running means of gradient and squared gradient."""
+    epsilon: Positive = key(1e-8, unit="1")
+    """Keeps the denominator from 0."""
 
 
 class AdamSection(_Adam):
@@ -568,17 +591,22 @@ class SGDSection(_Optimizer):
     """Stochastic gradient descent."""
 
     name: Literal["sgd"] = "sgd"
-    momentum: Probability = key(0.0, "decay of the running sum of gradients; 0 is off", unit="1")
+    momentum: Probability = key(0.0, unit="1")
+    """Decay of the running sum of gradients; 0 is off."""
 
 
 class RMSpropSection(_Optimizer):
     """RMSprop (Hinton, 2012)."""
 
     name: Literal["rmsprop"] = "rmsprop"
-    alpha: Probability = key(0.99, "decay of the running mean of the squared gradient", unit="1")
-    epsilon: Positive = key(1e-8, "keeps the denominator from 0", unit="1")
-    momentum: Probability = key(0.0, "decay of the running sum of gradients; 0 is off", unit="1")
-    centered: Flag = key(False, "divide by an estimate of the gradient's standard deviation")
+    alpha: Probability = key(0.99, unit="1")
+    """Decay of the running mean of the squared gradient."""
+    epsilon: Positive = key(1e-8, unit="1")
+    """Keeps the denominator from 0."""
+    momentum: Probability = key(0.0, unit="1")
+    """Decay of the running sum of gradients; 0 is off."""
+    centered: Flag = False
+    """Divide by an estimate of the gradient's standard deviation."""
 
 
 class RAdamSection(_Adam):
@@ -591,31 +619,34 @@ class NAdamSection(_Adam):
     """Adam with Nesterov momentum (Dozat, 2016)."""
 
     name: Literal["nadam"] = "nadam"
-    momentum_decay: Annotated[Number, Field(ge=0)] = key(0.004, "how fast the momentum grows to its beta", unit="1")
+    momentum_decay: Annotated[Number, Field(ge=0)] = key(0.004, unit="1")
+    """How fast the momentum grows to its beta."""
 
 
 class AdadeltaSection(_Optimizer):
     """Adadelta (Zeiler, 2012)."""
 
     name: Literal["adadelta"] = "adadelta"
-    learning_rate: Positive = key(1.0, "step size at the peak of the schedule", unit="1")
-    rho: Probability = key(0.9, "decay of the running means of squared gradient and squared step", unit="1")
-    epsilon: Positive = key(1e-6, "keeps the denominator from 0", unit="1")
+    learning_rate: Positive = key(1.0, unit="1")
+    """Step size at the peak of the schedule."""
+    rho: Probability = key(0.9, unit="1")
+    """Decay of the running means of squared gradient and squared step."""
+    epsilon: Positive = key(1e-6, unit="1")
+    """Keeps the denominator from 0."""
 
 
 class MuonSection(_Adam):
     """Muon (Jordan et al., 2024) for matrices, AdamW with betas and epsilon for the other weights."""
 
     name: Literal["muon"] = "muon"
-    momentum: Probability = key(0.95, "decay of the running sum of gradients; 0 is off", unit="1")
-    nesterov: Flag = key(True, "Nesterov momentum")
-    ns_steps: Annotated[Count, AtMost(99, "torch allows no more")] = key(
-        5, "steps of the iteration that makes an update orthogonal", unit="steps"
-    )
-    adjust_lr_fn: Literal["original", "match_rms_adamw"] = key(
-        "match_rms_adamw",
-        "how an update is scaled: by the ratio of the matrix's sides, or to the size of AdamW's (Liu et al., 2025)",
-    )
+    momentum: Probability = key(0.95, unit="1")
+    """Decay of the running sum of gradients; 0 is off."""
+    nesterov: Flag = True
+    """Nesterov momentum."""
+    ns_steps: Annotated[Count, AtMost(99, "torch allows no more")] = key(5, unit="steps")
+    """Steps of the iteration that makes an update orthogonal."""
+    adjust_lr_fn: Literal["original", "match_rms_adamw"] = "match_rms_adamw"
+    """How an update is scaled: by the ratio of the matrix's sides, or to the size of AdamW's (Liu et al., 2025)."""
 
 
 OptimizerSection = Annotated[
@@ -635,7 +666,8 @@ class _Schedule(Section):
     """Key of every schedule."""
 
     name: str
-    warmup: NonNegative = key(0, "linear warm-up at the start", unit="updates")
+    warmup: NonNegative = key(0, unit="updates")
+    """Linear warm-up at the start."""
 
 
 class ConstantRateSection(_Schedule):
@@ -648,23 +680,28 @@ class PlateauRateSection(_Schedule):
     """Falls when validation stalls."""
 
     name: Literal["plateau"] = "plateau"
-    factor: Annotated[Number, Field(gt=0, lt=1)] = key(0.5, "multiply by this", unit="1")
-    patience: NonNegative = key(0, "validations without improvement to wait", unit="validations")
-    floor: Share = key(0.01, "minimum share of the learning rate", unit="share")
+    factor: Annotated[Number, Field(gt=0, lt=1)] = key(0.5, unit="1")
+    """Multiply by this."""
+    patience: NonNegative = key(0, unit="validations")
+    """Validations without improvement to wait."""
+    floor: Share = key(0.01, unit="share")
+    """Minimum share of the learning rate."""
 
 
 class InverseRootRateSection(_Schedule):
     """Falls with the root of updates (Vaswani et al., 2017)."""
 
     name: Literal["inverse_sqrt"] = "inverse_sqrt"
-    warmup: Count = key(..., "linear warm-up at the start", unit="updates")
+    warmup: Count = key(..., unit="updates")
+    """Linear warm-up at the start."""
 
 
 class CosineRateSection(_Schedule):
     """Falls to `floor` over the run."""
 
     name: Literal["cosine"] = "cosine"
-    floor: Share = key(0.01, "minimum share of the learning rate", unit="share")
+    floor: Share = key(0.01, unit="share")
+    """Minimum share of the learning rate."""
 
 
 ScheduleSection = Annotated[
@@ -676,8 +713,10 @@ ScheduleSection = Annotated[
 class _Forcing(Section):
     """Keys of all teacher forcing."""
 
-    ratio: Share = key(1.0, "initial probability of the reference", unit="probability")
-    unit: Literal["sentence", "token"] = key("sentence", "draw once per sentence or once per token")
+    ratio: Share = key(1.0, unit="probability")
+    """Initial probability of the reference."""
+    unit: Literal["sentence", "token"] = "sentence"
+    """Draw once per sentence or once per token."""
     schedule: str
 
 
@@ -688,7 +727,8 @@ class ConstantForcingSection(_Forcing):
 
 
 class _FallingForcing(_Forcing):
-    minimum: Share = key(0.0, "final probability", unit="probability")
+    minimum: Share = key(0.0, unit="probability")
+    """Final probability."""
 
     def conflicts(self) -> Iterator[Conflict]:
         """A probability that does not fall."""
@@ -700,14 +740,16 @@ class LinearForcingSection(_FallingForcing):
     """Falls in a line (Bengio et al., 2015)."""
 
     schedule: Literal["linear"] = "linear"
-    updates: Count = key(..., "time until the minimum", unit="updates")
+    updates: Count = key(..., unit="updates")
+    """Time until the minimum."""
 
 
 class SigmoidForcingSection(_FallingForcing):
     """Falls with k / (k + exp(update / k)) (Bengio et al., 2015)."""
 
     schedule: Literal["inverse_sigmoid"] = "inverse_sigmoid"
-    updates: Count = key(..., "k", unit="updates")
+    updates: Count = key(..., unit="updates")
+    """K."""
 
 
 TeacherForcingSection = Annotated[
@@ -719,141 +761,133 @@ TeacherForcingSection = Annotated[
 class ValidationSection(Section):
     """How often to validate, what counts as better, when to stop."""
 
-    every: Count | None = key(None, "time between validations; null: each epoch", unit="updates")
-    metric: Metric = key("bleu", "chooses the best model and stops the run")
-    patience: Count | None = key(
-        5, "stop after so many validations without a new best; null never stops", unit="validations"
-    )
+    every: Count | None = key(None, unit="updates")
+    """Time between validations; null: each epoch."""
+    metric: Metric = "bleu"
+    """Chooses the best model and stops the run."""
+    patience: Count | None = key(5, unit="validations")
+    """Stop after so many validations without a new best; null never stops."""
 
 
 class NoiseSection(Section):
     """Noise on training text, drawn for each sentence in each epoch from the seed alone."""
 
-    bpe_dropout: Probability = key(
-        0.0, "BPE subwords: probability of skipping a merge (Provilkov et al., 2020)", unit="probability"
-    )
-    unigram_alpha: Positive | None = key(
-        None,
-        "unigram subwords: sample segmentations with probability ~ P^alpha (Kudo, 2018); null is off",
-        unit="1",
-    )
-    src_word_dropout: Probability = key(0.0, "probability of making a source token unknown", unit="probability")
-    tgt_word_dropout: Probability = key(0.0, "the same for the decoder's input", unit="probability")
+    bpe_dropout: Probability = key(0.0, unit="probability")
+    """BPE subwords: probability of skipping a merge (Provilkov et al., 2020)."""
+    unigram_alpha: Positive | None = key(None, unit="1")
+    """Unigram subwords: sample segmentations with probability ~ P^alpha (Kudo, 2018); null is off."""
+    src_word_dropout: Probability = key(0.0, unit="probability")
+    """Probability of making a source token unknown."""
+    tgt_word_dropout: Probability = key(0.0, unit="probability")
+    """The same for the decoder's input."""
 
 
 class CheckpointSection(Section):
     """Checkpoints, from which an interrupted run continues, and models to keep."""
 
-    every: Count | None = key(None, "time between checkpoints; null: minutes alone decides", unit="updates")
-    minutes: Positive | None = key(5.0, "maximum time without a checkpoint; null: every alone decides", unit="minutes")
-    keep_last: Kept = key(2, "newest checkpoints to keep", unit="checkpoints")
-    keep_best: Kept = key(1, "best models to keep; more than 1 are also stored in RUN/models", unit="models")
+    every: Count | None = key(None, unit="updates")
+    """Time between checkpoints; null: minutes alone decides."""
+    minutes: Positive | None = key(5.0, unit="minutes")
+    """Maximum time without a checkpoint; null: every alone decides."""
+    keep_last: Kept = key(2, unit="checkpoints")
+    """Newest checkpoints to keep."""
+    keep_best: Kept = key(1, unit="models")
+    """Best models to keep; more than 1 are also stored in RUN/models."""
 
 
 class TrainSection(Section):
     """One training run."""
 
-    seed: Seed = key(1, "seed of every random choice of the run", unit="1")
-    epochs: Count = key(20, "passes over the training split", unit="epochs")
-    max_updates: Count | None = key(None, "stop after so many updates; null is off", unit="updates")
+    seed: Seed = key(1, unit="1")
+    """Seed of every random choice of the run."""
+    epochs: Count = key(20, unit="epochs")
+    """Passes over the training split."""
+    max_updates: Count | None = key(None, unit="updates")
+    """Stop after so many updates; null is off."""
     batch: BatchSection = BatchSection()
     optimizer: OptimizerSection = AdamSection()
     schedule: ScheduleSection = ConstantRateSection()
     teacher_forcing: TeacherForcingSection = ConstantForcingSection()
-    label_smoothing: Probability = key(
-        0.0, "share of the target's probability that is spread over all words", unit="share"
-    )
-    r_drop: Annotated[Number, Field(ge=0, le=1000)] = key(
-        0.0,
-        "weight of the divergence of two passes with different dropout (R-Drop, Liang et al., 2021), which cost twice "
-        "as much; 0 is one pass",
-        unit="1",
-    )
-    ema_decay: Probability | None = key(
-        None,
-        "decay of a moving average of the weights, which is validated and stored in their place; null is off",
-        unit="1",
-    )
+    label_smoothing: Probability = key(0.0, unit="share")
+    """Share of the target's probability that is spread over all words."""
+    r_drop: Annotated[Number, Field(ge=0, le=1000)] = key(0.0, unit="1")
+    """Weight of the divergence of two passes with different dropout (R-Drop, Liang et al., 2021), which cost twice as
+    much; 0 is one pass."""
+    ema_decay: Probability | None = key(None, unit="1")
+    """Decay of a moving average of the weights, which is validated and stored in their place; null is off."""
     noise: NoiseSection = NoiseSection()
     validation: ValidationSection = ValidationSection()
     checkpoint: CheckpointSection = CheckpointSection()
     watch: Annotated[NonNegative, AtMost(100, "their attention is stored at each validation")] = key(
-        0,
-        "validation sentences whose attention is stored at each validation; see `nmt attention --training`",
-        unit="sentences",
+        0, unit="sentences"
     )
-    tensorboard: Flag = key(
-        False, "write curves, a sample and the attention of watched sentences for TensorBoard (extra `tensorboard`)"
-    )
-    max_skipped: NonNegative = key(
-        20, "maximum consecutive updates to skip because loss or gradient is not finite", unit="updates"
-    )
-    device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = key(
-        "auto", "auto, cpu, mps, cuda or cuda:N; auto is the fastest available"
-    )
-    precision: Literal["auto", "float32", "bfloat16"] = key(
-        "float32", "bfloat16: autocast; auto: bfloat16 if the device's products are clearly faster in it"
-    )
-    threads: Processes | None = key(None, "CPU threads; null is torch's choice", unit="threads")
-    init_from: PathText | None = key(None, "model directory whose weights to start from")
-    log_every: Count = key(50, "time between lines of metrics.jsonl", unit="updates")
+    """Validation sentences whose attention is stored at each validation; see `nmt attention --training`."""
+    tensorboard: Flag = False
+    """Write curves, a sample and the attention of watched sentences for TensorBoard (extra `tensorboard`)."""
+    max_skipped: NonNegative = key(20, unit="updates")
+    """Maximum consecutive updates to skip because loss or gradient is not finite."""
+    device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = "auto"
+    """auto, cpu, mps, cuda or cuda:N; auto is the fastest available."""
+    precision: Literal["auto", "float32", "bfloat16"] = "float32"
+    """bfloat16: autocast; auto: bfloat16 if the device's products are clearly faster in it."""
+    threads: Processes | None = key(None, unit="threads")
+    """CPU threads; null is torch's choice."""
+    init_from: PathText | None = None
+    """Model directory whose weights to start from."""
+    log_every: Count = key(50, unit="updates")
+    """Time between lines of metrics.jsonl."""
 
 
 class SamplingSection(Section):
     """Words are drawn from the model's distribution instead of searched for."""
 
-    temperature: Annotated[Number, Field(ge=0.01, le=100)] | None = key(
-        None,
-        "draw words, with log-probabilities divided by this: below 1 prefers probable words; null searches",
-        unit="1",
-    )
-    top_k: Tokens | None = key(None, "draw from so many of the most probable words; null from all", unit="words")
-    top_p: Annotated[Number, Field(gt=0, le=1)] = key(
-        1.0, "draw from the fewest most probable words that have this probability together", unit="1"
-    )
-    seed: Seed = key(1, "with the words of a sentence it decides what is drawn for it", unit="1")
+    temperature: Annotated[Number, Field(ge=0.01, le=100)] | None = key(None, unit="1")
+    """Draw words, with log-probabilities divided by this: below 1 prefers probable words; null searches."""
+    top_k: Tokens | None = key(None, unit="words")
+    """Draw from so many of the most probable words; null from all."""
+    top_p: Annotated[Number, Field(gt=0, le=1)] = key(1.0, unit="1")
+    """Draw from the fewest most probable words that have this probability together."""
+    seed: Seed = key(1, unit="1")
+    """With the words of a sentence it decides what is drawn for it."""
 
 
 class DecodeSection(Section):
     """Search for a translation; the defaults of `nmt translate` and `nmt evaluate`."""
 
     beam_size: Annotated[Count, AtMost(MAX_BEAM_SIZE, "each hypothesis costs as much as a sentence")] = key(
-        5, "hypotheses kept at each step; 1 is greedy", unit="hypotheses"
+        5, unit="hypotheses"
     )
-    length_penalty: Annotated[Number, Field(ge=0, le=100)] = key(1.0, "alpha of Wu et al. (2016)", unit="1")
-    length_norm: Literal["wu", "average"] = key(
-        "wu", "scores are divided by ((5 + length) / 6) ** length_penalty, or by length ** length_penalty"
-    )
-    coverage_penalty: Annotated[Number, Field(ge=0, le=100)] = key(
-        0.0, "beta of Wu et al. (2016): lowers the score of translations that leave source words out", unit="1"
-    )
-    batch_size: Annotated[Count, AtMost(MAX_DECODE_BATCH, "they are in memory together")] = key(
-        128, "sentences translated at once; fewer if they are long", unit="sentences"
-    )
-    max_length: Positions = key(200, "maximum length of a translation", unit="tokens")
-    max_length_ratio: Annotated[Number, Field(gt=0, le=1000)] = key(
-        3.0, "maximum length per source token, on top of 10 tokens", unit="tokens per token"
-    )
-    min_length: Annotated[int, Field(strict=True, ge=0), AtMost(1_000_000, "no line is longer")] = key(
-        0, "minimum length of a translation", unit="tokens"
-    )
-    min_length_ratio: Annotated[Number, Field(ge=0, le=1000)] = key(
-        0.0, "minimum length per source token", unit="tokens per token"
-    )
-    no_repeat_ngram_size: Positions | None = key(
-        None, "no sequence of so many tokens twice in a translation; null allows them", unit="tokens"
-    )
+    """Hypotheses kept at each step; 1 is greedy."""
+    length_penalty: Annotated[Number, Field(ge=0, le=100)] = key(1.0, unit="1")
+    """Alpha of Wu et al. (2016)."""
+    length_norm: Literal["wu", "average"] = "wu"
+    """Scores are divided by ((5 + length) / 6) ** length_penalty, or by length ** length_penalty."""
+    coverage_penalty: Annotated[Number, Field(ge=0, le=100)] = key(0.0, unit="1")
+    """Beta of Wu et al. (2016): lowers the score of translations that leave source words out."""
+    batch_size: Annotated[Count, AtMost(MAX_DECODE_BATCH, "they are in memory together")] = key(128, unit="sentences")
+    """Sentences translated at once; fewer if they are long."""
+    max_length: Positions = key(200, unit="tokens")
+    """Maximum length of a translation."""
+    max_length_ratio: Annotated[Number, Field(gt=0, le=1000)] = key(3.0, unit="tokens per token")
+    """Maximum length per source token, on top of 10 tokens."""
+    min_length: Annotated[int, Field(strict=True, ge=0), AtMost(1_000_000, "no line is longer")] = key(0, unit="tokens")
+    """Minimum length of a translation."""
+    min_length_ratio: Annotated[Number, Field(ge=0, le=1000)] = key(0.0, unit="tokens per token")
+    """Minimum length per source token."""
+    no_repeat_ngram_size: Positions | None = key(None, unit="tokens")
+    """No sequence of so many tokens twice in a translation; null allows them."""
     sampling: SamplingSection = SamplingSection()
-    precision: Literal["float32", "bfloat16"] = key("float32", "number format of the products; bfloat16 is faster")
-    replace_unknown: Flag = key(True, "replace an unknown word by the source word attended most")
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Number format of the products; bfloat16 is faster."""
+    replace_unknown: Flag = True
+    """Replace an unknown word by the source word attended most."""
 
 
 class Config(Section):
     """A complete experiment."""
 
-    name: Annotated[str, Field(pattern=r"^[\w-][\w.-]*$", max_length=100)] = key(
-        "experiment", "name of the data and run folders; the config file's name if omitted"
-    )
+    name: Annotated[str, Field(pattern=r"^[\w-][\w.-]*$", max_length=100)] = "experiment"
+    """Name of the data and run folders; the config file's name if omitted."""
     data: DataSection = DataSection()
     text: TextSection = TextSection()
     model: ModelSection = ModelSection()
