@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     )
     from nmt.training.findings import Finding
     from nmt.translation.bulk import translate_file
-    from nmt.translation.translate import load
+    from nmt.translation.loading import load
     from nmt.translation.translation import Translation
     from nmt.translation.translator import Translator
 else:
@@ -83,7 +83,7 @@ else:
         "nmt.comparison.compare": ("ComparisonResult",),
         "nmt.config": ("Config",),
         "nmt.translation.bulk": ("translate_file",),
-        "nmt.translation.translate": ("load",),
+        "nmt.translation.loading": ("load",),
         "nmt.translation.translation": ("Translation",),
         "nmt.translation.translator": ("Translator",),
         "nmt.system.errors": (

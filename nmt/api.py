@@ -246,7 +246,7 @@ def evaluate(
     from nmt.evaluation.metrics import PAIRED_TESTS
     from nmt.evaluation.model_evaluation import EvaluationFiles, evaluate_model
     from nmt.system.outputs import check_files
-    from nmt.translation.translate import open_translator
+    from nmt.translation.loading import open_translator
 
     if test not in PAIRED_TESTS:
         raise ConfigError(f"--test {test}: must be {' or '.join(PAIRED_TESTS)}")
@@ -329,7 +329,7 @@ def measure_attention(
     from nmt.evaluation.input_text import InputText
     from nmt.inspection.attention import draw_attention_statistics, measure_attention
     from nmt.system.files import write_json
-    from nmt.translation.translate import open_translator
+    from nmt.translation.loading import open_translator
 
     _check_outputs({"--json": json_path, "--picture": picture}, (src, ref, gold))
     if picture is not None:
@@ -450,7 +450,7 @@ def explain(
         NmtError: The model cannot be used, the sentence has no words, or there is no such step.
     """
     from nmt.inspection.explain import explain
-    from nmt.translation.translate import open_translator
+    from nmt.translation.loading import open_translator
 
     models, translator = open_translator(as_paths(model), device, {}, allowed_classes)
     return explain(models[0], translator, sentence, step, target)
@@ -536,7 +536,7 @@ def _open_all(
     Raises:
         ConfigError: They translate between other languages.
     """
-    from nmt.translation.translate import open_translator
+    from nmt.translation.loading import open_translator
 
     opened = []
     for path in [as_path(model), *as_paths(against)]:

@@ -33,7 +33,7 @@ from nmt.system.encoding import from_bytes
 from nmt.system.errors import ConfigError, NmtError
 from nmt.system.files import read_json
 from nmt.training.watch import read_attention
-from nmt.translation.translate import draw_attention
+from nmt.translation.alignment import draw_attention
 
 SENTENCE = "Yesterday I saw him at the station."
 BOTTLENECK_PICTURE = "bottleneck.png"
@@ -87,7 +87,7 @@ def draw_all(real: Path, demo: Path, output: Path, chromium: str, commit: str) -
         chromium: Headless browser.
         commit: Commit that both were trained at.
     """
-    translation = draw_attention(nmt.load(real), SENTENCE, output / "attention.png").target
+    translation = draw_attention(nmt.load(real), SENTENCE, output / "attention.png").text
     facts = {"commit": commit, **describe_run(real), "translation": f"{SENTENCE} -> {translation}"}
     shutil.copyfile(real / "learning_curve.png", output / "learning_curve.png")
     for name in ("attention.png", "learning_curve.png"):

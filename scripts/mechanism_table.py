@@ -27,6 +27,7 @@ from nmt.corpus.dataset import MARKER as DATA_MARKER
 from nmt.corpus.dataset import DataDirectory, open_data
 from nmt.corpus.sources import open_corpus, read_pairs
 from nmt.corpus.splitting import Example
+from nmt.evaluation.gold_links import GoldLinks, read_alignments
 from nmt.evaluation.input_text import read_split
 from nmt.evaluation.model_evaluation import evaluate_model
 from nmt.inspection.attention import measure_attention
@@ -39,7 +40,6 @@ from nmt.system.errors import ConfigError, DataError, NmtError
 from nmt.system.files import read_json, shipped
 from nmt.training.loop import plan_epoch, train_step
 from nmt.training.state import make_optimizer
-from nmt.translation.alignment import GoldLinks, read_alignments
 from nmt.translation.translator import Translator
 
 CONFIG = "sample"

@@ -32,7 +32,7 @@ from nmt.models.recurrent.encoder import RecurrentEncoder
 from nmt.system.errors import ConfigError, NmtError
 from nmt.system.files import write_text
 from nmt.text.vocabulary import BOS_ID, EOS_ID
-from nmt.translation.translate import open_translator
+from nmt.translation.loading import open_translator
 from nmt.translation.translator import Translator
 
 SENTENCE = "The old woman reads a book."

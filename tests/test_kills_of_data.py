@@ -143,7 +143,7 @@ def test_workers_end_with_a_killed_preprocess(tmp_path: Path) -> None:
     ("place", "number"),
     [
         ("nmt.search.searcher.search", 1),
-        pytest.param("nmt.translation.translate.decode_line", 70_001, marks=pytest.mark.soak),
+        pytest.param("nmt.translation.input.decode_line", 70_001, marks=pytest.mark.soak),
         pytest.param("os.replace", 1, marks=pytest.mark.soak),
     ],
 )

@@ -31,7 +31,8 @@ from nmt.system.replacement import locked
 from nmt.system.version import __version__
 from nmt.training.run import METRICS, train_run
 from nmt.training.timing import measure_updates
-from nmt.translation.translate import open_translator, within_memory
+from nmt.translation.loading import open_translator
+from nmt.translation.translate import within_memory
 from nmt.translation.translator import Translator
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from nmt.config import Overrides
 from nmt.evaluation.input_text import read_text
 from nmt.evaluation.model_evaluation import MAX_TESTED
 from nmt.system.errors import DataError
-from nmt.translation.translate import open_translator
+from nmt.translation.loading import open_translator
 from nmt.translation.translator import Translator
 
 

@@ -67,5 +67,5 @@ class Validator:
         example = self.examples[middle]
         self.sample = (example.src, translations[middle].text, example.references[0])
         targets = [watched.references[0] for watched in self.watched]
-        self.attention = list(align(translator, [watched.src for watched in self.watched], targets))
+        self.attention = align(translator, [watched.src for watched in self.watched], targets)
         return {key: score.value for key, score in scores.items()}

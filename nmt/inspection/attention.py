@@ -20,12 +20,13 @@ from nmt.evaluation.attention_statistics import (
     summarize,
 )
 from nmt.evaluation.breakdown import bin_by_length
+from nmt.evaluation.gold_links import GoldLinks, alignment_error_rate
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import naming
 from nmt.system.progress import progress_bar
 from nmt.system.tables import Table
-from nmt.translation.alignment import GoldLinks, Links, alignment_error_rate, strongest_links
-from nmt.translation.translate import draw_alignment, warn_of_cut, within_memory
+from nmt.translation.alignment import Links, draw_alignment, strongest_links
+from nmt.translation.translate import warn_of_cut, within_memory
 from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
 from nmt.translation.words import align_words

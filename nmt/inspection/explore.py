@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.corpus.splitting import Example
+from nmt.evaluation.gold_links import GoldLinks, alignment_error_rate
 from nmt.evaluation.metrics import ScoringRules
 from nmt.inspection.attention import Unit, check_gold_links, find_links
 from nmt.inspection.page import Emergence, Page, System, make_page
@@ -18,7 +19,6 @@ from nmt.system.encoding import from_bytes
 from nmt.system.errors import DataError
 from nmt.system.progress import progress_bar
 from nmt.training.watch import WATCHED, read_attention
-from nmt.translation.alignment import GoldLinks, alignment_error_rate
 from nmt.translation.translate import within_memory
 from nmt.translation.translator import Translator
 

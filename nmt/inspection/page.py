@@ -17,12 +17,12 @@ from torch import Tensor
 
 from nmt.config import Config
 from nmt.corpus.splitting import Example
+from nmt.evaluation.gold_links import GoldLinks
 from nmt.inspection.record import Forced, Record
 from nmt.layers.attention.catalog import describe_mechanism
 from nmt.system.encoding import as_bytes, as_hundredths
 from nmt.system.files import write_text
 from nmt.text.processor import TextProcessor
-from nmt.translation.alignment import GoldLinks
 
 FOLDER = Path(__file__).parent
 SHOWN_NUMBERS = 4

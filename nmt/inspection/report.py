@@ -25,7 +25,7 @@ from nmt.models.storage import SavedModel
 from nmt.system.errors import CheckpointError, DataError
 from nmt.system.files import read_json
 from nmt.system.tables import Table
-from nmt.translation.translate import draw_alignment
+from nmt.translation.alignment import draw_alignment
 from nmt.translation.translator import Translator
 
 SHOWN = 10

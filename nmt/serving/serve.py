@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt.system.errors import ConfigError
 from nmt.system.limits import MAX_KEYS, MIB
-from nmt.translation.translate import open_translator
+from nmt.translation.loading import open_translator
 
 if TYPE_CHECKING:
     from nmt.serving.directions import Directions

@@ -12,7 +12,7 @@ from nmt.models.storage import SavedModel, load_model, save_model
 from nmt.system.errors import CheckpointError, ConfigError
 from nmt.system.outputs import MODEL, check_directory
 from nmt.system.replacement import locked
-from nmt.translation.translate import text_of
+from nmt.translation.loading import text_of
 
 log = logging.getLogger(__name__)
 

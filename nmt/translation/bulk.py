@@ -23,15 +23,9 @@ from nmt.system.process import open_output
 from nmt.system.progress import progress_bar
 from nmt.system.resumable import Origin, open_resumable
 from nmt.system.version import __version__
-from nmt.translation.translate import (
-    Readable,
-    draw_attention,
-    load,
-    open_input,
-    read_lines,
-    translate_stream,
-    warn_of_cut,
-)
+from nmt.translation.input import ByteStream, open_input, read_lines
+from nmt.translation.loading import load
+from nmt.translation.translate import translate_stream, warn_of_cut
 
 if TYPE_CHECKING:
     from nmt.config import Overrides
@@ -113,6 +107,7 @@ def translate(
     for message in (message for message, conflict in conflicts.items() if conflict):
         raise ConfigError(message)
     from nmt.system.outputs import check_files
+    from nmt.translation.alignment import draw_attention
     from nmt.translation.formats import choose_format
     from nmt.translation.session import converse
 
@@ -142,7 +137,7 @@ def translate(
             if typed and target is None and format is None and file.isatty():
                 converse(translator, file, n_best)
             elif picture is not None:
-                file.write(draw_attention(translator, next(lines)[0], picture).target + "\n")
+                file.write(draw_attention(translator, next(lines)[0], picture).text + "\n")
                 log.info(f"attention: {picture}")
             elif prefix is not None:
                 (text,) = next(lines)
@@ -156,7 +151,7 @@ def translate(
                 translate_stream(translator, lines, write, shape, n_best=n_best)
 
 
-def _open_text(sentence: str | None, path: Path | None) -> tuple[str, contextlib.AbstractContextManager[Readable]]:
+def _open_text(sentence: str | None, path: Path | None) -> tuple[str, contextlib.AbstractContextManager[ByteStream]]:
     """The name of what is to be translated, for messages, and its bytes."""
     if sentence is not None:
         # Bytes of the argument that are not UTF-8 arrive escaped; they are treated like those of a file.
@@ -165,7 +160,7 @@ def _open_text(sentence: str | None, path: Path | None) -> tuple[str, contextlib
         return str(path), open_input(path)
     if sys.stdin is None:
         raise ConfigError("standard input is closed; give a sentence or --input")
-    return "standard input", contextlib.nullcontext(cast("Readable", sys.stdin.buffer))
+    return "standard input", contextlib.nullcontext(cast("ByteStream", sys.stdin.buffer))
 
 
 @as_nmt_errors()

@@ -16,7 +16,9 @@ from nmt.system.options import Option
 from nmt.system.process import open_output
 from nmt.system.progress import progress_bar
 from nmt.translation.bulk import WINDOW, in_windows
-from nmt.translation.translate import load, open_input, read_lines, warn_of_cut, within_memory
+from nmt.translation.input import open_input, read_lines
+from nmt.translation.loading import load
+from nmt.translation.translate import warn_of_cut, within_memory
 
 if TYPE_CHECKING:
     from nmt.translation.formats import Format

@@ -6,12 +6,13 @@ import contextlib
 import logging
 import shutil
 from collections.abc import Callable
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 from nmt.config import Config, with_search_options
 from nmt.drawing.heatmap import EOS_LABEL, draw_shades
 from nmt.system.errors import ConfigError, NmtError, printable
-from nmt.translation.translate import decode_line, within_memory
+from nmt.translation.input import decode_line
+from nmt.translation.translate import within_memory
 from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
 
@@ -34,27 +35,15 @@ def converse(translator: Translator, file: TextIO, n_best: int) -> None:
     session.run(lambda: input("> "))
 
 
-class Command(NamedTuple):
-    """A command of a session.
-
-    Attributes:
-        argument: Its argument; empty if it takes none.
-        help: What it does.
-    """
-
-    argument: str
-    help: str
-
-
 COMMANDS = {
-    "beam": Command("N", "keep N hypotheses at each step; 1 is greedy"),
-    "nbest": Command("N", "show the N best translations"),
-    "scores": Command("", "show or hide scores"),
-    "attention": Command("", "show or hide the attention weights"),
-    "help": Command("", "list the commands"),
-    "quit": Command("", "leave, as Ctrl-D does; Ctrl-C cancels a line"),
+    "beam N": "keep N hypotheses at each step; 1 is greedy",
+    "nbest N": "show the N best translations",
+    "scores": "show or hide scores",
+    "attention": "show or hide the attention weights",
+    "help": "list the commands",
+    "quit": "leave, as Ctrl-D does; Ctrl-C cancels a line",
 }
-BAD_COMMAND = f"commands: {', '.join(f':{name} {command.argument}'.strip() for name, command in COMMANDS.items())}"
+BAD_COMMAND = f"commands: {', '.join(f':{command}' for command in COMMANDS)}"
 
 
 class Session:
@@ -86,11 +75,10 @@ class Session:
             try:
                 if not self.answer(ask()):
                     return
-            except EOFError:
+            except (EOFError, KeyboardInterrupt) as end:
                 self.show("")
-                return
-            except KeyboardInterrupt:
-                self.show("")
+                if isinstance(end, EOFError):
+                    return
             except NmtError as error:
                 self.show(str(error))
 
@@ -104,14 +92,15 @@ class Session:
                 self._show(self.translator.translate(text, self.n_best, self.attention))
         return True
 
-    def _show(self, found: list[Translation]) -> None:
-        for rank, each in enumerate(found, start=1):
+    def _show(self, translations: list[Translation]) -> None:
+        for rank, translation in enumerate(translations, start=1):
             before = f"{rank}  " if self.n_best > 1 else ""
-            score = f"{each.score:z.4f}  " if self.scores else ""
-            self.show(printable(f"{before}{score}{each.text}"))
-        weights = found[0].alignment
+            score = f"{translation.score:z.4f}  " if self.scores else ""
+            self.show(printable(f"{before}{score}{translation.text}"))
+        best = translations[0]
+        weights = best.alignment
         if self.attention and weights is not None:
-            columns, rows = ([*tokens, EOS_LABEL] for tokens in (found[0].src_tokens, found[0].tokens))
+            columns, rows = ([*tokens, EOS_LABEL] for tokens in (best.src_tokens, best.tokens))
             rows = rows[: len(weights)]
             for line in draw_shades(weights.double().mean(dim=1).tolist(), columns, rows, self.width):
                 self.show(line)
@@ -133,8 +122,8 @@ class Session:
             case ["attention"]:
                 self.attention = not self.attention
             case ["help"]:
-                for name, command in COMMANDS.items():
-                    self.show(f"{f':{name} {command.argument}':<12}{command.help}")
+                for command, purpose in COMMANDS.items():
+                    self.show(f":{command:<11}{purpose}")
             case ["quit"]:
                 return False
             case _:

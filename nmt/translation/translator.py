@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import overload
 
 from nmt.config import DecodeSection
@@ -27,6 +29,10 @@ NO_CONTINUATION = (
     "decode.no_repeat_ngram_size: every continuation of a translation would repeat something; raise it, lower "
     "decode.min_length, or give another prefix"
 )
+Advance = Callable[[int], object]
+"""Called with the number of finished texts."""
+Batch = Sequence[list[int]]
+"""Ids of sentences."""
 MAX_SOURCE_LENGTH = 1000
 """Maximum number of source tokens per line; the rest of a longer line is cut off."""
 
@@ -65,37 +71,27 @@ class Translator:
         self._tokenizing = threading.Lock()  # spaCy fills caches while tokenising
 
     def with_options(self, options: DecodeSection) -> Translator:
-        """The same with other search settings."""
-        return Translator(
-            self.model,
-            self.processor,
-            options,
-            self.searcher.models[1:],
-            splitter=self.splitter,
-            dictionary=self.dictionary,
-            frozen=self.searcher.frozen,
-        )
+        """A translator of the same models with other search settings."""
+        translator = copy.copy(self)
+        translator.options = options
+        translator.searcher = Searcher(self.searcher.models, options, frozen=self.searcher.frozen)
+        return translator
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # str is a sequence of str, too
-        self, texts: str, n_best: None = None, with_alignment: bool = False, *, advance: Callable[[int], object] = ...
+        self, texts: str, n_best: None = None, with_alignment: bool = False, *, advance: Advance = ...
     ) -> Translation: ...
     @overload
     def translate(  # type: ignore[overload-overlap]
-        self, texts: str, n_best: int, with_alignment: bool = False, *, advance: Callable[[int], object] = ...
+        self, texts: str, n_best: int, with_alignment: bool = False, *, advance: Advance = ...
     ) -> list[Translation]: ...
     @overload
     def translate(
-        self,
-        texts: Sequence[str],
-        n_best: None = None,
-        with_alignment: bool = False,
-        *,
-        advance: Callable[[int], object] = ...,
+        self, texts: Sequence[str], n_best: None = None, with_alignment: bool = False, *, advance: Advance = ...
     ) -> list[Translation]: ...
     @overload
     def translate(
-        self, texts: Sequence[str], n_best: int, with_alignment: bool = False, *, advance: Callable[[int], object] = ...
+        self, texts: Sequence[str], n_best: int, with_alignment: bool = False, *, advance: Advance = ...
     ) -> list[list[Translation]]: ...
     def translate(
         self,
@@ -103,7 +99,7 @@ class Translator:
         n_best: int | None = None,
         with_alignment: bool = False,
         *,
-        advance: Callable[[int], object] = lambda count: None,
+        advance: Advance = lambda count: None,
     ) -> Translation | list[Translation] | list[list[Translation]]:
         """Translate raw text.
 
@@ -123,11 +119,12 @@ class Translator:
             CheckpointError: The model's probabilities are not finite.
         """
         self.check_n_best(n_best)
-        found = self._translate([texts] if isinstance(texts, str) else texts, n_best or 1, with_alignment, advance)
-        if n_best is None:
-            best = [translations[0] for translations in found]
-            return best[0] if isinstance(texts, str) else best
-        return found[0] if isinstance(texts, str) else found
+        lines = [texts] if isinstance(texts, str) else texts
+        translations = self._translate(lines, n_best or 1, with_alignment, advance)
+        if n_best is not None:
+            return translations[0] if isinstance(texts, str) else translations
+        best = [ranked[0] for ranked in translations]
+        return best[0] if isinstance(texts, str) else best
 
     def score(self, texts: Sequence[str], targets: Sequence[str], *, with_alignment: bool = False) -> list[Translation]:
         """The probabilities of given translations, token by token (forced decoding).
@@ -145,16 +142,8 @@ class Translator:
             ValueError: There are more texts than targets, or fewer.
             CheckpointError: The model's probabilities are not finite.
         """
-        _check_aligned(texts, targets)
-        sources = self.tokenize(texts)
-        given = self._tokenize_target(targets)
-        encode = self.processor.tgt_vocabulary.encode
-
-        def score(ids: list[list[int]], order: list[int]) -> list[list[Hypothesis]]:
-            forced = [encode(given[n]) for n in order]
-            return self.searcher.score(ids, forced, with_alignment=with_alignment)
-
-        return [translations[0] for translations in self._render_found(sources, score, given, with_empty=True)]
+        search = partial(self.searcher.score, with_alignment=with_alignment)
+        return [best for (best,) in self._search_from(texts, targets, search, with_empty=True)]
 
     def complete(
         self, texts: Sequence[str], prefixes: Sequence[str], *, n_best: int = 1, with_alignment: bool = False
@@ -176,23 +165,36 @@ class Translator:
             CheckpointError: The model's probabilities are not finite.
         """
         self.check_n_best(n_best)
-        _check_aligned(texts, prefixes)
+
+        def search(ids: Batch, prefixes: Batch) -> list[list[Hypothesis]]:
+            return self.searcher.search(ids, n_best=n_best, with_alignment=with_alignment, prefixes=prefixes)
+
+        return self._search_from(texts, prefixes, search)
+
+    def _search_from(
+        self,
+        texts: Sequence[str],
+        targets: Sequence[str],
+        search: Callable[[Batch, Batch], list[list[Hypothesis]]],
+        *,
+        with_empty: bool = False,
+    ) -> list[list[Translation]]:
+        """The translations of raw sources that begin with raw targets."""
+        if isinstance(texts, str) or isinstance(targets, str):
+            raise TypeError("give a list of texts and a list of the same length, even for one text")
+        if len(texts) != len(targets):
+            raise ValueError(f"{len(texts)} texts, but {len(targets)} translations or prefixes")
         sources = self.tokenize(texts)
-        given = self._tokenize_target(prefixes)
-        encode = self.processor.tgt_vocabulary.encode
+        with self._tokenizing:
+            tokens = self.processor.tokenize_target(targets)
+        ids = [self.processor.tgt_vocabulary.encode(words) for words in tokens]
+        return self._search(sources, lambda src, order: search(src, [ids[n] for n in order]), tokens, with_empty)
 
-        def complete(ids: list[list[int]], order: list[int]) -> list[list[Hypothesis]]:
-            forced = [encode(given[n]) for n in order]
-            return self.searcher.search(ids, n_best=n_best, with_alignment=with_alignment, prefixes=forced)
-
-        return self._render_found(sources, complete, given)
-
-    def _render_found(
+    def _search(
         self,
         sources: Sequence[list[str]],
-        search: Callable[[list[list[int]], list[int]], list[list[Hypothesis]]],
-        given: Sequence[Sequence[str]] | None = None,
-        *,
+        search: Callable[[Batch, list[int]], list[list[Hypothesis]]],
+        beginnings: Sequence[Sequence[str]] = (),
         with_empty: bool = False,
     ) -> list[list[Translation]]:
         """The translations of tokenised sources, in order.
@@ -200,7 +202,7 @@ class Translator:
         Args:
             sources: Tokens of each source.
             search: Finds hypotheses, given the ids of the sources that have tokens, and their indices.
-            given: For each source the first target tokens as the user gave them.
+            beginnings: For each source the first target tokens as the user gave them; empty if there are none.
             with_empty: Search for translations of sources without tokens, too; otherwise they are empty.
 
         Raises:
@@ -209,20 +211,17 @@ class Translator:
         """
         order = [n for n, tokens in enumerate(sources) if tokens or with_empty]
         ids = [self.processor.src_vocabulary.encode(sources[n][:MAX_SOURCE_LENGTH]) for n in order]
-        found = search(ids, order)
-        if not all(found):
+        hypotheses = search(ids, order)
+        if not all(hypotheses):
             # With no constraint but EOS at once, only a diverged model finds nothing.
             if all(self.searcher.score(ids, [[] for _ in ids])):
                 raise ConfigError(NO_CONTINUATION)
             raise CheckpointError(DIVERGED)
-        results = [[Translation("")] for _ in sources]
-        for n, hypotheses in zip(order, found, strict=True):
-            results[n] = [self._render(each, sources[n], given[n] if given else ()) for each in hypotheses]
-        return results
-
-    def _tokenize_target(self, texts: Sequence[str]) -> list[list[str]]:
-        with self._tokenizing:
-            return self.processor.tokenize_target(texts)
+        translations = [[Translation("")] for _ in sources]
+        for n, ranked in zip(order, hypotheses, strict=True):
+            beginning = beginnings[n] if beginnings else ()
+            translations[n] = [self._render(hypothesis, sources[n], beginning) for hypothesis in ranked]
+        return translations
 
     def check_n_best(self, n_best: int | None) -> None:
         """Check that `n_best` is from 1 to the beam size.
@@ -230,10 +229,11 @@ class Translator:
         Raises:
             ConfigError: It is not.
         """
-        samples = self.options.sampling.temperature is not None
-        if n_best is not None and n_best > self.options.beam_size and not samples:
+        if n_best is None:
+            return
+        if n_best > self.options.beam_size and self.options.sampling.temperature is None:
             raise ConfigError(f"--n-best {n_best} is more than the beam size {self.options.beam_size}")
-        if n_best is not None and n_best < 1:
+        if n_best < 1:
             raise ConfigError(f"--n-best {n_best}: must be at least 1")
 
     def tokenize(self, lines: Sequence[str]) -> list[list[str]]:
@@ -242,15 +242,15 @@ class Translator:
             return self.processor.tokenize_source(lines)
 
     def _translate(
-        self, lines: Sequence[str], n_best: int, with_alignment: bool, advance: Callable[[int], object]
+        self, lines: Sequence[str], n_best: int, with_alignment: bool, advance: Advance
     ) -> list[list[Translation]]:
         """The translations of each line, in order, best first."""
         sentences = self.read(lines)
         owners = [line for line, parts in enumerate(sentences) for _ in parts]
         left = Counter(owners)
 
-        def finish(places: Iterable[int]) -> None:
-            done = Counter(owners[place] for place in places)
+        def finish(indices: Iterable[int]) -> None:
+            done = Counter(owners[index] for index in indices)
             left.subtract(done)
             advance(sum(not left[line] for line in done))
 
@@ -263,15 +263,15 @@ class Translator:
         """The sentences of each line, or parts of one that is too long, as tokens."""
         with self._tokenizing:
             sentences = [self.splitter(line) if self.splitter else [line] for line in lines]
-            tokens = iter(self.processor.tokenize_source([sentence for each in sentences for sentence in each]))
-            return [[part for _ in each for part in self._cut(next(tokens))] for each in sentences]
+            tokens = iter(self.processor.tokenize_source([sentence for line in sentences for sentence in line]))
+            return [[part for _ in line for part in self._cut(next(tokens))] for line in sentences]
 
     def translate_tokens(
         self,
         sentences: Sequence[list[str]],
         n_best: int,
         with_alignment: bool = False,
-        finish: Callable[[Iterable[int]], object] = lambda places: None,
+        finish: Callable[[Iterable[int]], object] = lambda indices: None,
     ) -> list[list[Translation]]:
         """The translations of each sentence of `read`, best first.
 
@@ -279,7 +279,7 @@ class Translator:
             sentences: Source tokens of each.
             n_best: Number of translations of each.
             with_alignment: Keep alignments.
-            finish: Called with the places of the sentences that are finished.
+            finish: Called with the indices of the sentences that are finished.
 
         Raises:
             ConfigError: `n_best` is not from 1 to the beam size.
@@ -287,7 +287,7 @@ class Translator:
         """
         self.check_n_best(n_best)
 
-        def search(ids: list[list[int]], order: list[int]) -> list[list[Hypothesis]]:
+        def search(ids: Batch, order: list[int]) -> list[list[Hypothesis]]:
             return self.searcher.search(
                 ids,
                 n_best=n_best,
@@ -296,11 +296,11 @@ class Translator:
             )
 
         finish(n for n, tokens in enumerate(sentences) if not tokens)
-        return self._render_found(sentences, search)
+        return self._search(sentences, search)
 
-    def join(self, found: Sequence[Sequence[Translation]]) -> list[Translation]:
+    def join(self, sentences: Sequence[Sequence[Translation]]) -> list[Translation]:
         """The translations of a line, from those of its sentences; see `join_sentences`."""
-        return join_sentences(found, self.splitter.glue if self.splitter else " ")
+        return join_sentences(sentences, self.splitter.glue if self.splitter else " ")
 
     def _cut(self, tokens: list[str]) -> Iterable[list[str]]:
         """A sentence that can be read whole, or parts of it that are short enough to be translated whole."""
@@ -344,11 +344,3 @@ class Translator:
             hypothesis.token_log_probs,
             hypothesis.ids.count(UNK_ID),
         )
-
-
-def _check_aligned(texts: Sequence[str], given: Sequence[str]) -> None:
-    """Reject lists that do not belong together."""
-    if isinstance(texts, str) or isinstance(given, str):
-        raise TypeError("give a list of texts and a list of the same length, even for one text")
-    if len(texts) != len(given):
-        raise ValueError(f"{len(texts)} texts, but {len(given)} translations or prefixes")

@@ -11,12 +11,12 @@ import nmt
 from nmt.config import DecoderSection, DecodeSection, EncoderSection, ModelSection
 from nmt.corpus.dataset import read_examples
 from nmt.corpus.splitting import Example
+from nmt.evaluation.gold_links import GoldLinks
 from nmt.inspection.attention import measure_attention
 from nmt.models.build import build_model
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WordTokenizer
 from nmt.text.vocabulary import Vocabulary
-from nmt.translation.alignment import GoldLinks
 from nmt.translation.translator import Translator
 
 

@@ -16,9 +16,9 @@ from inspection.test_record import RULES, make_translator
 
 import nmt
 from nmt.corpus.splitting import Example
+from nmt.evaluation.gold_links import GoldLinks
 from nmt.inspection.page import Page, System, as_script_data, make_page
 from nmt.inspection.record import record
-from nmt.translation.alignment import GoldLinks
 
 ATTACKS = [
     "<script>window.hit=1</script>",

@@ -76,7 +76,7 @@ def test_attention_is_drawn() -> None:
 )
 def test_a_bad_command_is_one_line_of_help(line: str) -> None:
     assert talk(line) == [[BAD_COMMAND], [""]]
-    assert all(f":{name}" in BAD_COMMAND for name in COMMANDS)
+    assert all(f":{command}" in BAD_COMMAND for command in COMMANDS)
 
 
 @pytest.mark.parametrize("line", [":beam 0", ":beam 999999999999", ":nbest 0", ":nbest 3"])
@@ -88,7 +88,7 @@ def test_a_number_that_makes_no_sense_is_one_line(line: str) -> None:
 
 
 def test_help_lists_every_command() -> None:
-    assert [line.split()[0] for line in talk(":help")[0]] == [f":{name}" for name in COMMANDS]
+    assert [line.split()[0] for line in talk(":help")[0]] == [f":{command.split()[0]}" for command in COMMANDS]
 
 
 def test_an_interrupt_cancels_a_line() -> None:

@@ -10,7 +10,7 @@ from conftest import Cli, Project
 
 from nmt.corpus.lines import MAX_LINE
 from nmt.system.errors import DataError
-from nmt.translation.translate import read_lines
+from nmt.translation.input import read_lines
 
 GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
 # `nmt` that says at its end how much memory it took, in KiB.

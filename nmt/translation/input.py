@@ -1,0 +1,115 @@
+"""Lines of text from a file, a pipe or a terminal, as soon as they are there."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterator
+from io import BufferedReader
+from pathlib import Path
+from typing import Protocol
+
+from nmt.corpus.lines import MAX_LINE, OVERLONG
+from nmt.system.errors import DataError
+
+CHUNK = 1 << 16
+
+
+PROBLEMS = {
+    "not UTF-8": ("invalid bytes became U+FFFD", "convert it to UTF-8 first"),
+    "has NUL characters, as UTF-16 does": ("convert it to UTF-8 first", "convert it to UTF-8 first"),
+    OVERLONG: ("the rest was ignored", "write one sentence per line"),
+}
+"""What can be wrong with a line of input: how the line is handled, for a warning, and what to do, for an error."""
+
+
+class ByteStream(Protocol):
+    """A byte stream that returns available bytes without waiting for more."""
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """At most `size` bytes."""
+        ...
+
+
+def read_lines(stream: ByteStream, name: str, warn: Callable[[str], object] | None) -> Iterator[list[str]]:
+    """Yield the lines of a byte stream as soon as they are available, several at a time.
+
+    Ill-formed UTF-8 becomes U+FFFD, and only the first `MAX_LINE` bytes of a line are read. Only a line feed ends a
+    line, as for `wc -l`, but the last line may lack it. A carriage return before it is removed.
+
+    Args:
+        stream: The bytes.
+        name: Name of the stream for errors.
+        warn: Called with a message for the first line with each of `PROBLEMS`; None makes them errors.
+
+    Raises:
+        DataError: It is UTF-16, or a line has a problem and `warn` is None.
+    """
+    number = 0
+    warned: set[str] = set()
+
+    def decode(line: bytes) -> str:
+        nonlocal number
+        number += 1
+        if number == 1:
+            reject_utf16(line, name)
+        text, problems = decode_line(line)
+        for problem in problems:
+            if warn is None:
+                raise DataError(f"{name}: line {number}: {problem}; {PROBLEMS[problem][1]}")
+            if problem not in warned:
+                warned.add(problem)
+                warn(f"line {number}: {problem}; {PROBLEMS[problem][0]}")
+        return text
+
+    rest = b""
+    while chunk := _read(stream, name):
+        *lines, rest = (rest + chunk).split(b"\n")
+        rest = rest[: MAX_LINE + 1]  # enough to tell that the line is too long
+        if warn is None and len(rest) > MAX_LINE:
+            decode(rest)  # raises at once, as the line may never end
+        if lines:
+            yield [decode(line) for line in lines]
+    if rest:
+        yield [decode(rest)]
+
+
+def _read(stream: ByteStream, name: str) -> bytes:
+    try:
+        return stream.read1(CHUNK)
+    except OSError as error:
+        raise DataError(f"{name}: cannot be read ({error.strerror})") from None
+
+
+def decode_line(line: bytes) -> tuple[str, list[str]]:
+    """The text of a line without its line end, and which of `PROBLEMS` it has."""
+    longer = len(line) > MAX_LINE
+    line = line[:MAX_LINE]
+    text, _ = codecs.utf_8_decode(line, "replace", not longer)  # a character cut in two is dropped
+    present = {
+        "not UTF-8": text.count("\ufffd") != line.count("\ufffd".encode()),
+        "has NUL characters, as UTF-16 does": b"\0" in line,
+        OVERLONG: longer,
+    }
+    return text.lstrip("\ufeff").removesuffix("\r"), [problem for problem, is_present in present.items() if is_present]
+
+
+def reject_utf16(text: bytes, name: str) -> None:
+    """Reject text with the byte order mark of UTF-16.
+
+    Raises:
+        DataError: It has one.
+    """
+    if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise DataError(f"{name}: is UTF-16, not UTF-8; convert it first: iconv -f UTF-16 -t UTF-8")
+
+
+def open_input(path: Path) -> BufferedReader:
+    """Open a file to translate.
+
+    Raises:
+        DataError: It cannot be read.
+    """
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None

@@ -1,0 +1,144 @@
+"""Loading models, and building the translator that uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nmt.system.errors import CheckpointError, ConfigError, as_nmt_errors
+from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
+
+if TYPE_CHECKING:
+    from nmt.config import Overrides
+    from nmt.models.storage import SavedModel
+    from nmt.translation.translator import Translator
+
+
+@as_nmt_errors()
+def load(
+    model: AnyPaths | None = None,
+    *,
+    device: str = "auto",
+    beam_size: int | None = None,
+    batch_size: int | None = None,
+    length_penalty: float | None = None,
+    max_length: int | None = None,
+    replace_unknown: bool | None = None,
+    precision: str | None = None,
+    overrides: Overrides = (),
+    split_sentences: bool = True,
+    dictionary: AnyPath | None = None,
+    allowed_classes: Collection[str] = (),
+) -> Translator:
+    """Load a model. Safe for untrusted models: no code of theirs is run.
+
+    Args:
+        model: Run or model directory; None is the newest finished run under `runs`. Several models with the same
+            vocabularies translate together: the probability of a word is the mean of theirs.
+        device: auto, cpu, cuda, cuda:N or mps.
+        beam_size: Hypotheses kept at each step; 1 is greedy. None, here and below, is the value in the model's config.
+        batch_size: Sentences translated at once.
+        length_penalty: Alpha of Wu et al. (2016).
+        max_length: Maximum length of a translation in tokens.
+        replace_unknown: Whether to replace an unknown word by the source word attended most.
+        precision: float32, or bfloat16, which is faster.
+        overrides: Other search settings: `{"decode.sampling.temperature": 0.8}` or `["decode.min_length=3"]`.
+        split_sentences: Translate the sentences of a text one by one, as the model was trained, and parts of sentences
+            that are too long. `evaluate` never does, so that scores do not depend on it.
+        dictionary: For models of words: a file with a source word, a tab and its translation on each line. An unknown
+            word that attends to a source word becomes its translation, or the word itself if it has none.
+        allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
+
+    Raises:
+        CheckpointError: The model does not exist, is damaged, or uses a class that is not allowed.
+        ConfigError: A search option is invalid, the device is not available, or the model cannot use a dictionary.
+        DataError: The dictionary cannot be read.
+    """
+    options = {
+        "beam_size": beam_size,
+        "batch_size": batch_size,
+        "length_penalty": length_penalty,
+        "max_length": max_length,
+        "replace_unknown": replace_unknown,
+        "precision": precision,
+    }
+    return open_translator(
+        as_paths(model),
+        device,
+        options,
+        allowed_classes,
+        overrides=overrides,
+        split_sentences=split_sentences,
+        dictionary=as_path(dictionary),
+    )[1]
+
+
+def open_translator(
+    paths: Sequence[Path],
+    device: str,
+    options: Mapping[str, Any],
+    allowed_classes: Collection[str],
+    *,
+    overrides: Overrides = (),
+    split_sentences: bool = False,
+    dictionary: Path | None = None,
+) -> tuple[list[SavedModel], Translator]:
+    """Load models, and build their translator.
+
+    Args:
+        paths: Each as for `find_model`; none is the newest finished run, several translate together.
+        device: As in a config.
+        options: Search options; None keeps the config of the first model.
+        allowed_classes: As for `load_model`.
+        overrides: More search options, as for `with_search_options`.
+        split_sentences: Translate the sentences of a line one by one.
+        dictionary: File with translations of words that the model does not know.
+
+    Raises:
+        CheckpointError: There is no such model, it is damaged, or two of them have different vocabularies.
+        ConfigError: An option is not allowed, or the model or the options have no use for a dictionary.
+        DataError: The dictionary cannot be read.
+    """
+    from nmt.config import with_search_options
+    from nmt.models.runs import find_model
+    from nmt.models.storage import load_model
+    from nmt.system.device import resolve_device, use_fast_products
+    from nmt.text.dictionary import read_dictionary
+    from nmt.text.sentences import SentenceSplitter
+    from nmt.translation.translator import Translator
+
+    directories = [find_model(path) for path in paths] or [find_model(None)]
+    use_fast_products()
+    models = [load_model(directory, resolve_device(device), allowed_classes) for directory in directories]
+    saved, *others = models
+    for other in others:
+        if text_of(other) != text_of(saved):
+            raise CheckpointError(
+                f"{other.path}: has other vocabularies or another tokenizer than {saved.path}; models that translate "
+                "together must share them"
+            )
+    settings = with_search_options(saved.config, options, overrides)
+    processor = saved.load_processor()
+    src, tgt = saved.config.data.languages
+    spaced = processor.tgt_tokenizer.kind == "whitespace"  # between tokens, and so between sentences
+    splitter = SentenceSplitter(src, "" if spaced else tgt) if split_sentences else None
+    entries = None
+    if dictionary is not None:
+        if processor.tgt_tokenizer.kind == "subword" or processor.src_tokenizer.kind == "subword":
+            raise ConfigError(
+                f"--dictionary {dictionary}: is for models of words; this one writes unknown words in pieces"
+            )
+        if not settings.replace_unknown:
+            raise ConfigError(f"--dictionary {dictionary}: needs decode.replace_unknown, which is off in this model")
+        entries = read_dictionary(dictionary, processor)
+    found = [other.model for other in others]
+    translator = Translator(saved.model, processor, settings, found, splitter=splitter, dictionary=entries, frozen=True)
+    return models, translator
+
+
+def text_of(saved: SavedModel) -> tuple[Any, ...]:
+    """What two models that translate together must have in common."""
+    config = saved.config
+    vocabularies = saved.src_vocabulary.tokens, saved.tgt_vocabulary.tokens
+    return (*vocabularies, config.data.languages, config.data.cleaning, config.text.tokenizer, config.text.lowercase)
