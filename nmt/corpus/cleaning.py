@@ -51,16 +51,10 @@ class Finding:
     pairs: int = 0
     samples: list[tuple[Pair, ...]] = field(default_factory=list)
 
-    def note(self, *texts: Pair) -> None:
-        """Count a pair, and keep it if there are fewer than `SAMPLES`."""
-        self.pairs += 1
-        if len(self.samples) < SAMPLES:
-            self.samples.append(texts)
-
-    def add(self, other: Finding) -> None:
-        """Add what the same rule did in a later part of the corpus."""
-        self.pairs += other.pairs
-        self.samples += other.samples[: SAMPLES - len(self.samples)]
+    def add(self, pairs: int, samples: Iterable[tuple[Pair, ...]]) -> None:
+        """Add what the same rule did to later pairs."""
+        self.pairs += pairs
+        self.samples = [*self.samples, *samples][:SAMPLES]
 
 
 @dataclass
@@ -85,12 +79,12 @@ class CleaningReport:
         self.kept += other.kept
         for mine, others in ((self.changed, other.changed), (self.dropped, other.dropped)):
             for name, finding in others.items():
-                mine.setdefault(name, Finding()).add(finding)
+                mine.setdefault(name, Finding()).add(finding.pairs, finding.samples)
 
     def drop(self, rule: str, count: int, samples: Iterable[Pair]) -> None:
         """Count pairs kept so far as dropped by `rule`."""
         self.kept -= count
-        self.dropped.setdefault(rule, Finding()).add(Finding(count, [(pair,) for pair in samples]))
+        self.dropped.setdefault(rule, Finding()).add(count, ((pair,) for pair in samples))
 
     def explain_loss(self) -> str:
         """Name the rule that dropped most pairs, and its config key; empty if at least half of them were kept."""
@@ -138,10 +132,10 @@ class Cleaner:
             tgt, tgt_steps = self.normalizer.explain(raw.tgt)
             pair = Pair(src, tgt)
             for step in dict.fromkeys(src_steps + tgt_steps):
-                report.changed.setdefault(step, Finding()).note(raw, pair)
+                report.changed.setdefault(step, Finding()).add(1, [(raw, pair)])
             violated = next((name for name, violates in self.rules.items() if violates(pair)), None)
             if violated:
-                report.dropped.setdefault(violated, Finding()).note(raw)
+                report.dropped.setdefault(violated, Finding()).add(1, [(raw,)])
             else:
                 kept.append(pair)
         report.kept = len(kept)

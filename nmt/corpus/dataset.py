@@ -6,8 +6,9 @@ import hashlib
 import itertools
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -119,7 +120,7 @@ class EncodedPairs:
         Raises:
             DataError: They are missing or damaged, or differ in the number of sequences.
         """
-        src, tgt = Sequences.load(directory, f"{split}.src"), Sequences.load(directory, f"{split}.tgt")
+        src, tgt = (Sequences.load(directory, f"{split}.{side}") for side in ("src", "tgt"))
         if len(src) != len(tgt):
             raise DataError(f"{directory}: {split} has {len(src)} sources but {len(tgt)} targets; preprocess again")
         return cls(src, tgt)
@@ -197,7 +198,7 @@ class DataDirectory:
     @property
     def checksum(self) -> str | None:
         """One checksum of all checksums, which identifies the data; None if never computed."""
-        return combine_checksums(self.checksums) if self.checksums else None
+        return combine_checksums(self.checksums)
 
 
 def open_data(path: Path) -> DataDirectory:
@@ -223,8 +224,7 @@ def read_checksum(path: Path) -> str | None:
     Raises:
         DataError: It is not a data directory, is damaged, or of another format version.
     """
-    checksums = read_marker(path).sha256
-    return combine_checksums(checksums) if checksums else None
+    return combine_checksums(read_marker(path).sha256)
 
 
 def read_marker(path: Path) -> Marker:
@@ -267,9 +267,9 @@ def compute_checksums(directory: Path) -> dict[str, str]:
     return {path.name: sha256(path) for path in sorted(itertools.chain.from_iterable(map(directory.glob, names)))}
 
 
-def combine_checksums(checksums: Mapping[str, str]) -> str:
-    """One SHA-256 checksum of many, which identifies a data directory."""
-    return hashlib.sha256(json.dumps(dict(checksums), sort_keys=True).encode()).hexdigest()
+def combine_checksums(checksums: Mapping[str, str]) -> str | None:
+    """One SHA-256 checksum of many, which identifies a data directory; None if there are none."""
+    return hashlib.sha256(json.dumps(dict(checksums), sort_keys=True).encode()).hexdigest() if checksums else None
 
 
 def write_examples(path: Path, examples: Iterable[Example]) -> None:
@@ -285,22 +285,22 @@ def read_examples(path: Path) -> list[Example]:
         DataError: The file is missing or damaged.
     """
 
-    def parse() -> Iterator[Example]:
-        with check_file(path, path.parent, MAX_EXAMPLES).open("rb") as file:
-            while line := file.readline(MAX_EXAMPLE + 1):
-                if len(line) > MAX_EXAMPLE:
-                    raise ValueError(f"an example of more than {MAX_EXAMPLE:,} bytes")
-                item = json.loads(line.decode("utf-8"))
-                src, references = item["src"], item["references"]
-                if not (isinstance(src, str) and isinstance(references, list) and references):
-                    raise ValueError("a source without references")
-                if not all(isinstance(reference, str) for reference in references):
-                    raise ValueError("references that are not text")
-                yield Example(src, tuple(references))
-
     try:
-        return list(parse())
+        with check_file(path, path.parent, MAX_EXAMPLES).open("rb") as file:
+            return [_parse_example(line) for line in iter(partial(file.readline, MAX_EXAMPLE + 1), b"")]
     except FileNotFoundError:
         raise DataError(f"{path}: missing; there is no such split, or the directory is incomplete") from None
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(f"{path}: damaged ({shorten(str(error))}); preprocess again") from None
+
+
+def _parse_example(line: bytes) -> Example:
+    if len(line) > MAX_EXAMPLE:
+        raise ValueError(f"an example of more than {MAX_EXAMPLE:,} bytes")
+    item = json.loads(line.decode("utf-8"))
+    src, references = item["src"], item["references"]
+    if not isinstance(references, list) or not references:
+        raise ValueError("a source without references")
+    if not all(isinstance(text, str) for text in (src, *references)):
+        raise ValueError("a source or references that are not text")
+    return Example(src, tuple(references))

@@ -7,10 +7,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmt.config import Config, TextSection, differing_keys, read_config
 from nmt.corpus.cleaning import make_normalizer
-from nmt.corpus.dataset import CONFIG, TEXT, EncodedPairs, Sequences, encode_examples, write_sequences
+from nmt.corpus.dataset import CONFIG, TEXT, Ids, encode_examples, write_sequences
 from nmt.corpus.identity import save_seen
 from nmt.corpus.lines import Lines, Rows
 from nmt.corpus.numbering import NumberedText, tokenize_block
@@ -64,16 +65,20 @@ def encode(
     if not fits.any():
         raise DataError(f"no training pair has at most text.max_length = {longest} tokens")
     save_seen(text / SEEN, store.fingerprints("src_identity")[rows][fits])
+    # Lengths and number of unknown tokens of both sides of each split.
+    counts: dict[str, list[tuple[NDArray[np.int64], int]]] = {"train": []}
     for name, side, vocabulary in zip(SIDES, sides, vocabularies, strict=True):
-        write_sequences(output, f"train.{name}", side.lengths[fits], side.encode(vocabulary, fits))
-    valid, test = (encode_examples(processor, examples) for examples in (splits.valid, splits.test))
-    valid.save(output, "valid")  # the test split is only counted: it is scored as text
-
-    pairs = {"train": EncodedPairs.load(output, "train"), "valid": valid, "test": test}
-    encoded = {name: (split.src, split.tgt) for name, split in pairs.items()}
-    unknown = {name: [_unknown_share(side) for side in both] for name, both in encoded.items()}
-    for what, share in zip(("source", "target"), unknown["train"], strict=True):
-        if share == 1:
+        lengths = side.lengths[fits]
+        write_sequences(output, f"train.{name}", lengths, side.encode(vocabulary, fits))
+        counts["train"].append((lengths, sum(map(_count_unknown, side.encode(vocabulary, fits)))))
+    for split, examples in splits.evaluation.items():
+        pairs = encode_examples(processor, examples)
+        counts[split] = [(encoded.lengths, _count_unknown(encoded.ids)) for encoded in (pairs.src, pairs.tgt)]
+        if split == "valid":
+            pairs.save(output, split)  # the test split is only counted: it is scored as text
+    tokens = {split: [int(lengths.sum()) for lengths, _ in both] for split, both in counts.items()}
+    for what, (_, unknown), total in zip(("source", "target"), counts["train"], tokens["train"], strict=True):
+        if unknown == total:
             advice = "remove text.reuse" if reused else LARGER
             raise DataError(f"every {what} token in training is unknown; {advice}")
     return EncodingReport(
@@ -84,11 +89,18 @@ def encode(
         vocabulary={name: len(vocabulary) for name, vocabulary in zip(SIDES, vocabularies, strict=True)},
         distinct_tokens={name: len(side.counts) for name, side in zip(SIDES, sides, strict=True)},
         coverage={name: side.coverage(COVERAGE) for name, side in zip(SIDES, sides, strict=True)},
-        lengths={name: [np.bincount(side.lengths).tolist() for side in both] for name, both in encoded.items()},
-        tokens={name: [len(side.ids) for side in both] for name, both in encoded.items()},
-        unknown_share=unknown,
-        longest_training_pair=[int(side.lengths.max()) for side in encoded["train"]],
+        lengths={split: [np.bincount(lengths).tolist() for lengths, _ in both] for split, both in counts.items()},
+        tokens=tokens,
+        unknown_share={
+            split: [round(unknown / max(1, total), 6) for (_, unknown), total in zip(both, tokens[split], strict=True)]
+            for split, both in counts.items()
+        },
+        longest_training_pair=[int(lengths.max()) for lengths, _ in counts["train"]],
     )
+
+
+def _count_unknown(ids: Ids) -> int:
+    return int(np.count_nonzero(ids == UNK_ID))
 
 
 def load_reused(config: Config, path: Path) -> TextProcessor:
@@ -128,12 +140,6 @@ def _tokenize(text: Path, name: str, store: PairStore, rows: Rows, workers: int 
             numbered.append(tokenized)
             bar.update(len(tokenized.lengths))
     return numbered
-
-
-def _unknown_share(side: Sequences) -> float:
-    pieces = (side.ids[start : start + 2**20] for start in range(0, len(side.ids), 2**20))
-    unknown = sum(int(np.count_nonzero(piece == UNK_ID)) for piece in pieces)
-    return round(unknown / len(side.ids), 6) if len(side.ids) else 0.0
 
 
 def _sample(lines: Lines, rows: Rows, size: int) -> Iterator[str]:

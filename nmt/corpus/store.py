@@ -71,7 +71,8 @@ class PairStore:
         if side not in self._lines:
             with (self._directory / side).open("rb") as file:
                 buffer = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if len(self) else b""
-            self._lines[side] = Lines(buffer, np.concatenate(self._lengths[side]))
+            self._lengths[side] = [np.concatenate(self._lengths[side])]
+            self._lines[side] = Lines(buffer, self._lengths[side][0])
         return self._lines[side]
 
     def fingerprints(self, name: str) -> NDArray[np.uint64]:

@@ -6,6 +6,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Callable
+from functools import partial
 from html.entities import html5
 from typing import Literal, get_args
 
@@ -16,7 +17,8 @@ _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"
     "\ufeff\ufff9-\ufffb]+"
 )
-_QUOTES = re.compile("[\u201c-\u201f\u00ab\u00bb\u2033\u300c-\u300f\uff02]|[\u2018-\u201b\u2039\u203a\u2032`\u00b4]")
+_DOUBLE_QUOTES = re.compile("[\u201c-\u201f\u00ab\u00bb\u2033\u300c-\u300f\uff02]")
+_SINGLE_QUOTES = re.compile("[\u2018-\u201b\u2039\u203a\u2032`\u00b4]")
 _DASHES = re.compile("[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]")
 _ENTITY = re.compile("&(#[0-9]{1,7};|#[xX][0-9a-fA-F]{1,6};|[a-zA-Z][a-zA-Z0-9]*;)")
 _ESCAPED_OFTEN = re.compile("&(?:amp;)+")
@@ -57,20 +59,15 @@ class Normalizer:
     ) -> None:
         if unicode not in FORMS:
             raise ValueError(f"unicode: {unicode!r} is not a normal form; use one of {', '.join(FORMS)}")
-        self.settings = {
-            "unicode": unicode,
-            "control_characters": control_characters,
-            "html_entities": html_entities,
-            "quotes": quotes,
-            "dashes": dashes,
-        }
+        flags = {"control_characters": control_characters, "html_entities": html_entities}
+        self.settings = {"unicode": unicode, **flags, "quotes": quotes, "dashes": dashes}
         steps: dict[str, Callable[[str], str] | None] = {
-            "control_characters": _without_invisible if control_characters else None,
+            "control_characters": partial(_INVISIBLE.sub, "") if control_characters else None,
             "html_entities": _unescape if html_entities else None,
             "unicode": None if unicode == "none" else _composer(unicode),
             "quotes": _straight_quotes if quotes else None,
-            "dashes": _plain_dashes if dashes else None,
-            "blanks": _single_spaces,
+            "dashes": partial(_DASHES.sub, "-") if dashes else None,
+            "blanks": lambda text: " ".join(text.split()),  # every run of Unicode white space becomes one space
         }
         self.steps = {name: step for name, step in steps.items() if step}
         self._leaves_plain = not quotes  # ` is a quotation mark in ASCII
@@ -95,16 +92,10 @@ class Normalizer:
                 return text, tuple(applied)
 
 
-def _without_invisible(text: str) -> str:
-    return _INVISIBLE.sub("", text)
-
-
 def _unescape(text: str) -> str:
     """Replace entities that end in a semicolon: `html.unescape` alone would make `?a=1&section=2` `?a=1§ion=2`."""
     text = _ESCAPED_OFTEN.sub("&amp;", text)  # all at once: one level at a time would take quadratic time
-    return _ENTITY.sub(
-        lambda found: html.unescape(found[0]) if found[1][0] == "#" else html5.get(found[1], found[0]), text
-    )
+    return _ENTITY.sub(lambda e: html.unescape(e[0]) if e[1][0] == "#" else html5.get(e[1], e[0]), text)
 
 
 def _composer(form: Literal["nfc", "nfkc"]) -> Callable[[str], str]:
@@ -117,25 +108,14 @@ def _composer(form: Literal["nfc", "nfkc"]) -> Callable[[str], str]:
     return compose
 
 
-def _without_excess_marks(found: re.Match[str]) -> str:
-    kept = []
-    marks = 0
-    for character in found[0]:
+def _without_excess_marks(run: re.Match[str]) -> str:
+    shortened, marks = "", 0
+    for character in run[0]:
         is_mark = unicodedata.category(character)[0] == "M" or character in _KATAKANA_MARKS
         marks = marks + 1 if is_mark else 0
-        if marks <= MAX_MARKS:
-            kept.append(character)
-    return "".join(kept)
+        shortened += character if marks <= MAX_MARKS else ""
+    return shortened
 
 
 def _straight_quotes(text: str) -> str:
-    return _QUOTES.sub(lambda found: '"' if found[0] in "\u201c\u201d\u201e\u201f«»\u2033「」『』＂" else "'", text)
-
-
-def _plain_dashes(text: str) -> str:
-    return _DASHES.sub("-", text)
-
-
-def _single_spaces(text: str) -> str:
-    """Replace every run of Unicode white space by one space, and strip."""
-    return " ".join(text.split())
+    return _SINGLE_QUOTES.sub("'", _DOUBLE_QUOTES.sub('"', text))

@@ -30,34 +30,30 @@ class Spacing:
         Args:
             sentences: Tokens of each sentence, and for each token whether a space follows it.
         """
-        pairs: Counter[tuple[str, str]] = Counter()
-        attached_left: Counter[str] = Counter()
-        attached_right: Counter[str] = Counter()
-        seen_left: Counter[str] = Counter()
-        seen_right: Counter[str] = Counter()
+        joined: Counter[tuple[str, str]] = Counter()
+        # How often each token has a neighbour on its left and right, and how often there is no space between them.
+        any_left, any_right, tight_left, tight_right = (Counter[str]() for _ in range(4))
         for tokens, spaces in sentences:
             for before, token, space in zip(tokens, tokens[1:], spaces, strict=False):
-                if before in QUOTES or token in QUOTES:
-                    continue
-                seen_left[token] += 1
-                seen_right[before] += 1
-                if not space:
-                    pairs[before, token] += 1
-                    attached_left[token] += 1
-                    attached_right[before] += 1
+                if before not in QUOTES and token not in QUOTES:
+                    any_left[token] += 1
+                    any_right[before] += 1
+                    if not space:
+                        joined[before, token] += 1
+                        tight_left[token] += 1
+                        tight_right[before] += 1
         # A missing space is attributed to one of its two tokens: the one that is attached more often.
-        left: Counter[str] = Counter()
-        right: Counter[str] = Counter()
-        for (before, token), count in pairs.items():
-            by_left = 2 * attached_left[token] > seen_left[token]
-            by_right = 2 * attached_right[before] > seen_right[before] and attached_right[before] > attached_left[token]
+        left, right = Counter[str](), Counter[str]()
+        for (before, token), count in joined.items():
+            by_left = 2 * tight_left[token] > any_left[token]
+            by_right = 2 * tight_right[before] > any_right[before] and tight_right[before] > tight_left[token]
             if by_left and not by_right:
                 left[token] += count
             else:
                 right[before] += count
         return cls(
-            (token for token, count in left.items() if 2 * count > seen_left[token]),
-            (token for token, count in right.items() if 2 * count > seen_right[token]),
+            (token for token, count in left.items() if 2 * count > any_left[token]),
+            (token for token, count in right.items() if 2 * count > any_right[token]),
         )
 
     def join(self, tokens: Sequence[str]) -> str:

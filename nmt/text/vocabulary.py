@@ -50,9 +50,8 @@ class Vocabulary:
             min_count: Rarer tokens get no id.
             max_size: Maximum number of tokens to keep, not counting special ones; None keeps all.
         """
-        kept = [token for token, count in counts.items() if count >= min_count and token not in SPECIAL_TOKENS]
-        kept.sort(key=lambda token: (-counts[token], token))
-        return cls(kept[:max_size])
+        tokens = [token for token, count in counts.items() if count >= min_count and token not in SPECIAL_TOKENS]
+        return cls(sorted(tokens, key=lambda token: (-counts[token], token))[:max_size])
 
     def encode(self, tokens: Sequence[str]) -> list[int]:
         """Ids of tokens, UNK_ID for unknown ones; no EOS is added. The names of special tokens are unknown too."""

@@ -106,10 +106,6 @@ def test_everything_is_counted_and_sampled() -> None:
     )
 
 
-def test_no_pairs() -> None:
-    assert cleaner().clean([]) == ([], CleaningReport(0, 0))
-
-
 def test_pairs_dropped_later_are_no_longer_kept() -> None:
     pairs = [Pair(f"a {number}", "b") for number in range(6)]
     _, report = cleaner().clean(pairs)
@@ -169,32 +165,6 @@ def test_the_default_rules_drop_what_is_not_a_translation(src: str, tgt: str, br
     assert (kept, list(report.dropped)) == ([], [broken])
 
 
-def test_every_setting_reaches_its_rule() -> None:
-    everything = Cleaner(
-        CleaningSection(
-            unicode="nfkc",
-            control_characters=False,
-            html_entities=False,
-            quotes=True,
-            dashes=True,
-            min_length=2,
-            max_length=3,
-            max_characters=None,
-            max_ratio=None,
-            min_letters=0.0,
-            copies=True,
-        )
-    )
-    assert everything.normalizer.settings == {
-        "unicode": "nfkc",
-        "control_characters": False,
-        "html_entities": False,
-        "quotes": True,
-        "dashes": True,
-    }
-    assert list(everything.rules) == ["empty", "too_short", "too_long"]
-
-
 PAIRS = st.lists(
     st.builds(Pair, st.text("a1ü\u0308\u00a0\u200b& ", max_size=7), st.text("a1 \u00ad", max_size=5)), max_size=25
 )
@@ -241,3 +211,8 @@ def test_each_rule_has_a_setting() -> None:
     assert {*every.rules, "duplicate", "caseless_duplicate"} == SETTINGS.keys()
     keys = {key.path for key in describe_keys()}
     assert set(SETTINGS.values()) <= keys
+
+
+def test_text_is_repaired_as_the_config_says() -> None:
+    chosen = {"unicode": "nfkc", "control_characters": False, "html_entities": False, "quotes": True, "dashes": True}
+    assert Cleaner(CleaningSection(**chosen)).normalizer.settings == chosen

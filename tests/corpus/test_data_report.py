@@ -369,45 +369,6 @@ def test_a_report_is_written_for_programs_and_for_people(tmp_path: Path) -> None
                 assert {escape_markdown(cell) for row in block.rows for cell in row} <= cells
 
 
-@pytest.fixture
-def prepared(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data directory made by the real command."""
-    monkeypatch.chdir(tmp_path)
-    lines = [f"number {number}\tZahl  {number}" for number in range(20)]
-    lines += ["number 3\tdie 3", "one column", "\tnothing", "number 4\tZahl\u200b 4"]
-    Path("corpus.tsv").write_text("\n".join(lines), encoding="utf-8")
-    settings = {
-        "data.source": "corpus.tsv",
-        "data.max_malformed": 0.1,
-        "data.split": "{valid_size: 2, test_size: 3}",
-        "data.cleaning.min_letters": 0,
-        "text.tokenizer": "whitespace",
-    }
-    Path("config.yaml").write_text("name: numbers\n", encoding="utf-8")
-    overrides = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-    outcome = cli("preprocess", "--config", "config.yaml", "--output", "data", *overrides)
-    assert outcome.code == 0, outcome
-    return Path("data")
-
-
-def test_the_data_command_shows_the_report(prepared: Path, cli: Cli) -> None:
-    outcome = cli("data", prepared)
-    assert (outcome.code, outcome.err) == (0, "")
-    for words in (
-        "corpus.tsv: source in column 1",
-        "1 with too few columns: corpus.tsv:22",
-        "23 pairs were read and 21 kept.",  # one was empty, one a duplicate once it was repaired
-        "Zahl \\u00200",
-        "Zahl\\u200b 4",
-        "21 of the 21 clean pairs are in a split.",
-        "20 groups of at most 2 pairs.",
-    ):
-        assert words in outcome.out
-    assert re.search(r"^empty\tdropped\t1$", outcome.out, re.MULTILINE)
-    assert re.search(r"^duplicate\tdropped\t1$", outcome.out, re.MULTILINE)
-    assert re.search(r"^train\tsource\t\d+\t2\.0\t2\t2\t0\.00%$", outcome.out, re.MULTILINE)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -448,9 +409,3 @@ def test_only_a_data_directory_has_a_report(
     outcome = cli("data", directory)
     assert (outcome.code, outcome.out) == (1, "")
     assert outcome.err.startswith(f"nmt: error: {directory}: {what} (no data.json)")
-
-
-def test_the_data_command_needs_a_folder(cli: Cli) -> None:
-    outcome = cli("data")
-    assert outcome.code == 2
-    assert "DIR" in outcome.err

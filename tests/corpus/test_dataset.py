@@ -70,14 +70,6 @@ def test_sequences_written_piece_by_piece_are_those_saved_at_once(
 
 
 @pytest.mark.parametrize("kind", ["ids", "offsets"])
-def test_missing_sequences_are_a_data_error(tmp_path: Path, kind: str) -> None:
-    Sequences.pack(LISTS).save(tmp_path, "a")
-    (tmp_path / f"a.{kind}.npy").unlink()
-    with pytest.raises(DataError, match=rf"a\.{kind}\.npy: missing; .* preprocess again"):
-        Sequences.load(tmp_path, "a")
-
-
-@pytest.mark.parametrize("kind", ["ids", "offsets"])
 @pytest.mark.parametrize("kept", [0, 3, 60, -4])
 def test_cut_sequences_are_a_data_error(tmp_path: Path, kind: str, kept: int) -> None:
     Sequences.pack(LISTS).save(tmp_path, "a")
@@ -104,14 +96,6 @@ def test_ids_and_offsets_belong_together(tmp_path: Path, offsets: list[int]) -> 
 
 def make_pairs(number: int) -> EncodedPairs:
     return EncodedPairs(Sequences.pack([[4 + index] for index in range(number)]), Sequences.pack([[4, 5]] * number))
-
-
-def test_saved_pairs_are_loaded_as_they_were(tmp_path: Path) -> None:
-    make_pairs(3).save(tmp_path, "train")
-    loaded = EncodedPairs.load(tmp_path, "train")
-    assert len(loaded) == 3
-    assert unpacked(loaded.src) == [[4], [5], [6]]
-    assert unpacked(loaded.tgt) == [[4, 5]] * 3
 
 
 def test_pairs_need_as_many_targets_as_sources(tmp_path: Path) -> None:
@@ -187,11 +171,6 @@ def test_vocabularies_are_read_once(directory: Path) -> None:
     for path in (directory / "text").glob("*.vocabulary.json"):
         path.unlink()
     assert data.load_processor().tgt_vocabulary == Vocabulary(["x", "y"])
-
-
-def test_a_missing_folder_is_a_data_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"nowhere: does not exist .* run nmt preprocess first"):
-        open_data(tmp_path / "nowhere")
 
 
 def test_another_folder_is_a_data_error(tmp_path: Path) -> None:

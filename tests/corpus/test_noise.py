@@ -1,8 +1,6 @@
 import itertools
 import math
-import os
 import sys
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -51,16 +49,6 @@ def words_of(tokenizer: SubwordTokenizer, lines: Sequence[str]) -> dict[str, lis
     return words
 
 
-def tatoeba(number: int) -> list[str]:
-    """English and German sentences of the real file."""
-    path = Path(os.environ.get("NMT_BENCH_DATA", "../shared/data")) / "tatoeba-deu-eng-2018-05-13.zip"
-    if not path.is_file():
-        pytest.skip(f"{path} is absent; name its folder in NMT_BENCH_DATA")
-    with zipfile.ZipFile(path) as archive:
-        rows = archive.read("deu.txt").decode("utf-8").splitlines()
-    return [text for row in rows[:: len(rows) // number] for text in row.split("\t")[:2]]
-
-
 def without_noise(tokenizer: SubwordTokenizer, words: Mapping[str, list[str]]) -> tuple[int, int]:
     """How many words a sampler at its surest segments as SentencePiece does, and of how many."""
     make = {"bpe": lambda s: bpe_dropout(s, 0.0), "unigram": lambda s: unigram_sampling(s, 1e6)}[tokenizer.algorithm]
@@ -73,15 +61,6 @@ def test_without_noise_the_sample_is_segmented_as_by_sentencepiece(algorithm: st
     words = words_of(LEARNT[algorithm], [*ENGLISH, *GERMAN])
     assert len(words) > 300
     assert without_noise(LEARNT[algorithm], words) == (len(words), len(words))
-
-
-@algorithms
-def test_without_noise_real_text_is_segmented_as_by_sentencepiece(algorithm: str) -> None:
-    lines = tatoeba(4000)
-    tokenizer = SubwordTokenizer.learn(lines, algorithm=algorithm, vocabulary_size=2000)  # type: ignore[arg-type]
-    words = words_of(tokenizer, lines)
-    assert len(words) > 5000
-    assert without_noise(tokenizer, words) == (len(words), len(words))
 
 
 @given(text=st.text(st.sampled_from(SEEN), min_size=1, max_size=30))

@@ -8,7 +8,6 @@ from conftest import Cli
 from nmt.config import Config
 from nmt.corpus.dataset import DataDirectory, EncodedPairs, compute_checksums, open_data, read_examples
 from nmt.corpus.licence import with_sources
-from nmt.corpus.lines import MAX_LINE
 from nmt.corpus.prepare import write_data
 from nmt.models.configs import load_config
 from nmt.system.errors import ConfigError, DataError
@@ -308,17 +307,6 @@ def test_a_corpus_can_be_reversed(files: int) -> None:
     assert files != 4 or examples_of("valid") == [(tgt, src) for src, tgt in valid]
 
 
-def test_a_tatoeba_export_is_joined_by_its_links() -> None:
-    write_lines("eng.tsv", [f"{10 + n}\teng\t{src}" for n, (src, _) in enumerate(PAIRS)])
-    write_lines("deu.tsv", [f"{90 - n}\tdeu\t{tgt}" for n, (_, tgt) in enumerate(PAIRS)])
-    links = [f"{10 + n}\t{90 - n}" for n in range(12)] + ["10\t7", "90\t10"]  # an unknown one, one the other way
-    sources = ["eng.tsv", "deu.tsv", write_lines("links.tsv", links)]
-    report = run(make_config(data={"source": sources, "split": {"valid_size": 0, "test_size": 0}}))
-    data = open_data(Path("out"))
-    assert decoded(data, data.train) == PAIRS
-    assert report["cleaning"]["dropped"]["duplicate"]["pairs"] == 1  # the link given both ways
-
-
 def test_workers_change_nothing() -> None:
     rows = [(f"I have {n} .", f"ich  habe {n} .") for n in range(30_000)]
     write_table(rows)
@@ -339,24 +327,6 @@ def test_malformed_lines_are_fatal_above_a_share() -> None:
         run(make_config())
     report = run(make_config(data={"max_malformed": 0.08}))
     assert report["lines"]["malformed"] == {"not_utf8": 1}
-
-
-def test_lines_of_more_than_a_megabyte_are_malformed() -> None:
-    long = "x" * (MAX_LINE + 1)
-    pairs = [*PAIRS[:5], ("too long", long), (long, long), *PAIRS[5:]]
-    sources = write_splits(train=pairs, valid=PAIRS[:2])
-    with pytest.raises(DataError, match=r"2 of 14 lines .*: 2 longer than 1 MB \(train\.1:6, train\.0:7\); write one"):
-        run(make_config(data={"source": sources}))
-    report = run(make_config(data={"source": sources, "max_malformed": 0.2}))
-    assert report["lines"]["malformed"] == {"too_long": 2}
-    data = open_data(Path("out"))
-    assert decoded(data, data.train) == PAIRS
-
-
-def test_given_splits_have_no_line_of_more_than_a_megabyte() -> None:
-    sources = write_splits(train=PAIRS, valid=[*PAIRS[:2], ("a", "x" * (MAX_LINE + 1))])
-    with pytest.raises(DataError, match=r"1 of 3 lines .*: 1 longer than 1 MB \(valid\.1:3\); write one sentence"):
-        run(make_config(data={"source": sources, "max_malformed": 1}))
 
 
 def test_every_subword_can_be_kept() -> None:
@@ -391,32 +361,6 @@ def test_given_splits_have_loss_on_repaired_text_and_scores_on_raw_text() -> Non
     assert examples_of("valid") == splits["valid"]
 
 
-def test_parallel_files_are_equivalent_to_a_table() -> None:
-    write_table(PAIRS)
-    run(make_config(), "table")
-    run(make_config(data={"source": write_splits(all=PAIRS)}), "parallel")
-    table, parallel = contents(Path("table")), contents(Path("parallel"))
-    different = {name for name in table if table[name] != parallel[name]}
-    assert table.keys() == parallel.keys()
-    assert different <= {"config.yaml", "report.json", "report.md"}
-
-
-def test_columns_can_be_swapped() -> None:
-    write_table(PAIRS)
-    run(make_config(data={"columns": [2, 1]}))
-    assert {(tgt, src) for src, tgt in examples_of("test")} < set(PAIRS)
-
-
-def test_the_same_config_gives_the_same_bytes_and_another_seed_does_not() -> None:
-    write_table(PAIRS)
-    run(make_config(), "first")
-    run(make_config(), "second")
-    run(make_config(data={"split": {"valid_size": 2, "test_size": 3, "seed": 2}}), "third")
-    first, second, third = (contents(Path(name)) for name in ("first", "second", "third"))
-    assert {name for name in first if first[name] != second[name]} <= {"report.json"}  # seconds
-    assert first["test.jsonl"] != third["test.jsonl"]
-
-
 def test_an_earlier_result_is_kept_unless_it_may_be_overwritten() -> None:
     write_table(PAIRS)
     run(make_config())
@@ -428,15 +372,6 @@ def test_an_earlier_result_is_kept_unless_it_may_be_overwritten() -> None:
     assert not Path("out/test.jsonl").exists()
     assert len(open_data(Path("out")).train) == 12
     assert sorted(path.name for path in Path().iterdir()) == ["corpus.tsv", "out"]
-
-
-def test_a_folder_with_other_files_is_never_overwritten() -> None:
-    write_table(PAIRS)
-    Path("out").mkdir()
-    write_lines("out/thesis.tex", ["years of work"])
-    with pytest.raises(DataError, match="contains other files"):
-        run(make_config(), overwrite=True)
-    assert list(contents(Path("out"))) == ["thesis.tex"]
 
 
 FAILURES = [
@@ -569,14 +504,6 @@ def test_a_joint_vocabulary_counts_both_sides() -> None:
     # a and c occur 3 times, b twice, d once.
     assert data.src_vocabulary.tokens == data.tgt_vocabulary.tokens == [*SPECIAL_TOKENS, "a", "c", "b", "d"]
     assert decoded(data, data.train) == [("a b b", "c a"), ("d", "c a c")]
-
-
-def test_vocabularies_have_a_maximum_size() -> None:
-    sources = write_splits(train=[("a b b", "c a"), ("d b", "c a c")], valid=[("a", "c")])
-    report = run(make_config(data={"source": sources}, text={"vocabulary": {"max_size": 1}}))
-    data = open_data(Path("out"))
-    assert (data.src_vocabulary, data.tgt_vocabulary) == (Vocabulary(["b"]), Vocabulary(["c"]))
-    assert report["vocabulary"] == {"src": 5, "tgt": 5}
 
 
 def small_sample(**sections: dict[str, Any]) -> Config:

@@ -167,23 +167,6 @@ def test_a_long_chain_is_one_component_until_it_is_cut(seed: int | None) -> None
     assert find_components(src[cut].astype(np.uint64), tgt[cut].astype(np.uint64)).max() == 1
 
 
-def test_components_by_hand(new_store: NewStore) -> None:
-    splits = split(new_store(HAND_MADE))
-    assert splits.train.tolist() == list(range(7))
-    assert (splits.valid, splits.test) == ([], [])
-    assert (splits.components, splits.largest_component) == (4, 4)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_each_component_is_in_one_split(new_store: NewStore, seed: int) -> None:
-    splits = split(new_store(HAND_MADE, seed), test_size=3, seed=seed)
-    sources = {example.src for example in splits.test}
-    running = {"Run!", "run.", "Sprint!"}
-    assert sources == running or sources == {"Lauf", "!", "?"}
-    if sources == running:
-        assert Example("Run!", ("Lauf!", "Renn!")) in splits.test
-
-
 def test_seeds_give_different_splits(new_store: NewStore) -> None:
     chosen = set()
     for seed in range(9):

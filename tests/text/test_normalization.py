@@ -134,18 +134,6 @@ def test_the_steps_that_changed_something_are_named(raw: str, steps: set[str]) -
     assert len(applied) == len(steps)
 
 
-def test_the_settings_recreate_the_normalizer() -> None:
-    for chosen in SETTINGS:
-        assert Normalizer(**chosen).settings == chosen
-    assert Normalizer().settings == {
-        "unicode": "nfc",
-        "control_characters": True,
-        "html_entities": True,
-        "quotes": False,
-        "dashes": False,
-    }
-
-
 @settings(deadline=None)
 @given(AWKWARD, st.sampled_from(SETTINGS))
 @example("&amp;#38;#38;", SETTINGS[0])
