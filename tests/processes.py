@@ -35,7 +35,7 @@ LIBRARIES = [
     "nmt.training.check",
     "nmt.evaluation.evaluate",
     "nmt.corpus.data_report",
-    "nmt.corpus.encoding",
+    "nmt.corpus.token_ids",
     "nmt.training.run",
     "nmt.translation.translate",
     "pytest",

@@ -22,8 +22,8 @@ text: {{tokenizer: whitespace}}
 PLACES = {
     "nmt.corpus.cleaning.parse_chunk": 1,  # cleaning
     "nmt.corpus.splitting.split_pairs": 1,
-    "nmt.corpus.encoding.tokenize_block": 2,  # tokenising
-    "nmt.corpus.encoding.write_sequences": 2,  # writing
+    "nmt.corpus.token_ids.tokenize_block": 2,  # tokenising
+    "nmt.corpus.token_ids.write_sequences": 2,  # writing
     "nmt.corpus.data_report.write_report": 1,
     "nmt.corpus.dataset.write_json": 1,  # the marker
     "os.replace": 10,
@@ -33,8 +33,8 @@ PLACES = {
 }
 FEW = [
     ("nmt.corpus.cleaning.parse_chunk", 1, True),
-    ("nmt.corpus.encoding.tokenize_block", 2, False),
-    ("nmt.corpus.encoding.write_sequences", 2, True),
+    ("nmt.corpus.token_ids.tokenize_block", 2, False),
+    ("nmt.corpus.token_ids.write_sequences", 2, True),
     ("os.rename", 2, True),
 ]
 """Of these it is known that they come, with or without an earlier folder."""

@@ -21,7 +21,7 @@ from nmt.system.progress import progress_bar
 from nmt.text.normalization import Normalizer
 
 SAMPLES = 3
-"""How many examples are kept for each rule."""
+"""How many examples of a rule are in the report."""
 
 DUPLICATE_RULES = {"keep": 0, "drop": 1, "drop_casefold": 2}
 """How many of the rules about duplicates apply, by `data.cleaning.duplicates`."""
@@ -40,7 +40,7 @@ SETTINGS = {
 
 
 @dataclass
-class Finding:
+class RuleCount:
     """What one rule did.
 
     Attributes:
@@ -70,29 +70,29 @@ class CleaningReport:
 
     read: int
     kept: int
-    changed: dict[str, Finding] = field(default_factory=dict)
-    dropped: dict[str, Finding] = field(default_factory=dict)
+    changed: dict[str, RuleCount] = field(default_factory=dict)
+    dropped: dict[str, RuleCount] = field(default_factory=dict)
 
     def add(self, other: CleaningReport) -> None:
         """Add the report of a later part of the corpus."""
         self.read += other.read
         self.kept += other.kept
         for mine, others in ((self.changed, other.changed), (self.dropped, other.dropped)):
-            for name, finding in others.items():
-                mine.setdefault(name, Finding()).add(finding.pairs, finding.samples)
+            for name, rule_count in others.items():
+                mine.setdefault(name, RuleCount()).add(rule_count.pairs, rule_count.samples)
 
     def drop(self, rule: str, count: int, samples: Iterable[Pair]) -> None:
-        """Count pairs kept so far as dropped by `rule`."""
+        """Count pairs that were clean so far as dropped by `rule`."""
         self.kept -= count
-        self.dropped.setdefault(rule, Finding()).add(count, ((pair,) for pair in samples))
+        self.dropped.setdefault(rule, RuleCount()).add(count, ((pair,) for pair in samples))
 
     def explain_loss(self) -> str:
-        """Name the rule that dropped most pairs, and its config key; empty if at least half of them were kept."""
+        """Name the rule that dropped most pairs, and its config key; empty if at least half of them are left."""
         if 2 * self.kept >= self.read:
             return ""
-        rule, finding = max(self.dropped.items(), key=lambda item: item[1].pairs)
-        kept = f"cleaning kept {self.kept:,} of {self.read:,} pairs"
-        return f"{kept} ({rule} dropped {finding.pairs:,}): see {SETTINGS[rule]}"
+        rule, rule_count = max(self.dropped.items(), key=lambda item: item[1].pairs)
+        left = f"cleaning kept {self.kept:,} of {self.read:,} pairs"
+        return f"{left} ({rule} dropped {rule_count.pairs:,}): see {SETTINGS[rule]}"
 
 
 class Cleaner:
@@ -122,24 +122,24 @@ class Cleaner:
         """Repair every pair and drop those that violate a rule.
 
         Returns:
-            The pairs kept, in order, and a report.
+            The clean pairs, in order, and a report.
         """
         report = CleaningReport(0, 0)
-        kept = []
+        clean = []
         for raw in pairs:
             report.read += 1
             src, src_steps = self.normalizer.explain(raw.src)
             tgt, tgt_steps = self.normalizer.explain(raw.tgt)
             pair = Pair(src, tgt)
             for step in dict.fromkeys(src_steps + tgt_steps):
-                report.changed.setdefault(step, Finding()).add(1, [(raw, pair)])
+                report.changed.setdefault(step, RuleCount()).add(1, [(raw, pair)])
             violated = next((name for name, violates in self.rules.items() if violates(pair)), None)
             if violated:
-                report.dropped.setdefault(violated, Finding()).add(1, [(raw,)])
+                report.dropped.setdefault(violated, RuleCount()).add(1, [(raw,)])
             else:
-                kept.append(pair)
-        report.kept = len(kept)
-        return kept, report
+                clean.append(pair)
+        report.kept = len(clean)
+        return clean, report
 
 
 def clean_corpus(data: DataSection, source: Source, store: PairStore) -> tuple[LineReport, CleaningReport]:

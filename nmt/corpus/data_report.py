@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from itertools import accumulate
 from pathlib import Path
 
-from nmt.corpus.cleaning import Finding
+from nmt.corpus.cleaning import RuleCount
 from nmt.corpus.dataset import check_is_data
 from nmt.corpus.schema import DataReport, Overlap, parse_report
 from nmt.corpus.sources import KINDS
@@ -101,8 +101,8 @@ def _describe_copies(counts: Mapping[str, int]) -> str:
     return f"{sum(counts.values()):,} copies of training pairs in other forms ({parts})"
 
 
-def _counts(what: str, findings: Mapping[str, Finding]) -> str:
-    counts = ", ".join(f"{finding.pairs:,} {_plain(name)}" for name, finding in findings.items())
+def _counts(what: str, counts_of_rules: Mapping[str, RuleCount]) -> str:
+    counts = ", ".join(f"{rule_count.pairs:,} {_plain(name)}" for name, rule_count in counts_of_rules.items())
     return f"{what} {counts}" if counts else ""
 
 
@@ -166,13 +166,13 @@ def _describe_cleaning(report: DataReport) -> Blocks:
     if not rules:
         yield "No pair was repaired or dropped."
         return
-    counts = [(_plain(rule), what, f"{finding.pairs:,}") for what, rule, finding in rules]
+    counts = [(_plain(rule), what, f"{rule_count.pairs:,}") for what, rule, rule_count in rules]
     yield Table(("rule", "pairs were", "pairs"), counts, "llr")
     if cleaning.changed:
         yield "A pair counts under every rule that repaired it, and under the first that dropped it."
-    for what, rule, finding in rules:
+    for what, rule, rule_count in rules:
         rows: list[tuple[str, str]] = []
-        for sample in finding.samples:
+        for sample in rule_count.samples:
             for side, raw, *clean in zip(SIDES.values(), *sample, strict=True):
                 if not clean:
                     rows.append((side, excerpt(raw)))

@@ -134,7 +134,7 @@ def encode_examples(
     Args:
         processor: Tokenizers and vocabularies.
         examples: Sources with references.
-        longest_source: Maximum number of tokens that are kept of a source; None keeps all.
+        longest_source: Maximum number of tokens of a source, which is cut; None cuts none.
     """
     sources = [tokens[:longest_source] for tokens in processor.tokenize_source([example.src for example in examples])]
     targets = processor.tokenize_target(reference for example in examples for reference in example.references)

@@ -178,8 +178,8 @@ def _open_member(path: Path, archive: zipfile.ZipFile) -> IO[bytes]:
         if not info.is_dir() and not any(part.startswith("_") for part in PurePosixPath(info.filename).parts)
     ]
     if len(names) != 1:
-        found = f"{len(names):,} data files ({list_names(names)})" if names else "no data file"
-        raise DataError(f"{path}: {found} in the archive, exactly one is needed; unpack it and give the text file")
+        files = f"{len(names):,} data files ({list_names(names)})" if names else "no data file"
+        raise DataError(f"{path}: {files} in the archive, exactly one is needed; unpack it and give the text file")
     try:
         return archive.open(names[0])
     except (RuntimeError, NotImplementedError) as error:  # a password, an unknown compression

@@ -165,15 +165,15 @@ def resample_words(segment: Segment, vocabulary: Vocabulary) -> Resample:
     def resample(ids: Ids, draws: Iterator[float]) -> Ids:
         sentence: list[int] = ids.tolist()
         starts = [place for place, index in enumerate(sentence) if place and begins_word[index]]
-        found: list[int] = []
+        segmented: list[int] = []
         for start, end in pairwise([0, *starts, len(sentence)]):
             usual = sentence[start:end]
             if UNK_ID in usual:
-                found += usual
+                segmented += usual
             else:
                 sampled = vocabulary.encode(segment("".join(vocabulary.decode(usual)), draws))
-                found += usual if UNK_ID in sampled else sampled
-        return np.array(found, dtype=np.int32)
+                segmented += usual if UNK_ID in sampled else sampled
+        return np.array(segmented, dtype=np.int32)
 
     return resample
 

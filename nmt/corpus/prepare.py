@@ -63,11 +63,11 @@ def _write_directory(config: Config, output: Path) -> DataReport:
     from nmt.corpus.data_report import write_report
     from nmt.corpus.dataset import CONFIG, FORMAT_VERSION, compute_checksums, write_examples, write_marker
     from nmt.corpus.download import resolve_sources
-    from nmt.corpus.encoding import encode, load_reused
     from nmt.corpus.schema import DataReport, Marker
     from nmt.corpus.sources import open_corpus
     from nmt.corpus.splitting import report_splits, split_corpus
     from nmt.corpus.store import PairStore
+    from nmt.corpus.token_ids import encode, load_reused
     from nmt.system.files import write_text
     from nmt.system.replacement import atomic_directory
 

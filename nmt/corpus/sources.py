@@ -124,7 +124,7 @@ class Source(ABC):
 
 
 @dataclass(frozen=True)
-class Table(Source):
+class TabSeparated(Source):
     """One file of tab-separated columns.
 
     Attributes:
@@ -255,7 +255,7 @@ class Export(Source):
 
     def chunks(self, report: LineReport) -> Iterator[Chunk]:
         """Linked sentences as parallel lines; all lines of all three files are counted."""
-        src, tgt = (_Sentences(path, report) for path in (self.src, self.tgt))
+        src, tgt = (_NumberedSentences(path, report) for path in (self.src, self.tgt))
         number = 1
         for lines in in_blocks(read_lines(self.links, self.first_lines), len):
             numbers = _numbers(lines, self.links, number, report)
@@ -275,7 +275,7 @@ class Export(Source):
         )
 
 
-class _Sentences:
+class _NumberedSentences:
     """Numbered sentences of one language.
 
     Args:
@@ -380,7 +380,7 @@ def open_corpus(paths: Sequence[Path], data: DataSection | None = None) -> Corpu
     if len(paths) == 1:
         languages = (*data.languages, *map(language_name, data.languages))
         src_column, tgt_column = data.columns[::swap]
-        return Corpus(Table(paths[0], (src_column, tgt_column), data.first_lines, languages), {})
+        return Corpus(TabSeparated(paths[0], (src_column, tgt_column), data.first_lines, languages), {})
     if len(paths) == 3:
         src, tgt = paths[:2][::swap]
         return Corpus(Export(src, tgt, paths[2], data.first_lines), {})

@@ -50,17 +50,19 @@ class SentenceSplitter:
 
     def __call__(self, line: str) -> list[str]:
         """The sentences of a line, in order; the line itself if it is only one."""
-        ends = [found.end() for found in _BOUNDARY.finditer(line) if self._ends_sentence(line, found)]
+        ends = [end.end() for end in _BOUNDARY.finditer(line) if self._ends_sentence(line, end)]
         if not ends:
             return [line]
         return [line[begin:end].strip() for begin, end in pairwise((0, *ends, len(line)))]
 
-    def _ends_sentence(self, line: str, found: re.Match[str]) -> bool:
-        if found["end"][-1] in _WIDE_END:
+    def _ends_sentence(self, line: str, boundary: re.Match[str]) -> bool:
+        if boundary["end"][-1] in _WIDE_END:
             return True
-        if found["first"].islower():
+        if boundary["first"].islower():
             return False
-        return found["end"] != "." or self._is_separate(line[max(0, found.start() - LONGEST_WORD) : found.end("end")])
+        if boundary["end"] != ".":
+            return True
+        return self._is_separate(line[max(0, boundary.start() - LONGEST_WORD) : boundary.end("end")])
 
     def _is_separate(self, text: str) -> bool:
         """Whether the full stop at the end of a text is not part of its last word."""

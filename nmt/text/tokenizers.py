@@ -218,7 +218,7 @@ class SubwordTokenizer(Tokenizer):
         return cls(model.getvalue(), lowercase=lowercase)
 
     def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:
-        """Pieces of each line; unseen characters are kept as pieces without an id."""
+        """Pieces of each line; unseen characters stay as pieces without an id."""
         for start in range(0, len(lines), 10_000):
             chunk = [line.lower() if self.lowercase else line for line in lines[start : start + 10_000]]
             yield from self._processor.encode(chunk, out_type=str)

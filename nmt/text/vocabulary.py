@@ -78,8 +78,8 @@ class Vocabulary:
             raise DataError(f"{path}: not a list of tokens; the directory is damaged")
         for number, token in enumerate(tokens, start=1):
             if not _is_possible_token(token):
-                found = f"token {number:,} is {shorten(repr(token))}, which no tokenizer produces"
-                raise DataError(f"{path}: {found}; the directory is damaged")
+                fault = f"token {number:,} is {shorten(repr(token))}, which no tokenizer produces"
+                raise DataError(f"{path}: {fault}; the directory is damaged")
         try:
             return cls(tokens)
         except ValueError as error:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from nmt.config import CleaningSection
 from nmt.config.description import describe_keys
 from nmt.corpus import Pair
-from nmt.corpus.cleaning import SAMPLES, SETTINGS, Cleaner, CleaningReport, Finding, letter_share
+from nmt.corpus.cleaning import SAMPLES, SETTINGS, Cleaner, CleaningReport, RuleCount, letter_share
 
 LENIENT = {"max_characters": None, "max_ratio": None, "min_letters": 0.0, "copies": True}
 
@@ -94,14 +94,14 @@ def test_everything_is_counted_and_sampled() -> None:
         read=11,
         kept=6,
         changed={
-            "blanks": Finding(4, [(raw[1], raw[0]), (raw[3], kept[3]), (raw[4], Pair("a b", ""))]),
-            "unicode": Finding(2, [(raw[2], kept[2]), (raw[3], kept[3])]),
-            "html_entities": Finding(1, [(raw[3], kept[3])]),
+            "blanks": RuleCount(4, [(raw[1], raw[0]), (raw[3], kept[3]), (raw[4], Pair("a b", ""))]),
+            "unicode": RuleCount(2, [(raw[2], kept[2]), (raw[3], kept[3])]),
+            "html_entities": RuleCount(1, [(raw[3], kept[3])]),
         },
         dropped={
-            "empty": Finding(2, [(raw[4],), (raw[5],)]),
-            "too_short": Finding(2, [(raw[6],), (raw[8],)]),
-            "too_long": Finding(1, [(raw[7],)]),
+            "empty": RuleCount(2, [(raw[4],), (raw[5],)]),
+            "too_short": RuleCount(2, [(raw[6],), (raw[8],)]),
+            "too_long": RuleCount(1, [(raw[7],)]),
         },
     )
 
@@ -111,7 +111,7 @@ def test_pairs_dropped_later_are_no_longer_kept() -> None:
     _, report = cleaner().clean(pairs)
     report.drop("duplicate", 5, pairs[:5])
     assert (report.read, report.kept) == (6, 1)
-    assert report.dropped == {"duplicate": Finding(5, [(pair,) for pair in pairs[:SAMPLES]])}
+    assert report.dropped == {"duplicate": RuleCount(5, [(pair,) for pair in pairs[:SAMPLES]])}
 
 
 @pytest.mark.parametrize(
@@ -175,10 +175,10 @@ RULES: dict[str, Any] = {"max_length": 2, "max_characters": 5, "max_ratio": 3.0,
 @given(PAIRS)
 def test_every_pair_is_accounted_for_and_cleaned_once_for_all(raw: list[Pair]) -> None:
     kept, report = cleaner(**RULES).clean(raw)
-    assert report.read == len(raw) == report.kept + sum(finding.pairs for finding in report.dropped.values())
+    assert report.read == len(raw) == report.kept + sum(rule_count.pairs for rule_count in report.dropped.values())
     assert report.kept == len(kept)
-    for finding in [*report.changed.values(), *report.dropped.values()]:
-        assert len(finding.samples) == min(SAMPLES, finding.pairs)
+    for rule_count in [*report.changed.values(), *report.dropped.values()]:
+        assert len(rule_count.samples) == min(SAMPLES, rule_count.pairs)
     assert cleaner(**RULES).clean(kept) == (kept, CleaningReport(read=len(kept), kept=len(kept)))
 
 
