@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 import torch
@@ -14,7 +15,7 @@ from nmt.layers.layout import Layout
 from nmt.search.constraint import Constraint, MinLength, Prefixes
 from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
 from nmt.search.stepper import Stepper
-from nmt.search.strategy import BeamStrategy, Candidates, Choice, GreedyStrategy, Strategy
+from nmt.search.strategy import Candidates, Choice, GreedyStrategy, Strategy
 from nmt.search.trace import Step, trace
 from nmt.text.vocabulary import BOS_ID, EOS_ID
 
@@ -24,6 +25,27 @@ STEPS_PER_WAIT = 4
 """Steps between two checks for finished hypotheses on an accelerator, which synchronise; a CPU checks every step."""
 FULL = 0.75
 """Finished sentences are removed from a batch once no more than this share of it is unfinished."""
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """Search settings, which are the same for every model.
+
+    Attributes:
+        strategy: Which words continue which hypotheses.
+        lengths: Limits of the lengths of translations.
+        scoring: The score by which hypotheses are ranked.
+        constraints: Rule out words.
+        n_best: Maximum number of hypotheses per source.
+        with_alignment: Keep alignments.
+    """
+
+    strategy: Strategy
+    lengths: Lengths
+    scoring: Scoring = field(default_factory=Scoring)
+    constraints: Sequence[Constraint] = ()
+    n_best: int = 1
+    with_alignment: bool = False
 
 
 def greedy_search(
@@ -42,47 +64,9 @@ def greedy_search(
         B hypotheses; their score is their log-probability. If probabilities are NaN, so is the score, and
         there are no words.
     """
-    lengths = Lengths(max_length)
-    found = search(stepper, src, src_lengths, GreedyStrategy(), lengths=lengths, with_alignment=with_alignment)
-    return [each[0] if each else Hypothesis([], False, math.nan, math.nan, [], []) for each in found]
-
-
-def beam_search(
-    stepper: Stepper[State],
-    src: Tensor,
-    src_lengths: Tensor,
-    *,
-    beam_size: int,
-    length_penalty: float,
-    max_length: int,
-    n_best: int = 1,
-    with_alignment: bool = False,
-) -> list[list[Hypothesis]]:
-    """Keep the most probable prefixes of each sentence; see `BeamStrategy` and `search`.
-
-    Args:
-        stepper: The model.
-        src: Padded source ids that end in EOS, [B, S].
-        src_lengths: Their true lengths, [B].
-        beam_size: Prefixes kept, K.
-        length_penalty: Exponent alpha of Wu et al. (2016, eq. 14); 0 ranks by log-probability.
-        max_length: Maximum number of target tokens, including EOS; see `Lengths`.
-        n_best: Hypotheses to return, at most K.
-        with_alignment: Keep alignments.
-
-    Returns:
-        For each source its hypotheses, best first; at least one.
-    """
-    return search(
-        stepper,
-        src,
-        src_lengths,
-        BeamStrategy(beam_size),
-        lengths=Lengths(max_length),
-        scoring=Scoring(length_penalty),
-        n_best=n_best,
-        with_alignment=with_alignment,
-    )
+    settings = SearchSettings(GreedyStrategy(), Lengths(max_length), with_alignment=with_alignment)
+    hypotheses = search(stepper, src, src_lengths, settings)
+    return [best[0] if best else Hypothesis([], False, math.nan, math.nan, [], []) for best in hypotheses]
 
 
 class _Sentences(NamedTuple):
@@ -104,16 +88,7 @@ class _Sentences(NamedTuple):
 
 
 def search(
-    stepper: Stepper[State],
-    src: Tensor,
-    src_lengths: Tensor,
-    strategy: Strategy,
-    *,
-    lengths: Lengths,
-    scoring: Scoring = Scoring(),
-    constraints: Sequence[Constraint] = (),
-    n_best: int = 1,
-    with_alignment: bool = False,
+    stepper: Stepper[State], src: Tensor, src_lengths: Tensor, settings: SearchSettings
 ) -> list[list[Hypothesis]]:
     """Search, and return the best hypotheses.
 
@@ -121,44 +96,18 @@ def search(
         stepper: The model.
         src: Padded source ids that end in EOS, [B, S].
         src_lengths: Their true lengths, [B].
-        strategy: Which words continue which hypotheses.
-        lengths: Limits of the lengths of translations.
-        scoring: The score by which hypotheses are ranked.
-        constraints: Rule out words.
-        n_best: Maximum number of hypotheses to return per source.
-        with_alignment: Keep alignments.
+        settings: What to search for.
 
     Returns:
         For each source its hypotheses, best first, whether they reached EOS or the maximum length; at least one,
         unless probabilities are NaN.
     """
-    steps = search_steps(
-        stepper,
-        src,
-        src_lengths,
-        strategy,
-        lengths=lengths,
-        scoring=scoring,
-        constraints=constraints,
-        n_best=n_best,
-        with_alignment=with_alignment,
-    )
-    return trace(steps, src_lengths, n_best) if steps else []
+    steps = search_steps(stepper, src, src_lengths, settings)
+    return trace(steps, src_lengths, settings.n_best) if steps else []
 
 
 @torch.inference_mode()
-def search_steps(
-    stepper: Stepper[State],
-    src: Tensor,
-    src_lengths: Tensor,
-    strategy: Strategy,
-    *,
-    lengths: Lengths,
-    scoring: Scoring,
-    constraints: Sequence[Constraint],
-    n_best: int,
-    with_alignment: bool,
-) -> list[Step]:
+def search_steps(stepper: Stepper[State], src: Tensor, src_lengths: Tensor, settings: SearchSettings) -> list[Step]:
     """Continue the hypotheses of each sentence word by word.
 
     A sentence is finished when none of its hypotheses is left, or when no remaining one can still exceed the scores of
@@ -168,25 +117,19 @@ def search_steps(
         stepper: The model.
         src: Padded source ids that end in EOS, [B, S].
         src_lengths: Their true lengths, [B].
-        strategy: Which words continue which hypotheses.
-        lengths: Limits of the lengths of translations.
-        scoring: The score by which hypotheses are ranked.
-        constraints: Rule out words.
-        n_best: Hypotheses that are wanted per source.
-        with_alignment: Keep alignments.
+        settings: What to search for.
 
     Returns:
         The record of each step; none without sources.
     """
     if not len(src):
         return []
-    device, starts = src.device, strategy.num_starts
-    fewest = lengths.fewest(src_lengths)
-    if bool((fewest > 0).any()):
-        constraints = [MinLength(fewest), *constraints]
-    limits = lengths.most(src_lengths)
-    state, layout = stepper.start(src, src_lengths), Layout(len(src))
-    if starts > 1:
+    device, strategy, scoring = src.device, settings.strategy, settings.scoring
+    limits, fewest = settings.lengths.most(src_lengths), settings.lengths.fewest(src_lengths)
+    shortest = [MinLength(fewest)] if bool((fewest > 0).any()) else []
+    constraints = [*shortest, *settings.constraints]
+    state, layout, starts = stepper.start(src, src_lengths), Layout(len(src)), strategy.num_starts
+    if starts > 1:  # B rows -> B * N rows
         layout = Layout(len(src), starts)
         state = stepper.select(state, layout.sentences(device), layout)
     words = torch.full((len(src) * starts,), BOS_ID, device=device)
@@ -196,41 +139,42 @@ def search_steps(
         torch.arange(len(src), device=device),
         limits.to(device),
         torch.zeros(len(src), dtype=torch.long, device=device),
-        torch.full((len(src), n_best), -torch.inf, dtype=torch.float64, device=device),
+        torch.full((len(src), settings.n_best), -torch.inf, dtype=torch.float64, device=device),
         torch.arange(src.size(1), device=device) < src_lengths.to(device).unsqueeze(1),
     )
     steps: list[Step] = []
     for step in range(int(limits.max())):
-        log_probs, alignment, state = stepper.step(words, state)
+        log_probs, alignment, state = stepper.step(words, state)  # [R, V], [R, heads, S]
         if constraints:
             before = Prefixes(prefixes, sentences.sources[layout.sentences(device)])
             for constraint in constraints:
                 constraint.apply(log_probs, before)
+        # From rows to the grid of beam slots: [R, V] -> [B, N], each slot with the row that it continues.
         choice = strategy.choose(Candidates(totals, log_probs, layout, sentences.num_complete, sentences.sources, step))
         parents = choice.parents.flatten()
-        coverage = None
+        coverage = None  # [B, N]
         if scoring.coverage_penalty:
             received = alignment.mean(dim=1) if received is None else received + alignment.mean(dim=1)
             received = received.index_select(0, parents)
             mask = sentences.mask.repeat_interleave(choice.words.size(1), dim=0)
             coverage = scoring.coverage(received, mask).view(choice.words.shape)
         scores, alive, sentences = _close(choice, step + 1, sentences, scoring, coverage)
-        kept, cells, layout = _continue(alive, step + 1)
-        steps.append(
-            Step(sentences.sources, choice, scores, _attended(alignment), alignment if with_alignment else None, cells)
-        )
-        if cells is not None and not len(cells):
+        remaining, slots, layout = _continue(alive, step + 1)
+        kept_alignment = alignment if settings.with_alignment else None
+        steps.append(Step(sentences.sources, choice, scores, _attended(alignment), kept_alignment, slots))
+        if slots is not None and not len(slots):
             break
-        rows = parents if cells is None else parents.index_select(0, cells)
-        state = stepper.select(state, rows, layout, kept)
-        words, totals = (part.flatten() for part in (choice.words, choice.totals))
-        if cells is not None:
-            words, totals = words.index_select(0, cells), totals.index_select(0, cells)
-            received = received if received is None else received.index_select(0, cells)
+        # From the grid back to rows: [B, N] -> [R'], without ended hypotheses and finished sentences.
+        rows = parents if slots is None else parents.index_select(0, slots)
+        state = stepper.select(state, rows, layout, remaining)
+        words, totals = choice.words.flatten(), choice.totals.flatten()
+        if slots is not None:
+            words, totals = words.index_select(0, slots), totals.index_select(0, slots)
+            received = received if received is None else received.index_select(0, slots)
         if constraints:
             prefixes = torch.cat([prefixes.index_select(0, rows), words.unsqueeze(1)], dim=1)
-        if kept is not None:
-            sentences = _Sentences(*(part.index_select(0, kept) for part in sentences))
+        if remaining is not None:
+            sentences = _Sentences(*(part.index_select(0, remaining) for part in sentences))
     return steps
 
 
@@ -267,23 +211,23 @@ def _continue(alive: Tensor, steps: int) -> tuple[Tensor | None, Tensor | None, 
     On an accelerator this happens only every few steps; in between, all rows continue, including ended ones.
 
     Returns:
-        The sentences to keep, None for all; the cells of the grid that become rows, None for all; their layout.
+        The sentences that remain, None for all; the beam slots that become rows, None for all; their layout.
     """
     device = alive.device
     if device.type != "cpu" and steps % STEPS_PER_WAIT:
         return None, None, Layout(*alive.shape)
     alive = to_host(alive)
-    cells = alive.flatten().nonzero().squeeze(1)
+    slots = alive.flatten().nonzero().squeeze(1)
     counts = alive.sum(dim=1)
-    kept = counts.nonzero().squeeze(1)
-    if compact := len(kept) <= FULL * len(alive):
-        alive, counts = alive[kept], counts[kept]
+    remaining = counts.nonzero().squeeze(1)
+    if compact := len(remaining) <= FULL * len(alive):
+        alive, counts = alive[remaining], counts[remaining]
     width = int(counts.max()) if len(counts) else 0
-    places = None
-    if len(cells) < len(alive) * width:
+    new_slots = None
+    if len(slots) < len(alive) * width:  # hypotheses of a sentence move to its first slots
         rank = alive.cumsum(dim=1) - 1 + width * torch.arange(len(alive)).unsqueeze(1)
-        places = rank[alive].to(device)
-    return kept.to(device) if compact else None, cells.to(device), Layout(len(alive), width, places)
+        new_slots = rank[alive].to(device)
+    return remaining.to(device) if compact else None, slots.to(device), Layout(len(alive), width, new_slots)
 
 
 def _attended(alignment: Tensor) -> Tensor:

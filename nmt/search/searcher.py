@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from nmt.corpus.batching import pad
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.constraint import Constraint, ForcedPrefix, NoRepeat
 from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
-from nmt.search.search import search, search_steps
+from nmt.search.search import SearchSettings, search, search_steps
 from nmt.search.stepper import EnsembleStepper, Seq2SeqStepper, Stepper
 from nmt.search.strategy import BeamStrategy, GreedyStrategy, SamplingStrategy, Strategy
 from nmt.search.tree import BeamTree, grow_tree
@@ -78,44 +79,23 @@ class Searcher:
 
         def search_batch(stepper: Stepper[Any], batch: list[int]) -> list[list[Hypothesis]]:
             chosen = [sources[n] for n in batch]
-            rules = self._rules()
-            if prefixes is not None:
-                rules.append(ForcedPrefix([prefixes[n] for n in batch]))
-            return search(
-                stepper,
-                *self._encode(chosen),
-                self._strategy(chosen, n_best),
-                lengths=self._lengths(),
-                scoring=self._scoring(),
-                constraints=rules,
-                n_best=n_best,
-                with_alignment=with_alignment,
-            )
+            forced = [] if prefixes is None else [ForcedPrefix([prefixes[n] for n in batch])]
+            return search(stepper, *self._encode(chosen), self._settings(chosen, n_best, with_alignment, forced))
 
         return self._in_batches(sources, width * sum(map(len, sources)), search_batch, advance)
 
     def grow_tree(self, source: Ids) -> BeamTree:
         """Search for translations of one source, and keep every prefix that was in the beam, with its alignment."""
+        settings = replace(self._settings([source], self.options.beam_size, True), n_best=1)
         with self._precision():
-            src, length = self._encode([source])
-            steps = search_steps(
-                self._stepper(self.options.beam_size * len(source)),
-                src,
-                length,
-                self._strategy([source], self.options.beam_size),
-                lengths=self._lengths(),
-                scoring=self._scoring(),
-                constraints=self._rules(),
-                n_best=1,
-                with_alignment=True,
-            )
-        return grow_tree(steps)
+            stepper = self._stepper(self.options.beam_size * len(source))
+            return grow_tree(search_steps(stepper, *self._encode([source]), settings))
 
     def _lengths(self) -> Lengths:
         options = self.options
         return Lengths(
-            longest=options.max_length,
-            max_ratio=options.max_length_ratio,
+            options.max_length,
+            options.max_length_ratio,
             shortest=options.min_length,
             min_ratio=options.min_length_ratio,
         )
@@ -124,9 +104,13 @@ class Searcher:
         options = self.options
         return Scoring(options.length_penalty, options.length_norm, options.coverage_penalty)
 
-    def _rules(self) -> list[Constraint]:
+    def _settings(
+        self, sources: Sequence[Ids], n_best: int, with_alignment: bool, forced: Sequence[Constraint] = ()
+    ) -> SearchSettings:
         size = self.options.no_repeat_ngram_size
-        return [] if size is None else [NoRepeat(size)]
+        constraints = [*([] if size is None else [NoRepeat(size)]), *forced]
+        strategy = self._strategy(sources, n_best)
+        return SearchSettings(strategy, self._lengths(), self._scoring(), constraints, n_best, with_alignment)
 
     def score(
         self, sources: Sequence[Ids], targets: Sequence[Ids], *, with_alignment: bool = False
@@ -145,15 +129,11 @@ class Searcher:
         def score_batch(stepper: Stepper[Any], batch: list[int]) -> list[list[Hypothesis]]:
             forced = [[*targets[n], EOS_ID] for n in batch]
             longest = max(map(len, forced))
-            return search(
-                stepper,
-                *self._encode([sources[n] for n in batch]),
-                GreedyStrategy(),
-                lengths=Lengths(longest, max_ratio=0.0, margin=longest),
-                scoring=self._scoring(),
-                constraints=[ForcedPrefix(forced)],
-                with_alignment=with_alignment,
+            lengths = Lengths(longest, max_ratio=0.0, margin=longest)
+            settings = SearchSettings(
+                GreedyStrategy(), lengths, self._scoring(), [ForcedPrefix(forced)], with_alignment=with_alignment
             )
+            return search(stepper, *self._encode([sources[n] for n in batch]), settings)
 
         return self._in_batches(sources, sum(map(len, targets)), score_batch, lambda batch: None)
 
@@ -164,15 +144,15 @@ class Searcher:
         run: Callable[[Stepper[Any], list[int]], list[list[Hypothesis]]],
         advance: Callable[[Sequence[int]], object],
     ) -> list[list[Hypothesis]]:
-        """Hypotheses of all sources, in order, found by a search of each batch; `num_words` is their total length."""
-        found: list[list[Hypothesis]] = [[] for _ in sources]
+        """Hypotheses of all sources, in order, from a search in each batch; `num_words` is their total length."""
+        results: list[list[Hypothesis]] = [[] for _ in sources]
         with self._precision():
             stepper = self._stepper(num_words)
             for batch in self._batches(sources):
-                for n, each in zip(batch, run(stepper, batch), strict=True):
-                    found[n] = each
+                for n, hypotheses in zip(batch, run(stepper, batch), strict=True):
+                    results[n] = hypotheses
                 advance(batch)
-        return found
+        return results
 
     def _strategy(self, sources: Sequence[Ids], n_best: int) -> Strategy:
         options = self.options

@@ -25,7 +25,7 @@ class Step(NamedTuple):
         scores: Score of each hypothesis that ends at this step, -inf for the others, [B, N].
         attended: Source position attended most by each row, [R].
         alignment: [R, heads, S]; None if alignments are not kept.
-        cells: Index in the flattened grid of each row of the next step, [R']; None if all continue, in order.
+        slots: Beam slot of each row of the next step, an index in the flattened grid, [R']; None if all continue.
     """
 
     sources: Tensor
@@ -33,7 +33,7 @@ class Step(NamedTuple):
     scores: Tensor
     attended: Tensor
     alignment: Tensor | None
-    cells: Tensor | None
+    slots: Tensor | None
 
 
 def trace(steps: Sequence[Step], src_lengths: Tensor, n_best: int) -> list[list[Hypothesis]]:
@@ -51,32 +51,32 @@ def trace(steps: Sequence[Step], src_lengths: Tensor, n_best: int) -> list[list[
     """
     floats = _to_numpy([part for step in steps for part in (step.choice.totals, step.scores)])
     totals, scores = floats[::2], floats[1::2]
-    cells = [step.cells for step in steps if step.cells is not None]
-    integers = _to_numpy([part for step in steps for part in _integers(step)] + cells)
+    slots = [step.slots for step in steps if step.slots is not None]
+    integers = _to_numpy([part for step in steps for part in _integers(step)] + slots)
     rest = iter(integers[4 * len(steps) :])
     sources, words, attended, parents = (integers[n : 4 * len(steps) : 4] for n in range(4))
-    before = [None if step.cells is None else next(rest) for step in steps]
-    source, step, cell, score = _rank(sources, scores, n_best)
+    before = [None if step.slots is None else next(rest) for step in steps]
+    source, step, slot, score = _rank(sources, scores, n_best)
     shape = len(source), len(steps)
-    found_words, found_totals, found_attended = np.zeros(shape, int), np.zeros(shape), np.zeros(shape, int)
-    paths = _follow(parents, before, step, cell)
-    for t, hypotheses, places, rows in paths:
-        found_words[hypotheses, t] = words[t].flat[places]
-        found_totals[hypotheses, t] = totals[t].flat[places]
-        found_attended[hypotheses, t] = attended[t][rows]
+    words_of, totals_of, attended_of = np.zeros(shape, int), np.zeros(shape), np.zeros(shape, int)
+    paths = _follow(parents, before, step, slot)
+    for t, hypotheses, at, rows in paths:
+        words_of[hypotheses, t] = words[t].flat[at]
+        totals_of[hypotheses, t] = totals[t].flat[at]
+        attended_of[hypotheses, t] = attended[t][rows]
     alignments = _alignments(steps, paths, len(source))
     lengths = src_lengths.tolist()
     found: list[list[Hypothesis]] = [[] for _ in lengths]
     for n, (origin, length) in enumerate(zip(source.tolist(), (step + 1).tolist(), strict=True)):
-        complete = found_words[n, length - 1] == EOS_ID
+        complete = words_of[n, length - 1] == EOS_ID
         found[origin].append(
             Hypothesis(
-                found_words[n, : length - complete].tolist(),
+                words_of[n, : length - complete].tolist(),
                 bool(complete),
-                float(found_totals[n, length - 1]),
+                float(totals_of[n, length - 1]),
                 float(score[n]),
-                np.diff(found_totals[n, :length], prepend=0.0).tolist(),
-                found_attended[n, :length].clip(max=lengths[origin]).tolist(),
+                np.diff(totals_of[n, :length], prepend=0.0).tolist(),
+                attended_of[n, :length].clip(max=lengths[origin]).tolist(),
                 None if alignments is None else alignments[n, :length, :, : lengths[origin]],
             )
         )
@@ -85,46 +85,46 @@ def trace(steps: Sequence[Step], src_lengths: Tensor, n_best: int) -> list[list[
 
 Indices = NDArray[np.int64]
 Path = tuple[int, Indices, Indices, Indices]
-"""A step; hypotheses that have a word there; their cells in its grid; the rows that they continued."""
+"""A step; hypotheses that have a word there; their slots in its grid; the rows that they continued, backpointers."""
 
 
 def _rank(
     sources: Sequence[Indices], scores: Sequence[NDArray[np.float64]], n_best: int
 ) -> tuple[Indices, Indices, Indices, NDArray[np.float64]]:
-    """The best finished hypotheses: source, last step, cell and score of each, by source and score."""
-    ends = [np.isfinite(each).nonzero() for each in scores]
+    """The best finished hypotheses: source, last step, slot and score, ordered by source and score."""
+    ends = [np.isfinite(grid).nonzero() for grid in scores]  # sentence and number in its beam of those that ended
     source = np.concatenate([of[sentence] for of, (sentence, _) in zip(sources, ends, strict=True)])
-    score = np.concatenate([each[end] for each, end in zip(scores, ends, strict=True)])
+    score = np.concatenate([grid[end] for grid, end in zip(scores, ends, strict=True)])
     step = np.concatenate([np.full(len(sentence), t) for t, (sentence, _) in enumerate(ends)])
-    cell = np.concatenate([b * each.shape[1] + n for each, (b, n) in zip(scores, ends, strict=True)])
+    slot = np.concatenate([b * grid.shape[1] + n for grid, (b, n) in zip(scores, ends, strict=True)])
     order = np.lexsort((-score, source))  # stable: of equal scores, the one that ended first is first
     best = order[np.arange(len(order)) - np.searchsorted(source[order], source[order]) < n_best]
-    return source[best], step[best], cell[best], score[best]
+    return source[best], step[best], slot[best], score[best]
 
 
 def _integers(step: Step) -> tuple[Tensor, ...]:
     return step.sources, step.choice.words, step.attended, step.choice.parents
 
 
-def _follow(parents: Sequence[Indices], before: Sequence[Indices | None], last: Indices, cell: Indices) -> list[Path]:
+def _follow(parents: Sequence[Indices], before: Sequence[Indices | None], last: Indices, slot: Indices) -> list[Path]:
     """Follow hypotheses back to their first words.
 
     Args:
         parents: Rows that the cells of each step's grid continue.
-        before: Cells of each step that the rows of the next continue; None if all do, in order.
+        before: Slots of each step that the rows of the next continue; None if all do, in order.
         last: Last step of each hypothesis.
-        cell: Its cell in the grid of that step.
+        slot: Its slot in the grid of that step.
     """
     paths = []
-    current = cell.copy()
+    current = slot.copy()
     for t in reversed(range(len(parents))):
         hypotheses = (last >= t).nonzero()[0]
         at = current[hypotheses]
         rows = parents[t].flat[at]
         paths.append((t, hypotheses, at, rows))
         if t:
-            from_cells = before[t - 1]
-            current[hypotheses] = rows if from_cells is None else from_cells[rows]
+            from_slots = before[t - 1]
+            current[hypotheses] = rows if from_slots is None else from_slots[rows]
     return paths
 
 
@@ -145,6 +145,6 @@ def _to_numpy(tensors: Sequence[Tensor]) -> list[NDArray[Any]]:
     """Tensors of one type on the host, all in one transfer."""
     if not tensors:
         return []
-    flat = to_host(torch.cat([each.flatten() for each in tensors])).numpy()
-    parts = np.split(flat, np.cumsum([each.numel() for each in tensors])[:-1])
-    return [part.reshape(each.shape) for part, each in zip(parts, tensors, strict=True)]
+    flat = to_host(torch.cat([tensor.flatten() for tensor in tensors])).numpy()
+    parts = np.split(flat, np.cumsum([tensor.numel() for tensor in tensors])[:-1])
+    return [part.reshape(tensor.shape) for part, tensor in zip(parts, tensors, strict=True)]

@@ -44,15 +44,15 @@ class BeamTree:
 
     def path(self, node: int) -> list[int]:
         """Numbers of the nodes of a prefix, from its first word to its last."""
-        found = []
+        path = []
         while node >= 0:
-            found.append(node)
+            path.append(node)
             node = self.nodes[node].parent
-        return found[::-1]
+        return path[::-1]
 
     def ids(self, node: int) -> list[int]:
         """The words of a prefix."""
-        return [self.nodes[each].id for each in self.path(node)]
+        return [self.nodes[number].id for number in self.path(node)]
 
 
 def grow_tree(steps: Sequence[Step]) -> BeamTree:
@@ -67,7 +67,7 @@ def grow_tree(steps: Sequence[Step]) -> BeamTree:
         assert step.alignment is not None
         choice = step.choice
         totals, words, parents, scores = (
-            each.flatten().tolist() for each in (choice.totals, choice.words, choice.parents, step.scores)
+            part.flatten().tolist() for part in (choice.totals, choice.words, choice.parents, step.scores)
         )
         numbers = []
         for total, word, parent, score in zip(totals, words, parents, scores, strict=True):
@@ -75,7 +75,7 @@ def grow_tree(steps: Sequence[Step]) -> BeamTree:
             if math.isfinite(total):
                 ended = score if math.isfinite(score) else None
                 nodes.append(Node(rows[parent], word, total, ended, step.alignment[parent].cpu()))
-        cells = range(len(numbers)) if step.cells is None else step.cells.tolist()
-        rows = [numbers[cell] for cell in cells]
+        slots = range(len(numbers)) if step.slots is None else step.slots.tolist()
+        rows = [numbers[slot] for slot in slots]
     ends = [number for number, node in enumerate(nodes) if node.score is not None]
     return BeamTree(nodes, sorted(ends, key=lambda number: -(nodes[number].score or 0.0)))

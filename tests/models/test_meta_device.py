@@ -16,10 +16,10 @@ from torch import Tensor
 
 from nmt.config import (
     AttentionSection,
+    ConstantForcingSection,
     DecoderSection,
     EncoderSection,
     ModelSection,
-    TeacherForcingSection,
     TrainSection,
 )
 from nmt.corpus.batching import Batch, make_batch
@@ -30,8 +30,10 @@ from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search import search as searching
 from nmt.search import trace
-from nmt.search.search import beam_search, greedy_search
+from nmt.search.hypothesis import Lengths
+from nmt.search.search import SearchSettings
 from nmt.search.stepper import Seq2SeqStepper
+from nmt.search.strategy import BeamStrategy, GreedyStrategy
 from nmt.training.loop import train_step
 
 META = torch.device("meta")
@@ -108,7 +110,7 @@ def test_an_update_never_waits(
 ) -> None:
     model = model_on_meta(*order, mechanism, cell, layers).train()
     optimizer = Descent(model.parameters(), {})
-    config = TrainSection(label_smoothing=0.1, r_drop=r_drop, teacher_forcing=TeacherForcingSection(ratio=ratio))
+    config = TrainSection(label_smoothing=0.1, r_drop=r_drop, teacher_forcing=ConstantForcingSection(ratio=ratio))
     step = train_step(model, [batch()] * batches, optimizer, config, 0)
     assert all(part.device == META for part in (step.loss, step.norm, step.tokens, step.skipped))
 
@@ -158,11 +160,8 @@ def test_a_search_waits_every_few_steps(
     src, lengths = batch().src.to(META), batch().src_lengths
     steps: list[int] = []
     monkeypatch.setattr(stepper, "step", count_calls(stepper.step, steps))
-    options = {"max_length": 19, "with_alignment": with_alignment}
-    if beam_size == 1:
-        greedy_search(stepper, src, lengths, **options)
-    else:
-        beam_search(stepper, src, lengths, beam_size=beam_size, length_penalty=1.0, **options)
+    strategy = GreedyStrategy() if beam_size == 1 else BeamStrategy(beam_size)
+    searching.search(stepper, src, lengths, SearchSettings(strategy, Lengths(19), with_alignment=with_alignment))
     last = ["what ended", "what ended", *(["alignments of what ended"] if with_alignment else [])]
     assert waits == ["state of the search"] * WAITS + last
     assert len(steps) == WAITS * searching.STEPS_PER_WAIT

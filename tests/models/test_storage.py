@@ -8,6 +8,7 @@ from nmt.config import (
     AttentionSection,
     Config,
     DecoderSection,
+    DecodeSection,
     EncoderSection,
     ModelSection,
     SubwordSection,
@@ -18,8 +19,7 @@ from nmt.corpus.batching import Batch, pad, real_positions
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import load_model, read_weights, save_model
-from nmt.search.search import beam_search
-from nmt.search.stepper import Seq2SeqStepper
+from nmt.search.searcher import Searcher
 from nmt.system.errors import CheckpointError, NmtError
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
@@ -131,11 +131,9 @@ def test_a_loaded_mechanism_gives_identical_translations(tmp_path: Path, attenti
     torch.manual_seed(99)
     loaded = load_model(tmp_path / "model")
     assert loaded.config == config
-    options = {"beam_size": 3, "length_penalty": 1.0, "max_length": 8, "n_best": 3}
-    src, lengths = pad([[4, 5, 6, 7], [8]], suffix=True), torch.tensor([5, 2])
-    assert beam_search(Seq2SeqStepper(loaded.model), src, lengths, **options) == beam_search(
-        Seq2SeqStepper(model), src, lengths, **options
-    )
+    options, sources = DecodeSection(beam_size=3, max_length=8), [[4, 5, 6, 7], [8]]
+    translations = [Searcher([one], options).search(sources, n_best=3) for one in (loaded.model, model)]
+    assert translations[0] == translations[1]
     assert torch.equal(logits_of(loaded.model), logits_of(model))
 
 

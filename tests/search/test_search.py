@@ -11,8 +11,9 @@ from nmt.corpus.batching import Batch, pad, real_positions
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
-from nmt.search.search import beam_search, greedy_search
+from nmt.search.search import SearchSettings, greedy_search, search
 from nmt.search.stepper import Seq2SeqStepper
+from nmt.search.strategy import BeamStrategy
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 SRC_SIZE = 9
@@ -53,7 +54,9 @@ def greedy(model: Seq2Seq, src: Tensor, lengths: Tensor, **options: Any) -> list
 
 
 def beam(model: Seq2Seq, src: Tensor, lengths: Tensor, **options: Any) -> list[list[Hypothesis]]:
-    return beam_search(Seq2SeqStepper(model), src, lengths, **options)
+    strategy, scoring = BeamStrategy(options.pop("beam_size")), Scoring(options.pop("length_penalty"))
+    settings = SearchSettings(strategy, Lengths(options.pop("max_length")), scoring, **options)
+    return search(Seq2SeqStepper(model), src, lengths, settings)
 
 
 EACH_VARIANT = pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: "-".join(map(str, variant)))

@@ -15,7 +15,7 @@ from nmt.config import DecodeSection, SamplingSection
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.constraint import ForcedPrefix, NoRepeat
 from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
-from nmt.search.search import search
+from nmt.search.search import SearchSettings, search
 from nmt.search.searcher import TOKENS_PER_SENTENCE, Searcher
 from nmt.search.stepper import EnsembleStepper, Seq2SeqStepper
 from nmt.search.strategy import BeamStrategy, GreedyStrategy, SamplingStrategy
@@ -55,16 +55,8 @@ def test_scores_follow_from_log_probability_length_and_coverage(variant: Variant
     model = random_model(variant, 3, 12, eos=0.5)
     src, lengths = random_sources(6, 3)
     scoring = Scoring(0.7, "average", coverage_penalty=0.3)
-    found = search(
-        Seq2SeqStepper(model),
-        src,
-        lengths,
-        BEAM,
-        lengths=Lengths(9),
-        scoring=scoring,
-        n_best=5,
-        with_alignment=True,
-    )
+    settings = SearchSettings(BEAM, Lengths(9), scoring, n_best=5, with_alignment=True)
+    found = search(Seq2SeqStepper(model), src, lengths, settings)
     for hypotheses in found:
         assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
         for each in hypotheses:
@@ -82,7 +74,7 @@ def test_a_translation_has_the_requested_length(variant: Variant, strategy: Gree
     model = random_model(variant, 5, 12, eos=3.0)
     src, lengths = random_sources(8, 5)
     bounds = Lengths(20, max_ratio=1.0, margin=4, shortest=2, min_ratio=0.5)
-    found = search(Seq2SeqStepper(model), src, lengths, strategy, lengths=bounds, n_best=5)
+    found = search(Seq2SeqStepper(model), src, lengths, SearchSettings(strategy, bounds, n_best=5))
     for length, hypotheses in zip(lengths.tolist(), found, strict=True):
         for each in hypotheses:
             assert max(2, (length - 1) // 2) <= len(each.ids) <= min(20, length + 4)
@@ -99,8 +91,8 @@ def test_no_sequence_of_words_occurs_twice(size: int) -> None:
 
     for strategy in (GreedyStrategy(), BEAM):
         stepper, limits = Seq2SeqStepper(model), Lengths(8)
-        free = search(stepper, src, lengths, strategy, lengths=limits)
-        found = search(stepper, src, lengths, strategy, lengths=limits, constraints=[NoRepeat(size)])
+        free = search(stepper, src, lengths, SearchSettings(strategy, limits))
+        found = search(stepper, src, lengths, SearchSettings(strategy, limits, constraints=[NoRepeat(size)]))
         assert any(repeated(each.ids) for (each,) in free)
         assert not any(repeated(each.ids) for (each,) in found)
         for one, other in zip(free, found, strict=True):
@@ -113,7 +105,9 @@ def test_forced_words_have_their_teacher_forced_probabilities(variant: Variant) 
     src, lengths = random_sources(6, 2)
     targets = [[4, 5, 4], [], [11], [6, 6, 6, 6], [8], [1, 9]]
     forced = [ForcedPrefix([[*target, EOS_ID] for target in targets])]
-    found = search(Seq2SeqStepper(model), src, lengths, GreedyStrategy(), lengths=Lengths(9), constraints=forced)
+    found = search(
+        Seq2SeqStepper(model), src, lengths, SearchSettings(GreedyStrategy(), Lengths(9), constraints=forced)
+    )
     for row, (target, (each,)) in enumerate(zip(targets, found, strict=True)):
         source = src[row, : lengths[row]]
         (expected,) = teacher_forced(model, source, [target])
@@ -129,9 +123,9 @@ def test_the_best_translation_is_that_forced_to_begin_like_itself(strategy: Gree
     model = random_model(VARIANTS[0], 4, 12, eos=0.5)
     src, lengths = random_sources(8, 4)
     stepper, limits = Seq2SeqStepper(model), Lengths(12)
-    found = search(stepper, src, lengths, GreedyStrategy(), lengths=limits)
+    found = search(stepper, src, lengths, SearchSettings(GreedyStrategy(), limits))
     prefixes = [each.ids[: row % 3] for row, (each,) in enumerate(found)]
-    again = search(stepper, src, lengths, strategy, lengths=limits, constraints=[ForcedPrefix(prefixes)])
+    again = search(stepper, src, lengths, SearchSettings(strategy, limits, constraints=[ForcedPrefix(prefixes)]))
     for prefix, (one,), (other,) in zip(prefixes, found, again, strict=True):
         assert other.ids[: len(prefix)] == prefix
         assert strategy is BEAM or one == other
@@ -139,7 +133,7 @@ def test_the_best_translation_is_that_forced_to_begin_like_itself(strategy: Gree
 
 def sample(model: Seq2Seq, src: Tensor, lengths: Tensor, number: int, **options: object) -> list[list[Hypothesis]]:
     strategy = SamplingStrategy(number, list(range(len(src))), 9, **options)  # type: ignore[arg-type]
-    return search(Seq2SeqStepper(model), src, lengths, strategy, lengths=Lengths(9), n_best=number)
+    return search(Seq2SeqStepper(model), src, lengths, SearchSettings(strategy, Lengths(9), n_best=number))
 
 
 def test_samples_have_the_models_distribution() -> None:
@@ -163,7 +157,7 @@ def test_samples_have_the_models_distribution() -> None:
 def test_sampling_with_top_k_top_p_and_temperature() -> None:
     model = random_model(VARIANTS[0], 6, 12)
     src, lengths = random_sources(5, 6)
-    ((_greedy,), *_) = best = search(Seq2SeqStepper(model), src, lengths, GreedyStrategy(), lengths=Lengths(9))
+    ((_greedy,), *_) = best = search(Seq2SeqStepper(model), src, lengths, SearchSettings(GreedyStrategy(), Lengths(9)))
     for options in ({"top_k": 1}, {"top_p": 1e-9}):
         found = sample(model, src, lengths, 3, **options)
         assert [[each.ids for each in hypotheses] for hypotheses in found] == [[each.ids] * 3 for (each,) in best]
@@ -209,7 +203,7 @@ def test_an_ensemble_predicts_the_mean_of_probabilities(variant: Variant) -> Non
     models = [random_model(variant, seed, 12, eos=0.5) for seed in (1, 2, 3)]
     src, lengths = random_sources(3, 9)
     stepper = EnsembleStepper([Seq2SeqStepper(model) for model in models])
-    found = search(stepper, src, lengths, BEAM, lengths=Lengths(7), n_best=2, with_alignment=True)
+    found = search(stepper, src, lengths, SearchSettings(BEAM, Lengths(7), n_best=2, with_alignment=True))
     for row, hypotheses in enumerate(found):
         source = src[row, : lengths[row]]
         for each in hypotheses:
@@ -230,7 +224,7 @@ def test_an_ensemble_of_one_model_is_the_model_and_a_folded_one_too(variant: Var
     src, lengths = random_sources(8, 4)
     plain, folded = Seq2SeqStepper(model), Seq2SeqStepper(model, num_words=12)
     found = [
-        search(stepper, src, lengths, BEAM, lengths=Lengths(9), n_best=5)
+        search(stepper, src, lengths, SearchSettings(BEAM, Lengths(9), n_best=5))
         for stepper in (plain, EnsembleStepper([plain, plain]), folded)
     ]
     for one, *others in zip(*found, strict=True):
