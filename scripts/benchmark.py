@@ -4,10 +4,8 @@ python scripts/benchmark.py preprocess --corpus deu-eng.zip
 python scripts/benchmark.py workload --corpus deu-eng.zip --output workload
 python scripts/benchmark.py train --workload workload --opennmt opennmt/bin/python --joeynmt joeynmt/bin/python
 python scripts/benchmark.py limit --workload workload
-python scripts/benchmark.py share --model runs/benchmark/decode/nmt-luong-lstm/run --input workload/test.en
 python scripts/benchmark.py scale
 python scripts/benchmark.py startup
-python scripts/benchmark.py stream --model runs/tatoeba_small
 python scripts/benchmark.py serve --model runs/sample --input data/sample/deu.txt
 python scripts/benchmark.py quality --workload workload --opennmt opennmt/bin/python
 python scripts/benchmark.py decode --workload workload --opennmt opennmt/bin/python --joeynmt joeynmt/bin/python
@@ -15,13 +13,13 @@ python scripts/benchmark.py decode --workload workload --opennmt opennmt/bin/pyt
 
 from __future__ import annotations
 
-from benchmarks import decode, limit, preprocess, quality, scale, serve, share, startup, stream, train, workload
+from benchmarks import decode, limit, preprocess, quality, scale, serve, startup, train, workload
 from benchmarks.arguments import run_command
 
 
 def main() -> None:
     """Run one benchmark."""
-    run_command(__doc__, (preprocess, workload, train, limit, scale, startup, serve, quality, decode, share, stream))
+    run_command(__doc__, (preprocess, workload, train, limit, scale, startup, serve, quality, decode))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ from benchmarks import (  # noqa: E402
     scale,
     serve,
     startup,
-    stream,
     systems,
     tables,
     train,
@@ -414,19 +413,6 @@ def test_the_row_of_the_server() -> None:
     load = serve.Load([number / 1000 for number in range(1, 102)], wrong=2, errors=1)
     row = serve.row("nmt", load, argparse.Namespace(clients=200, seconds=10), 3 << 20)
     assert row == ["nmt", "200", "10", "51", "100", "10", "1", "2", "3"]
-
-
-def test_the_input_of_a_stream_repeats_the_first_column(tmp_path: Path) -> None:
-    (tmp_path / "pairs.txt").write_text("a\tb\nc d\te\n", encoding="utf-8")
-    stream.write_input(tmp_path / "pairs.txt", tmp_path / "in.txt", 5)
-    assert (tmp_path / "in.txt").read_text(encoding="utf-8") == "a\nc d\na\nc d\na\n"
-
-
-def test_memory_is_seen_until_a_kill(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "import time; time.sleep(60)"]
-    assert max(stream.run(command, tmp_path / "log", 1, kill_after=1.5)) > 2**20
-    with pytest.raises(RunError, match="exit code 3"):
-        list(stream.run([sys.executable, "-c", "exit(3)"], tmp_path / "log", 1))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
