@@ -49,8 +49,10 @@ class Page:
             message["sessionId"] = self._session
         os.write(self._writing, json.dumps(message).encode() + b"\0")
         while (reply := self._receive()).get("id") != number:
-            if reply.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown"):
-                self.problems.append(json.dumps(reply["params"]))
+            said = reply.get("params", {})
+            informs = said.get("entry", {}).get("level") == "info"  # of what it did, such as ignoring an autofocus
+            if reply.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown") and not informs:
+                self.problems.append(json.dumps(said))
         assert "error" not in reply, reply
         result: dict[str, Any] = reply["result"]
         return result
