@@ -6,7 +6,6 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,6 +16,7 @@ from nmt.corpus.batching import make_batch, plan_batches
 from nmt.corpus.data_report import REPORT
 from nmt.corpus.dataset import DataDirectory, EncodedPairs, open_data
 from nmt.corpus.noise import Noise, make_noise
+from nmt.corpus.schema import parse_report
 from nmt.evaluation.loss import mean_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.search import greedy_search
@@ -104,43 +104,36 @@ def describe_data(data: DataDirectory) -> Iterator[Finding]:
         f"longest source has {src.max():,}, the longest target {tgt.max():,}",
     )
     try:
-        report = read_json(data.path / REPORT)
-    except DataError:
+        report = parse_report(read_json(data.path / REPORT))
+    except (DataError, ValueError):
         report = None
-    dropped = _count(report, "too_many_tokens")
-    if dropped is not None:
-        share = dropped / (dropped + len(data.train))
-        advice = "; raise text.max_length" if share > TOO_LONG_LIMIT else ""
-        yield Finding(
+    if report is not None:
+        share = report.too_many_tokens / (report.too_many_tokens + len(data.train))
+        yield _find(
             "too long",
-            not advice,
-            f"{dropped:,} training pairs ({share:.1%}) dropped: too many tokens, or none{advice}",
+            share <= TOO_LONG_LIMIT,
+            f"{report.too_many_tokens:,} training pairs ({share:.1%}) dropped: too many tokens, or none",
+            "raise text.max_length",
         )
     if len(data.valid) == 0:
         yield Finding("validation data", None, "none: the last model of the run is kept, however good it is")
     else:
         shares = [float(np.mean(side.ids == UNK_ID)) for side in (data.valid.src, data.valid.tgt)]
-        advice = "; use subwords or a larger vocabulary (text)" if max(shares) > UNKNOWN_LIMIT else ""
-        yield Finding(
-            "validation data",
-            not advice,
-            f"{len(data.valid):,} pairs; {shares[0]:.2%} of source and {shares[1]:.2%} of target tokens are "
-            f"unknown{advice}",
+        text = f"{len(data.valid):,} pairs; {shares[0]:.2%} of source and {shares[1]:.2%} of target tokens are unknown"
+        fine = max(shares) <= UNKNOWN_LIMIT
+        yield _find("validation data", fine, text, "use subwords or a larger vocabulary (text)")
+    for split, overlap in report.overlap.items() if report else ():
+        yield _find(
+            f"{split} overlap",
+            overlap.sources <= OVERLAP_LIMIT * overlap.examples,
+            f"{overlap.sources:,} of {overlap.examples:,} sources are in training too",
+            "scores will be too high, see data.split",
         )
-    for split in ("valid", "test"):
-        examples, found = (_count(report, "overlap", split, key) for key in ("examples", "sources"))
-        if examples and found is not None:
-            advice = "; scores will be too high, see data.split" if found / examples > OVERLAP_LIMIT else ""
-            yield Finding(
-                f"{split} overlap", not advice, f"{found:,} of {examples:,} sources are in training too{advice}"
-            )
 
 
-def _count(report: Any, *keys: str) -> int | None:
-    """A number nested in a report; None if there is none."""
-    for key in keys:
-        report = report.get(key) if isinstance(report, dict) else None
-    return report if isinstance(report, int) else None
+def _find(name: str, ok: bool, text: str, advice: str) -> Finding:
+    """A finding whose text ends with advice if it is a problem."""
+    return Finding(name, ok, text if ok else f"{text}; {advice}")
 
 
 def count_parameters(model: Seq2Seq) -> Counter[str]:
@@ -186,13 +179,13 @@ def check_initial_loss(config: Config, data: DataDirectory, model: Seq2Seq) -> I
     text = f"{loss:.2f} nats per token over {len(sample):,} pairs; uniform guessing has ln {size:,} = {uniform:.2f}"
     if config.train.init_from is not None:
         ok = loss < uniform
-        advice = "; the weights of train.init_from do not help"
+        advice = "the weights of train.init_from do not help"
     else:
         if config.model.output_norm is not None:
             text += f", random vectors of norm {config.model.output_norm:g} {expected:.2f}"
         ok = abs(loss - expected) < LOSS_TOLERANCE
-        advice = f", more than {LOSS_TOLERANCE} away; see model.initialization"
-    yield Finding("initial loss", ok, text if ok else text + advice)
+        advice = f"more than {LOSS_TOLERANCE} away; see model.initialization"
+    yield _find("initial loss", ok, text, advice)
 
 
 def check_overfitting(config: Config, data: DataDirectory, new_model: Callable[[Config], Seq2Seq]) -> Iterator[Finding]:
@@ -232,13 +225,11 @@ def check_overfitting(config: Config, data: DataDirectory, new_model: Callable[[
     updates = len(lowest) - 1
     learnt = loss < OVERFIT_LOSS
     text = f"{len(pairs)} pairs of median length: loss {loss:z.2f} after {updates} updates of Adam at {OVERFIT_RATE}"
-    if learnt:
-        yield Finding("one batch overfits", True, text)
-    elif falls():
+    if not learnt and falls():
         yield Finding("one batch overfits", None, f"{text}; not settled: the loss still falls")
     else:
-        advice = f", above {OVERFIT_LOSS}: the model cannot overfit them; see the sizes and parts under model"
-        yield Finding("one batch overfits", False, text + advice)
+        advice = f"above {OVERFIT_LOSS}: the model cannot overfit them; see the sizes and parts under model"
+        yield _find("one batch overfits", learnt, text, advice)
 
     stepper = Seq2SeqStepper(model.eval())
     found = greedy_search(stepper, batch.src.to(model.device), batch.src_lengths, max_length=config.decode.max_length)
@@ -288,8 +279,8 @@ def check_updates(config: Config, data: DataDirectory, noise: Noise, model: Seq2
     mean = sum(last) / len(last)
     ok = mean < losses[0] + LOSS_TOLERANCE
     text = f"loss {losses[0]:.2f} at the first, {mean:z.2f} over the last {len(last)} of {len(losses)}"
-    advice = "; lower train.optimizer.learning_rate, or set train.optimizer.clip_norm or train.schedule.warmup"
-    yield Finding("first updates", ok, text if ok else text + advice)
+    advice = "lower train.optimizer.learning_rate, or set train.optimizer.clip_norm or train.schedule.warmup"
+    yield _find("first updates", ok, text, advice)
     speed, total = timing.tokens / timing.seconds, count_updates(options, groups)
     seconds = (len(pairs.tgt.ids) + len(pairs)) / speed
     yield Finding(

@@ -320,23 +320,31 @@ def test_pairs_of_median_length_with_distinct_sources() -> None:
 
 
 @pytest.mark.parametrize(
-    ("report", "expected"),
+    ("changes", "problems"),
     [
-        (None, {}),
-        ([], {}),
-        ({"overlap": 3, "too_many_tokens": {"train": 5}}, {}),
-        ({"overlap": {"valid": {"examples": 0, "sources": 0}}}, {}),
-        ({"too_many_tokens": 0}, {"too long": True}),
-        ({"too_many_tokens": 10**6}, {"too long": False}),
-        ({"overlap": {"valid": {"examples": 100, "sources": 1}}}, {"valid overlap": True}),
-        ({"overlap": {"test": {"examples": 100, "sources": 2}}}, {"test overlap": False}),
+        ({}, []),
+        ({"too_many_tokens": 10**6}, ["too long"]),
+        ({"overlap": {"valid": {"examples": 100, "sources": 1, "targets": 100}}}, []),
+        ({"overlap": {"test": {"examples": 100, "sources": 2, "targets": 0}}}, ["test overlap"]),
     ],
 )
-def test_facts_from_the_report(project: Project, tmp_path: Path, report: object, expected: dict[str, bool]) -> None:
+def test_problems_of_the_report(
+    project: Project, tmp_path: Path, changes: dict[str, object], problems: list[str]
+) -> None:
     shutil.copytree(project.data, tmp_path / "data")
-    (tmp_path / "data/report.json").write_text("broken" if report is None else json.dumps(report), encoding="utf-8")
-    found = {finding.name: finding.ok for finding in describe_data(open_data(tmp_path / "data"))}
-    assert found == {"training data": None, "validation data": True, **expected}
+    path = tmp_path / "data/report.json"
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **changes}), encoding="utf-8")
+    findings = list(describe_data(open_data(tmp_path / "data")))
+    assert [finding.name for finding in findings if finding.ok is False] == problems
+    assert [finding.name for finding in findings][1] == "too long"
+
+
+@pytest.mark.parametrize("report", ["broken", "[]", '{"too_many_tokens": 5}', '{"overlap": 3}'])
+def test_a_report_that_is_none(project: Project, tmp_path: Path, report: str) -> None:
+    shutil.copytree(project.data, tmp_path / "data")
+    (tmp_path / "data/report.json").write_text(report, encoding="utf-8")
+    findings = describe_data(open_data(tmp_path / "data"))
+    assert [finding.name for finding in findings] == ["training data", "validation data"]
 
 
 def test_validation_data(project: Project) -> None:
