@@ -16,7 +16,7 @@ from nmt.config.messages import Problem, find_problems, suggest
 from nmt.config.sections import Config, DecodeSection, Section, TrainSection, find_section, kinds_of
 from nmt.config.tree import NOT_UNICODE, SURROGATE, Place, Tree, as_yaml, dotted, in_one_line, parse_yaml
 from nmt.system.errors import ConfigError, DataError, shorten
-from nmt.system.files import check_file, read_bytes, shipped
+from nmt.system.files import read_bytes, shipped
 from nmt.system.limits import MAX_CONFIG
 
 FORMAT = 2
@@ -378,7 +378,7 @@ def read_config(path: Path, checks: Sequence[Check] = ()) -> Config:
         DataError: The file is missing, unreadable, or not a regular file in its folder.
     """
     try:
-        text = read_bytes(check_file(path, path.parent), MAX_CONFIG).decode("utf-8")
+        text = read_bytes(path, MAX_CONFIG, path.parent).decode("utf-8")
     except UnicodeDecodeError:
         raise DataError(f"{path}: not UTF-8 text; the directory is damaged") from None
     except OSError as error:

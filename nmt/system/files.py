@@ -157,24 +157,21 @@ def as_json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
 
 
-def read_bytes(path: Path, limit: int) -> bytes:
+def read_bytes(path: Path, limit: int, folder: Path | None = None) -> bytes:
     """The content of an untrusted file.
 
+    Args:
+        path: A regular file: others could block, or never end.
+        limit: Maximum size in bytes.
+        folder: The folder that must contain the file, links followed; None allows any.
+
     Raises:
-        DataError: It is not a regular file (which could block or never end), or is larger than `limit` bytes.
+        DataError: The file is something else, too large, or outside the folder.
         OSError: It cannot be read.
     """
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
-            raise DataError(f"{path}: is not a regular file; replace it by one")
-        if found.st_size > limit:
-            raise DataError(f"{path}: has {found.st_size:,} bytes, more than the limit of {limit:,}")
-        with os.fdopen(handle, "rb", closefd=False) as file:
-            return file.read(found.st_size)  # allocates as many bytes as requested
-    finally:
-        os.close(handle)
+    if not stat.S_ISREG(check_file(path, folder, limit).stat().st_mode):
+        raise DataError(f"{path}: is not a regular file; replace it by one")
+    return path.read_bytes()
 
 
 def real_path(path: Path) -> Path:
@@ -189,25 +186,25 @@ def real_path(path: Path) -> Path:
         raise DataError(f"{path}: is a link that points to itself; replace or delete it") from None
 
 
-def check_file(path: Path, folder: Path, limit: int | None = None) -> Path:
+def check_file(path: Path, folder: Path | None, limit: int | None = None) -> Path:
     """Check a file of an untrusted folder, and return its path; it need not exist.
 
     Args:
         path: A file, or a folder, below `folder`.
-        folder: The folder that must contain it, links followed: a link must not point outside.
+        folder: The folder that must contain it, links followed: a link must not point outside. None allows any.
         limit: Maximum size in bytes of a file; None is no limit.
 
     Raises:
         DataError: It is outside the folder, is neither a regular file nor a folder, or is too large.
     """
-    if not real_path(path).is_relative_to(real_path(folder)):
+    if folder is not None and not real_path(path).is_relative_to(real_path(folder)):
         raise DataError(f"{path}: is a link to a place outside {folder}; replace it by the file")
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        found = path.stat()
-        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+        status = path.stat()
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             raise DataError(f"{path}: is not a regular file; replace it by one")
-        if limit is not None and found.st_size > limit:
-            raise DataError(f"{path}: has {found.st_size:,} bytes, more than the limit of {limit:,}")
+        if limit is not None and status.st_size > limit:
+            raise DataError(f"{path}: has {status.st_size:,} bytes, more than the limit of {limit:,}")
     return path
 
 
@@ -222,7 +219,7 @@ def read_json(path: Path, limit: int = MAX_JSON) -> Any:
         DataError: The file is missing, not JSON, too large, or not a regular file in its folder.
     """
     try:
-        text = read_bytes(check_file(path, path.parent), limit).decode("utf-8")
+        text = read_bytes(path, limit, path.parent).decode("utf-8")
         return json.loads(text, parse_int=_bounded_int)
     except FileNotFoundError:
         raise DataError(f"{path}: missing; the directory is incomplete") from None

@@ -76,7 +76,7 @@ def check_text(config: Config, data: DataDirectory, run: Path) -> None:
     if not folder.exists():
         copy_text(config, data, run)
         return
-    listing = read_bytes(check_file(folder / CHECKSUMS, folder), MAX_JSON).decode("utf-8", errors="replace")
+    listing = read_bytes(folder / CHECKSUMS, MAX_JSON, folder).decode("utf-8", errors="replace")
     sums = dict(line.split("  ", 1)[::-1] for line in listing.splitlines() if "  " in line)
     if unlisted := sorted({path.name for path in folder.iterdir() if path.name in TEXT_FILES} - sums.keys()):
         raise CheckpointError(
