@@ -229,7 +229,7 @@ def _data(directory: Annotated[AnyPath, Argument(metavar="DIR")]) -> None:
     _show_sections(read_report(Path(directory)))
 
 
-@command("train", nmt.train, imports="nmt.training.run")
+@command("train", nmt.train, imports="nmt.training.directory")
 def _train(train: partial[nmt.Run]) -> None:
     train()
 

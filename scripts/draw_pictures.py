@@ -32,7 +32,7 @@ from nmt.models.runs import MARKER
 from nmt.system.encoding import from_bytes
 from nmt.system.errors import ConfigError, NmtError
 from nmt.system.files import read_json
-from nmt.training.watch import read_attention
+from nmt.training.attention_history import read_attention
 from nmt.translation.alignment import draw_attention
 
 SENTENCE = "Yesterday I saw him at the station."

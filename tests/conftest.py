@@ -209,9 +209,9 @@ def read_position(run: Path) -> dict[str, Any]:
     """Facts of the newest checkpoint, without times, config and paths."""
     checkpoint = newest_checkpoint(run)
     assert checkpoint is not None
-    progress = {key: value for key, value in checkpoint.facts["progress"].items() if key != "seconds"}
+    progress = {key: value for key, value in checkpoint.metadata["progress"].items() if key != "seconds"}
     names = ("rate", "python_random", "numpy_random")
-    return {"progress": progress, **{name: checkpoint.facts[name] for name in names}}
+    return {"progress": progress, **{name: checkpoint.metadata[name] for name in names}}
 
 
 def assert_same_tensors(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:

@@ -21,7 +21,7 @@ from nmt.system.files import read_json
 @pytest.fixture(autouse=True)
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Learning curves take most of the time of such short runs."""
-    monkeypatch.setattr("nmt.training.run.draw_learning_curve", lambda run: None)
+    monkeypatch.setattr("nmt.drawing.charts.draw_learning_curve", lambda run: None)
 
 
 def run_killed(function: str, number: int, arguments: list[str], word: str = "") -> bool:
@@ -115,9 +115,9 @@ PLACES = {
     "nmt.training.loop.train_step": 15,
     "nmt.training.checkpoint.save_file": 3,
     "nmt.training.checkpoint.delete_checkpoint": 2,
-    "nmt.training.run.append_text": 6,
-    "nmt.training.run.write_state": 4,
-    "nmt.training.run.draw_learning_curve": 2,
+    "nmt.training.metrics_log.append_text": 6,
+    "nmt.models.runs.write_json": 4,
+    "nmt.drawing.charts.draw_learning_curve": 2,
     "nmt.models.storage.save_weights": 1,
     "nmt.models.storage.write_json": 1,
     "nmt.evaluation.validator.mean_loss": 2,

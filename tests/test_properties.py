@@ -95,7 +95,7 @@ def test_an_epoch_has_each_pair_once_whatever_the_batches(
 
     pairs = EncodedPairs(src, tgt)
     state = start(build_model(config.model, 9, 9), pairs, config.train)
-    for _ in train(state, pairs, config, None, watch):
+    for _ in train(state, pairs, config, watch):
         pass
     assert seen == Counter((epoch, index) for epoch in (1, 2) for index in range(len(lengths)))
     assert state.progress.tokens == 2 * int(np.sum(tgt.lengths + 1))

@@ -29,7 +29,7 @@ from nmt.system.replacement import is_locked
 from nmt.system.signals import ENDING, handled_signals
 from nmt.system.tables import Table
 from nmt.system.terminal import live_table
-from nmt.training.run import METRICS
+from nmt.training.metrics_log import METRICS
 
 log = logging.getLogger(__name__)
 

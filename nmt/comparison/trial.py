@@ -29,7 +29,8 @@ from nmt.system.memory import peak_memory
 from nmt.system.progress import progress_bar
 from nmt.system.replacement import locked
 from nmt.system.version import __version__
-from nmt.training.run import METRICS, train_run
+from nmt.training.metrics_log import METRICS
+from nmt.training.run import train_run
 from nmt.training.timing import measure_updates
 from nmt.translation.loading import open_translator
 from nmt.translation.translate import within_memory

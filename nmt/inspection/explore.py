@@ -18,7 +18,7 @@ from nmt.models.storage import SavedModel
 from nmt.system.encoding import from_bytes
 from nmt.system.errors import DataError
 from nmt.system.progress import progress_bar
-from nmt.training.watch import WATCHED, read_attention
+from nmt.training.attention_history import WATCHED, read_attention
 from nmt.translation.translate import within_memory
 from nmt.translation.translator import Translator
 

@@ -53,9 +53,47 @@ class Run:
         return self.path / BEST
 
 
-def write_state(run: Path, state: str, **facts: Any) -> None:
-    """Record the state `running`, `finished`, `stopped` (can be resumed) or `broken`, with further facts."""
-    write_json(run / MARKER, {"state": state, "time": time.strftime(TIME), **facts})
+@dataclass(frozen=True)
+class RunMetadata:
+    """Content of `run.json` but for the time of writing, which tells how far a run is.
+
+    Attributes:
+        state: running, finished, stopped (can be resumed) or broken.
+        launch: Identifies one call of torchrun; None without it.
+        parameters: Number of weights.
+        updates: Updates so far.
+        updates_per_epoch: Updates in an epoch.
+        total_updates: Updates of the whole run, unless it stops early.
+        epochs: Epochs started.
+        tokens: Target tokens trained on.
+        metric: Metric that chooses the best model.
+        best: Its best value; None before the first validation.
+        best_update: Update of the best model; 0 if there is none.
+        training_seconds: Seconds spent on updates.
+        total_seconds: Seconds of the run, without the time between a stop and its resumption.
+        tokens_per_second: Target tokens a second of training; None before the first report.
+        reason: Why a run is broken; None if it is not.
+    """
+
+    state: str
+    launch: str | None
+    parameters: int
+    updates: int
+    updates_per_epoch: int
+    total_updates: int
+    epochs: int
+    tokens: int
+    metric: str
+    best: float | None
+    best_update: int
+    training_seconds: float
+    total_seconds: float
+    tokens_per_second: float | None
+    reason: str | None = None
+
+    def write(self, run: Path) -> None:
+        """Write `run.json` of a run directory."""
+        write_json(run / MARKER, {"time": time.strftime(TIME), **vars(self)})
 
 
 def path_from(run: Path, data: Path) -> str | None:

@@ -29,8 +29,15 @@ from nmt.system.progress import progress_bar
 from nmt.text.vocabulary import UNK_ID
 from nmt.training.findings import Finding
 from nmt.training.loop import plan_epoch, train_step
-from nmt.training.setup import choose_precision, make_model, outline, prepare, with_precision, with_text_of
-from nmt.training.state import make_optimizer
+from nmt.training.optimizers import make_optimizer
+from nmt.training.setup import (
+    choose_precision,
+    make_model,
+    outline,
+    set_seeds_and_threads,
+    with_precision,
+    with_text_of,
+)
 from nmt.training.timing import count_updates, time_updates
 
 SMALLER_MODEL = "lower the sizes under model"
@@ -61,7 +68,7 @@ def check(config: Config, data_directory: Path) -> Iterator[Finding]:
     data.check_ids()
     config = with_text_of(config, data)
     device = resolve_device(config.train.device)
-    prepare(config)
+    set_seeds_and_threads(config)
     config = with_precision(config, choose_precision(config, device))
     noise = make_noise(config.train, data)
     available = available_memory(device)

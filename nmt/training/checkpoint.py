@@ -38,11 +38,11 @@ class Checkpoint:
 
     Attributes:
         tensors: Weights, optimiser, random states, sums since the last report.
-        facts: Everything else, as JSON values.
+        metadata: Everything else, as JSON values.
     """
 
     tensors: Mapping[str, Tensor]
-    facts: Mapping[str, Any]
+    metadata: Mapping[str, Any]
 
 
 def write_checkpoint(run: Path, update: int, checkpoint: Checkpoint, keep: int) -> None:
@@ -60,7 +60,7 @@ def write_checkpoint(run: Path, update: int, checkpoint: Checkpoint, keep: int) 
     folder = run / FOLDER
     folder.mkdir(exist_ok=True)
     name = f"update-{update:09d}"
-    metadata = {_METADATA: json.dumps({"format_version": FORMAT_VERSION, **checkpoint.facts}, ensure_ascii=False)}
+    metadata = {_METADATA: json.dumps({"format_version": FORMAT_VERSION, **checkpoint.metadata}, ensure_ascii=False)}
     with _written_durably(folder / (name + _TENSORS)) as temporary:
         try:
             save_file({key: tensor.contiguous() for key, tensor in checkpoint.tensors.items()}, temporary, metadata)
@@ -133,11 +133,12 @@ def _read(path: Path) -> Checkpoint:
     if expected != [sha256(check_file(path, path.parent)), path.name]:
         raise ValueError("wrong checksum")
     with safe_open(path, framework="pt") as file:
-        facts = json.loads(file.metadata()[_METADATA])
-        if facts["format_version"] != FORMAT_VERSION:
-            found = shorten(repr(facts["format_version"]))
-            raise CheckpointError(f"{path}: checkpoint format {found}, this version of nmt reads {FORMAT_VERSION}")
-        return Checkpoint({name: file.get_tensor(name) for name in file.keys()}, facts)  # noqa: SIM118
+        metadata = json.loads(file.metadata()[_METADATA])
+        if (version := metadata["format_version"]) != FORMAT_VERSION:
+            raise CheckpointError(
+                f"{path}: checkpoint format {shorten(repr(version))}, this version of nmt reads {FORMAT_VERSION}"
+            )
+        return Checkpoint({name: file.get_tensor(name) for name in file.keys()}, metadata)  # noqa: SIM118
 
 
 def _updates(folder: Path, suffix: str = _CHECKSUM) -> list[int]:

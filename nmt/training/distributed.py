@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import signal
@@ -53,6 +52,11 @@ class Workers:
         """Whether this is the process that writes, prints and validates."""
         return self.rank == 0
 
+    def seed(self, seed: int) -> None:
+        """Let every process but the first, which keeps its state, draw random numbers of its own."""
+        if self.rank:
+            torch.manual_seed(int(np.random.SeedSequence((seed, self.rank)).generate_state(1)[0]))
+
     def part(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """This process's part of a batch: every `size`-th pair, so that all parts have similar lengths."""
         return indices[self.rank :: self.size]
@@ -92,35 +96,27 @@ class Workers:
         return int(highest)
 
     def broadcast(self, value: Any) -> Any:
-        """Return the first process's value, a JSON value, in all processes."""
-        if self.size == 1:
-            return value
-        text = json.dumps(value).encode()
-        length = torch.tensor(len(text), device=self.device)
-        dist.broadcast(length, 0)
-        content = torch.zeros(int(length), dtype=torch.uint8, device=self.device)
-        if self.is_first:
-            content.copy_(torch.frombuffer(bytearray(text), dtype=torch.uint8))
-        dist.broadcast(content, 0)
-        return json.loads(bytes(content.tolist()))
+        """Return the first process's value in all processes."""
+        values = [value]
+        if self.size > 1:
+            dist.broadcast_object_list(values, device=self.device)
+        return values[0]
 
     def decide_on_first(self, decide: Callable[[], Any]) -> Any:
-        """Call `decide` in the first process, and return its result, a JSON value, in all of them.
+        """Call `decide` in the first process, and return its result in all of them.
 
         Raises:
             NmtError: In all processes, if `decide` raised it.
         """
-        if self.size == 1:
-            return decide()
         decision, failure = None, None
         if self.is_first:
             try:
                 decision = decide()
             except NmtError as error:
                 failure = error
-        decision, problems = self.broadcast([decision, failure and failure.args])
-        if problems is not None:
-            raise failure or NmtError(*problems)
+        decision, failure = self.broadcast((decision, failure))
+        if failure is not None:
+            raise failure
         return decision
 
     def gather(self, tensor: Tensor) -> list[Tensor]:
@@ -145,14 +141,14 @@ def join_workers(device: torch.device) -> Iterator[Workers]:
         device: The device of the config; with several processes on CUDA, each uses that of its local rank.
 
     Raises:
-        ConfigError: The variables that torchrun sets for each process are incomplete or make no sense.
+        ConfigError: A variable that torchrun sets is missing or is no number.
     """
     rank, size = _place()
     if size == 1:
         yield Workers(device=device)
         return
     if device.type == "cuda":
-        device = torch.device("cuda", _variable("LOCAL_RANK"))
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
     if not rank:
         address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
@@ -180,26 +176,15 @@ def join_workers(device: torch.device) -> Iterator[Workers]:
 
 def _place() -> tuple[int, int]:
     """Rank of this process, and the number of all."""
-    if os.environ.get("WORLD_SIZE", "1") == "1":
+    if (size := os.environ.get("WORLD_SIZE", "1")) == "1":
         return 0, 1
-    rank, size, port = map(_variable, ("RANK", "WORLD_SIZE", "MASTER_PORT"))
-    if not os.environ.get("MASTER_ADDR"):
-        raise ConfigError(f"MASTER_ADDR: is not set, though WORLD_SIZE is {size}; {_LAUNCH}")
-    if not (size >= 1 and rank < size and 0 < port < 2**16):
-        raise ConfigError(f"RANK {rank}, WORLD_SIZE {size}, MASTER_PORT {port}: do not make sense; {_LAUNCH}")
-    return rank, size
-
-
-_LAUNCH = "start several processes with torchrun, or unset WORLD_SIZE"
-
-
-def _variable(name: str) -> int:
-    value = os.environ.get(name)
-    if value is None or not (value.isascii() and value.isdecimal() and len(value) < 10):
-        found = "is not set" if value is None else f"is {shorten(value)!r}, not a whole number"
-        size = shorten(os.environ.get("WORLD_SIZE", ""))
-        raise ConfigError(f"{name}: {found}, though WORLD_SIZE is {size}; {_LAUNCH}")
-    return int(value)
+    for name in ("RANK", "WORLD_SIZE", "MASTER_PORT", "MASTER_ADDR"):
+        value = os.environ.get(name)
+        if not value or (name != "MASTER_ADDR" and not (value.isdecimal() and len(value) < 10)):
+            what = f"is {shorten(value)!r}" if value else "is not set"
+            launch = "start several processes with torchrun, or unset WORLD_SIZE"
+            raise ConfigError(f"{name}: {what}, though WORLD_SIZE is {shorten(size)}; {launch}")
+    return int(os.environ["RANK"]), int(size)
 
 
 def was_restarted() -> bool:

@@ -1,12 +1,13 @@
-"""The training loop: a generator of events; its caller validates, logs, saves and draws."""
+"""The training loop: a generator of events; its caller answers that validation is due, logs, saves and draws."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -21,73 +22,74 @@ from nmt.layers.losses import make_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.system.device import autocast
 from nmt.system.errors import TrainingError, when_out_of_memory
-from nmt.training.averaging import WeightAverage
 from nmt.training.distributed import SINGLE, Workers
+from nmt.training.optimizers import make_optimizer, update_weights
 from nmt.training.ranking import is_at_floor, rank
 from nmt.training.schedules import LearningRate, draw_choices
-from nmt.training.state import Progress, TrainState, make_optimizer
+from nmt.training.schema import Progress
+from nmt.training.state import TrainState, average_weights
 
 Scores = Mapping[str, float]
 
 
-@dataclass(frozen=True)
-class Started:
-    """The run starts: updates per epoch, in total, and so far."""
-
-    updates_per_epoch: int
-    total_updates: int
-    update: int
-
-
-@dataclass(frozen=True)
-class Reported:
-    """Means since the last report, without skipped updates."""
+@dataclass
+class Event:
+    """Something that happens in a run: after so many updates, in an epoch that counts from 1."""
 
     update: int
     epoch: int
+
+
+@dataclass
+class Started(Event):
+    """The run starts, or goes on."""
+
+    updates_per_epoch: int
+    total_updates: int
+
+
+@dataclass
+class Reported(Event):
+    """Means since the last report, without skipped updates."""
+
     loss: float
     gradient_norm: float
     learning_rate: float
     tokens_per_second: float
 
 
-@dataclass(frozen=True)
-class Skipped:
+@dataclass
+class Skipped(Event):
     """An update was skipped, as its loss or gradient was not finite; yielded at the next report."""
 
-    update: int
-    epoch: int
     pairs: list[int]
 
 
-@dataclass(frozen=True)
-class Validated:
+@dataclass
+class ValidationDue(Event):
+    """The model is to be validated: the caller answers by setting `scores`, or leaves it if there is no data for it."""
+
+    scores: Scores | None = None
+
+
+@dataclass
+class Validated(Event):
     """The model was validated; `improved` says whether it is the best so far."""
 
-    update: int
-    epoch: int
     scores: Scores
     improved: bool
 
 
-@dataclass(frozen=True)
-class Updated:
+@dataclass
+class Updated(Event):
     """One update is over, after its other events: a checkpoint may be written here."""
 
-    update: int
-    epoch: int
 
-
-@dataclass(frozen=True)
-class Stopped:
+@dataclass
+class Stopped(Event):
     """The run is over."""
 
-    update: int
-    epoch: int
     reason: str
-
-
-Event = Started | Reported | Skipped | Validated | Updated | Stopped
 
 
 @dataclass(frozen=True)
@@ -117,9 +119,6 @@ def train_step(
 ) -> Step:
     """Update from one or more batches; the gradient is that of the mean over all their tokens in all processes.
 
-    The host never waits for the device: division by the tokens, clipping, and skipping the update are arguments of the
-    fused optimiser.
-
     Args:
         model: In training mode; the result of `Workers.replicate`.
         batches: Batches whose gradients are accumulated, this process's part of each.
@@ -128,8 +127,7 @@ def train_step(
         update: Number of updates so far.
         workers: The processes that train the model.
     """
-    parameters = optimizer.param_groups[0]["params"]
-    device = parameters[0].device
+    device = optimizer.param_groups[0]["params"][0].device
     tokens = workers.total(torch.full((), sum(batch.num_tokens for batch in batches), device=device))
     total = torch.zeros((), device=device)
     loss_of_output = make_loss(config.label_smoothing, config.r_drop)
@@ -141,16 +139,9 @@ def train_step(
                 loss: Tensor = model(on_device, choose, loss_of_output)
             loss.backward()  # type: ignore[no-untyped-call]
         total += loss.detach()
+    bad_losses = workers.total((~total.isfinite()).float())
     divisor = tokens / workers.size  # the gradients are of a sum over tokens and a mean over processes
-    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    norm = nn.utils.get_total_norm(gradients).float() / divisor
-    bad = workers.total((~total.isfinite()).float()) + (~norm.isfinite()).float()
-    clipped = (norm / (config.optimizer.clip_norm or math.inf)).clamp(min=1)
-    optimizer.grad_scale = divisor * clipped  # type: ignore[attr-defined]
-    optimizer.found_inf = skipped = bad.clamp(max=1)  # type: ignore[attr-defined]
-    optimizer.step()
-    optimizer.grad_scale = optimizer.found_inf = None  # type: ignore[attr-defined]
-    optimizer.zero_grad(set_to_none=True)
+    norm, skipped = update_weights(optimizer, divisor, config.optimizer.clip_norm, bad_losses)
     return Step(total, norm, tokens, skipped)
 
 
@@ -168,7 +159,7 @@ def start(model: Seq2Seq, pairs: EncodedPairs, options: TrainSection, workers: W
     if options.max_updates is not None:
         total = min(total, options.max_updates)
     optimizer, rate = make_optimizer(options.optimizer, model), LearningRate(options.schedule, total)
-    average = WeightAverage(model, options.ema_decay)
+    average = None if options.ema_decay is None else average_weights(model, options.ema_decay)
     return TrainState(model, optimizer, rate, workers, average, updates_per_epoch, total)
 
 
@@ -176,7 +167,6 @@ def train(
     state: TrainState,
     pairs: EncodedPairs,
     config: Config,
-    validate: Callable[[], Scores] | None,
     noise: Noise = no_noise,
 ) -> Iterator[Event]:
     """Train, and yield events.
@@ -185,11 +175,10 @@ def train(
         state: State of the run, which is updated; its model is left in training mode.
         pairs: Training pairs.
         config: The whole config, of which `train` is used.
-        validate: Scores the model and leaves it in training mode; None if there is no validation data.
         noise: Noise on training pairs.
 
     Yields:
-        `Started` first, `Stopped` last; the events of each update, then `Updated`.
+        `Started` first, `Stopped` last; the events of an update, then `Updated`. `ValidationDue` waits for an answer.
 
     Raises:
         TrainingError: Too many updates in a row were skipped.
@@ -199,7 +188,7 @@ def train(
     progress = state.progress
     groups = _groups_from(progress, pairs, options)
     state.model.train()
-    yield Started(state.updates_per_epoch, state.total_updates, progress.update)
+    yield Started(progress.update, progress.epoch, state.updates_per_epoch, state.total_updates)
     while (reason := _reason_to_stop(state, options)) is None:
         group = next(groups)
         state.meter.resume()
@@ -211,19 +200,48 @@ def train(
             step = train_step(state.replica, batches, state.optimizer, options, progress.update, state.workers)
         progress.update += 1
         progress.position += 1
-        state.average.update(progress.update)
+        if state.average:
+            state.average.update_parameters(state.model)
         state.meter.add(step.loss, step.norm, step.tokens, step.skipped)
         validating = progress.update % every == 0 or progress.update == state.total_updates
         if progress.update % options.log_every == 0 or validating:
             yield from _report(state, learning_rate, pairs, options)
-        if validating and validate is not None:
-            scores = validate()
-            progress.learnt = progress.learnt or scores["loss"] < state.model.uniform_loss
-            improved = _improve(progress, scores, options.validation.metric)
-            state.rate.validated(improved)
-            yield Validated(progress.update, progress.epoch, scores, improved)
+        if validating:
+            due = ValidationDue(progress.update, progress.epoch)
+            yield due
+            if due.scores is not None:
+                progress.learnt = progress.learnt or due.scores["loss"] < state.model.uniform_loss
+                improved = _improve(progress, due.scores, options.validation.metric)
+                state.rate.validated(improved)
+                yield Validated(progress.update, progress.epoch, due.scores, improved)
         yield Updated(progress.update, progress.epoch)
     yield Stopped(progress.update, progress.epoch, reason)
+
+
+def check_learnt(state: TrainState, run: Path, *, validated: bool) -> None:
+    """Check that a finished run has learnt something.
+
+    Without validation it suffices that the last update was not skipped: its loss was finite.
+
+    Args:
+        state: Its state.
+        run: Its directory, for the message.
+        validated: Whether it had validation data.
+
+    Raises:
+        TrainingError: It has learnt nothing.
+    """
+    skipped, model = state.progress.skipped_in_row, state.model
+    advice = "lower train.optimizer.learning_rate"
+    if skipped:
+        updates = f"{skipped:,} update{'s' if skipped > 1 else ''}"
+        what = f"ended with {updates} skipped, as loss or gradient was not finite"
+        raise TrainingError(f"{run}: {what}; {advice} or set train.optimizer.clip_norm")
+    if validated and not state.progress.learnt:
+        raise TrainingError(
+            f"{run}: learnt nothing: no validation had a loss below {model.uniform_loss:.2f}, that of uniform guessing "
+            f"among {model.decoder.output.out_features:,} target words; {advice} or train for more updates"
+        )
 
 
 def count_updates(pairs: EncodedPairs, options: TrainSection) -> int:

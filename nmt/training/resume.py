@@ -1,66 +1,61 @@
-"""Checks that a checkpoint can be resumed with the given config and data."""
+"""Resuming a run from its newest checkpoint, if config and data allow it."""
 
 from __future__ import annotations
 
-import math
+import logging
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from nmt.config import DROPOUT, Config, differing_keys, parse_config
+from nmt.corpus.dataset import DataDirectory
+from nmt.models.runs import BEST
+from nmt.system.device import describe_environment
 from nmt.system.errors import CheckpointError, ConfigError, DataError, list_names, shorten
-from nmt.system.limits import MAX_COUNT
-from nmt.training.checkpoint import Checkpoint
+from nmt.training.best import stored_number
+from nmt.training.checkpoint import newest_checkpoint
 from nmt.training.distributed import launch_command
+from nmt.training.schema import OriginMetadata, parse_metadata
+from nmt.training.state import TrainState, restore
 
+log = logging.getLogger(__name__)
+
+_HARMLESS_IN_TRAIN = (
+    "epochs",
+    "max_updates",
+    "log_every",
+    "watch",
+    "tensorboard",
+    "max_skipped",
+    "checkpoint",
+    "device",
+)
+_HARMLESS_IN_DECODE = ("beam_size", "length_penalty", "length_norm", "coverage_penalty", "sampling", "batch_size")
 HARMLESS = (
     "name",
-    "train.epochs",
-    "train.max_updates",
-    "train.log_every",
-    "train.watch",
-    "train.tensorboard",
-    "train.max_skipped",
-    "train.validation.patience",
-    "train.checkpoint",
     "train.device",
     "train.threads",
     "train.init_from",
-    "decode.beam_size",
-    "decode.length_penalty",
-    "decode.length_norm",
-    "decode.coverage_penalty",
-    "decode.sampling",
-    "decode.batch_size",
+    "train.validation.patience",
+    *(f"train.{name}" for name in _HARMLESS_IN_TRAIN),
+    *(f"decode.{name}" for name in _HARMLESS_IN_DECODE),
 )
-"""Keys that may change when a run is resumed, without changing the run itself."""
+"""Beginnings of keys that may change when a run is resumed, without changing the run itself."""
 
+_DROPOUT = tuple(f"model.{name}" for name in (*DROPOUT, "attention.dropout"))
+_INFLUENTIAL_IN_TRAIN = ("schedule", "teacher_forcing", "label_smoothing", "r_drop", "noise", "precision")
 INFLUENTIAL = (
-    "train.optimizer.learning_rate",
-    "train.optimizer.weight_decay",
-    "train.optimizer.betas",
-    "train.optimizer.epsilon",
-    "train.optimizer.momentum",
-    "train.optimizer.clip_norm",
-    "train.schedule",
-    "train.teacher_forcing",
-    "train.label_smoothing",
-    "train.r_drop",
-    "train.noise",
-    "train.precision",
+    "decode.",
+    "train.optimizer.",
     "train.validation.every",
-    *(f"model.{name}" for name in DROPOUT),
-    "model.attention.dropout",
-    "decode.max_length",
-    "decode.max_length_ratio",
-    "decode.min_length",
-    "decode.min_length_ratio",
-    "decode.no_repeat_ngram_size",
-    "decode.precision",
-    "decode.replace_unknown",
+    *(f"train.{name}" for name in _INFLUENTIAL_IN_TRAIN),
+    *_DROPOUT,
 )
-"""Keys that may change too, but change the rest of the run."""
+"""Beginnings of keys that may change too, but change the rest of the run."""
+
+OTHER_RUN = ("train.optimizer.name",)
+"""Beginnings of keys that make another run, although those that begin like them do not; all other keys do as well."""
 
 
 def command_to_resume(output: Path, data: Path) -> str:
@@ -69,46 +64,50 @@ def command_to_resume(output: Path, data: Path) -> str:
     return shlex.join([*launch_command(), "train", *arguments])
 
 
-_COUNTS = ("update", "epoch", "position", "best_update", "waited", "skipped_in_row", "tokens")
+def resume_run(run: Path, state: TrainState, config: Config, data: DataDirectory) -> OriginMetadata:
+    """Restore a training state from the newest intact checkpoint of a run, and log what has changed since.
 
+    Args:
+        run: Run directory, which has a checkpoint.
+        state: New state of the same config.
+        config: Config to continue with.
+        data: Data to continue with.
 
-def check_facts(facts: Mapping[str, Any]) -> None:
-    """Validate the facts of a checkpoint, which may be untrusted.
+    Returns:
+        What the checkpoint says of the run that wrote it.
 
     Raises:
-        CheckpointError: A fact is missing or invalid.
+        NmtError: The checkpoint is damaged, or config or data have changed in a way that makes it another run.
     """
-
-    def is_count(value: Any) -> bool:
-        return type(value) is int and 0 <= value < MAX_COUNT
-
-    def is_number(value: Any) -> bool:
-        return type(value) in (int, float) and math.isfinite(value)
-
-    progress = facts.get("progress")
-    found = {**facts, **progress} if isinstance(progress, dict) else {}
-    kinds: dict[str, Callable[[Any], bool]] = {
-        **dict.fromkeys((*_COUNTS, "metrics_size"), is_count),
-        **dict.fromkeys(("seconds", "run_seconds", "meter_seconds"), is_number),
-        **dict.fromkeys(("best", "best_loss"), lambda value: value is None or is_number(value)),
-        "learnt": lambda value: isinstance(value, bool),
-        "config": lambda value: isinstance(value, str),
-        **dict.fromkeys(("data", "environment", "rate"), lambda value: isinstance(value, dict)),
-    }
-    later = {"best_loss": None, "learnt": False}  # not in checkpoints of older versions
-    for name, fits in kinds.items():
-        value = found.get(name, later.get(name))
-        if not fits(value):
-            raise CheckpointError(f"its checkpoint is damaged: {name} is {shorten(repr(value))}")
+    checkpoint = newest_checkpoint(run)
+    assert checkpoint is not None
+    try:
+        origin = parse_metadata(OriginMetadata, checkpoint.metadata)
+        changes = describe_changes(origin, config, data.checksums, describe_environment(state.workers.device))
+        as_before = restore(state, checkpoint)
+    except (CheckpointError, ConfigError, DataError) as error:
+        raise type(error)(f"{run}: {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        reason = shorten(f"{type(error).__name__}: {error}")
+        raise CheckpointError(f"{run}: its checkpoint does not match the config ({reason})") from None
+    for line in changes:
+        log.info(f"{run}: {line}")
+    update, best = state.progress.update, stored_number(run / BEST, "update")
+    if changes and best is not None and best > update:
+        log.info(f"{run / BEST}: is of update {best:,.0f}, before the change, until there is a better one")
+    if not as_before:
+        log.info(f"{run}: resumed on other processes or devices: the rest will use other random numbers")
+    log.info(f"{run}: resumed at update {update:,}, epoch {state.progress.epoch}")
+    return origin
 
 
 def describe_changes(
-    checkpoint: Checkpoint, config: Config, identity: Mapping[str, str], environment: Mapping[str, Any]
+    origin: OriginMetadata, config: Config, identity: Mapping[str, str], environment: Mapping[str, Any]
 ) -> list[str]:
     """Describe what has changed since a checkpoint, one line each.
 
     Args:
-        checkpoint: Has its config, the checksums of its data and its environment.
+        origin: Config, checksums of the data and environment of the checkpoint.
         config: Config to continue with; its data section is that of the data.
         identity: Checksums of the data to continue with.
         environment: Current versions and hardware.
@@ -117,18 +116,17 @@ def describe_changes(
         ConfigError: A key has changed that must not change.
         DataError: The data has changed.
     """
-    before = parse_config(checkpoint.facts["config"], "the checkpoint's config")
+    before = parse_config(origin.config, "the checkpoint's config")
     changed = [key for key in differing_keys(before, config) if not key.startswith("data.")]
     length = ("train.epochs", "train.max_updates") if config.train.schedule.name == "cosine" else ()
-    influential = [key for key in changed if key.startswith(INFLUENTIAL + length)]
-    fatal = [key for key in changed if not key.startswith(HARMLESS + INFLUENTIAL)]
+    influential = [key for key in changed if key.startswith(length) or not key.startswith(HARMLESS)]
+    fatal = [key for key in influential if key.startswith(OTHER_RUN) or not key.startswith(INFLUENTIAL + length)]
     if fatal:
         raise ConfigError(
             f"cannot be resumed with another {', '.join(fatal)}: set the old value, or start a new run from the "
             "weights with train.init_from=RUN/best"
         )
-    known = checkpoint.facts["data"]
-    other = sorted(name for name in {**known, **identity} if known.get(name) != identity.get(name))
+    other = sorted(name for name in {**origin.data, **identity} if origin.data.get(name) != identity.get(name))
     if other:
         raise DataError(
             f"the data has changed since the checkpoint: {list_names(other, 20)}; preprocess as before, or start a new "
@@ -137,7 +135,7 @@ def describe_changes(
     lines = [f"changed since the checkpoint: {', '.join(changed)}"] if changed else []
     if influential:
         lines.append("from here on, the run differs from an unchanged one")
-    there = checkpoint.facts["environment"]
+    there = origin.environment
     moved = [
         f"{key} ({shorten(repr(there.get(key)))} there, {here!r} here)"
         for key, here in environment.items()

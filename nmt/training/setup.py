@@ -19,7 +19,8 @@ from nmt.models.runs import find_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import MARKER, load_model
 from nmt.system.device import resolve_precision, use_fast_products
-from nmt.system.errors import CheckpointError, ConfigError, DataError
+from nmt.system.errors import CheckpointError, ConfigError, DataError, when_out_of_memory
+from nmt.training.state import TrainState
 from nmt.translation.translator import Translator
 
 
@@ -38,8 +39,8 @@ def with_text_of(config: Config, data: DataDirectory) -> Config:
     return config
 
 
-def prepare(config: Config) -> None:
-    """Set threads, random seeds and kernels."""
+def set_seeds_and_threads(config: Config) -> None:
+    """Set the random seeds of Python, numpy and torch, the number of threads, and the kernels of products."""
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
     use_fast_products()
@@ -49,7 +50,7 @@ def prepare(config: Config) -> None:
 
 
 def choose_precision(config: Config, device: torch.device, run: Path | None = None) -> str:
-    """The precision of a config; call `prepare` first.
+    """The precision of a config; call `set_seeds_and_threads` first.
 
     Args:
         config: The whole config.
@@ -130,6 +131,14 @@ def make_validator(config: Config, data: DataDirectory, model: Seq2Seq) -> tuple
     return config, Validator(
         data.valid, examples, rules, Translator(model, data.load_processor(), greedy), config.train.watch
     )
+
+
+def validate(validator: Validator, state: TrainState) -> dict[str, float]:
+    """The scores of a model in training, in all processes; the first one computes them."""
+    with when_out_of_memory("lower decode.batch_size or the sizes under model"):
+        scores = validator.validate(state.result) if state.workers.is_first else None
+    shared: dict[str, float] = state.workers.broadcast(scores)
+    return shared
 
 
 def _missing_libraries(config: Config) -> list[str]:

@@ -5,49 +5,20 @@ from __future__ import annotations
 import dataclasses
 import random
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
 
-from nmt.config import AdamSection, AdamWSection, OptimizerSection
 from nmt.models.seq2seq import Seq2Seq
-from nmt.training.averaging import WeightAverage
 from nmt.training.checkpoint import Checkpoint
 from nmt.training.distributed import Workers
 from nmt.training.schedules import LearningRate
-
-
-@dataclass
-class Progress:
-    """Progress of a run.
-
-    Attributes:
-        update: Updates so far, including skipped ones.
-        epoch: Current epoch, from 1.
-        position: Updates so far in this epoch.
-        best: Best value of the chosen metric so far; None before the first validation.
-        best_loss: Validation loss of the model with that value; None if unknown.
-        best_update: Update of that model.
-        waited: Validations since then, not counting those while the best score was at its floor.
-        learnt: Whether any validation had a loss below that of uniform guessing.
-        skipped_in_row: Consecutive skipped updates, as of the last report.
-        seconds: Time spent on updates, without validation.
-        tokens: Target tokens trained on, without padding.
-    """
-
-    update: int = 0
-    epoch: int = 1
-    position: int = 0
-    best: float | None = None
-    best_loss: float | None = None
-    best_update: int = 0
-    waited: int = 0
-    learnt: bool = False
-    skipped_in_row: int = 0
-    seconds: float = 0.0
-    tokens: int = 0
+from nmt.training.schema import Progress, RateMetadata, StateMetadata, parse_metadata
 
 
 class Meter:
@@ -92,7 +63,7 @@ class TrainState:
         optimizer: Over all weights.
         rate: Learning rate over time.
         workers: The processes that train it.
-        average: Moving average of its weights, which is what is validated and stored.
+        average: Moving average of its weights, which is then what is validated and stored; None is off.
         updates_per_epoch: Updates per epoch.
         total_updates: Updates of the whole run, unless it stops early.
         progress: Progress of the run.
@@ -104,7 +75,7 @@ class TrainState:
     optimizer: torch.optim.Optimizer
     rate: LearningRate
     workers: Workers
-    average: WeightAverage
+    average: AveragedModel | None
     updates_per_epoch: int
     total_updates: int
     progress: Progress = field(default_factory=Progress)
@@ -114,45 +85,54 @@ class TrainState:
         self.meter = Meter(self.model.device)
 
     @property
+    def result(self) -> Seq2Seq:
+        """The model to validate and to store: the average of the weights if there is one."""
+        return self.model if self.average is None else cast("Seq2Seq", self.average.module)
+
+    @property
     def last_skipped(self) -> bool:
         """Whether the last update was skipped; waits for the device."""
         skipped = self.meter.skipped
         return bool(skipped[-1]) if skipped else self.progress.skipped_in_row > 0
 
 
-def make_optimizer(config: OptimizerSection, model: nn.Module) -> torch.optim.Optimizer:
-    """The optimiser over all weights, with fused kernels, which can skip an update without waiting for the host."""
-    rate, decay, parameters = config.learning_rate, config.weight_decay, list(model.parameters())
-    if config.name == "sgd":
-        sgd = torch.optim.SGD(parameters, lr=rate, momentum=config.momentum, weight_decay=decay, fused=True)
-        if config.momentum:
-            for parameter in parameters:  # torch would leave it uninitialised if the first update is skipped
-                sgd.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
-        return sgd
-    if not isinstance(config, AdamSection | AdamWSection):
-        raise NotImplementedError(config.name)
-    kind: type[torch.optim.Adam] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[config.name]
-    return kind(parameters, lr=rate, betas=config.betas, eps=config.epsilon, weight_decay=decay, fused=True)
+def average_weights(model: nn.Module, decay: float) -> AveragedModel:
+    """Start an exponential moving average of a model's weights (Polyak & Juditsky, 1992).
+
+    After update t, average = d average + (1 - d) weights, with d = min(decay, (1 + t) / (10 + t)), so that the initial
+    weights, at which the average starts, are soon forgotten.
+    """
+
+    def add(averages: Sequence[Tensor], weights: Sequence[Tensor], _: Tensor | int) -> None:
+        updates = int(average.n_averaged)  # on the CPU, so that the host waits for no device
+        share = 1 - min(decay, (1 + updates) / (10 + updates))
+        for weighted, weight in zip(averages, weights, strict=True):
+            weighted.lerp_(weight, share)
+
+    average = AveragedModel(model, multi_avg_fn=add)
+    average.n_averaged += 1  # otherwise the average would start at the weights after the first update
+    return average
 
 
 def capture(state: TrainState) -> Checkpoint:
     """Capture all that the rest of the run depends on; must be called by all processes together."""
     tensors = {f"model.{name}": parameter.detach() for name, parameter in state.model.named_parameters()}
-    tensors |= {f"average.{name}": average for name, average in state.average.averages.items()}
+    if state.average:
+        tensors |= {f"average.{name}": weight.detach() for name, weight in state.result.named_parameters()}
     for index, values in state.optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
     for name, tensor in _of_each_process(state).items():
         tensors |= {f"{name}.{rank}": part for rank, part in enumerate(state.workers.gather(tensor))}
     numpy_state = np.random.get_state(legacy=False)
-    facts = {
-        "progress": dataclasses.asdict(state.progress),
-        "rate": {"reduction": state.rate.reduction, "waited": state.rate.waited},
-        "meter_seconds": state.meter.seconds,
-        "workers": state.workers.size,
-        "python_random": random.getstate(),
-        "numpy_random": {**numpy_state, "state": {**numpy_state["state"], "key": numpy_state["state"]["key"].tolist()}},
-    }
-    return Checkpoint({name: tensor.cpu() for name, tensor in tensors.items()}, facts)
+    metadata = StateMetadata(
+        progress=state.progress,
+        rate=RateMetadata(state.rate.reduction, state.rate.waited),
+        meter_seconds=state.meter.seconds,
+        workers=state.workers.size,
+        python_random=random.getstate(),
+        numpy_random={**numpy_state, "state": {**numpy_state["state"], "key": numpy_state["state"]["key"].tolist()}},
+    )
+    return Checkpoint({name: tensor.cpu() for name, tensor in tensors.items()}, dataclasses.asdict(metadata))
 
 
 def restore(state: TrainState, checkpoint: Checkpoint) -> bool:
@@ -162,16 +142,21 @@ def restore(state: TrainState, checkpoint: Checkpoint) -> bool:
         state: A new state with the model, optimiser and schedule of the same config.
         checkpoint: From `capture`.
 
+    Raises:
+        CheckpointError: The checkpoint's metadata is damaged.
+
     Returns:
         Whether the run continues as if it had never stopped; False with another number of processes or another kind of
         device, as the random numbers are then those of a new run.
     """
-    tensors, facts = checkpoint.tensors, checkpoint.facts
+    tensors, metadata = checkpoint.tensors, parse_metadata(StateMetadata, checkpoint.metadata)
     with torch.no_grad():
         for name, parameter in state.model.named_parameters():
             parameter.copy_(tensors[f"model.{name}"])
-        for name, average in state.average.averages.items():
-            average.copy_(tensors[f"average.{name}"])
+        if state.average:
+            state.average.n_averaged.fill_(1 + metadata.progress.update)
+            for name, parameter in state.result.named_parameters():
+                parameter.copy_(tensors[f"average.{name}"])
     optimizer: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         if key.startswith("optimizer."):
@@ -179,14 +164,15 @@ def restore(state: TrainState, checkpoint: Checkpoint) -> bool:
             optimizer.setdefault(int(index), {})[name] = tensor.clone()
     groups = state.optimizer.state_dict()["param_groups"]
     state.optimizer.load_state_dict({"state": optimizer, "param_groups": groups})
-    # Older checkpoints lack `learnt`: a best model has to suffice.
-    state.progress = Progress(**{"learnt": facts["progress"]["best"] is not None, **facts["progress"]})
-    state.rate.reduction, state.rate.waited = facts["rate"]["reduction"], facts["rate"]["waited"]
-    version, numbers, gauss = facts["python_random"]
+    state.progress = metadata.progress
+    if "learnt" not in checkpoint.metadata["progress"]:  # of an older version: a best model has to suffice
+        state.progress.learnt = state.progress.best is not None
+    state.rate.reduction, state.rate.waited = metadata.rate.reduction, metadata.rate.waited
+    version, numbers, gauss = metadata.python_random
     random.setstate((version, tuple(numbers), gauss))
-    np.random.set_state(facts["numpy_random"])
+    np.random.set_state(metadata.numpy_random)
     rank = state.workers.rank
-    if facts["workers"] != state.workers.size or f"random.{state.meter.device.type}.{rank}" not in tensors:
+    if metadata.workers != state.workers.size or f"random.{state.meter.device.type}.{rank}" not in tensors:
         return False
     torch.set_rng_state(tensors[f"random.cpu.{rank}"])
     if state.meter.device.type == "cuda":
@@ -194,7 +180,7 @@ def restore(state: TrainState, checkpoint: Checkpoint) -> bool:
     meter = state.meter
     meter.sums, meter.counts = (tensors[f"meter.{name}.{rank}"].to(meter.device) for name in ("sums", "counts"))
     meter.skipped = list(tensors[f"meter.skipped.{rank}"].to(meter.device))
-    meter.seconds = facts["meter_seconds"]
+    meter.seconds = metadata.meter_seconds
     return True
 
 

@@ -21,9 +21,9 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.system.device import resolve_device
 from nmt.system.progress import progress_bar
 from nmt.training.loop import plan_epoch, train_step
+from nmt.training.optimizers import make_optimizer
 from nmt.training.schedules import LearningRate
-from nmt.training.setup import choose_precision, make_model, prepare, with_precision, with_text_of
-from nmt.training.state import make_optimizer
+from nmt.training.setup import choose_precision, make_model, set_seeds_and_threads, with_precision, with_text_of
 
 WARM_UP = 3  # updates
 Groups = Sequence[Sequence[NDArray[np.int64]]]
@@ -100,7 +100,7 @@ def measure_updates(config: Config, data_directory: Path, limit: float) -> tuple
     """
     device, data = resolve_device(config.train.device), open_data(data_directory)
     config = with_text_of(config, data)
-    prepare(config)
+    set_seeds_and_threads(config)
     options = with_precision(config, choose_precision(config, device)).train
     groups, model = plan_epoch(data.train, options, 1), make_model(config, data).to(device)
     timing = time_updates(options, data.train, make_noise(options, data), groups, model, 200, limit)

@@ -10,12 +10,19 @@ import processes
 import pytest
 from conftest import Cli, Project
 
-from nmt.models.runs import find_model, list_runs, read_state, write_state
+from nmt.models.runs import RunMetadata, find_model, list_runs, read_state
 from nmt.system.errors import DataError
 from nmt.system.files import read_json, write_json
 from nmt.system.replacement import locked
 
-FACTS = {
+METADATA = {
+    "state": "finished",
+    "launch": None,
+    "parameters": 10,
+    "updates_per_epoch": 600,
+    "tokens": 10**6,
+    "total_seconds": 4000.0,
+    "tokens_per_second": 268.6,
     "updates": 1234,
     "total_updates": 5678,
     "epochs": 3,
@@ -26,11 +33,11 @@ FACTS = {
 }
 
 
-def write(folder: Path, name: str, state: str, age: float, **facts: object) -> Path:
+def write(folder: Path, name: str, state: str, age: float, **changes: object) -> Path:
     """A run whose state was written so many seconds ago."""
     run = folder / name
     run.mkdir()
-    write_state(run, state, **{**FACTS, **facts})
+    RunMetadata(**{**METADATA, "state": state, **changes}).write(run)
     then = time.time() - age
     told = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(then))
     write_json(run / "run.json", read_json(run / "run.json") | {"time": told})
@@ -53,7 +60,7 @@ def test_runs_in_all_states(tmp_path: Path) -> None:
     (damaged / "run.json").write_text('{"state": "fin')
     (tmp_path / "no run").mkdir()
     (tmp_path / ".hidden").mkdir()
-    write_state(tmp_path / ".hidden", "finished", **FACTS)
+    RunMetadata(**METADATA).write(tmp_path / ".hidden")
     with locked(tmp_path / "alive"):
         found = rows(tmp_path)
     assert list(list_runs(tmp_path).header) == [

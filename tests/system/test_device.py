@@ -162,7 +162,7 @@ def losses(device: torch.device, order: str, precision: str) -> list[float]:
     )
     torch.manual_seed(0)
     model = build_model(config.model, 20, 20).to(device)
-    events = train(start(model, pairs, config.train), pairs, config, None)
+    events = train(start(model, pairs, config.train), pairs, config)
     return [event.loss for event in events if isinstance(event, Reported)]
 
 

@@ -19,7 +19,7 @@ WORSE = ["train.optimizer={name: sgd, learning_rate: 30.0, clip_norm: null}"]  #
 @pytest.fixture(autouse=True)
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Learning curves take most of the time of such short runs."""
-    monkeypatch.setattr("nmt.training.run.draw_learning_curve", lambda run: None)
+    monkeypatch.setattr("nmt.drawing.charts.draw_learning_curve", lambda run: None)
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def newest(caplog: pytest.LogCaptureFixture) -> Newest:
         caplog.clear()
         found = newest_checkpoint(run)
         assert found is not None
-        return found.facts["progress"], caplog.messages
+        return found.metadata["progress"], caplog.messages
 
     return find
 
@@ -61,7 +61,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     found = newest_checkpoint(tmp_path)
     assert found is not None
     assert_same_tensors(dict(found.tensors), dict(written.tensors))
-    assert found.facts == {"format_version": 1, **written.facts}
+    assert found.metadata == {"format_version": 1, **written.metadata}
     assert names(tmp_path) == ["update-000000007.safetensors", "update-000000007.safetensors.sha256"]
 
 
@@ -165,7 +165,7 @@ def test_all_damaged(run: Path, caplog: pytest.LogCaptureFixture) -> None:
 def test_another_format_is_named_and_kept(tmp_path: Path) -> None:
     made = checkpoint_of(1)
     write_checkpoint(tmp_path, 1, made, keep=2)
-    write_checkpoint(tmp_path, 2, Checkpoint(made.tensors, {**made.facts, "format_version": 99}), keep=2)
+    write_checkpoint(tmp_path, 2, Checkpoint(made.tensors, {**made.metadata, "format_version": 99}), keep=2)
     with pytest.raises(CheckpointError, match="checkpoint format 99, this version of nmt reads 1"):
         newest_checkpoint(tmp_path)
     assert len(list((tmp_path / FOLDER).iterdir())) == 4

@@ -36,9 +36,10 @@ from safetensors.torch import load_file, save_file
 from test_faults import errors, file_size_limit
 
 from nmt.config import CheckpointSection
+from nmt.drawing.charts import draw_learning_curve
 from nmt.models.runs import find_model
 from nmt.training import loop
-from nmt.training.requests import CHECKPOINT, NOTHING, STOP, Requests
+from nmt.training.interruption import CHECKPOINT, NOTHING, STOP, Interruptions
 
 LONG = ["train.epochs=100000", "train.validation.every=1000000", "train.checkpoint.every=null"]
 
@@ -46,7 +47,7 @@ LONG = ["train.epochs=100000", "train.validation.every=1000000", "train.checkpoi
 @pytest.fixture(autouse=True)
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Learning curves take most of the time of such short runs."""
-    monkeypatch.setattr("nmt.training.run.draw_learning_curve", lambda run: None)
+    monkeypatch.setattr("nmt.drawing.charts.draw_learning_curve", lambda run: None)
 
 
 def state_of(run: Path) -> str:
@@ -73,24 +74,24 @@ def test_how_often_checkpoints_are_made_changes_nothing(random_project: Project,
 
 
 def test_checkpoints_are_due_by_the_clock() -> None:
-    requests = Requests(CheckpointSection(every=None, minutes=1e-9))
+    interruptions = Interruptions(CheckpointSection(every=None, minutes=1e-9))
     time.sleep(1e-3)
-    assert requests.due(1) == CHECKPOINT
-    assert Requests(CheckpointSection(every=None, minutes=5)).due(1) == NOTHING
-    assert [Requests(CheckpointSection(every=3, minutes=None)).due(n) for n in (1, 2, 3)] == [0, 0, CHECKPOINT]
+    assert interruptions.due(1) == CHECKPOINT
+    assert Interruptions(CheckpointSection(every=None, minutes=5)).due(1) == NOTHING
+    assert [Interruptions(CheckpointSection(every=3, minutes=None)).due(n) for n in (1, 2, 3)] == [0, 0, CHECKPOINT]
 
 
 @pytest.mark.parametrize("moment", ["before", "meanwhile"])
 def test_a_stop_is_not_lost_in_a_checkpoint(moment: str) -> None:
-    requests = Requests(CheckpointSection())
-    requests.ask(CHECKPOINT)
+    interruptions = Interruptions(CheckpointSection())
+    interruptions.checkpoint = True
     if moment == "before":
-        requests.ask(STOP)
-    assert requests.due(1) == (STOP if moment == "before" else CHECKPOINT)
+        interruptions.stop = True
+    assert interruptions.due(1) == (STOP if moment == "before" else CHECKPOINT)
     if moment == "meanwhile":
-        requests.ask(STOP)
-    requests.done()
-    assert requests.due(2) == STOP
+        interruptions.stop = True
+    interruptions.done()
+    assert interruptions.due(2) == STOP
 
 
 def test_a_signal_while_a_checkpoint_is_written_stops_the_run(
@@ -404,8 +405,6 @@ def test_a_run_without_validation_is_finished(without_validation: Project, tmp_p
 
 
 def test_a_run_with_only_skipped_updates_draws_a_curve(tmp_path: Path) -> None:
-    from nmt.drawing.charts import draw_learning_curve
-
     lines = [
         {"kind": "train", "update": 4, "epoch": 1, "learning_rate": 1.0},
         {"kind": "skipped", "update": 5, "epoch": 1, "pairs": [1]},

@@ -10,7 +10,7 @@ from nmt.config import Config, ModelSection, TrainSection, ValidationSection
 from nmt.corpus.dataset import EncodedPairs, Sequences
 from nmt.models.build import build_model
 from nmt.training.checkpoint import Checkpoint
-from nmt.training.loop import Event, Reported, Skipped, Updated, Validated, start, train
+from nmt.training.loop import Event, Reported, Skipped, Updated, Validated, ValidationDue, start, train
 from nmt.training.state import TrainState, capture, restore
 
 PAIRS = EncodedPairs(*(Sequences.pack([[4 + (i + j) % 5 for j in range(1 + i % 4)] for i in range(20)]),) * 2)
@@ -31,13 +31,15 @@ def make_state(config: Config, seed: int = 0) -> TrainState:
 def take(state: TrainState) -> Checkpoint:
     """A checkpoint that does not change when training continues."""
     taken = capture(state)
-    return Checkpoint({name: tensor.clone() for name, tensor in taken.tensors.items()}, copy.deepcopy(taken.facts))
+    return Checkpoint({name: tensor.clone() for name, tensor in taken.tensors.items()}, copy.deepcopy(taken.metadata))
 
 
 def until(state: TrainState, config: Config, update: int) -> list[Event]:
     """Train until an update is over."""
     events: list[Event] = []
-    for event in train(state, PAIRS, config, lambda: {"bleu": state.progress.update % 3, "loss": 7.0}):
+    for event in train(state, PAIRS, config):
+        if isinstance(event, ValidationDue):
+            event.scores = {"bleu": state.progress.update % 3, "loss": 7.0}
         events.append(event)
         if isinstance(event, Updated) and event.update == update:
             break
@@ -69,8 +71,8 @@ def test_a_restored_run_continues_as_if_it_had_never_stopped(name: str, schedule
     found = take(other)
     skip = {key for key in end.tensors if key.startswith("random")}  # drawn from above
     assert_same_tensors(*({key: c.tensors[key] for key in c.tensors if key not in skip} for c in (found, end)))
-    assert found.facts["progress"] | {"seconds": 0} == end.facts["progress"] | {"seconds": 0}
-    assert found.facts["rate"] == end.facts["rate"]
+    assert found.metadata["progress"] | {"seconds": 0} == end.metadata["progress"] | {"seconds": 0}
+    assert found.metadata["rate"] == end.metadata["rate"]
 
 
 def test_a_checkpoint_between_a_skipped_update_and_its_report() -> None:
@@ -102,12 +104,16 @@ def test_a_checkpoint_of_an_older_version_can_be_resumed() -> None:
     state = make_state(config)
     until(state, config, 4)
     taken = take(state)
-    assert taken.facts["progress"].pop("best_loss") == 7.0
+    assert taken.metadata["progress"].pop("best_loss") == 7.0
     other = make_state(config, seed=5)
     assert restore(other, taken)
     assert (other.progress.best, other.progress.best_loss, other.progress.best_update) == (1, None, 4)
-    events = train(other, PAIRS, config, lambda: {"bleu": 1.0, "loss": 7.0})
-    validated = next(event for event in events if isinstance(event, Validated))
+    for event in train(other, PAIRS, config):
+        if isinstance(event, ValidationDue):
+            event.scores = {"bleu": 1.0, "loss": 7.0}
+        elif isinstance(event, Validated):
+            validated = event
+            break
     assert (validated.update, validated.improved) == (8, True)  # an unknown loss is worse than any
 
 
@@ -116,7 +122,7 @@ def test_another_number_of_processes_is_reported() -> None:
     state = make_state(config)
     until(state, config, 4)
     taken = take(state)
-    taken.facts["workers"] = 2  # type: ignore[index]
+    taken.metadata["workers"] = 2  # type: ignore[index]
     other = make_state(config, seed=5)
     assert not restore(other, taken)
     for found, expected in zip(other.model.parameters(), state.model.parameters(), strict=True):

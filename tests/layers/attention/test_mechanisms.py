@@ -31,7 +31,7 @@ from nmt.models import reference
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.loop import train_step
-from nmt.training.state import make_optimizer
+from nmt.training.optimizers import make_optimizer
 
 LENGTHS = torch.tensor([5, 3, 1])
 STEPS = 4

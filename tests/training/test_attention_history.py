@@ -16,7 +16,7 @@ import nmt
 from nmt.corpus.dataset import read_examples
 from nmt.corpus.splitting import Example
 from nmt.evaluation.input_text import evenly_spaced
-from nmt.training.watch import add_attention, read_attention
+from nmt.training.attention_history import add_attention, read_attention
 from nmt.translation.alignment import Alignment
 
 

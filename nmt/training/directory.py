@@ -1,0 +1,232 @@
+"""The directory of a run: who may write it, how far the run is, and its checkpoints."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+from nmt.config import Config, dump_config
+from nmt.corpus.dataset import TEXT, DataDirectory
+from nmt.models.runs import BEST, MARKER, MODELS, Run, RunMetadata, read_launch, read_state
+from nmt.system.device import describe_environment
+from nmt.system.errors import DataError, RunInterrupted, TrainingError
+from nmt.system.files import append_text, check_file, write_json, write_text
+from nmt.system.outputs import RUN, check_directory
+from nmt.system.replacement import discard_earlier, locked, reading, replacing, set_aside
+from nmt.training.attention_history import WATCHED
+from nmt.training.best import BestModels
+from nmt.training.board import FOLDER as BOARD
+from nmt.training.checkpoint import FOLDER as CHECKPOINTS
+from nmt.training.checkpoint import (
+    Checkpoint,
+    clean_up_checkpoints,
+    has_checkpoint,
+    without_checksum,
+    write_checkpoint,
+)
+from nmt.training.distributed import Workers, launch_id, was_restarted
+from nmt.training.metrics_log import METRICS, MetricsLog
+from nmt.training.resume import command_to_resume
+from nmt.training.schema import OriginMetadata, as_json
+from nmt.training.state import TrainState, capture
+from nmt.training.text_files import check_text, copy_text
+
+FILES = (MARKER, "config.yaml", "environment.json", METRICS, WATCHED, BOARD, BEST, MODELS, CHECKPOINTS, TEXT)
+"""What a run directory may have."""
+
+log = logging.getLogger(__name__)
+
+
+@contextlib.contextmanager
+def claimed(
+    output: Path, config: Config, data: Path, workers: Workers, *, overwrite: bool, resume: bool
+) -> Iterator[bool]:
+    """Keep other commands from writing to a run directory and to its data in a block.
+
+    Args:
+        output: The run directory, which need not exist.
+        config: Config of the run.
+        data: Its data directory.
+        workers: The processes of the run.
+        overwrite: Whether an earlier run is replaced; it is deleted if the block succeeds.
+        resume: Whether a run is continued if there is one.
+
+    Yields:
+        Whether there is something to resume.
+
+    Raises:
+        DataError: The folder contains something else, is in use, or has a run that the user has to decide about.
+    """
+    with contextlib.ExitStack() as stack:
+
+        def decide() -> bool:
+            stack.enter_context(locked(output))
+            if read_state(output) == "finished":
+                discard_earlier(output)
+            stack.enter_context(replacing(output))
+            return _decide_to_resume(output, config, data, overwrite, resume)
+
+        if workers.is_first:
+            stack.enter_context(reading(data, output))
+        resuming = workers.decide_on_first(decide)
+        try:
+            yield resuming
+        except TrainingError:
+            if workers.is_first:
+                raise
+            raise TrainingError from None  # the first process shows the message
+
+
+def _decide_to_resume(output: Path, config: Config, data: Path, overwrite: bool, resume: bool) -> bool:
+    """Whether there is something to resume; reject what must not be replaced or cannot be resumed.
+
+    Raises:
+        DataError: See `claimed`.
+    """
+    state = read_state(output)
+    resumable = has_checkpoint(output)
+    parent = config.train.init_from
+    needed = {"--data": data, "train.init_from": None if parent is None else Path(parent)}
+    if resume or (was_restarted() and read_launch(output) == launch_id()):
+        for name in FILES:
+            check_file(output / name, output)
+        if resumable:
+            return True
+        if state is None:
+            log.info(f"{output}: no run to resume yet; starting one")
+        elif state == "finished":
+            raise DataError(f"{output}: this run is finished and has no checkpoint to resume; use --overwrite")
+        elif state == "stopped" or len(without_checksum(output)) > 1:
+            raise DataError(
+                f"{output}: its checkpoints, or their checksums (.sha256), are missing; restore them, or start "
+                "over with --overwrite"
+            )
+        else:
+            log.info(f"{output}: no checkpoint yet; starting from scratch")
+        overwrite = state is not None
+    elif (resumable if state is None else state != "finished") and not overwrite:
+        how = f"resume with: {command_to_resume(output, data)}; or" if resumable else "it has no checkpoint;"
+        raise DataError(f"{output}: contains an unfinished run; {how} replace it with --overwrite")
+    check_directory(output, RUN, overwrite=overwrite, needed=needed)
+    return False
+
+
+class RunDirectory:
+    """What a run writes but for its models; of several processes only the first one writes.
+
+    Args:
+        path: The run directory.
+        config: Config of the run.
+        data: Its data.
+        state: Its training state.
+        metrics: Its log.
+    """
+
+    def __init__(self, path: Path, config: Config, data: DataDirectory, state: TrainState, metrics: MetricsLog) -> None:
+        self.path, self.config, self.data, self.state, self.metrics = path, config, data, state, metrics
+        self.parameters = sum(parameter.numel() for parameter in state.model.parameters())
+        self._saved = state.progress.update  # update of the last checkpoint
+
+    @contextlib.contextmanager
+    def opened(self, origin: OriginMetadata | None) -> Iterator[None]:
+        """Create the directory, or open that of a run to resume, and record the outcome of a block.
+
+        Args:
+            origin: From the checkpoint; None creates the directory.
+
+        Raises:
+            NmtError: The text of the run cannot be used.
+        """
+        if not self.state.workers.is_first:
+            yield
+            return
+        try:
+            if origin is None:
+                set_aside(self.path)
+                self.path.resolve().mkdir(parents=True, exist_ok=True)
+            else:
+                clean_up_checkpoints(self.path, self._saved)
+                BestModels(self.path, self.config, self.data).cut(self._saved)
+                check_text(self.config, self.data, self.path)
+                self.metrics.cut(origin.metrics_size)
+            self.record("running")
+            write_text(self.path / "config.yaml", dump_config(self.config))
+            write_json(self.path / "environment.json", describe_environment(self.state.workers.device))
+            if origin is None:
+                copy_text(self.config, self.data, self.path)
+                append_text(self.metrics.path, "")  # the learning curve reads it even if nothing is reported
+            with self._outcome_recorded():
+                yield
+        except OSError as error:
+            if (self.path / MARKER).exists():
+                command = f"resume with: {command_to_resume(self.path, self.data.path)}"
+                error.add_note(command if has_checkpoint(self.path) else "run the command again with --overwrite")
+            raise
+
+    @contextlib.contextmanager
+    def _outcome_recorded(self) -> Iterator[None]:
+        try:
+            yield
+        except RunInterrupted:
+            self.record("stopped")
+            raise
+        except BaseException as error:
+            with contextlib.suppress(OSError):
+                self.record("broken", str(error) or type(error).__name__)
+            raise
+        self.record("finished")
+
+    def record(self, outcome: str, reason: str | None = None) -> None:
+        """Write how far the run is to `run.json`; see `RunMetadata`."""
+        progress = self.state.progress
+        RunMetadata(
+            state=outcome,
+            launch=launch_id(),
+            parameters=self.parameters,
+            updates=progress.update,
+            updates_per_epoch=self.state.updates_per_epoch,
+            total_updates=self.state.total_updates,
+            epochs=progress.epoch,
+            tokens=progress.tokens,
+            metric=self.config.train.validation.metric,
+            best=progress.best,
+            best_update=progress.best_update,
+            training_seconds=round(progress.seconds, 2),
+            total_seconds=round(self.metrics.seconds, 2),
+            tokens_per_second=round(progress.tokens / progress.seconds, 1) if progress.seconds else None,
+            reason=reason,
+        ).write(self.path)
+
+    def save_checkpoint(self) -> None:
+        """Write a checkpoint, unless there is one of this update; must be called by all processes together."""
+        update = self.state.progress.update
+        if update == self._saved:
+            return
+        captured = capture(self.state)
+        if self.state.workers.is_first:
+            origin = OriginMetadata(
+                config=dump_config(self.config),
+                data=dict(self.data.checksums),
+                environment=describe_environment(self.state.workers.device),
+                metrics_size=self.metrics.sync(),
+                run_seconds=self.metrics.seconds,
+            )
+            checkpoint = Checkpoint(captured.tensors, {**captured.metadata, **as_json(origin)})
+            write_checkpoint(self.path, update, checkpoint, self.config.train.checkpoint.keep_last)
+            self.record("running")
+        self._saved = update
+
+    def describe_outcome(self) -> Run:
+        """What the run has reached."""
+        progress = self.state.progress
+        return Run(
+            self.path,
+            updates=progress.update,
+            epochs=progress.epoch,
+            metric=self.config.train.validation.metric,
+            best=progress.best,
+            best_update=progress.best_update,
+            seconds=progress.seconds,
+        )

@@ -1,0 +1,246 @@
+"""One update by each optimiser, compared with numpy in float64."""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from nmt.config import OptimizerSection, TrainSection
+from nmt.training.optimizers import make_optimizer, update_weights
+
+Array = NDArray[np.float64]
+RATE, DECAY, EPSILON, MOMENTUM = 0.05, 0.1, 1e-3, 0.7
+BETA1, BETA2 = BETAS = (0.8, 0.95)
+UPDATES = 8  # RAdam is rectified from the sixth on
+
+
+def adam(weight: Array, gradients: Iterator[Array], decoupled: bool = False) -> Iterator[Array]:
+    """Kingma & Ba (2015), algorithm 1; Loshchilov & Hutter (2019), algorithm 2."""
+    first, second = np.zeros_like(weight), np.zeros_like(weight)
+    for t, gradient in enumerate(gradients, 1):
+        if decoupled:
+            weight = weight - RATE * DECAY * weight
+        else:
+            gradient = gradient + DECAY * weight
+        first = BETA1 * first + (1 - BETA1) * gradient
+        second = BETA2 * second + (1 - BETA2) * gradient**2
+        weight = weight - RATE * (first / (1 - BETA1**t)) / (np.sqrt(second / (1 - BETA2**t)) + EPSILON)
+        yield weight
+
+
+def adamw(weight: Array, gradients: Iterator[Array]) -> Iterator[Array]:
+    return adam(weight, gradients, decoupled=True)
+
+
+def sgd(weight: Array, gradients: Iterator[Array]) -> Iterator[Array]:
+    velocity = np.zeros_like(weight)
+    for gradient in gradients:
+        velocity = MOMENTUM * velocity + gradient + DECAY * weight
+        weight = weight - RATE * velocity
+        yield weight
+
+
+def rmsprop(weight: Array, gradients: Iterator[Array]) -> Iterator[Array]:
+    """Hinton (2012), with momentum and centred as Graves (2013), equations 38 to 45."""
+    square, mean, velocity = np.zeros_like(weight), np.zeros_like(weight), np.zeros_like(weight)
+    for gradient in gradients:
+        gradient = gradient + DECAY * weight
+        square = 0.9 * square + 0.1 * gradient**2
+        mean = 0.9 * mean + 0.1 * gradient
+        velocity = MOMENTUM * velocity + gradient / (np.sqrt(square - mean**2) + EPSILON)
+        weight = weight - RATE * velocity
+        yield weight
+
+
+def radam(weight: Array, gradients: Iterator[Array]) -> Iterator[Array]:
+    """Liu et al. (2020), algorithm 2."""
+    first, second = np.zeros_like(weight), np.zeros_like(weight)
+    longest = 2 / (1 - BETA2) - 1
+    for t, gradient in enumerate(gradients, 1):
+        gradient = gradient + DECAY * weight
+        first = BETA1 * first + (1 - BETA1) * gradient
+        second = BETA2 * second + (1 - BETA2) * gradient**2
+        mean = first / (1 - BETA1**t)
+        length = longest - 2 * t * BETA2**t / (1 - BETA2**t)
+        if length > 5:
+            ratio = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
+            adapted = math.sqrt(1 - BETA2**t) / (np.sqrt(second) + EPSILON)
+            weight = weight - RATE * math.sqrt(ratio) * mean * adapted
+        else:
+            weight = weight - RATE * mean
+        yield weight
+
+
+def nadam(weight: Array, gradients: Iterator[Array]) -> Iterator[Array]:
+    """Dozat (2016), algorithm 2, with its schedule of the momentum."""
+    first, second, product = np.zeros_like(weight), np.zeros_like(weight), 1.0
+    for t, gradient in enumerate(gradients, 1):
+        gradient = gradient + DECAY * weight
+        now, following = (BETA1 * (1 - 0.5 * 0.96 ** (step * 0.01)) for step in (t, t + 1))
+        product *= now
+        first = BETA1 * first + (1 - BETA1) * gradient
+        second = BETA2 * second + (1 - BETA2) * gradient**2
+        ahead = following * first / (1 - product * following) + (1 - now) * gradient / (1 - product)
+        weight = weight - RATE * ahead / (np.sqrt(second / (1 - BETA2**t)) + EPSILON)
+        yield weight
+
+
+def adadelta(weight: Array, gradients: Iterator[Array]) -> Iterator[Array]:
+    """Zeiler (2012), algorithm 1."""
+    square, steps = np.zeros_like(weight), np.zeros_like(weight)
+    for gradient in gradients:
+        gradient = gradient + DECAY * weight
+        square = 0.8 * square + 0.2 * gradient**2
+        step = np.sqrt(steps + EPSILON) / np.sqrt(square + EPSILON) * gradient
+        steps = 0.8 * steps + 0.2 * step**2
+        weight = weight - RATE * step
+        yield weight
+
+
+def muon(weight: Array, gradients: Iterator[Array]) -> Iterator[Array]:
+    """Jordan et al. (2024), scaled to the size of AdamW's updates (Liu et al., 2025, equation 4)."""
+    mean = np.zeros_like(weight)
+    for gradient in gradients:
+        mean = MOMENTUM * mean + (1 - MOMENTUM) * gradient
+        ahead = MOMENTUM * mean + (1 - MOMENTUM) * gradient
+        ahead /= np.linalg.norm(ahead)
+        for _ in range(5):
+            square = ahead @ ahead.T
+            ahead = 3.4445 * ahead + (-4.775 * square + 2.0315 * square @ square) @ ahead
+        weight = weight * (1 - RATE * DECAY) - RATE * 0.2 * math.sqrt(max(weight.shape)) * ahead
+        yield weight
+
+
+class Net(nn.Module):
+    """An embedding, a matrix and a vector, in a graph of no importance."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        self.embedding = nn.Embedding(4, 3, dtype=torch.float64)
+        self.linear = nn.Linear(5, 3, dtype=torch.float64)
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, generator=generator)
+
+
+def gradients_of(parameter: int, number: int = UPDATES) -> list[Array]:
+    """Gradients of a sum over tokens, for each update."""
+    shape = [tuple(each.shape) for each in Net().parameters()][parameter]
+    rng = np.random.default_rng(parameter)
+    return [rng.normal(size=shape) * 10 for _ in range(number)]
+
+
+def trained(options: dict[str, Any], tokens: float = 10.0, clip_norm: float | None = None) -> list[list[Array]]:
+    """The weights after each update."""
+    net = Net()
+    optimizer = make_optimizer(section(**options), net)
+    after = []
+    for update in range(UPDATES):
+        for number, parameter in enumerate(net.parameters()):
+            parameter.grad = torch.tensor(gradients_of(number)[update])
+        update_weights(optimizer, torch.tensor(tokens), clip_norm, torch.zeros(()))
+        assert all(parameter.grad is None for parameter in net.parameters())
+        after.append([parameter.detach().numpy().copy() for parameter in net.parameters()])
+    return after
+
+
+def section(**options: Any) -> OptimizerSection:
+    return TrainSection(optimizer=options).optimizer
+
+
+COMMON = {"learning_rate": RATE, "weight_decay": DECAY}
+ADAM = {**COMMON, "betas": BETAS, "epsilon": EPSILON}
+TABLE: dict[str, tuple[dict[str, Any], Callable[..., Iterator[Array]]]] = {
+    "adam": (ADAM, adam),
+    "adamw": (ADAM, adamw),
+    "sgd": ({**COMMON, "momentum": MOMENTUM}, sgd),
+    "rmsprop": ({**COMMON, "alpha": 0.9, "epsilon": EPSILON, "momentum": MOMENTUM, "centered": True}, rmsprop),
+    "radam": (ADAM, radam),
+    "nadam": ({**ADAM, "momentum_decay": 0.01}, nadam),
+    "adadelta": ({**COMMON, "rho": 0.8, "epsilon": EPSILON}, adadelta),
+    "muon": ({**ADAM, "momentum": MOMENTUM}, muon),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("clip_norm", [None, 2.0])
+def test_an_update_is_that_of_the_mean_clipped(name: str, clip_norm: float | None) -> None:
+    options, reference = TABLE[name]
+    found = trained({"name": name, **options}, 10.0, clip_norm)
+    means = [[gradient / 10 for gradient in gradients_of(number)] for number in range(3)]
+    norms = [math.sqrt(sum(float((mean[update] ** 2).sum()) for mean in means)) for update in range(UPDATES)]
+    scales = [min(1.0, clip_norm / norm) if clip_norm else 1.0 for norm in norms]
+    assert clip_norm is None or max(scales) < 1
+    for number, parameter in enumerate(Net().parameters()):
+        steps = reference
+        if name == "muon" and number != 1:  # an embedding and a vector
+            steps = adamw
+        gradients = (mean * scale for mean, scale in zip(means[number], scales, strict=True))
+        for update, expected in enumerate(steps(parameter.detach().numpy(), gradients)):
+            exact = steps is not muon  # torch iterates in bfloat16
+            np.testing.assert_allclose(found[update][number], expected, rtol=0, atol=1e-6 if exact else 2e-2)
+
+
+def test_muon_optimises_matrices_alone_and_an_orthogonal_gradient_stays_so() -> None:
+    """All singular values of the gradient become about 1; the sign of each is kept."""
+    net = Net()
+    optimizer = make_optimizer(section(name="muon", learning_rate=1.0, adjust_lr_fn="original"), net)
+    assert [len(group["params"]) for group in optimizer.param_groups] == [1, 2]
+    before = net.linear.weight.detach().clone()
+    for parameter in net.parameters():
+        parameter.grad = torch.randn(parameter.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    gradient = net.linear.weight.grad
+    update_weights(optimizer, torch.tensor(1.0), None, torch.zeros(()))
+    u, _, v = torch.linalg.svd(gradient, full_matrices=False)
+    stretched = torch.diag(u.T @ (before - net.linear.weight.detach()) @ v.T)
+    assert 0.6 < float(stretched.min()) <= float(stretched.max()) < 1.3
+
+
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("bad", ["loss", "gradient"])
+def test_an_update_that_is_not_finite_changes_nothing(name: str, bad: str) -> None:
+    """Neither weights nor the optimiser's state, as the next update shows; the first one too."""
+    options = {"name": name, **TABLE[name][0]}
+    results = []
+    for skips in ((), (0, 2)):
+        net = Net()
+        optimizer = make_optimizer(section(**options), net)
+        for update in range(5):
+            spoilt = update in (0, 2)
+            if spoilt and not skips:
+                continue
+            for number, parameter in enumerate(net.parameters()):
+                parameter.grad = torch.tensor(gradients_of(number)[update])
+            if spoilt and bad == "gradient":
+                net.linear.weight.grad.view(-1)[2] = math.nan  # type: ignore[union-attr]
+            bad_losses = torch.tensor(float(spoilt and bad == "loss"))
+            _, skipped = update_weights(optimizer, torch.tensor(3.0), 1.0, bad_losses)
+            assert float(skipped) == spoilt
+        results.append([parameter.detach() for parameter in net.parameters()])
+    for found, expected in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_several_groups_of_parameters_are_all_updated(name: str) -> None:
+    """With the norm of all, and each group by its own rate."""
+    net, options = Net(), {"name": name, **TABLE[name][0]}
+    optimizer = make_optimizer(section(**options), net)
+    extra = nn.Parameter(torch.ones(2, dtype=torch.float64))
+    if name != "muon":  # which has two groups of its own
+        optimizer.add_param_group({"params": [extra], "lr": 0.0, "weight_decay": 0.0})
+        extra.grad = torch.full((2,), 30.0, dtype=torch.float64)
+    for number, parameter in enumerate(net.parameters()):
+        parameter.grad = torch.tensor(gradients_of(number)[0])
+    squares = sum(float((gradients_of(number)[0] ** 2).sum()) for number in range(3))
+    before = [parameter.detach().clone() for parameter in net.parameters()]
+    norm, _ = update_weights(optimizer, torch.tensor(10.0), 1.0, torch.zeros(()))
+    assert float(norm) == pytest.approx(math.sqrt(squares + (1800 if name != "muon" else 0)) / 10, rel=1e-6)
+    assert all(not torch.equal(old, new) for old, new in zip(before, net.parameters(), strict=True))
+    assert torch.equal(extra.detach(), torch.ones(2, dtype=torch.float64))
+    assert extra.grad is None
