@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.system.errors import DataError, list_names, shorten
+from nmt.system.limits import MAX_LINE
 
 BYTE_ORDER_MARK = codecs.BOM_UTF8
 COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")
@@ -29,10 +30,6 @@ COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"PK\x03\x04", b"\x28\xb5\x2f\
 UNPACK: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 BLOCK = 1 << 20  # bytes
 BUFFER = 1 << 16  # bytes
-MAX_LINE = 1 << 20
-"""Maximum number of bytes of a line, without its line feed; no more of a longer line is ever held in memory."""
-OVERLONG = f"longer than {MAX_LINE >> 20} MB"
-"""How messages describe a longer line."""
 TOO_LONG = b"\xff a line longer than a megabyte\n"
 """Placeholder for a longer line: it is not UTF-8, so no text is mistaken for it."""
 

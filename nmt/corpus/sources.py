@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from nmt.config import DataSection
 from nmt.corpus import Pair
-from nmt.corpus.lines import OVERLONG, TOO_LONG, Lines, in_blocks, read_lines
+from nmt.corpus.lines import TOO_LONG, Lines, in_blocks, read_lines
 from nmt.system.errors import DataError, list_names, shorten
+from nmt.system.limits import OVERLONG
 from nmt.text.languages import language_name
 
 log = logging.getLogger(__name__)

@@ -13,6 +13,10 @@ MAX_JSON = MIB
 """Bytes of a JSON file other than vocabularies and tokenizers."""
 MAX_KEYS = MIB
 """Bytes of a file of API keys."""
+MAX_LINE = MIB
+"""Bytes of a line of text, without its line feed; no more of a longer line is ever held in memory."""
+OVERLONG = f"longer than {MAX_LINE // MIB} MB"
+"""How messages describe a longer line."""
 MAX_EXAMPLE = 4 * MIB
 """Bytes of an example with its references."""
 MAX_TEXT_FILE = 256 * MIB

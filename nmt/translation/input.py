@@ -8,8 +8,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Protocol
 
-from nmt.corpus.lines import MAX_LINE, OVERLONG
 from nmt.system.errors import DataError
+from nmt.system.limits import MAX_LINE, OVERLONG
 
 CHUNK = 1 << 16
 

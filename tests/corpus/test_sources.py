@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from nmt.config import DataSection
 from nmt.corpus import Pair, sources
 from nmt.corpus import lines as lines_of_files
-from nmt.corpus.lines import MAX_LINE
 from nmt.corpus.sources import LineReport, Source, open_corpus, parse_chunk, read_pairs
 from nmt.system.errors import DataError, printable
+from nmt.system.limits import MAX_LINE
 
 HELLO = [Pair("Hi.", "Hallo!"), Pair("Run!", "Lauf!")]
 TABLE = "Hi.\tHallo!\nRun!\tLauf!\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from conftest import Cli, Project
 
-from nmt.corpus.lines import MAX_LINE
 from nmt.system.errors import DataError
+from nmt.system.limits import MAX_LINE
 from nmt.translation.input import read_lines
 
 GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
