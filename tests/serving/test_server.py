@@ -150,20 +150,8 @@ def test_connections_are_closed(client: httpx.Client) -> None:
 
 def started(*arguments: object) -> tuple["subprocess.Popen[str]", str]:
     """`nmt serve` in a process of its own, and its address."""
-    command = [
-        sys.executable,
-        "-m",
-        "nmt",
-        "serve",
-        "--model",
-        GOLDEN_MODEL,
-        "--port",
-        0,
-        "--device",
-        "cpu",
-        *arguments,
-    ]
-    process = subprocess.Popen([str(word) for word in command], stderr=subprocess.PIPE, text=True)
+    command = ["-m", "nmt", "serve", "--model", GOLDEN_MODEL, "--port", 0, "--device", "cpu", *arguments]
+    process = subprocess.Popen([sys.executable, *map(str, command)], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     line = process.stderr.readline()
     found = re.search(r"serving en-de at (http://\S+);", line)

@@ -14,7 +14,15 @@ from nmt.system.errors import ConfigError
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
 from nmt.text.vocabulary import Vocabulary
-from nmt.translation.formats import FORMATS, JsonLinesFormat, NBestFormat, PharaohFormat, TextFormat, choose_format
+from nmt.translation.formats import (
+    FORMATS,
+    Format,
+    JsonLinesFormat,
+    NBestFormat,
+    PharaohFormat,
+    TextFormat,
+    choose_format,
+)
 from nmt.translation.translation import Translation
 
 GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
@@ -24,23 +32,19 @@ BEST = Translation("B A", ["B", "A"], ["a", "b"], -0.5, -0.25, WEIGHTS.flip(0)[[
 SECOND = Translation("A", ["A"], ["a", "b"], -1.5, -1.0, WEIGHTS[:1])
 
 
-def test_text_is_the_best_translation() -> None:
-    assert TextFormat(WORDS).render(7, "a b", [BEST, SECOND]) == "B A\n"
-    assert TextFormat(WORDS).render(7, "", [Translation("")]) == "\n"
-
-
-def test_n_best_has_number_text_and_score() -> None:
-    assert NBestFormat(WORDS).render(7, "a b", [BEST, SECOND]) == "7 ||| B A ||| -0.2500\n7 ||| A ||| -1.0000\n"
-
-
-def test_a_score_of_almost_zero_has_no_sign() -> None:
-    certain = Translation("A", ["A"], ["a"], -0.00004, -0.00004, WEIGHTS[:1])
-    assert NBestFormat(WORDS).render(1, "a", [certain]) == "1 ||| A ||| 0.0000\n"
-
-
-def test_pharaoh_has_word_links() -> None:
-    assert PharaohFormat(WORDS).render(1, "a b", [BEST]) == "1-0 0-1\n"
-    assert PharaohFormat(WORDS).render(1, "", [Translation("")]) == "\n"
+@pytest.mark.parametrize(
+    ("kind", "translations", "expected"),
+    [
+        (TextFormat, [BEST, SECOND], "B A\n"),
+        (TextFormat, [Translation("")], "\n"),
+        (NBestFormat, [BEST, SECOND], "7 ||| B A ||| -0.2500\n7 ||| A ||| -1.0000\n"),
+        (NBestFormat, [Translation("A", ["A"], ["a"], -0.00004, -0.00004)], "7 ||| A ||| 0.0000\n"),  # without a sign
+        (PharaohFormat, [BEST], "1-0 0-1\n"),
+        (PharaohFormat, [Translation("")], "\n"),
+    ],
+)
+def test_lines_of_text(kind: type[Format], translations: list[Translation], expected: str) -> None:
+    assert kind(WORDS).render(7, "a b", translations) == expected
 
 
 def test_json_has_all_fields() -> None:
