@@ -12,7 +12,6 @@ from nmt.corpus.prepare import write_data
 from nmt.models.configs import load_config
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import read_json, shipped
-from nmt.system.limits import MAX_LINE
 from nmt.text.processor import SEEN, load_processor
 from nmt.text.tokenizers import SubwordTokenizer, WordTokenizer
 from nmt.text.vocabulary import SPECIAL_TOKENS, UNK_ID, Vocabulary
