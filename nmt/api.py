@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from nmt.comparison.compare import ComparisonResult
     from nmt.config import Config, Overrides
     from nmt.evaluation.model_evaluation import ModelEvaluation
-    from nmt.inspection.attention import AttentionReport
-    from nmt.inspection.page import Page
+    from nmt.inspection.explorer import Page
+    from nmt.inspection.measurement import AttentionReport
     from nmt.models.runs import Run
     from nmt.models.storage import SavedModel
     from nmt.training.findings import Finding
@@ -327,7 +327,7 @@ def measure_attention(
         raise ConfigError("--forced reads references: give a split, or --src with --ref; for a sentence --target")
     from nmt.drawing.picture import check_picture
     from nmt.evaluation.input_text import InputText
-    from nmt.inspection.attention import draw_attention_statistics, measure_attention
+    from nmt.inspection.measurement import draw_attention_statistics, measure_attention
     from nmt.system.files import write_json
     from nmt.translation.loading import open_translator
 

@@ -6,13 +6,11 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import cache
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+from nmt.inspection.explorer import FOLDER, template
 from nmt.system.tables import Table
 
-FOLDER = Path(__file__).parent
 Piece = tuple[Literal["same", "ins", "del"], str]
 """Words that two texts share, that only the second has, or that only the first has."""
 
@@ -51,13 +49,13 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Text:
+class Preformatted:
     """Text with line breaks, such as a config."""
 
     content: str
 
 
-Block = str | Table | Picture | Sentence | Text
+Block = str | Table | Picture | Sentence | Preformatted
 
 
 @dataclass(frozen=True)
@@ -96,19 +94,6 @@ def plain(text: str) -> list[Piece]:
 def render(title: str, chapters: Sequence[Chapter]) -> str:
     """The page: it loads nothing and has no script."""
     style = (FOLDER / "report.css").read_text(encoding="utf-8")
-    html: str = _template().render(title=title, chapters=chapters, style=style, kind=lambda block: type(block).__name__)
+    page = template("report.html", trim_blocks=True, lstrip_blocks=True)
+    html: str = page.render(title=title, chapters=chapters, style=style, kind=lambda block: type(block).__name__)
     return html
-
-
-@cache
-def _template() -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html")

@@ -40,46 +40,46 @@ def explain(saved: SavedModel, translator: Translator, sentence: str, step: int,
     if not tokens:
         raise DataError("the sentence has no words; give a sentence")
     with within_memory(translator.options, 1):
-        found = force_best(translator, tokens, ids) if target is None else force_text(translator, ids, target)
-    if not 1 <= step <= len(found.tokens):
-        raise ConfigError(f"--step {step}: the translation has {len(found.tokens)} steps: {' '.join(found.tokens)}")
+        forced = force_best(translator, tokens, ids) if target is None else force_text(translator, ids, target)
+    if not 1 <= step <= len(forced.tokens):
+        raise ConfigError(f"--step {step}: the translation has {len(forced.tokens)} steps: {' '.join(forced.tokens)}")
     mechanism = ". ".join(filter(None, describe_mechanism(saved.config.model)))
-    lines = [f"{sentence} -> {found.text}", f"model: {saved.path}", mechanism, ""]
-    return "\n".join([*lines, *_lines(saved, found, [*tokens, EOS_LABEL], step - 1)]) + "\n"
+    lines = [f"{sentence} -> {forced.text}", f"model: {saved.path}", mechanism, ""]
+    return "\n".join([*lines, *_lines(saved, forced, [*tokens, EOS_LABEL], step - 1)]) + "\n"
 
 
-def _lines(saved: SavedModel, found: Forced, sources: Sequence[str], step: int) -> Iterator[str]:
-    before = " ".join(found.tokens[:step]) or "nothing"
-    yield f"Step {step + 1} of {len(found.tokens)}: {found.tokens[step]}, after {before}"
-    weights, several = found.alignment[step], found.alignment.size(1) > 1
-    if found.queries is not None:
+def _lines(saved: SavedModel, forced: Forced, sources: Sequence[str], step: int) -> Iterator[str]:
+    before = " ".join(forced.tokens[:step]) or "nothing"
+    yield f"Step {step + 1} of {len(forced.tokens)}: {forced.tokens[step]}, after {before}"
+    weights, several = forced.alignment[step], forced.alignment.size(1) > 1
+    if forced.queries is not None:
         when = "before" if saved.config.model.decoder.order == "bahdanau" else "after"
         projected = ", as the head projects it," if several else ""
-        last = found.tokens[step - 1] if step else "the beginning"
+        last = forced.tokens[step - 1] if step else "the beginning"
         yield f"  1. Query: the decoder's state{projected} {when} reading {last}"
-        for head, query in enumerate(found.queries[step], 1):
+        for head, query in enumerate(forced.queries[step], 1):
             yield f"     {f'head {head}: ' if several else ''}{_vector(query)}"
     if weights.any():
-        if found.chances is None:
+        if forced.chances is None:
             yield "  2. Scores of all source positions, and weights: the normalised scores"
         else:
             yield "  2. Scores of all source positions, the chances they give, and weights: 1 at the largest"
         for head in range(weights.size(0)):
             columns = [
                 (values[step, head], style)
-                for values, style in ((found.scores, "z8.2f"), (found.chances, ".3f"))
+                for values, style in ((forced.scores, "z8.2f"), (forced.chances, ".3f"))
                 if values is not None
             ]
             yield from _bars(sources, weights[head], columns, f"     head {head + 1}" if several else "")
-        if found.contexts is not None:
+        if forced.contexts is not None:
             yield "  3. Context: the sum of the encoder states, each times its weight"
-            yield f"     {_vector(found.contexts[step])}"
+            yield f"     {_vector(forced.contexts[step])}"
     else:
         yield "  2. No attention: every step sees the same summary of the source"
     yield "  4. The most probable next words"
-    width = max(len(word) for word, _ in found.top[step])
-    for word, share in found.top[step]:
-        mark = "  <- chosen" if word == found.tokens[step] else ""
+    width = max(len(word) for word, _ in forced.top[step])
+    for word, share in forced.top[step]:
+        mark = "  <- chosen" if word == forced.tokens[step] else ""
         yield f"     {word:<{width}}  {share:.3f}  {_bar(share):<{BAR}}{mark}".rstrip()
 
 
@@ -88,8 +88,8 @@ def _bars(sources: Sequence[str], weights: Tensor, columns: Sequence[tuple[Tenso
     if title:
         yield title
     width = max(map(len, sources))
-    for place, (source, weight) in enumerate(zip(sources, weights.tolist(), strict=True)):
-        numbers = "".join(f"  {values[place].item():{style}}" for values, style in columns)
+    for position, (source, weight) in enumerate(zip(sources, weights.tolist(), strict=True)):
+        numbers = "".join(f"  {values[position].item():{style}}" for values, style in columns)
         yield f"     {source:<{width}}{numbers}  {weight:.3f}  {_bar(weight)}".rstrip()
 
 

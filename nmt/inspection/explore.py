@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks, alignment_error_rate
 from nmt.evaluation.metrics import ScoringRules
-from nmt.inspection.attention import Unit, check_gold_links, find_links
-from nmt.inspection.page import Emergence, Page, System, make_page
-from nmt.inspection.record import LONGEST, Record, record
+from nmt.inspection.explorer import Page, System, Validation, make_page, rounded
+from nmt.inspection.measurement import Unit, check_gold_links, find_links
+from nmt.inspection.record import LONGEST, SentenceRecord, record
 from nmt.models.storage import SavedModel
 from nmt.system.encoding import from_bytes
 from nmt.system.errors import DataError
@@ -53,26 +53,31 @@ def explore(
     """
     shown = _shown(examples, [translator for _, translator in models])
     examples = [examples[number] for number in shown]
-    gold = None if gold is None else [gold[number] for number in shown]
     systems = []
     with progress_bar(total=len(models) * len(examples), unit=" sentences", desc="recording", leave=False) as bar:
         for name, (saved, translator) in name_models(models).items():
             rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
             watched = read_attention(saved.path.parent) if emergence else None
-            records, frames = [], [] if watched is None else [_emergence_of(watched, number) for number in shown]
+            records, validations = [], []
             with within_memory(translator.options, 1):
-                for number, example in enumerate(examples):
-                    recorded = record(translator, example, rules)
+                for number, example in zip(shown, examples, strict=True):
+                    recorded, history = record(translator, example, rules), []
                     if watched is not None:
-                        _check_watched(saved, watched["sentences"][shown[number]], recorded)
+                        _check_watched(saved, watched["sentences"][number], recorded)
+                        history = [
+                            Validation(entry["update"], entry["weights"][number], entry["entropy"][number])
+                            for entry in watched["validations"]
+                        ]
                     if gold is not None:
-                        reader = _GoldReader(translator, example, gold[number], shown[number] + 1, unit)
-                        recorded = replace(recorded, measures={**recorded.measures, "AER": reader.error_rate()})
-                        frames[number : number + 1] = [reader.rate(each) for each in frames[number : number + 1]]
+                        rate, history = _rate(translator, example, gold[number], number + 1, unit, history)
+                        recorded = replace(recorded, measures={**recorded.measures, "AER": rate})
                     records.append(recorded)
+                    validations.append(history)
                     bar.update()
-            systems.append(System.of_model(name, saved.config, translator.processor, records, frames))
-    return make_page(title, examples, systems, gold, token_links=unit == "tokens")
+            histories = [] if watched is None else validations
+            systems.append(System.of_model(name, saved.config, translator.processor, records, histories))
+    links = None if gold is None else [gold[number] for number in shown]
+    return make_page(title, examples, systems, links, token_links=unit == "tokens")
 
 
 def _shown(examples: Sequence[Example], translators: Sequence[Translator]) -> list[int]:
@@ -93,8 +98,15 @@ def _shown(examples: Sequence[Example], translators: Sequence[Translator]) -> li
     return shown
 
 
-class _GoldReader:
-    """A model that reads the reference of a sentence whose links are known.
+def _rate(
+    translator: Translator,
+    example: Example,
+    gold: GoldLinks,
+    number: int,
+    unit: Unit,
+    history: Sequence[Validation],
+) -> tuple[float, list[Validation]]:
+    """Alignment error rate of the model when it reads a reference, and of its attention at each validation.
 
     Args:
         translator: The model.
@@ -102,37 +114,29 @@ class _GoldReader:
         gold: Its links.
         number: Its number, from 1.
         unit: What the links count.
+        history: Its attention at each validation.
 
     Raises:
-        DataError: A link points past the end of the sentence.
+        DataError: A link points past the end of the sentence, or the stored attention is not that of the sentence.
     """
+    (forced,) = translator.score([example.src], [example.references[0]], with_alignment=True)
+    check_gold_links(number, gold, example, forced, unit)
+    assert forced.alignment is not None
 
-    def __init__(self, translator: Translator, example: Example, gold: GoldLinks, number: int, unit: Unit) -> None:
-        self._translator, self._example, self._gold, self._unit = translator, example, gold, unit
-        (self._read,) = translator.score([example.src], [example.references[0]], with_alignment=True)
-        check_gold_links(number, gold, example, self._read, unit)
+    def rate(alignment: Tensor) -> float:
+        links = find_links(translator, example, replace(forced, alignment=alignment), unit)
+        return alignment_error_rate([links], [gold])
 
-    def error_rate(self, alignment: Tensor | None = None) -> float:
-        """Alignment error rate of the model's attention, or of another one of the same shape."""
-        found = self._read if alignment is None else replace(self._read, alignment=alignment)
-        return alignment_error_rate([find_links(self._translator, self._example, found, self._unit)], [self._gold])
-
-    def rate(self, emergence: Emergence) -> Emergence:
-        """The attention at each validation, with its error rates.
-
-        Raises:
-            DataError: It is not that of the sentence.
-        """
-        assert self._read.alignment is not None
-        shape = self._read.alignment.shape
-        try:
-            rates = [self.error_rate(from_bytes(each, shape)) for each in emergence.weights]
-        except (RuntimeError, ValueError):
-            raise DataError("the attention that the run has stored is not that of its sentences; train again") from None
-        return replace(emergence, error_rates=rates)
+    try:
+        weights = [from_bytes(validation.w, forced.alignment.shape) for validation in history]
+        rates = [rounded(rate(alignment)) for alignment in weights]
+    except (RuntimeError, ValueError):
+        raise DataError("the attention that the run has stored is not that of its sentences; train again") from None
+    rated = [validation._replace(aer=aer) for validation, aer in zip(history, rates, strict=True)]
+    return rate(forced.alignment), rated
 
 
-def _check_watched(saved: SavedModel, stored: Mapping[str, Any], recorded: Record) -> None:
+def _check_watched(saved: SavedModel, stored: Mapping[str, Any], recorded: SentenceRecord) -> None:
     """Check that a watched sentence still has the tokens that its stored attention is of.
 
     Raises:
@@ -141,16 +145,6 @@ def _check_watched(saved: SavedModel, stored: Mapping[str, Any], recorded: Recor
     assert recorded.reference is not None
     if (stored["src"], stored["tgt"]) != (recorded.src_tokens[:-1], recorded.reference.tokens[:-1]):
         raise DataError(f"{saved.path.parent / WATCHED}: was stored for other tokens than the model's; train again")
-
-
-def _emergence_of(watched: Mapping[str, Any], number: int) -> Emergence:
-    """The attention of a watched sentence at each validation of a run."""
-    validations = watched["validations"]
-    return Emergence(
-        [each["update"] for each in validations],
-        [each["weights"][number] for each in validations],
-        [each["entropy"][number] for each in validations],
-    )
 
 
 def watched_examples(saved: SavedModel) -> list[Example]:
@@ -164,7 +158,7 @@ def watched_examples(saved: SavedModel) -> list[Example]:
 
 
 def name_of(path: Path) -> str:
-    """The name of a model on the page: that of its run."""
+    """The name of a model on the page: the name of its run."""
     return path.parent.name if path.name == "best" else path.name
 
 

@@ -76,8 +76,8 @@ class Forced:
 
 
 @dataclass(frozen=True)
-class Record:
-    """A sentence and a model.
+class SentenceRecord:
+    """What a model does with a sentence.
 
     Attributes:
         src_tokens: Source tokens, with EOS last.
@@ -104,7 +104,7 @@ class Record:
             yield from (token for step in forced.top for token, _ in step)
 
 
-def record(translator: Translator, example: Example, rules: ScoringRules | None) -> Record:
+def record(translator: Translator, example: Example, rules: ScoringRules | None) -> SentenceRecord:
     """Search for translations of a sentence, and look at the best one and at the reference step by step.
 
     Args:
@@ -119,7 +119,7 @@ def record(translator: Translator, example: Example, rules: ScoringRules | None)
     texts = {end: translator.render(_without_eos(tree.ids(end)), tokens) for end in tree.best}
     best = force_ids(translator, ids, tree.ids(tree.best[0]), texts[tree.best[0]])
     reference = force_text(translator, ids, example.references[0]) if example.references else None
-    return Record([*tokens, EOS_LABEL], tree, labels, texts, best, reference, _measure(example, best, rules))
+    return SentenceRecord([*tokens, EOS_LABEL], tree, labels, texts, best, reference, _measure(example, best, rules))
 
 
 def read_source(translator: Translator, source: str) -> tuple[list[str], list[int]]:
@@ -138,8 +138,8 @@ def force_best(translator: Translator, tokens: list[str], ids: list[int]) -> For
         ids: Their ids.
     """
     tree = translator.grow_tree(ids)
-    found = tree.ids(tree.best[0])
-    return force_ids(translator, ids, found, translator.render(_without_eos(found), tokens))
+    best = tree.ids(tree.best[0])
+    return force_ids(translator, ids, best, translator.render(_without_eos(best), tokens))
 
 
 def force_text(translator: Translator, ids: list[int], text: str) -> Forced:
@@ -170,7 +170,7 @@ def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str)
     model, words = translator.model, translator.processor.tgt_vocabulary.tokens
     occluded = len(src) <= LONGEST_OCCLUDED
     sources = [src, *([src[:n] + src[n + 1 :] for n in range(len(src))] if occluded else [])]
-    lengths = torch.tensor([len(each) + 1 for each in sources])
+    lengths = torch.tensor([len(source) + 1 for source in sources])
     tgt_in = pad([tgt[:-1]], prefix=True).expand(len(sources), -1)
     encoded = model.encode(pad(sources, suffix=True).to(model.device), lengths)
     output, details = model.decoder.inspect(tgt_in.to(model.device), encoded)
@@ -178,7 +178,7 @@ def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str)
     given = torch.tensor(tgt, device=model.device).unsqueeze(1)
     rows = (model.decoder.output(readouts).float().log_softmax(dim=-1) for readouts in output.readouts)
     log_probs = next(rows)
-    own, *without = (each.gather(1, given).squeeze(1).cpu() for each in (log_probs, *rows))  # [T] each
+    own, *without = (row.gather(1, given).squeeze(1).cpu() for row in (log_probs, *rows))  # [T], of every source
     best, places = log_probs.exp().topk(min(TOP_WORDS, log_probs.size(1)))
     alignment = output.alignments[0, :, :, : len(src) + 1].float().cpu()
     occlusion = (own - torch.stack(without)).T if without else None

@@ -12,11 +12,10 @@ from nmt.config import differing_keys, dump_config
 from nmt.corpus.data_report import read_report
 from nmt.corpus.splitting import Example
 from nmt.evaluation.attention_statistics import tabulate_lengths
-from nmt.evaluation.breakdown import SentenceGap
 from nmt.evaluation.input_text import evenly_spaced
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
 from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
-from nmt.inspection.blocks import Block, Chapter, Picture, Sentence, Text, mark_words, plain, render
+from nmt.inspection.blocks import Block, Chapter, Picture, Preformatted, Sentence, mark_words, plain, render
 from nmt.inspection.explore import name_models
 from nmt.layers.attention.catalog import describe_mechanism
 from nmt.models.runs import MARKER as RUN_MARKER
@@ -53,7 +52,7 @@ def make_report(
     named = name_models(models)
     (name, (saved, translator)), *others = named.items()
     against = {other: its_translator for other, (_, its_translator) in others}
-    found = evaluate_model(
+    evaluation = evaluate_model(
         [saved],
         translator,
         examples,
@@ -66,15 +65,15 @@ def make_report(
         data=data,
     )
     rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
-    by_name = {each: its_model for each, (its_model, _) in named.items()}
+    by_name = {model: its_files for model, (its_files, _) in named.items()}
     chapters = [
         Chapter("Models" if others else "Model", [_tabulate_models(by_name)]),
-        Chapter("Scores", list(_scores(found))),
+        Chapter("Scores", list(_scores(evaluation))),
         Chapter("Training", list(_curves(by_name))),
-        *_breakdown(found),
-        Chapter("Best and worst sentences", list(_extremes(found, examples, rules))),
-        *_changes(found),
-        Chapter("Attention", list(_attention(found, translator, examples))),
+        *_breakdown(evaluation),
+        Chapter("Best and worst sentences", list(_extremes(evaluation, examples, rules))),
+        *_changes(evaluation),
+        Chapter("Attention", list(_attention(evaluation, translator, examples))),
         Chapter("Config", list(_configs(by_name))),
         *_data(saved),
     ]
@@ -88,20 +87,17 @@ def _tabulate_models(models: Mapping[str, SavedModel]) -> Table:
 
 
 def _describe(saved: SavedModel) -> dict[str, str]:
-    facts, config = saved.facts, saved.config
+    metadata, config = saved.facts, saved.config
     run = _read(saved.path.parent / RUN_MARKER)
     environment = _read(saved.path.parent / "environment.json")
-    languages = " to ".join(config.data.languages)
-    encoder, decoder = config.model.encoder, config.model.decoder
-    described = {
-        "config": config.name,
-        "languages": languages,
-        "attention": describe_mechanism(config.model)[0],
-        "equation": describe_mechanism(config.model)[1],
-        "encoder": f"{encoder.cell}, {encoder.num_layers} × {encoder.hidden_size}",
-        "decoder": f"{decoder.cell}, {decoder.num_layers} × {decoder.hidden_size}",
-        "weights": _count(facts.get("parameters")),
-        "of update": _count(facts.get("update")),
+    attention, equation = describe_mechanism(config.model)
+    described = {"config": config.name, "languages": " to ".join(config.data.languages)}
+    described |= {"attention": attention, "equation": equation}
+    for side, section in (("encoder", config.model.encoder), ("decoder", config.model.decoder)):
+        described[side] = f"{section.cell}, {section.num_layers} × {section.hidden_size}"
+    described |= {
+        "weights": _count(metadata.get("parameters")),
+        "of update": _count(metadata.get("update")),
         "precision in training": config.train.precision,
         "licence of the data": config.data.licence or "not stated",
     }
@@ -111,13 +107,13 @@ def _describe(saved: SavedModel) -> dict[str, str]:
         updates, tokens = _count(run.get("updates")), _count(run.get("tokens"))
         described["training"] = f"{updates} updates, {tokens} target tokens, {minutes} minutes"
     if environment:
-        versions = {"nmt": facts.get("nmt_version", "-"), **environment}
+        versions = {"nmt": metadata.get("nmt_version", "-"), **environment}
         described["trained with"] = ", ".join(f"{key} {versions[key]}" for key in ENVIRONMENT if key in versions)
     return described
 
 
 def _count(value: Any) -> str:
-    """A number of a run's or model's own facts, which may be damaged."""
+    """A number of the metadata of a run or model, which may be damaged."""
     return f"{value:,}" if isinstance(value, int) else "-"
 
 
@@ -130,30 +126,30 @@ def _read(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _scores(found: ModelEvaluation) -> Iterator[Block]:
-    yield f"{found.what}: {found.sentences:,} sentences with {found.references:,} references, beam {found.beam_size}."
-    yield from found.warnings
-    yield str(found.seen)
-    rows = [
-        [each.name, f"{each.value:.2f}", _interval(each.confidence), each.signature] for each in found.scores.values()
-    ]
+def _scores(evaluation: ModelEvaluation) -> Iterator[Block]:
+    yield (
+        f"{evaluation.what}: {evaluation.sentences:,} sentences with {evaluation.references:,} references, "
+        f"beam {evaluation.beam_size}."
+    )
+    yield from evaluation.warnings
+    yield str(evaluation.seen)
+    rows = []
+    for score in evaluation.scores.values():
+        interval = "-" if score.confidence is None else f"± {score.confidence:.2f}"
+        rows.append([score.name, f"{score.value:.2f}", interval, score.signature])
     yield Table(["", "score", "95% interval", "signature"], rows, "lrrl")
-    if found.comparisons:
-        yield replace(found.comparison_table, caption="Compared with others")
+    if evaluation.comparisons:
+        yield replace(evaluation.comparison_table, caption="Compared with others")
         yield (
             "p is the probability of a difference this large if both were equally good, by a paired bootstrap; it says "
             "nothing of how another seed would have turned out."
         )
-    yield str(found.diagnosis)
-    for name, measures in (("references", found.teacher_forced), ("its own words", found.free_running)):
+    yield str(evaluation.diagnosis)
+    for name, measures in (("references", evaluation.teacher_forced), ("its own words", evaluation.free_running)):
         if measures is not None:
             yield f"reading {name}: {measures}"
-    if found.short_inputs is not None:
-        yield str(found.short_inputs)
-
-
-def _interval(confidence: float | None) -> str:
-    return "-" if confidence is None else f"± {confidence:.2f}"
+    if evaluation.short_inputs is not None:
+        yield str(evaluation.short_inputs)
 
 
 def _curves(models: Mapping[str, SavedModel]) -> Iterator[Picture]:
@@ -163,21 +159,19 @@ def _curves(models: Mapping[str, SavedModel]) -> Iterator[Picture]:
             yield Picture(f"Learning curve of {name}", path.read_bytes())
 
 
-def _breakdown(found: ModelEvaluation) -> Iterator[Chapter]:
-    if found.breakdown is None:
-        return
-    kept = replace(found.breakdown, differences=[])
-    for section in kept.sections():
-        yield Chapter(section.title, list(section.blocks))
+def _breakdown(evaluation: ModelEvaluation) -> Iterator[Chapter]:
+    if evaluation.breakdown is not None:
+        for section in replace(evaluation.breakdown, differences=[]).sections():
+            yield Chapter(section.title, list(section.blocks))
 
 
-def _extremes(found: ModelEvaluation, examples: Sequence[Example], rules: ScoringRules) -> Iterator[Block]:
-    scores = sentence_scores(examples, found.hypotheses, rules)
+def _extremes(evaluation: ModelEvaluation, examples: Sequence[Example], rules: ScoringRules) -> Iterator[Block]:
+    scores = sentence_scores(examples, evaluation.hypotheses, rules)
     order = sorted(range(len(scores)), key=lambda number: scores[number])
     yield "Marked are words that only the translation has; struck out are those of the nearest reference that it lacks."
     for name, chosen in (("worst", order[:SHOWN]), ("best", order[: -SHOWN - 1 : -1])):
         for number in chosen:
-            example, text = examples[number], found.hypotheses[number]
+            example, text = examples[number], evaluation.hypotheses[number]
             alone = [Example(example.src, (reference,)) for reference in example.references]
             close = sentence_scores(alone, [text] * len(alone), rules)
             nearest = example.references[close.index(max(close))]
@@ -185,33 +179,26 @@ def _extremes(found: ModelEvaluation, examples: Sequence[Example], rules: Scorin
             yield Sentence(f"{name}: sentence {number + 1}, BLEU {scores[number]:.1f}", example.src, rows)
 
 
-def _changes(found: ModelEvaluation) -> Iterator[Chapter]:
-    for difference in found.breakdown.differences if found.breakdown else []:
-        better, worse = difference.gaps
-        names = difference.first, difference.second
-        blocks: list[Block] = [
-            _change(gap, name, names) for name, gaps in zip(names, (better, worse), strict=True) for gap in gaps[:SHOWN]
-        ]
-        yield Chapter(f"{difference.first} instead of {difference.second}", blocks)
+def _changes(evaluation: ModelEvaluation) -> Iterator[Chapter]:
+    for difference in evaluation.breakdown.differences if evaluation.breakdown else []:
+        first, second = difference.first, difference.second
+        blocks = []
+        for better, gaps in zip((first, second), difference.gaps, strict=True):
+            for gap in gaps[:SHOWN]:
+                rows = [("reference", plain(gap.reference)), (second, plain(gap.second))]
+                rows.append((first, mark_words(gap.second, gap.first)))
+                note = f"{better} is better, by {abs(gap.gap):.1f} BLEU"
+                blocks.append(Sentence(note, gap.source, rows))
+        yield Chapter(f"{first} instead of {second}", blocks)
 
 
-def _change(gap: SentenceGap, better: str, names: tuple[str, str]) -> Sentence:
-    first, second = names
-    rows = [
-        ("reference", plain(gap.reference)),
-        (second, plain(gap.second)),
-        (first, mark_words(gap.second, gap.first)),
-    ]
-    return Sentence(f"{better} is better, by {abs(gap.gap):.1f} BLEU", gap.source, rows)
-
-
-def _attention(found: ModelEvaluation, translator: Translator, examples: Sequence[Example]) -> Iterator[Block]:
-    if not found.attention:
+def _attention(evaluation: ModelEvaluation, translator: Translator, examples: Sequence[Example]) -> Iterator[Block]:
+    if not evaluation.attention:
         return
-    several = len(found.attention) > 1
-    for number, head in enumerate(found.attention, 1):
+    several = len(evaluation.attention) > 1
+    for number, head in enumerate(evaluation.attention, 1):
         yield f"Head {number}: {head}." if several else f"{str(head)[0].upper()}{str(head)[1:]}."
-    yield tabulate_lengths(found.attention_by_length)
+    yield tabulate_lengths(evaluation.attention_by_length)
     chosen = [examples[number].src for number in evenly_spaced(len(examples), MAPS)]
     for source, translation in zip(chosen, translator.translate(chosen, with_alignment=True), strict=True):
         if translation.alignment is None or not translation.alignment.any():
@@ -228,7 +215,7 @@ def _configs(models: Mapping[str, SavedModel]) -> Iterator[Block]:
         differing = differing_keys(other.config, first.config)
         rows = [[each.replace(" there,", f" in {name},").replace(" here)", f" in {first_name})")] for each in differing]
         yield Table([""], rows, "l", f"Differences from {name}") if rows else f"The config of {name} is the same."
-    yield Text(dump_config(first.config))
+    yield Preformatted(dump_config(first.config))
 
 
 def _data(saved: SavedModel) -> Iterator[Chapter]:

@@ -11,7 +11,7 @@ from browser import browsing, needs_chromium
 from conftest import Cli, Project
 
 import nmt
-from nmt.inspection.blocks import Chapter, Picture, Sentence, Text, mark_words, plain, render
+from nmt.inspection.blocks import Chapter, Picture, Preformatted, Sentence, mark_words, plain, render
 from nmt.system.tables import Table
 
 
@@ -113,7 +113,7 @@ def test_text_cannot_run(tmp_path: Path) -> None:
         Table([HOSTILE], [[HOSTILE]], "l", HOSTILE),
         Picture(HOSTILE, b"\x89PNG"),
         Sentence(HOSTILE, HOSTILE, [(HOSTILE, plain(HOSTILE)), (HOSTILE, mark_words("a", HOSTILE))]),
-        Text(HOSTILE),
+        Preformatted(HOSTILE),
     ]
     path = tmp_path / "page.html"
     path.write_text(render(HOSTILE, [Chapter(HOSTILE, blocks)]), encoding="utf-8")

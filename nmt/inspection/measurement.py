@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from nmt.corpus.splitting import Example
 from nmt.drawing.heatmap import EOS_LABEL
@@ -31,6 +31,9 @@ from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
 from nmt.translation.words import align_words
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 Unit = Literal["words", "tokens"]
 
 
@@ -44,7 +47,7 @@ class AttentionReport:
         sources: Raw sources.
         sentences: A target of each, with its alignment.
         heads: Statistics of each head over all sentences.
-        by_length: The same by source length.
+        by_length: Statistics by source length.
         error_rate: Alignment error rate; None without gold links.
     """
 
@@ -58,13 +61,13 @@ class AttentionReport:
 
     @property
     def step_table(self) -> Table:
-        """Each step of the first sentence, and each head of it: what it predicts, how sharp it is, where it looks."""
+        """The steps and heads of the first sentence: what a step predicts, how sharp it is, where it looks."""
         (first, *_), several = self.sentences, len(self.heads) > 1
-        rows = []
+        sources, rows = [*first.src_tokens, EOS_LABEL], []
         for step in _steps(first):
             for number, head in enumerate(step["heads"], 1):
                 label = [step["token"] if number == 1 else ""] + ([str(number)] if several else [])
-                where = f"{step['sources'][head['position']]} {head['maximum']:.2f}" if head["maximum"] else "-"
+                where = f"{sources[head['position']]} {head['maximum']:.2f}" if head["maximum"] else "-"
                 rows.append([*label, f"{head['entropy']:.3f}", where, str(head["clear"])])
         header = ["token", *(["head"] if several else []), "entropy", "largest weight on", f"weights above {CLEAR}"]
         return Table(header, rows, "l" * (1 + several) + "rlr")
@@ -80,43 +83,40 @@ class AttentionReport:
             "sentences": [
                 {
                     "source": source,
-                    "target": found.text,
-                    "src_tokens": [*found.src_tokens, EOS_LABEL],
-                    "steps": [{key: step[key] for key in ("token", "heads")} for step in _steps(found)],
-                    **_of_sentence(found),
+                    "target": translation.text,
+                    "src_tokens": [*translation.src_tokens, EOS_LABEL],
+                    "steps": list(_steps(translation)),
+                    "coverage": _per_head(coverage, translation.alignment),
+                    "diagonality": _per_head(diagonality, translation.alignment),
                 }
-                for source, found in zip(self.sources, self.sentences, strict=True)
+                for source, translation in zip(self.sources, self.sentences, strict=True)
             ],
         }
 
 
-def _steps(found: Translation) -> Iterator[dict[str, Any]]:
-    """Every step of a sentence: token, labels of the source, and for each head entropy, maximum and so on."""
-    weights = found.alignment
+def _steps(translation: Translation) -> Iterator[dict[str, Any]]:
+    """Every step of a sentence: its token, and for each head entropy, largest weight and so on."""
+    weights = translation.alignment
     if weights is None or not weights.numel():
         return
     steps = step_statistics(weights)
-    places = weights.argmax(dim=-1)
-    sources = [*found.src_tokens, EOS_LABEL]
-    for number, token in enumerate([*found.tokens, EOS_LABEL][: len(weights)]):
+    positions = weights.argmax(dim=-1)
+    for number, token in enumerate([*translation.tokens, EOS_LABEL][: len(weights)]):
         heads = [
             {
                 "entropy": round(float(steps.entropy[number, head]), 6),
                 "maximum": round(float(steps.maximum[number, head]), 6),
                 "clear": int(steps.clear[number, head]),
-                "position": int(places[number, head]),
+                "position": int(positions[number, head]),
             }
             for head in range(weights.size(1))
         ]
-        yield {"token": token, "sources": sources, "heads": heads}
+        yield {"token": token, "heads": heads}
 
 
-def _of_sentence(found: Translation) -> dict[str, list[float]]:
-    weights = found.alignment
-    if weights is None or not weights.numel():
-        return {"coverage": [], "diagonality": []}
-    measures = {"coverage": coverage(weights), "diagonality": diagonality(weights)}
-    return {name: [round(value, 6) for value in values.tolist()] for name, values in measures.items()}
+def _per_head(measure: Callable[[Tensor], Tensor], weights: Tensor | None) -> list[float]:
+    """A measure of a sentence for each head; none without weights."""
+    return [] if weights is None or not weights.numel() else [round(value, 6) for value in measure(weights).tolist()]
 
 
 def measure_attention(
@@ -147,10 +147,10 @@ def measure_attention(
         progress_bar(total=len(sources), unit=" sentences", desc="measuring attention", leave=False) as bar,
         within_memory(translator.options, len(sources)),
     ):
-        found = _align(translator, examples, forced, bar.update)
-    for number, translation in enumerate(found, 1):
-        warn_of_cut(number, translation)
-    alignments = [each.alignment for each in found]
+        sentences = _align(translator, examples, forced, bar.update)
+    for number, sentence in enumerate(sentences, 1):
+        warn_of_cut(number, sentence)
+    alignments = [sentence.alignment for sentence in sentences]
     heads = summarize(alignments)
     if not heads:
         if any(weights is not None and weights.numel() for weights in alignments):
@@ -158,12 +158,13 @@ def measure_attention(
         raise DataError("no sentence has words, so there is no attention; give a sentence")
     error_rate = None
     if gold is not None:
-        for number, each in enumerate(zip(gold, examples, found, strict=True), 1):
-            check_gold_links(number, *each, unit)
-        links = [find_links(translator, *each, unit) for each in zip(examples, found, strict=True)]
+        links = []
+        for number, (known, example, sentence) in enumerate(zip(gold, examples, sentences, strict=True), 1):
+            check_gold_links(number, known, example, sentence, unit)
+            links.append(find_links(translator, example, sentence, unit))
         error_rate = alignment_error_rate(links, gold)
     by_length = attention_by_length(bin_by_length(examples), alignments)
-    return AttentionReport(name, forced, sources, found, heads, by_length, error_rate)
+    return AttentionReport(name, forced, sources, sentences, heads, by_length, error_rate)
 
 
 def _align(
@@ -172,24 +173,24 @@ def _align(
     sources = [example.src for example in examples]
     if not forced:
         return translator.translate(sources, with_alignment=True, advance=advance)
-    found: list[Translation] = []
+    sentences: list[Translation] = []
     size = translator.options.batch_size
     for first in range(0, len(examples), size):
         chunk = examples[first : first + size]
         references = [example.references[0] for example in chunk]
-        found += translator.score([example.src for example in chunk], references, with_alignment=True)
+        sentences += translator.score([example.src for example in chunk], references, with_alignment=True)
         advance(len(chunk))
-    return found
+    return sentences
 
 
-def check_gold_links(number: int, links: GoldLinks, example: Example, found: Translation, unit: Unit) -> None:
+def check_gold_links(number: int, links: GoldLinks, example: Example, sentence: Translation, unit: Unit) -> None:
     """Check that gold links are between positions of a sentence and its first reference.
 
     Args:
         number: Line of the file with the links, from 1.
         links: The links.
         example: The sentence with its reference.
-        found: The reference as the model reads it.
+        sentence: The reference as the model reads it.
         unit: What the links count.
 
     Raises:
@@ -198,7 +199,7 @@ def check_gold_links(number: int, links: GoldLinks, example: Example, found: Tra
     if unit == "words":
         sizes = len(example.src.split()), len(example.references[0].split())
     else:
-        sizes = len(found.src_tokens), len(found.tokens)
+        sizes = len(sentence.src_tokens), len(sentence.tokens)
     for i, j in sorted(links.possible):
         if i >= sizes[0] or j >= sizes[1]:
             raise DataError(
@@ -207,12 +208,12 @@ def check_gold_links(number: int, links: GoldLinks, example: Example, found: Tra
             )
 
 
-def find_links(translator: Translator, example: Example, found: Translation, unit: Unit) -> Links:
+def find_links(translator: Translator, example: Example, sentence: Translation, unit: Unit) -> Links:
     """The source word, or token, attended most by each one of the target; EOS does not count."""
     if unit == "words":  # of the reference as it was given, not as its tokens are joined
-        return set(align_words(example.src, replace(found, text=example.references[0]), translator.processor))
-    assert found.alignment is not None
-    return strongest_links(found.alignment[: len(found.tokens), :, : len(found.src_tokens)].mean(dim=1))
+        return set(align_words(example.src, replace(sentence, text=example.references[0]), translator.processor))
+    assert sentence.alignment is not None
+    return strongest_links(sentence.alignment[: len(sentence.tokens), :, : len(sentence.src_tokens)].mean(dim=1))
 
 
 def draw_attention_statistics(report: AttentionReport, picture: Path) -> None:
@@ -220,11 +221,11 @@ def draw_attention_statistics(report: AttentionReport, picture: Path) -> None:
     from nmt.drawing.heatmap import draw_sharpness
 
     if len(report.sentences) == 1:
-        (found,) = report.sentences
-        assert found.alignment is not None
-        draw_alignment(found.alignment, found.src_tokens, found.tokens, picture)
+        (sentence,) = report.sentences
+        assert sentence.alignment is not None
+        draw_alignment(sentence.alignment, sentence.src_tokens, sentence.tokens, picture)
         return
-    steps = [step for found in report.sentences for step in _steps(found)]
+    steps = [step for sentence in report.sentences for step in _steps(sentence)]
     entropy, maximum = (
         [[step["heads"][head][key] for step in steps] for head in range(len(report.heads))]
         for key in ("entropy", "maximum")

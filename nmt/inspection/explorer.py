@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from torch import Tensor
 from nmt.config import Config
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks
-from nmt.inspection.record import Forced, Record
+from nmt.inspection.record import Forced, SentenceRecord
 from nmt.layers.attention.catalog import describe_mechanism
 from nmt.system.encoding import as_bytes, as_hundredths
 from nmt.system.files import write_text
@@ -31,21 +31,20 @@ DIGITS = 3
 """Decimals of probabilities and their logarithms."""
 
 
-@dataclass(frozen=True)
-class Emergence:
-    """The attention of a sentence at each validation of a run.
+class Validation(NamedTuple):
+    """The attention of a watched sentence at a validation of a run, while the model read the reference.
 
     Attributes:
-        updates: Updates of the validations.
-        weights: The weights of each as base64; see `as_bytes`.
-        entropy: Mean entropy of each, in nats.
-        error_rates: Alignment error rate of each; empty without gold links.
+        update: Update of the validation.
+        w: The weights as base64; see `as_bytes`.
+        entropy: Their mean entropy, in nats.
+        aer: Alignment error rate; None without gold links.
     """
 
-    updates: Sequence[int]
-    weights: Sequence[str]
-    entropy: Sequence[float]
-    error_rates: Sequence[float] = ()
+    update: int
+    w: str
+    entropy: float
+    aer: float | None = None
 
 
 @dataclass(frozen=True)
@@ -58,15 +57,15 @@ class System:
         equation: The equation of its score.
         subwords: Whether tokens are subwords, on either side.
         records: A record of each sentence.
-        emergence: The attention of each sentence in training, while the model read the reference; empty if unknown.
+        validations: For each sentence, its attention at each validation of the run; empty if unknown.
     """
 
     name: str
     mechanism: str
     equation: str
     subwords: tuple[bool, bool]
-    records: Sequence[Record]
-    emergence: Sequence[Emergence] = ()
+    records: Sequence[SentenceRecord]
+    validations: Sequence[Sequence[Validation]] = ()
 
     @classmethod
     def of_model(
@@ -74,12 +73,12 @@ class System:
         name: str,
         config: Config,
         processor: TextProcessor,
-        records: Sequence[Record],
-        emergence: Sequence[Emergence] = (),
+        records: Sequence[SentenceRecord],
+        validations: Sequence[Sequence[Validation]] = (),
     ) -> System:
         """A model as its config describes it."""
         subwords = (processor.src_tokenizer.kind == "subword", processor.tgt_tokenizer.kind == "subword")
-        return cls(name, *describe_mechanism(config.model), subwords, records, emergence)
+        return cls(name, *describe_mechanism(config.model), subwords, records, validations)
 
 
 @dataclass(frozen=True)
@@ -138,9 +137,16 @@ def page_data(
     *,
     token_links: bool = False,
 ) -> dict[str, Any]:
-    """What a page shows, as plain values; the arguments are those of `make_page`."""
-    words = sorted({token for system in systems for each in system.records for token in each.likely_tokens})
-    places = {token: place for place, token in enumerate(words)}
+    """What a page shows, as plain values; for the arguments see `make_page`."""
+    words = sorted({token for system in systems for record in system.records for token in record.likely_tokens})
+    index = {token: number for number, token in enumerate(words)}
+
+    def describe(system: System, number: int) -> dict[str, Any]:
+        record = _encode(system.records[number], index)
+        if system.validations:
+            record["frames"] = [frame._asdict() for frame in system.validations[number]]
+        return record
+
     return {
         "systems": [
             {key: getattr(system, key) for key in ("name", "mechanism", "equation", "subwords")} for system in systems
@@ -152,10 +158,7 @@ def page_data(
                 "source": example.src,
                 "reference": example.references[0] if example.references else None,
                 "gold": None if gold is None else _as_triples(gold[number]),
-                "of": [
-                    _encode(system.records[number], places) | _encode_emergence(system.emergence[number : number + 1])
-                    for system in systems
-                ],
+                "of": [describe(system, number) for system in systems],
             }
             for number, example in enumerate(examples)
         ],
@@ -172,7 +175,7 @@ def _render(title: str, data: dict[str, Any], *, live: bool = False) -> Page:
         f"default-src 'none'; script-src {' '.join(map(_hash, scripts))}; style-src {_hash(style)}; "
         f"{connections}img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
-    html = _template().render(
+    html = template("explorer.html").render(
         title=title,
         policy=policy,
         style=Markup(style),
@@ -184,11 +187,12 @@ def _render(title: str, data: dict[str, Any], *, live: bool = False) -> Page:
 
 
 @cache
-def _template() -> Any:
+def template(name: str, **options: Any) -> Any:
+    """A template of this folder, which escapes what is filled in; `options` are those of Jinja2's environment."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
-    return environment.get_template("page.html")
+    environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, **options)
+    return environment.get_template(name)
 
 
 def _hash(content: str) -> str:
@@ -206,70 +210,59 @@ def _as_triples(links: GoldLinks) -> list[tuple[int, int, int]]:
     return [(i, j, int((i, j) in links.sure)) for i, j in sorted(links.possible)]
 
 
-def _encode(record: Record, places: Mapping[str, int]) -> dict[str, Any]:
-    nodes = record.tree.nodes
+def _encode(record: SentenceRecord, index: Mapping[str, int]) -> dict[str, Any]:
+    nodes, reference = record.tree.nodes, record.reference
     return {
         "src": record.src_tokens,
         "heads": record.best.alignment.size(1),
         "p": [node.parent for node in nodes],
         "l": record.labels,
-        "lp": [_round(node.log_prob) for node in nodes],
-        "sc": [None if node.score is None else _round(node.score) for node in nodes],
+        "lp": [rounded(node.log_prob) for node in nodes],
+        "sc": [None if node.score is None else rounded(node.score) for node in nodes],
         "w": as_bytes([node.alignment for node in nodes]),
         "best": record.tree.best,
         "text": record.texts,
-        "steps": _steps(record.best, places),
-        "ref": record.reference
+        "steps": _encode_steps(record.best, index),
+        "ref": reference
         and {
-            "text": record.reference.text,
-            "l": record.reference.tokens,
-            "lp": [_round(value) for value in record.reference.log_probs],
-            "w": as_bytes(record.reference.alignment),
-            **_steps(record.reference, places),
+            "text": reference.text,
+            "l": reference.tokens,
+            "lp": [rounded(value) for value in reference.log_probs],
+            "w": as_bytes(reference.alignment),
+            **_encode_steps(reference, index),
         },
-        "measures": {name: _round(value) for name, value in record.measures.items()},
+        "measures": {name: rounded(value) for name, value in record.measures.items()},
     }
 
 
-def _encode_emergence(found: Sequence[Emergence]) -> dict[str, Any]:
-    if not found:
-        return {}
-    (each,) = found
-    rates: Sequence[float | None] = each.error_rates or [None] * len(each.updates)
-    frames = [
-        {"update": update, "w": weights, "entropy": entropy, "aer": None if rate is None else _round(rate)}
-        for update, weights, entropy, rate in zip(each.updates, each.weights, each.entropy, rates, strict=True)
-    ]
-    return {"frames": frames}
-
-
-def _steps(forced: Forced, places: Mapping[str, int]) -> dict[str, Any]:
-    """Details of each step; the most probable words are places in the page's list of words, and thousandths."""
+def _encode_steps(forced: Forced, index: Mapping[str, int]) -> dict[str, Any]:
+    """Details of each step; the most probable words are numbers in the page's list of words, with thousandths."""
+    queries = None if forced.queries is None or forced.queries.size(1) > 1 else forced.queries[:, 0]
+    focus = forced.focus and {"centres": _hundredths(forced.focus.centres), "radius": forced.focus.radius}
     return {
-        "top": [
-            [part for token, share in step for part in (places[token], round(1000 * share))] for step in forced.top
-        ],
+        "top": [[part for token, share in step for part in (index[token], round(1000 * share))] for step in forced.top],
         "e": None if forced.scores is None else as_hundredths(forced.scores),
         "occ": None if forced.occlusion is None else as_hundredths(forced.occlusion),
-        "q": _vectors(None if forced.queries is None or forced.queries.size(1) > 1 else forced.queries[:, 0]),
-        "c": _vectors(forced.contexts if forced.alignment.any() else None),
-        "focus": forced.focus and {"centres": _rounded(forced.focus.centres), "radius": forced.focus.radius},
+        "q": _encode_vectors(queries),
+        "c": _encode_vectors(forced.contexts if forced.alignment.any() else None),
+        "focus": focus,
         "chances": None if forced.chances is None else as_hundredths(forced.chances),
-        "agree": [None if value is None else _round(value) for value in forced.agreement],
+        "agree": [None if value is None else rounded(value) for value in forced.agreement],
     }
 
 
-def _vectors(values: Tensor | None) -> str | None:
+def _encode_vectors(values: Tensor | None) -> str | None:
     """The first numbers of each vector, and its Euclidean norm."""
     if values is None:
         return None
     return as_hundredths(torch.cat([values[:, :SHOWN_NUMBERS], values.norm(dim=1, keepdim=True)], dim=1))
 
 
-def _round(value: float) -> float:
-    return round(max(-1e9, min(1e9, value)), DIGITS)  # JSON has no infinity
+def rounded(value: float) -> float:
+    """A number with three decimals; JSON has no infinity."""
+    return round(max(-1e9, min(1e9, value)), DIGITS)
 
 
-def _rounded(values: Tensor) -> Any:
+def _hundredths(values: Tensor) -> Any:
     """Nested lists with two decimals."""
     return (values.clamp(-1e6, 1e6).double() * 100).round().div(100).tolist()
