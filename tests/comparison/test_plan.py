@@ -42,10 +42,6 @@ def test_variants_and_configs_are_in_the_names() -> None:
     assert [cell.config.train.epochs for cell in cells[:2]] == [3, make_trials(compare())[0].config.train.epochs]
 
 
-def test_a_config_alone_is_a_cell() -> None:
-    assert [(cell.name, cell.key) for cell in make_trials(compare())] == [("sample", "sample-1")]
-
-
 def test_data_is_shared_by_cells_that_do_not_change_it() -> None:
     model = make_trials(compare(vary={"model.dropout": [0.1, 0.2]}))
     assert len({cell.data_name for cell in model}) == 1

@@ -10,10 +10,9 @@ import sacrebleu
 from sacrebleu.significance import PairedTest
 
 from nmt.comparison.results import Row, make_rows
-from nmt.comparison.summary import as_csv, lengths_of, make_sections, score_table
+from nmt.comparison.summary import as_csv, make_sections, score_table
 from nmt.comparison.trial import CONFIG
 from nmt.config import Config, dump_config
-from nmt.evaluation.breakdown import FEWEST
 from nmt.system.errors import DataError
 from nmt.system.tables import Table
 
@@ -95,11 +94,6 @@ def test_other_test_sets_have_tables_of_their_own() -> None:
     sections = make_sections([*ROWS, Row("c", [make_result("c", lengths=other)], [None])])
     by_length = [block for block in sections[-1].blocks if isinstance(block, Table)]
     assert [[row[0] for row in table.rows] for table in by_length] == [["a", "b"], ["a", "b"], ["c"], ["c"]]
-
-
-def test_bins_of_few_sentences_are_left_out() -> None:
-    assert FEWEST == 30
-    assert lengths_of(ROWS[0], "bleu") == [21.5, None]
 
 
 def test_the_csv_has_a_line_for_each_cell() -> None:

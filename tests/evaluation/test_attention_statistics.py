@@ -76,9 +76,6 @@ def test_a_summary_is_that_of_all_steps_and_sentences() -> None:
         covered = np.array([np.minimum(a.sum(axis=0), 1).mean() for a in arrays])
         assert (each.coverage.mean, each.coverage.deviation) == pytest.approx((covered.mean(), covered.std()))
     assert str(found[0]).startswith("entropy ")
-
-
-def test_nothing_has_no_statistics() -> None:
     assert summarize([]) == summarize([torch.zeros(0, 1, 0)]) == []
 
 

@@ -105,14 +105,6 @@ def test_short_inputs_are_judged(here: Project, cli: Cli) -> None:
     assert cli("evaluate", "--src", "src", "--ref", "src").out.splitlines()[-1] == line
 
 
-def test_short_inputs_are_turned_off(here: Project, cli: Cli) -> None:
-    outcome = cli("evaluate", "--no-short-inputs", "--json", "scores.json")
-    assert [line.split()[0] for line in outcome.out.splitlines()[:4]] == ["BLEU", "chrF", "chrF++", "TER"]
-    assert "short inputs" not in outcome.out + outcome.err
-    assert json.loads(Path("scores.json").read_text(encoding="utf-8"))["short_inputs"] is None
-    assert nmt.evaluate(short_inputs=False).short_inputs is None
-
-
 def test_short_inputs_need_the_training_data(here: Project, cli: Cli) -> None:
     Path("src").write_text("a b\n", encoding="utf-8")
     damaged, other = Path("damaged"), Path("other")
@@ -144,8 +136,13 @@ def evaluated(cli: Cli, *arguments: object) -> dict[str, Any]:
     return found
 
 
-def test_faults_and_losses_are_measured(here: Project, cli: Cli) -> None:
-    found = evaluated(cli, "--split", "valid")
+def test_faults_losses_and_attention_are_measured(here: Project, cli: Cli) -> None:
+    outcome = cli("evaluate", "--split", "valid", "--no-short-inputs", "--attention", "--json", "scores.json")
+    assert outcome.code == 0
+    assert [line.split()[0] for line in outcome.out.splitlines()[:4]] == ["BLEU", "chrF", "chrF++", "TER"]
+    assert "short inputs" not in outcome.out + outcome.err
+    found = json.loads(Path("scores.json").read_text(encoding="utf-8"))
+    assert found["short_inputs"] is None
     assert found["diagnosis"]["sentences"] == found["sentences"]
     assert found["teacher_forced"]["perplexity"] == pytest.approx(math.exp(found["teacher_forced"]["loss"]))
     assert 0 <= found["free_running"]["accuracy"] <= 1
@@ -154,6 +151,14 @@ def test_faults_and_losses_are_measured(here: Project, cli: Cli) -> None:
     best = json.loads((here.run / "run.json").read_text())["best_update"]
     (valid,) = [each for each in logged if each["kind"] == "valid" and each["update"] == best]
     assert found["teacher_forced"]["loss"] == pytest.approx(valid["loss"], rel=1e-5)
+    (head,) = found["attention"]
+    assert 0 <= head["entropy"]["mean"] <= math.log(10)
+    assert 1 / 10 <= head["maximum"]["mean"] <= 1
+    assert 0 < head["coverage"]["mean"] <= 1
+    assert head["diagonality"]["mean"] < 0.7  # the model reverses sentences
+    assert "attention: entropy " in outcome.out
+    plain = cli("evaluate", "--no-short-inputs")
+    assert "attention" not in plain.out
 
 
 SACREBLEU = """
@@ -250,15 +255,3 @@ def test_a_breakdown_of_two_systems(here: Project, cli: Cli) -> None:
     outcome = cli("evaluate", "--no-short-inputs", "--breakdown", "--src", "src", "--ref", "src")
     assert outcome.code == 0
     assert "words by frequency: left out (the data that the model was trained on is no longer there)" in outcome.err
-
-
-def test_attention_is_measured(here: Project, cli: Cli) -> None:
-    outcome = cli("evaluate", "--no-short-inputs", "--attention", "--json", "scores.json")
-    assert outcome.code == 0
-    (head,) = json.loads(Path("scores.json").read_text(encoding="utf-8"))["attention"]
-    assert 0 <= head["entropy"]["mean"] <= math.log(10)
-    assert 1 / 10 <= head["maximum"]["mean"] <= 1
-    assert 0 < head["coverage"]["mean"] <= 1
-    assert head["diagonality"]["mean"] < 0.7  # the model reverses sentences
-    assert "attention: entropy " in outcome.out
-    assert "attention" not in cli("evaluate", "--no-short-inputs").out

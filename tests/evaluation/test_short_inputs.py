@@ -81,18 +81,11 @@ def test_numbers_are_changed_and_remain_possible() -> None:
             assert 1 <= int(hour) <= 9
             assert int(minute) in (10, 20, 30)
         else:
-            assert number in {f"{a}{b}" for a in "123456789" for b in "123456789"} | {
-                "110",
-                "120",
-                "130",
-                "140",
-                "150",
-                "210",
-                "220",
-                "230",
-                "240",
-                "250",
-            }
+            assert any(
+                len(number) == len(old)
+                and all("1" <= new <= sign or new == sign for new, sign in zip(number, old, strict=True))
+                for old in ("12", "250", "99")
+            )
     assert find_numbers("at 2:30, 1,000 of 7") == ["1000", "230", "7"]
 
 
