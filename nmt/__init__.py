@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from nmt.comparison.compare import ComparisonResult
     from nmt.config import Config
     from nmt.evaluation.model_evaluation import ModelEvaluation
-    from nmt.inspection.measurement import AttentionReport
+    from nmt.inspection.attention_report import AttentionReport
     from nmt.layers.attention.score import Score
     from nmt.layers.kernels.stepwise import StepLinear
     from nmt.models.configs import load_config
@@ -95,7 +95,7 @@ else:
             "RunInterrupted",
             "TrainingError",
         ),
-        "nmt.inspection.measurement": ("AttentionReport",),
+        "nmt.inspection.attention_report": ("AttentionReport",),
         "nmt.training.findings": ("Finding",),
         "nmt.layers.attention.score": ("Score",),
         "nmt.layers.kernels.stepwise": ("StepLinear",),

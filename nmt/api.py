@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from nmt.comparison.compare import ComparisonResult
     from nmt.config import Config, Overrides
     from nmt.evaluation.model_evaluation import ModelEvaluation
+    from nmt.inspection.attention_report import AttentionReport
     from nmt.inspection.explorer import Page
-    from nmt.inspection.measurement import AttentionReport
     from nmt.models.runs import Run
     from nmt.models.storage import SavedModel
     from nmt.training.findings import Finding
@@ -327,7 +327,7 @@ def measure_attention(
         raise ConfigError("--forced reads references: give a split, or --src with --ref; for a sentence --target")
     from nmt.drawing.picture import check_picture
     from nmt.evaluation.input_text import InputText
-    from nmt.inspection.measurement import draw_attention_statistics, measure_attention
+    from nmt.inspection.attention_report import draw_attention_statistics, measure_attention
     from nmt.system.files import write_json
     from nmt.translation.loading import open_translator
 
@@ -402,7 +402,7 @@ def explore(
     """
     _check_page(output, (src, ref, gold))
     from nmt.evaluation.input_text import InputText
-    from nmt.inspection.explore import explore, watched_examples
+    from nmt.inspection.exploration import explore, watched_examples
 
     _check_sample(sample)
     given = any(each is not None for each in (sentence, src, split, data, sample))
@@ -492,8 +492,8 @@ def report(
     """
     from nmt.evaluation.input_text import read_files, split_of
     from nmt.evaluation.model_evaluation import MAX_TESTED
-    from nmt.inspection.explore import name_of
-    from nmt.inspection.report import make_report
+    from nmt.inspection.exploration import name_of
+    from nmt.inspection.model_report import make_report
     from nmt.system.files import write_text
 
     references = as_paths(ref)

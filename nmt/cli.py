@@ -282,7 +282,7 @@ def _evaluate(evaluate: partial[nmt.ModelEvaluation]) -> None:
         _show_sections(list(found.breakdown.sections()))
 
 
-@command("attention", nmt.measure_attention, nmt.explore, imports="nmt.inspection.explore", names_model=True)
+@command("attention", nmt.measure_attention, nmt.explore, imports="nmt.inspection.exploration", names_model=True)
 def _attention(measure_attention: partial[nmt.AttentionReport], explore: partial[object]) -> None:
     """Show where a model looks: numbers, pictures, or a page to explore.
 
@@ -317,7 +317,7 @@ def _explain(explain: partial[str]) -> None:
     _show(explain())
 
 
-@command("report", nmt.report, imports="nmt.inspection.report", names_model=True)
+@command("report", nmt.report, imports="nmt.inspection.model_report", names_model=True)
 def _report(report: partial[Path]) -> None:
     log.info(f"report: {report()}")
 

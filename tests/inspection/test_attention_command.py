@@ -12,7 +12,7 @@ from nmt.config import DecoderSection, DecodeSection, EncoderSection, ModelSecti
 from nmt.corpus.dataset import read_examples
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks
-from nmt.inspection.measurement import measure_attention
+from nmt.inspection.attention_report import measure_attention
 from nmt.models.build import build_model
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WordTokenizer

@@ -7,7 +7,7 @@ from torch import Tensor
 from nmt.config import AttentionSection, DecoderSection, DecodeSection, EncoderSection, ModelSection
 from nmt.corpus import Pair
 from nmt.corpus.splitting import Example
-from nmt.inspection.measurement import find_links
+from nmt.inspection.attention_report import find_links
 from nmt.layers.attention import Score
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq

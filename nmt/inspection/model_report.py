@@ -16,7 +16,7 @@ from nmt.evaluation.input_text import evenly_spaced
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
 from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
 from nmt.inspection.blocks import Block, Chapter, Picture, Preformatted, Sentence, mark_words, plain, render
-from nmt.inspection.explore import name_models
+from nmt.inspection.exploration import name_models
 from nmt.layers.attention.catalog import describe_mechanism
 from nmt.models.runs import MARKER as RUN_MARKER
 from nmt.models.runs import find_data

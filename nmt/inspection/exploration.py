@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks, alignment_error_rate
 from nmt.evaluation.metrics import ScoringRules
+from nmt.inspection.attention_report import Unit, check_gold_links, find_links
 from nmt.inspection.explorer import Page, System, Validation, make_page, rounded
-from nmt.inspection.measurement import Unit, check_gold_links, find_links
 from nmt.inspection.record import LONGEST, SentenceRecord, record
 from nmt.models.storage import SavedModel
 from nmt.system.encoding import from_bytes
