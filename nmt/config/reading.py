@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -149,24 +150,14 @@ def _merge(below: Tree, above: Tree, section: type[Section] | None = None) -> Tr
     return Tree(parts, above.where or below.where)
 
 
-def _is_within(path: Place, outer: Place) -> bool:
-    return path[: len(outer)] == outer
-
-
-def _overlap(path: Place, other: Place) -> bool:
-    return _is_within(path, other) or _is_within(other, path)
-
-
-def _without(values: Mapping[str, Any], unknown: set[Place], above: Place = ()) -> dict[str, Any]:
-    """The values except those at, or above, one of the places."""
-    known: dict[str, Any] = {}
-    for key, value in values.items():
-        path = (*above, key)
-        if isinstance(value, dict) and path not in unknown:
-            known[key] = _without(value, unknown, path)
-        elif not any(_is_within(place, path) for place in unknown):
-            known[key] = value
-    return known
+def _remove(values: dict[str, Any], place: Place) -> None:
+    """Remove the value at a place, with the whole list if it is in one."""
+    for key in place[:-1]:
+        if not isinstance(values.get(key), dict):
+            values.pop(key, None)
+            return
+        values = values[key]
+    values.pop(place[-1], None)
 
 
 def _validate(tree: Tree, *, new: bool, checks: Sequence[Check] = (), unread: Sequence[Problem] = ()) -> Config:
@@ -187,32 +178,30 @@ def _validate(tree: Tree, *, new: bool, checks: Sequence[Check] = (), unread: Se
     values = tree.plain()
     problems: list[Problem] = []
     unknown = {place for problem in unread for place in problem.unknown}
-    wrong: set[Place] = set()
     config: Config | None = None
     while config is None:
         try:
-            config = Config.model_validate(_without(values, wrong))
+            config = Config.model_validate(values)
         except ValidationError as error:
-            more = list(find_problems(error, values))
+            more = list(find_problems(error, tree.plain()))
             problems = problems or more  # later ones come from what was left out
-            wrong |= {place for problem in more for place in problem.unknown}
-    unknown |= wrong
-    everything = chain(*(check(config) for check in (conflicts, *checks, *([ineffective] if new else []))))
-    for keys, message in everything:
+            for place in {place for problem in more for place in problem.unknown}:
+                unknown.add(place)
+                _remove(values, place)
+    for keys, message in chain(*(check(config) for check in (conflicts, *checks, *([ineffective] if new else [])))):
         places = [tuple(key.split(".")) for key in keys]
-        if not any(_overlap(place, other) for place in places for other in unknown):
+        # Two places overlap if one is within the other: all the keys that both have are equal.
+        if not any(all(map(operator.eq, place, other)) for place in places for other in unknown):
             problems.append(Problem(places[0], message))
-    lines = [problem.message for problem in unread]
+    lines = dict.fromkeys(problem.message for problem in unread)
     for path, message, _ in problems:
         where = tree.written(path)
-        lines.append(f"{where}{'' if where in ('', _SET) else ':'}{' ' if where else ''}{dotted(path)}: {message}")
+        prefix = f"{where} " if where == "--set" else f"{where}: " if where else ""
+        lines[f"{prefix}{dotted(path)}: {message}"] = None
     if lines:
-        lines, more_lines = list(dict.fromkeys(lines)), len(dict.fromkeys(lines)) - _SHOWN_PROBLEMS
-        raise ConfigError(*lines[:_SHOWN_PROBLEMS], *([f"and {more_lines:,} more problems"] if more_lines > 0 else []))
+        more_lines = [f"and {len(lines) - _SHOWN_PROBLEMS:,} more problems"] if len(lines) > _SHOWN_PROBLEMS else []
+        raise ConfigError(*list(lines)[:_SHOWN_PROBLEMS], *more_lines)
     return config
-
-
-_SET = "--set"
 
 
 def as_settings(overrides: Overrides) -> list[str]:
@@ -345,10 +334,9 @@ def with_search_options(config: Config, given: Mapping[str, Any], overrides: Ove
         else:
             lines.append(f"{path}: cannot be changed after training; only keys of decode can be set here")
     tree, unread = _load(config, allowed)
-    options = {key: value for key, value in given.items() if value is not None}
+    options = Tree.of({"decode": {key: value for key, value in given.items() if value is not None}})
     try:
-        options_tree = Tree({"decode": Tree.of(options)})
-        decode = _validate(_merge(tree, options_tree, Config), new=False, unread=unread).decode
+        decode = _validate(_merge(tree, options, Config), new=False, unread=unread).decode
     except ConfigError as error:
         lines += error.args
     if lines:

@@ -14,8 +14,8 @@ from nmt.models.configs import load_config
 from nmt.system.errors import ConfigError
 
 
-def write(folder: Path, name: str, text: str) -> str:
-    path = folder / name
+def write(folder: Path, text: str) -> str:
+    path = folder / "mine.yaml"
     path.write_text(text, encoding="utf-8")
     return str(path)
 
@@ -23,7 +23,7 @@ def write(folder: Path, name: str, text: str) -> str:
 def problems(tmp_path: Path, text: str, *overrides: str) -> list[str]:
     """Lines of the error that a config gives, sorted, without the path of its folder."""
     with pytest.raises(ConfigError) as caught:
-        load_config(write(tmp_path, "mine.yaml", text), overrides)
+        load_config(write(tmp_path, text), overrides)
     return sorted(str(caught.value).replace(f"{tmp_path}/", "").split("\n"))
 
 
@@ -51,32 +51,6 @@ PLATEAU = "train: {{schedule: {{name: plateau, patience: {}}}, validation: {{pat
             "data: {source: a.tsv, first_lines: 50, split: {train_size: 41, valid_size: 5, test_size: 5}}",
             "data.first_lines: yields at most 50 pairs, but data.split needs 51 or more",
         ),
-        (
-            "train: {optimizer: {momentum: 0.9}}",
-            "train.optimizer.momentum: unknown key with name: adam, only with sgd or rmsprop or muon",
-        ),
-        (
-            "train: {optimizer: {name: sgd, betas: [0.9, 0.98]}}",
-            "train.optimizer.betas: unknown key with name: sgd, only with adam or adamw or radam or nadam or muon",
-        ),
-        ("train: {optimizer: {name: sgd, epsilon: 1e-6}}", "train.optimizer.epsilon: unknown key with name: sgd"),
-        (
-            "train: {schedule: {factor: 0.7}}",
-            "train.schedule.factor: unknown key with name: constant, only",
-        ),
-        ("train: {schedule: {name: cosine, patience: 2}}", "train.schedule.patience: unknown key with name: cosine"),
-        (
-            "train: {schedule: {name: inverse_sqrt, warmup: 9, floor: 0.2}}",
-            "train.schedule.floor: unknown key with name",
-        ),
-        (
-            "train: {teacher_forcing: {ratio: 0.5, minimum: 0.2}}",
-            "train.teacher_forcing.minimum: unknown key",
-        ),
-        (
-            "train: {teacher_forcing: {updates: 100}}",
-            "train.teacher_forcing.updates: unknown key with",
-        ),
         ("text: {tokenizer: spacy, tokenized: true}", "text.tokenized: has no effect with text.tokenizer: spacy"),
         (
             "text: {tokenizer: spacy, vocabulary: {min_count: 0}}",
@@ -99,8 +73,6 @@ def test_settings_without_effect_are_refused(tmp_path: Path, text: str, message:
         "data: {source: a.tsv, first_lines: 2001}",
         "data: {source: [a, b, c, d], first_lines: 5}",
         "data: {first_lines: 5}",
-        "train: {optimizer: {name: sgd, momentum: 0.9}}",
-        "train: {schedule: {name: cosine, floor: 0.2, warmup: 10}}",
         "text: {vocabulary: {min_count: 0}}",
         "model: {tying: target, embedding_size: 8, decoder: {hidden_size: 12}}",
         "model: {tying: target, embedding_size: 8, decoder: {hidden_size: 12, order: bahdanau}}",
@@ -108,28 +80,7 @@ def test_settings_without_effect_are_refused(tmp_path: Path, text: str, message:
     ],
 )
 def test_settings_with_effect_are_accepted(tmp_path: Path, text: str) -> None:
-    load_config(write(tmp_path, "mine.yaml", text))
-
-
-def test_a_child_that_changes_the_optimiser_need_not_undo_its_parents_settings(tmp_path: Path) -> None:
-    write(tmp_path, "parent.yaml", "train: {optimizer: {name: adam, betas: [0.9, 0.98]}}")
-    child = write(tmp_path, "child.yaml", "extends: parent.yaml\ntrain: {optimizer: {name: sgd}}")
-    assert load_config(child).train.optimizer.name == "sgd"
-    assert load_config(str(tmp_path / "parent.yaml"), ["train.optimizer.name=sgd"]).train.optimizer.name == "sgd"
-
-
-def test_a_child_whose_setting_does_not_suit_its_parents_optimiser_is_reported(tmp_path: Path) -> None:
-    write(tmp_path, "parent.yaml", "train: {optimizer: {name: adam}}")
-    [problem] = problems(tmp_path, "extends: parent.yaml\ntrain: {optimizer: {momentum: 0.9}}")
-    assert problem.startswith("mine.yaml:2: train.optimizer.momentum: unknown key with name: adam")
-    [problem] = problems(tmp_path, "extends: parent.yaml", "train.optimizer.momentum=0.9")
-    assert problem.startswith("--set train.optimizer.momentum: unknown key with name: adam")
-
-
-def test_a_resolved_config_may_have_unused_values(tmp_path: Path) -> None:
-    write(tmp_path, "parent.yaml", "train: {optimizer: {name: adam, betas: [0.9, 0.98]}}")
-    config = load_config(str(tmp_path / "parent.yaml"), ["train.optimizer.name=sgd"])
-    assert load_config(write(tmp_path, "resolved.yaml", dump_config(config))) == config
+    load_config(write(tmp_path, text))
 
 
 def test_a_saved_config_may_have_settings_without_effect() -> None:

@@ -65,6 +65,11 @@ def test_a_child_that_changes_a_kind_drops_what_the_new_kind_lacks(tmp_path: Pat
             ],
         ),
         (["train.optimizer.name=sgdd", "train.optimizer.momentum=0.5"], ["train.optimizer.name: should be 'adam'"]),
+        (["train.optimizer.momentum=0.9"], ["train.optimizer.momentum: unknown key with name: adam, only with sgd or"]),
+        (
+            ["train.schedule={name: inverse_sqrt, warmup: 9, floor: 0.2}", "train.teacher_forcing.minimum=0.2"],
+            ["train.schedule.floor: unknown key with name", "train.teacher_forcing.minimum: unknown key with schedule"],
+        ),
         (["train.optimizer=3"], ["train.optimizer: should be a section with keys, found 3"]),
         (["train.optimizer.name=[sgd]"], ["train.optimizer.name: should be 'adam', 'adamw'"]),
         (
