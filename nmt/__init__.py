@@ -14,8 +14,11 @@ Bad input raises a subclass of `NmtError` with a one-line message: where, what w
 printed; messages go to loggers below "nmt". Everything is imported on first use.
 """
 
+import importlib
 import logging
 import os
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.system.limits import KERNELS_KEPT
@@ -28,128 +31,62 @@ if "DNNL_PRIMITIVE_CACHE_CAPACITY" not in os.environ:  # its earlier name
 os.environ.setdefault("LRU_CACHE_CAPACITY", str(KERNELS_KEPT))
 
 if TYPE_CHECKING:
-    from nmt.api import (
-        PreparedData,
-        average,
-        check,
-        compare,
-        evaluate,
-        explain,
-        explore,
-        measure_attention,
-        preprocess,
-        report,
-        serve,
-        train,
-    )
-    from nmt.comparison.compare import ComparisonResult
-    from nmt.config import Config
-    from nmt.evaluation.model_evaluation import ModelEvaluation
-    from nmt.inspection.attention_report import AttentionReport
-    from nmt.layers.attention.score import Score
-    from nmt.layers.kernels.stepwise import StepLinear
-    from nmt.models.configs import load_config
-    from nmt.models.runs import Run
+    from nmt.comparison.compare import ComparisonResult as ComparisonResult, compare as compare
+    from nmt.config import Config as Config
+    from nmt.training.data import PreparedData as PreparedData, preprocess as preprocess
+    from nmt.evaluation.evaluate import evaluate as evaluate
+    from nmt.evaluation.model_evaluation import ModelEvaluation as ModelEvaluation
+    from nmt.inspection.attention import measure_attention as measure_attention
+    from nmt.inspection.attention_report import AttentionReport as AttentionReport
+    from nmt.inspection.explain import explain as explain
+    from nmt.inspection.explore import explore as explore
+    from nmt.inspection.report import report as report
+    from nmt.layers.attention.score import Score as Score
+    from nmt.layers.kernels.stepwise import StepLinear as StepLinear
+    from nmt.models.configs import load_config as load_config
+    from nmt.models.runs import Run as Run
+    from nmt.serving.serve import serve as serve
     from nmt.system.errors import (
-        CheckpointError,
-        ConfigError,
-        DataError,
-        NmtError,
-        OutOfMemory,
-        RunInterrupted,
-        TrainingError,
+        CheckpointError as CheckpointError,
+        ConfigError as ConfigError,
+        DataError as DataError,
+        NmtError as NmtError,
+        OutOfMemory as OutOfMemory,
+        RunInterrupted as RunInterrupted,
+        TrainingError as TrainingError,
     )
-    from nmt.training.findings import Finding
-    from nmt.translation.bulk import translate_file
-    from nmt.translation.loading import load
-    from nmt.translation.translation import Translation
-    from nmt.translation.translator import Translator
-else:
-    _HOMES = {
-        "nmt.api": (
-            "PreparedData",
-            "average",
-            "check",
-            "compare",
-            "evaluate",
-            "explain",
-            "explore",
-            "measure_attention",
-            "preprocess",
-            "report",
-            "serve",
-            "train",
-        ),
-        "nmt.comparison.compare": ("ComparisonResult",),
-        "nmt.config": ("Config",),
-        "nmt.translation.bulk": ("translate_file",),
-        "nmt.translation.loading": ("load",),
-        "nmt.translation.translation": ("Translation",),
-        "nmt.translation.translator": ("Translator",),
-        "nmt.system.errors": (
-            "CheckpointError",
-            "ConfigError",
-            "DataError",
-            "NmtError",
-            "OutOfMemory",
-            "RunInterrupted",
-            "TrainingError",
-        ),
-        "nmt.inspection.attention_report": ("AttentionReport",),
-        "nmt.training.findings": ("Finding",),
-        "nmt.layers.attention.score": ("Score",),
-        "nmt.layers.kernels.stepwise": ("StepLinear",),
-        "nmt.models.configs": ("load_config",),
-        "nmt.evaluation.model_evaluation": ("ModelEvaluation",),
-        "nmt.models.runs": ("Run",),
-    }
+    from nmt.training.run import train as train
+    from nmt.training.average import average as average
+    from nmt.training.check import check as check
+    from nmt.training.findings import Finding as Finding
+    from nmt.translation.bulk import translate_file as translate_file
+    from nmt.translation.loading import load as load
+    from nmt.translation.translation import Translation as Translation
+    from nmt.translation.translator import Translator as Translator
 
-    def __getattr__(name: str) -> object:
-        import importlib
+VERSION = "__version__"
 
-        for home, names in _HOMES.items():
-            if name in names:
-                globals()[name] = getattr(importlib.import_module(home), name)
-                return globals()[name]
+
+def __getattr__(name: str) -> object:
+    if name == "__all__":
+        return sorted(_homes())
+    if name not in _homes():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = getattr(importlib.import_module(_homes()[name]), name)
+    return globals()[name]
 
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_homes(), "__all__"})
 
 
-__all__ = [
-    "AttentionReport",
-    "CheckpointError",
-    "ComparisonResult",
-    "Config",
-    "ConfigError",
-    "DataError",
-    "Finding",
-    "ModelEvaluation",
-    "NmtError",
-    "OutOfMemory",
-    "PreparedData",
-    "Run",
-    "RunInterrupted",
-    "Score",
-    "StepLinear",
-    "TrainingError",
-    "Translation",
-    "Translator",
-    "average",
-    "check",
-    "compare",
-    "evaluate",
-    "explain",
-    "explore",
-    "load",
-    "load_config",
-    "measure_attention",
-    "preprocess",
-    "report",
-    "serve",
-    "train",
-    "translate_file",
-]
+@cache
+def _homes() -> dict[str, str]:
+    """The module of each public name: what is imported above for type checkers, and on first use by everybody else."""
+    import ast
+
+    nodes = [node for node in ast.walk(ast.parse(Path(__file__).read_bytes())) if isinstance(node, ast.ImportFrom)]
+    return {each.name: node.module or "" for node in nodes for each in node.names if each.asname not in (None, VERSION)}
+
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())

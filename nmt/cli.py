@@ -210,7 +210,7 @@ def _root(
     pass
 
 
-@command("preprocess", nmt.preprocess, imports="nmt.corpus.prepare")
+@command("preprocess", nmt.preprocess, imports="nmt.corpus.dataset")
 def _preprocess(preprocess: partial[nmt.PreparedData]) -> None:
     log.info(f"data directory: {preprocess().path}")
 
@@ -234,7 +234,7 @@ def _train(train: partial[nmt.Run]) -> None:
     train()
 
 
-@command("check", nmt.check, imports="nmt.training.check")
+@command("check", nmt.check, imports="nmt.training.readiness")
 def _check(check: partial[Iterator[nmt.Finding]]) -> None:
     """Check data, model, memory and speed before a long run; nothing is written.
 
@@ -253,12 +253,12 @@ def _check(check: partial[Iterator[nmt.Finding]]) -> None:
     raise typer.Exit(bool(problems))
 
 
-@command("translate", translate, imports="nmt.translation.bulk", names_model=True)
+@command("translate", translate, imports="nmt.translation.translator", names_model=True)
 def _translate(translate: partial[None]) -> None:
     translate()
 
 
-@command("evaluate", nmt.evaluate, imports="nmt.evaluation.evaluate")
+@command("evaluate", nmt.evaluate, imports="nmt.evaluation.model_evaluation")
 def _evaluate(evaluate: partial[nmt.ModelEvaluation]) -> None:
     from nmt.evaluation.attention_statistics import tabulate_lengths
 
@@ -312,7 +312,7 @@ def _attention(measure_attention: partial[nmt.AttentionReport], explore: partial
         _show_table(tabulate_lengths(found.by_length))
 
 
-@command("explain", nmt.explain, imports="nmt.inspection.explain")
+@command("explain", nmt.explain, imports="nmt.inspection.record")
 def _explain(explain: partial[str]) -> None:
     _show(explain())
 
@@ -322,7 +322,7 @@ def _report(report: partial[Path]) -> None:
     log.info(f"report: {report()}")
 
 
-@command("compare", nmt.compare, imports="nmt.comparison.compare")
+@command("compare", nmt.compare, imports="nmt.comparison.trial")
 def _compare(
     compare: partial[nmt.ComparisonResult],
     cell: Annotated[AnyPath | None, Option("", "DIR", "Only train and evaluate this cell, as launchers do.")] = None,
@@ -340,12 +340,12 @@ def _compare(
         raise TrainingError(*(f"{name}: {reason}" for name, reason in found.failed.items()))
 
 
-@command("score", score, imports="nmt.translation.bulk", names_model=True)
+@command("score", score, imports="nmt.translation.translator", names_model=True)
 def _score(score: partial[None]) -> None:
     score()
 
 
-@command("serve", nmt.serve, imports="nmt.serving.serve", names_model=True)
+@command("serve", nmt.serve, imports="nmt.translation.translator", names_model=True)
 def _serve(serve: partial[None]) -> None:
     from nmt.serving.serve import exit_if_busy
 
@@ -353,7 +353,7 @@ def _serve(serve: partial[None]) -> None:
     exit_if_busy()
 
 
-@command("average", nmt.average)
+@command("average", nmt.average, imports="nmt.models.storage")
 def _average(average: partial[Path]) -> None:
     average()
 

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from nmt.comparison.pictures import draw_pictures
-from nmt.comparison.plan import Trial, make_trials
-from nmt.comparison.results import Row, make_rows
-from nmt.comparison.runner import check_launcher, run_trials
-from nmt.comparison.summary import as_csv, make_sections
-from nmt.comparison.trial import RESULT, check_trial_data, has_trial, read_result, write_trial
-from nmt.config import ComparisonSection
-from nmt.corpus.data_report import format_markdown
-from nmt.corpus.dataset import MARKER as DATA_MARKER
-from nmt.corpus.dataset import open_data, read_checksum
-from nmt.corpus.prepare import write_data
-from nmt.system.errors import ConfigError, DataError
-from nmt.system.files import check_file, real_path, write_json, write_text
-from nmt.system.outputs import check_not_inside, check_output
-from nmt.system.replacement import locked
-from nmt.system.tables import Section
-from nmt.training.setup import with_text_of
+from nmt.system import options
+from nmt.system.errors import ConfigError, DataError, as_nmt_errors
+from nmt.system.files import AnyPath, AnyPaths, as_names, as_path, check_file, real_path, write_json, write_text
+from nmt.system.options import Option
+
+if TYPE_CHECKING:
+    from nmt.comparison.plan import Trial
+    from nmt.comparison.results import Row
+    from nmt.config import Overrides
+    from nmt.system.tables import Section
 
 log = logging.getLogger(__name__)
 
@@ -50,39 +45,84 @@ class ComparisonResult:
     @property
     def sections(self) -> list[Section]:
         """The tables."""
+        from nmt.comparison.summary import make_sections
+
         return make_sections(self.rows) if self.rows else []
 
 
+@as_nmt_errors()
 def compare(
-    comparison: ComparisonSection,
-    output: Path,
+    comparison: Annotated[AnyPath | None, options.COMPARISON] = None,
     *,
-    data: Path | None = None,
-    split: str = "test",
-    jobs: int = 1,
-    launcher: str | None = None,
+    config: Annotated[AnyPaths, options.CONFIGS] = (),
+    variants: Mapping[str, Overrides] | None = None,
+    vary: Annotated[Mapping[str, Sequence[Any]] | Sequence[str], options.VARIED] = (),
+    overrides: Annotated[Overrides, options.SETTINGS] = (),
+    seeds: Annotated[Sequence[int], Option(metavar="1,2,3", parse=options.parse_seeds)] = (),
+    budget_minutes: Annotated[float | None, Option()] = None,
+    source: Annotated[AnyPaths, options.CORPUS] = (),
+    data: options.DataFolder = None,
+    split: options.Split = "test",
+    jobs: Annotated[int | None, Option("-j", minimum=1)] = None,
+    launcher: Annotated[str | None, Option(metavar="TEMPLATE")] = None,
+    output: options.OutputFolder = None,
 ) -> ComparisonResult:
-    """Preprocess once, train and evaluate every trial that has no result yet, and write tables and pictures.
+    """Train several configs and compare scores, significance, time, memory and attention.
+
+    The same command continues what was stopped, with Ctrl-C or otherwise, and skips what is finished.
+
+    Example: nmt compare --config tatoeba_small --vary model.attention.score=additive,dot,general --budget-minutes 5
 
     Args:
-        comparison: What to compare.
-        output: Folder for everything; one of the same comparison is continued.
-        data: Data directory of all trials; None preprocesses into `output`.
-        split: Split to evaluate on.
-        jobs: Trials that run at once.
-        launcher: Command of a shell with `{command}` in it, the command of a trial, and perhaps `{name}`; None runs
-            trials on this machine.
+        comparison: Comparison file, or the name of a shipped one.
+        config: Config to train; repeat it to compare several.
+        variants: By name, values in place of the config's: `{"Luong": {"model.decoder.order": "luong"}}`.
+        vary: Values to compare, in all combinations: `{"model.attention.score": ["dot", "general"]}`, or
+            `["model.attention.score=dot,general"]`.
+        overrides: Values in place of those of all configs.
+        seeds: Train each config with these seeds.
+        budget_minutes: Minutes of training for each; the number of updates is measured; None is the config's.
+        source: Corpus instead of the configs' own, as for `preprocess`.
+        data: Data directory; None is made once, inside `output`.
+        split: Split to evaluate on: test or valid.
+        jobs: Trainings at once; None is 1; with `launcher` all.
+        launcher: Shell command that runs {command}, or hands it to a cluster: 'sbatch --wrap "{command}"'.
+        output: Folder for everything; None is runs/comparisons/NAME.
 
     Raises:
         RunInterrupted: A signal asked for the end; the same call continues.
-        NmtError: A config, the data or the folder cannot be used.
+        NmtError: A config, the data or the folder cannot be used. If a cell fails, the others go on.
     """
-    trials = {output / TRIALS / trial.key: trial for trial in make_trials(comparison)}
+    from nmt.comparison.plan import make_trials
+    from nmt.comparison.runner import check_launcher, run_trials
+    from nmt.comparison.trial import check_trial_data, has_trial, write_trial
+    from nmt.config import as_values, parse_varied, read_comparison
+    from nmt.system.replacement import locked
+
+    if split not in ("test", "valid"):
+        raise ConfigError(f"--split {split}: must be test or valid")
+    if jobs is not None and jobs < 1:
+        raise ConfigError(f"--jobs {jobs}: must be at least 1")
+    given = {
+        "config": as_names(config),
+        "settings": as_values(overrides),
+        "variants": [{"name": name, "settings": as_values(each)} for name, each in (variants or {}).items()],
+        "vary": vary if isinstance(vary, Mapping) else parse_varied(vary),
+        "seeds": list(seeds),
+        "budget_minutes": budget_minutes,
+        "source": as_names(source),
+    }
+    wanted = read_comparison(None if comparison is None else str(comparison), given)
+    name = Path(wanted.config[0] if comparison is None else comparison).stem
+    if comparison is None and wanted.vary:
+        name = "-".join([name, *wanted.vary])
+    directory = Path("runs", "comparisons", name) if output is None else Path(output)
+    trials = {directory / TRIALS / trial.key: trial for trial in make_trials(wanted)}
     if launcher is not None:
         check_launcher(launcher)
-    _check_folder(output)
-    directories = _find_data(list(trials.values()), output, data)
-    with locked(output):
+    _check_folder(directory)
+    directories = _find_data(list(trials.values()), directory, as_path(data))
+    with locked(directory):
         new = [folder for folder, trial in trials.items() if not has_trial(folder, trial, split)]
         checksums = {name: _prepare_data(*prepared, split) for name, prepared in directories.items()}
         for folder, trial in trials.items():
@@ -93,15 +133,15 @@ def compare(
                 write_trial(folder, trial, data=relative, data_checksum=checksum, split=split)
             else:
                 check_trial_data(folder, checksum)
-        write_json(output / MARKER, comparison.model_dump(mode="json"))
+        write_json(directory / MARKER, wanted.model_dump(mode="json"))
         try:
-            failed = run_trials(trials, jobs=jobs, launcher=launcher)
+            failed = run_trials(trials, jobs=jobs or (1 if launcher is None else sys.maxsize), launcher=launcher)
         finally:
-            rows = _write_tables(trials, output)
-    others = sum(path.is_dir() for path in (output / TRIALS).iterdir()) - len(trials)
+            rows = _write_tables(trials, directory)
+    others = sum(path.is_dir() for path in (directory / TRIALS).iterdir()) - len(trials)
     if others > 0:
-        log.info(f"{output / TRIALS}: has {others} more cells, which this comparison does not ask for")
-    return ComparisonResult(output, rows, {trials[folder].title: reason for folder, reason in failed.items()})
+        log.info(f"{directory / TRIALS}: has {others} more cells, which this comparison does not ask for")
+    return ComparisonResult(directory, rows, {trials[folder].title: reason for folder, reason in failed.items()})
 
 
 def _check_folder(output: Path) -> None:
@@ -110,6 +150,8 @@ def _check_folder(output: Path) -> None:
     Raises:
         DataError: It has something else, or is inside one.
     """
+    from nmt.system.outputs import check_not_inside, check_output
+
     check_output(output, MARKER, overwrite=True)
     check_not_inside(output)
     for name in (TRIALS, DATA, MARKER, TABLE_MARKDOWN, TABLE_CSV, TABLE_JSON):
@@ -123,6 +165,8 @@ def _find_data(trials: Sequence[Trial], output: Path, data: Path | None) -> dict
         ConfigError: There are several, but one directory was given.
         DataError: What was given is not a data directory.
     """
+    from nmt.corpus.dataset import MARKER as DATA_MARKER
+
     first = {trial.data_name: trial for trial in reversed(trials)}
     if data is None:
         return {name: (trial, output / DATA / name) for name, trial in first.items()}
@@ -140,6 +184,11 @@ def _prepare_data(trial: Trial, directory: Path, split: str) -> str:
         ConfigError: It was preprocessed with other settings.
         DataError: It cannot be made, is damaged, or lacks the split.
     """
+    from nmt.corpus.dataset import MARKER as DATA_MARKER
+    from nmt.corpus.dataset import open_data, read_checksum
+    from nmt.corpus.prepare import write_data
+    from nmt.training.setup import with_text_of
+
     if not (directory / DATA_MARKER).is_file():
         write_data(trial.config, directory)
     with_text_of(trial.config, open_data(directory))
@@ -150,6 +199,12 @@ def _prepare_data(trial: Trial, directory: Path, split: str) -> str:
 
 def _write_tables(trials: Mapping[Path, Trial], output: Path) -> list[Row]:
     """Write tables and pictures of what is finished; nothing if nothing is."""
+    from nmt.comparison.pictures import draw_pictures
+    from nmt.comparison.results import make_rows
+    from nmt.comparison.summary import as_csv, make_sections
+    from nmt.comparison.trial import RESULT, read_result
+    from nmt.corpus.data_report import format_markdown
+
     finished = {folder: read_result(folder) for folder in trials if (folder / RESULT).exists()}
     rows = make_rows(finished, {folder: trials[folder].name for folder in finished})
     if rows:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from nmt.drawing.heatmap import EOS_LABEL
-from nmt.inspection.record import Forced, force_best, force_text, read_source
-from nmt.layers.attention.catalog import describe_mechanism
-from nmt.models.storage import SavedModel
-from nmt.system.errors import ConfigError, DataError
+from nmt.system import options
+from nmt.system.errors import ConfigError, DataError, as_nmt_errors
+from nmt.system.files import as_paths
+from nmt.system.options import Argument
+from nmt.translation.loading import open_translator
 from nmt.translation.translate import within_memory
-from nmt.translation.translator import Translator
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from nmt.inspection.record import Forced
+    from nmt.models.storage import SavedModel
 
 BAR = 24
 """Width of a bar for a share of 1, in columns."""
@@ -22,20 +24,39 @@ NUMBERS = 8
 """Shown numbers of a vector."""
 
 
-def explain(saved: SavedModel, translator: Translator, sentence: str, step: int, target: str | None = None) -> str:
-    """Explain one decoding step: query, scores, weights, context, next words.
+@as_nmt_errors()
+def explain(
+    sentence: Annotated[str, Argument()],
+    *,
+    model: options.Model = None,
+    step: options.Positive = 1,
+    target: options.Text | None = None,
+    device: options.Device = "auto",
+    allowed_classes: options.AllowedClasses = (),
+) -> str:
+    """Explain one decoding step with its numbers: query, scores, weights, context, next words.
+
+    Example: nmt explain "She kissed him." --step 3
 
     Args:
-        saved: The model.
-        translator: Its translator.
-        sentence: Raw source.
-        step: Which word of the translation, counted from 1; its end counts as one.
-        target: What the model is made to say; None translates.
+        sentence: Sentence to translate.
+        model: Run or model directory; None is the newest finished run under `runs`.
+        step: Which word of the translation; its end counts as one.
+        target: What the model is made to say instead.
+        device: auto, cpu, cuda, cuda:N or mps.
+        allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
+
+    Returns:
+        Lines of text.
 
     Raises:
-        DataError: The sentence has no words.
-        ConfigError: There is no such step.
+        NmtError: The model cannot be used, the sentence has no words, or there is no such step.
     """
+    from nmt.drawing.heatmap import EOS_LABEL
+    from nmt.inspection.record import force_best, force_text, read_source
+    from nmt.layers.attention.catalog import describe_mechanism
+
+    (saved,), translator = open_translator(as_paths(model), device, {}, allowed_classes)
     tokens, ids = read_source(translator, sentence)
     if not tokens:
         raise DataError("the sentence has no words; give a sentence")

@@ -8,16 +8,97 @@ import sys
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from nmt.system.errors import ConfigError
+from nmt.system import options
+from nmt.system.errors import ConfigError, as_nmt_errors
+from nmt.system.files import AnyPath, AnyPaths, as_paths
 from nmt.system.limits import MAX_KEYS, MIB
+from nmt.system.options import Option
 from nmt.translation.loading import open_translator
 
 if TYPE_CHECKING:
     from nmt.serving.directions import Directions
 
 LIBRARIES = ("starlette", "uvicorn", "python_multipart", "lxml")
+
+
+@as_nmt_errors()
+def serve(
+    model: Annotated[AnyPaths, options.DIRECTIONS] = (),
+    *,
+    host: Annotated[str, Option(metavar="ADDRESS")] = "127.0.0.1",
+    port: Annotated[int, Option(minimum=0, maximum=65535)] = 5000,
+    api_keys: Annotated[Collection[str], Option("--api-key", "KEY")] = (),
+    key_file: Annotated[AnyPath | None, Option("--api-keys", "FILE")] = None,
+    max_characters: options.Positive = 100_000,
+    max_sentences: options.Positive = 2000,
+    max_queue: options.Positive = 5000,
+    requests_per_minute: options.Positive | None = None,
+    allowed_hosts: Annotated[Collection[str], Option("--allow-host", "NAME")] = (),
+    allowed_origins: Annotated[Collection[str], Option("--allow-origin", "URL")] = (),
+    trusted_proxies: Annotated[Collection[str], Option("--trust-proxy", "ADDRESS")] = (),
+    limits: Mapping[str, Any] | None = None,
+    log_format: Annotated[Literal["json", "text", "none"], Option("--log")] = "json",
+    beam_size: options.BeamSize = None,
+    batch_size: options.BatchSize = None,
+    device: options.Device = "auto",
+    allowed_classes: options.AllowedClasses = (),
+) -> None:
+    """Serve models over HTTP to LibreTranslate's clients and to a page for browsers.
+
+    Ctrl-C and SIGTERM stop it when the requests at work are answered. It needs more packages:
+    pip install starlette uvicorn python-multipart lxml
+
+    Example: nmt serve --model runs/en-de --model runs/de-en --port 5000
+
+    Args:
+        model: Run or model directories, one for each direction; none is the newest finished run under `runs`.
+        host: Address to listen on; 0.0.0.0 is all of this machine's.
+        port: Port; 0 takes any that is free.
+        device: auto, cpu, cuda, cuda:N or mps.
+        beam_size: Hypotheses kept at each step. None, here and below, is what each model's config says.
+        batch_size: Sentences translated at once.
+        api_keys: Key that clients must give.
+        key_file: File with such keys, one per line, hidden from other users.
+        max_characters: Characters of a request.
+        max_sentences: Sentences of a request.
+        max_queue: Sentences that may wait for a model.
+        requests_per_minute: Requests of a client or a key; None is no limit.
+        allowed_hosts: Name that the server is reached by.
+        allowed_origins: Web pages that may use the server, or * for all.
+        trusted_proxies: Reverse proxy whose X-Forwarded-For is trusted.
+        limits: Values of `nmt.serving.limits.Limits` that are not the default ones.
+        log_format: Log of requests, one line each, on standard error.
+        allowed_classes: Dotted paths of classes that the models' configs may name; their code runs.
+
+    Raises:
+        NmtError: A model, the device, the port or a limit cannot be used, or what a server needs is not installed.
+
+    Note:
+        Only a main thread handles signals.
+    """
+    require_libraries()
+    from nmt.serving.limits import Limits
+    from nmt.serving.server import Server, bind
+
+    sizes = {"max_characters": max_characters, "max_sentences": max_sentences, "max_queue": max_queue}
+    bounds = Limits(**{**sizes, "requests_per_minute": requests_per_minute, **(limits or {})})
+    keys = [*api_keys, *([] if key_file is None else read_keys(Path(key_file)))]
+    models: list[Path | None] = [*as_paths(model)] or [None]
+    with bind(host, port) as listener:
+        search = {"beam_size": beam_size, "batch_size": batch_size}
+        Server(
+            listener,
+            host,
+            open_directions(models, device, search, allowed_classes),
+            api_keys=keys,
+            allowed_hosts=allowed_hosts,
+            allowed_origins=allowed_origins,
+            trusted_proxies=trusted_proxies,
+            limits=bounds,
+            log_format=log_format,
+        ).run()
 
 
 def require_libraries() -> None:

@@ -3,51 +3,60 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from nmt.models.runs import MODELS, find_data, find_model, path_from
-from nmt.models.storage import SavedModel, load_model, save_model
-from nmt.system.errors import CheckpointError, ConfigError
-from nmt.system.outputs import MODEL, check_directory
+from nmt.system import options
+from nmt.system.errors import CheckpointError, ConfigError, as_nmt_errors
+from nmt.system.files import AnyPath, AnyPaths, as_paths
+from nmt.system.options import Argument, Option
 from nmt.system.replacement import locked
 from nmt.translation.loading import text_of
+
+if TYPE_CHECKING:
+    from nmt.models.storage import SavedModel
 
 log = logging.getLogger(__name__)
 
 
+@as_nmt_errors()
 def average(
-    paths: Sequence[Path],
-    output: Path,
+    models: Annotated[AnyPaths, Argument(metavar="MODEL...")],
+    output: Annotated[AnyPath, Option("-o", "DIR")],
     *,
-    last: int | None = None,
-    overwrite: bool = False,
-    allowed_classes: Collection[str] = (),
+    last: Annotated[int | None, Option(minimum=2)] = None,
+    overwrite: options.Overwrite = False,
+    allowed_classes: options.AllowedClasses = (),
 ) -> Path:
-    """Write a model whose weights are the mean of those of other models, such as the last ones of a run.
+    """Average the weights of models of one kind, such as the last ones of a run.
+
+    Example: nmt average runs/tatoeba --last 5 --output runs/tatoeba-average
 
     Args:
-        paths: Run or model directories; with `last`, one run that kept its models (`train.checkpoint.keep_best`).
+        models: Run or model directories.
         output: Model directory to write.
-        last: Average this many of the latest models that the run kept.
+        last: Average so many of the latest models that one run has kept in RUN/models.
         overwrite: Replace an earlier model.
-        allowed_classes: As for `load_model`.
+        allowed_classes: Dotted paths of classes that the models' configs may use; their code runs.
 
     Returns:
         The model directory.
 
     Raises:
-        ConfigError: There are fewer than two models.
-        CheckpointError: A model is missing or damaged, or they differ in more than their weights.
-        DataError: The output folder contains something else.
+        NmtError: There are fewer than two models, one cannot be used, or they differ in more than their weights.
     """
+    from nmt.models.runs import find_model
+    from nmt.models.storage import load_model, save_model
+    from nmt.system.outputs import MODEL, check_directory
+
+    paths, folder = as_paths(models), Path(output)
     directories = [find_model(path) for path in paths] if last is None else _kept(paths, last)
     if len(directories) < 2:
         raise ConfigError("an average needs at least two models")
-    with locked(output):
+    with locked(folder):
         needed = {f"model {number}": directory for number, directory in enumerate(directories, 1)}
-        check_directory(output, MODEL, overwrite=overwrite, needed=needed)
+        check_directory(folder, MODEL, overwrite=overwrite, needed=needed)
         first = load_model(directories[0], allowed_classes=allowed_classes)
         sums = {name: part.double() for name, part in first.model.state_dict().items()}
         for directory in directories[1:]:
@@ -56,15 +65,17 @@ def average(
             for name, part in other.model.state_dict().items():
                 sums[name] += part
         first.model.load_state_dict({name: part / len(directories) for name, part in sums.items()})
-        facts = {"data": _data_of(first, output)} if "data" in first.facts else {}
+        facts = {"data": _data_of(first, folder)} if "data" in first.facts else {}
         names = [directory.name for directory in directories]
-        save_model(output, first.config, first.model, first.text, {**facts, "average_of": names})
-    log.info(f"model directory: {output}, the average of {len(directories)} models")
-    return output
+        save_model(folder, first.config, first.model, first.text, {**facts, "average_of": names})
+    log.info(f"model directory: {folder}, the average of {len(directories)} models")
+    return folder
 
 
 def _data_of(model: SavedModel, output: Path) -> Any:
     """What a model says of its data, with the path from another model directory; without one if the data is gone."""
+    from nmt.models.runs import find_data, path_from
+
     data = model.facts["data"]
     if not isinstance(data, dict):
         return data
@@ -75,6 +86,8 @@ def _data_of(model: SavedModel, output: Path) -> Any:
 
 
 def _kept(paths: Sequence[Path], last: int) -> list[Path]:
+    from nmt.models.runs import MODELS
+
     if len(paths) != 1:
         raise ConfigError("--last averages models of one run: give one")
     if last < 2:

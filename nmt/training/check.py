@@ -1,299 +1,41 @@
-"""Checks before a long run; nothing is written."""
+"""Checks before a long run."""
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
+from nmt.system import options
+from nmt.system.errors import as_nmt_errors
+from nmt.training.data import find_training_data
 
-from nmt.config import DROPOUT, AdamSection, Config, ConstantForcingSection
-from nmt.corpus.batching import make_batch, plan_batches
-from nmt.corpus.data_report import REPORT
-from nmt.corpus.dataset import DataDirectory, EncodedPairs, open_data
-from nmt.corpus.noise import Noise, make_noise
-from nmt.corpus.schema import parse_report
-from nmt.evaluation.loss import mean_loss
-from nmt.models.seq2seq import Seq2Seq
-from nmt.search.search import greedy_search
-from nmt.search.stepper import Seq2SeqStepper
-from nmt.system.device import resolve_device
-from nmt.system.errors import DataError, OutOfMemory, when_out_of_memory
-from nmt.system.files import read_json
-from nmt.system.memory import as_text, available_memory, peak_memory
-from nmt.system.progress import progress_bar
-from nmt.text.vocabulary import UNK_ID
-from nmt.training.findings import Finding
-from nmt.training.loop import plan_epoch, train_step
-from nmt.training.optimizers import make_optimizer
-from nmt.training.setup import (
-    choose_precision,
-    make_model,
-    outline,
-    set_seeds_and_threads,
-    with_precision,
-    with_text_of,
-)
-from nmt.training.timing import count_updates, time_updates
-
-SMALLER_MODEL = "lower the sizes under model"
-SMALLER_BATCH = "lower train.batch.size or the sizes under model"
-LOSS_SAMPLE, LOSS_TOLERANCE = 512, 0.5  # pairs, nats per token
-OVERFIT_PAIRS, OVERFIT_RATE, OVERFIT_LOSS = 16, 0.003, 0.1
-OVERFIT_UPDATES, OVERFIT_LONGEST = 200, 1500  # the second while the loss falls
-OVERFIT_WINDOW, OVERFIT_FALL = 100, 0.05  # a loss falls if the lowest is lower by this share than so many updates ago
-SHOWN = 2  # decoded pairs
-TIMED_UPDATES, TIMED_SECONDS = 20, 20.0  # at most
-UNKNOWN_LIMIT, TOO_LONG_LIMIT, OVERLAP_LIMIT = 0.1, 0.1, 0.01  # shares
+if TYPE_CHECKING:
+    from nmt.config import Config, Overrides
+    from nmt.training.findings import Finding
 
 
-def check(config: Config, data_directory: Path) -> Iterator[Finding]:
-    """Check the data, build the model and try it out.
+def check(
+    config: Annotated[str | Path | Config, options.CONFIG],
+    *,
+    data: options.DataFolder = None,
+    overrides: Annotated[Overrides, options.SETTINGS] = (),
+) -> Iterator[Finding]:
+    """Check data, model, memory and speed before a long run; nothing is written.
 
     Args:
-        config: The whole config; its text settings must be those of the data.
-        data_directory: Data directory written by `nmt preprocess`.
+        config: Name of a shipped config, path of a YAML file, or a config.
+        data: Data directory; None is the one nmt preprocess writes for this config.
+        overrides: Values in place of the config's.
 
     Yields:
         Findings, as soon as each is known.
 
     Raises:
-        NmtError: The data, the config or the device cannot be used.
+        NmtError: The config, the data or the device cannot be used.
     """
-    data = open_data(data_directory)
-    data.check_ids()
-    config = with_text_of(config, data)
-    device = resolve_device(config.train.device)
-    set_seeds_and_threads(config)
-    config = with_precision(config, choose_precision(config, device))
-    noise = make_noise(config.train, data)
-    available = available_memory(device)
+    with as_nmt_errors():
+        settings, directory = find_training_data(config, overrides, data)
+        from nmt.training.readiness import check_readiness
 
-    def new_model(config: Config) -> Seq2Seq:
-        """The initial model of a run with this config."""
-        torch.manual_seed(config.train.seed)
-        with when_out_of_memory(SMALLER_MODEL):
-            return make_model(config, data).to(device).train()
-
-    yield from describe_data(data)
-    sizes = describe_parameters(config, outline(config, data), available)
-    yield sizes
-    if sizes.ok is False:
-        return
-    steps: dict[str, tuple[Callable[[], Iterator[Finding]], str]] = {
-        "initial loss": (lambda: check_initial_loss(config, data, new_model(config)), SMALLER_MODEL),
-        "one batch overfits": (lambda: check_overfitting(config, data, new_model), SMALLER_MODEL),
-        "longest batch": (lambda: check_updates(config, data, noise, new_model(config)), SMALLER_BATCH),
-    }
-    for name, (step, advice) in steps.items():
-        problem = None
-        try:
-            with when_out_of_memory(advice):
-                yield from step()
-        except OutOfMemory as error:
-            problem = Finding(name, False, str(error))
-        if problem:  # yielded only now, when the memory of the step is free
-            yield problem
-    yield Finding("memory", None, f"at most {as_text(peak_memory())} so far, of {as_text(available)} available")
-
-
-def describe_data(data: DataDirectory) -> Iterator[Finding]:
-    """Describe the data, from its ids and, if available, the report of `nmt preprocess`."""
-    src, tgt = data.train.src.lengths, data.train.tgt.lengths
-    yield Finding(
-        "training data",
-        None,
-        f"{len(data.train):,} pairs, median {np.median(src):.0f} source and {np.median(tgt):.0f} target tokens; the "
-        f"longest source has {src.max():,}, the longest target {tgt.max():,}",
-    )
-    try:
-        report = parse_report(read_json(data.path / REPORT))
-    except (DataError, ValueError):
-        report = None
-    if report is not None:
-        share = report.too_many_tokens / (report.too_many_tokens + len(data.train))
-        yield _find(
-            "too long",
-            share <= TOO_LONG_LIMIT,
-            f"{report.too_many_tokens:,} training pairs ({share:.1%}) dropped: too many tokens, or none",
-            "raise text.max_length",
-        )
-    if len(data.valid) == 0:
-        yield Finding("validation data", None, "none: the last model of the run is kept, however good it is")
-    else:
-        shares = [float(np.mean(side.ids == UNK_ID)) for side in (data.valid.src, data.valid.tgt)]
-        text = f"{len(data.valid):,} pairs; {shares[0]:.2%} of source and {shares[1]:.2%} of target tokens are unknown"
-        fine = max(shares) <= UNKNOWN_LIMIT
-        yield _find("validation data", fine, text, "use subwords or a larger vocabulary (text)")
-    for split, overlap in report.overlap.items() if report else ():
-        yield _find(
-            f"{split} overlap",
-            overlap.sources <= OVERLAP_LIMIT * overlap.examples,
-            f"{overlap.sources:,} of {overlap.examples:,} sources are in training too",
-            "scores will be too high, see data.split",
-        )
-
-
-def _find(name: str, ok: bool, text: str, advice: str) -> Finding:
-    """A finding whose text ends with advice if it is a problem."""
-    return Finding(name, ok, text if ok else f"{text}; {advice}")
-
-
-def count_parameters(model: Seq2Seq) -> Counter[str]:
-    """Number of weights of each part, 0 without weights of its own; shared weights count for the first."""
-    parts = {
-        "encoder.embedding": "source embedding",
-        "decoder.embedding": "target embedding",
-        "encoder": "encoder",
-        **{f"decoder.{prefix}": part for prefix, part in model.decoder.parts.items()},
-        "decoder": "decoder",
-    }
-    counts = Counter(dict.fromkeys(parts.values(), 0))
-    for name, parameter in model.named_parameters():
-        counts[next(part for prefix, part in parts.items() if name.startswith(f"{prefix}."))] += parameter.numel()
-    return counts
-
-
-def describe_parameters(config: Config, model: Seq2Seq, available: int) -> Finding:
-    """Number of weights, by part, and whether memory suffices to train them.
-
-    Args:
-        config: The whole config.
-        model: The model; may be on the meta device.
-        available: Bytes of memory.
-    """
-    counts = count_parameters(model)
-    parts = [f"{part} {format(count, ',') if count else 'none of its own'}" for part, count in counts.items()]
-    text = f"{counts.total():,}: {', '.join(parts)}"
-    copies = 4 if "adam" in config.train.optimizer.name else 2  # weights, gradients, two averages of them
-    size = copies * sum(parameter.nbytes for parameter in model.parameters())
-    if size <= available:
-        return Finding("parameters", None, text)
-    problem = f"with gradients and optimiser they take {as_text(size)}, {as_text(available)} are available"
-    return Finding("parameters", False, f"{text}; {problem}; {SMALLER_MODEL}")
-
-
-def check_initial_loss(config: Config, data: DataDirectory, model: Seq2Seq) -> Iterator[Finding]:
-    """The initial loss should be near that of random weights, or lower with `train.init_from`."""
-    generator = np.random.default_rng(config.train.seed)
-    sample = data.train.select(generator.permutation(len(data.train))[:LOSS_SAMPLE])
-    loss, size = mean_loss(model, sample), len(data.tgt_vocabulary)
-    uniform, expected = model.uniform_loss, model.decoder.output.initial_loss
-    text = f"{loss:.2f} nats per token over {len(sample):,} pairs; uniform guessing has ln {size:,} = {uniform:.2f}"
-    if config.train.init_from is not None:
-        ok = loss < uniform
-        advice = "the weights of train.init_from do not help"
-    else:
-        if config.model.output_norm is not None:
-            text += f", random vectors of norm {config.model.output_norm:g} {expected:.2f}"
-        ok = abs(loss - expected) < LOSS_TOLERANCE
-        advice = f"more than {LOSS_TOLERANCE} away; see model.initialization"
-    yield _find("initial loss", ok, text, advice)
-
-
-def check_overfitting(config: Config, data: DataDirectory, new_model: Callable[[Config], Seq2Seq]) -> Iterator[Finding]:
-    """A working model overfits a few pairs, and then translates them exactly.
-
-    It gets more updates than `OVERFIT_UPDATES` as long as its loss falls: small models need them.
-    """
-    options = config.train.model_copy(
-        update={
-            "optimizer": AdamSection(learning_rate=OVERFIT_RATE),
-            "teacher_forcing": ConstantForcingSection(),
-            "label_smoothing": 0.0,
-            "r_drop": 0.0,
-        }
-    )
-    attention = config.model.attention.model_copy(update={"dropout": 0.0})
-    without_dropout = config.model.model_copy(update={**dict.fromkeys(DROPOUT, 0.0), "attention": attention})
-    model = new_model(config.model_copy(update={"model": without_dropout}))
-    optimizer = make_optimizer(options.optimizer, model)
-    pairs = data.train.select(typical_pairs(data.train, OVERFIT_PAIRS))
-    batch = make_batch(pairs, np.arange(len(pairs)))
-    loss = mean_loss(model, pairs)
-    lowest = [loss]  # after each update, so far
-
-    def falls() -> bool:
-        before = lowest[-min(OVERFIT_WINDOW + 1, len(lowest))]
-        return lowest[-1] < (1 - OVERFIT_FALL) * before
-
-    with progress_bar(total=OVERFIT_LONGEST, desc="overfitting one batch", unit=" updates", leave=False) as bar:
-        while not loss < OVERFIT_LOSS and (update := len(lowest) - 1) < OVERFIT_LONGEST:
-            if update >= OVERFIT_UPDATES and not falls():
-                break
-            train_step(model, [batch], optimizer, options, update)
-            loss = mean_loss(model, pairs)
-            lowest.append(min(lowest[-1], loss))
-            bar.update()
-    updates = len(lowest) - 1
-    learnt = loss < OVERFIT_LOSS
-    text = f"{len(pairs)} pairs of median length: loss {loss:z.2f} after {updates} updates of Adam at {OVERFIT_RATE}"
-    if not learnt and falls():
-        yield Finding("one batch overfits", None, f"{text}; not settled: the loss still falls")
-    else:
-        advice = f"above {OVERFIT_LOSS}: the model cannot overfit them; see the sizes and parts under model"
-        yield _find("one batch overfits", learnt, text, advice)
-
-    stepper = Seq2SeqStepper(model.eval())
-    found = greedy_search(stepper, batch.src.to(model.device), batch.src_lengths, max_length=config.decode.max_length)
-    same = [hypothesis.ids == pairs.tgt[index].tolist() for index, hypothesis in enumerate(found)]
-    text = f"{sum(same)} of these {len(pairs)} sources are translated exactly"
-    yield Finding("decoding", sum(same) >= len(pairs) / 2 if learnt else None, text)
-    for index, hypothesis in enumerate(found[:SHOWN]):
-        source = " ".join(data.src_vocabulary.decode(pairs.src[index]))
-        translation, reference = (
-            " ".join(data.tgt_vocabulary.decode(ids)) for ids in (hypothesis.ids, pairs.tgt[index])
-        )
-        yield Finding("sample", same[index] or None, f"{source} -> {translation} (reference: {reference})")
-
-
-def typical_pairs(pairs: EncodedPairs, number: int) -> NDArray[np.int64]:
-    """Indices of pairs of median length with different sources, so that each has one correct translation."""
-    plan = plan_batches(pairs.src.lengths, pairs.tgt.lengths, size=number, unit="sentences")
-    order = np.concatenate(plan)
-    middle = len(order) // 2
-    distinct: dict[bytes, int] = {}
-    for index in itertools.chain(order[middle:], order[:middle][::-1]):
-        distinct.setdefault(pairs.src[index].tobytes(), index)
-        if len(distinct) == number:
-            break
-    return np.array(list(distinct.values()), dtype=np.int64)
-
-
-def check_updates(config: Config, data: DataDirectory, noise: Noise, model: Seq2Seq) -> Iterator[Finding]:
-    """Try the longest batch, and ordinary updates: whether they fit into memory, their losses and their speed."""
-    options, pairs = config.train, data.train
-    groups = plan_epoch(pairs, options, 1)
-    src, tgt = pairs.src.lengths, pairs.tgt.lengths
-    longest = max(itertools.chain(*groups), key=lambda batch: len(batch) * (src[batch].max() + tgt[batch].max()))
-    # With accumulation, the gradients of one batch are in memory during the next.
-    batches = [make_batch(pairs, longest, noise)] * min(2, options.batch.accumulate)
-    state = {name: value.clone() for name, value in model.state_dict().items()}
-    train_step(model, batches, make_optimizer(options.optimizer, model), options, 0)
-    model.load_state_dict(state)
-    yield Finding(
-        "longest batch",
-        True,
-        f"{len(longest):,} sentences of at most {src[longest].max():,} source and {tgt[longest].max():,} target "
-        "tokens: forward and backward succeeded",
-    )
-    timing = time_updates(options, pairs, noise, groups, model, TIMED_UPDATES, TIMED_SECONDS)
-    losses, last = timing.losses, timing.losses[-5:]
-    mean = sum(last) / len(last)
-    ok = mean < losses[0] + LOSS_TOLERANCE
-    text = f"loss {losses[0]:.2f} at the first, {mean:z.2f} over the last {len(last)} of {len(losses)}"
-    advice = "lower train.optimizer.learning_rate, or set train.optimizer.clip_norm or train.schedule.warmup"
-    yield _find("first updates", ok, text, advice)
-    speed, total = timing.tokens / timing.seconds, count_updates(options, groups)
-    seconds = (len(pairs.tgt.ids) + len(pairs)) / speed
-    yield Finding(
-        "speed",
-        None,
-        f"{timing.updates} updates in {timing.seconds:.1f} s, {speed:,.0f} target tokens/s: {seconds / 60:.1f} minutes "
-        f"per epoch of {len(groups):,} updates, {seconds * total / len(groups) / 3600:.2f} hours for all {total:,} "
-        "updates, without validation",
-    )
+        yield from check_readiness(settings, directory)

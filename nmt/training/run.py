@@ -5,17 +5,58 @@ from __future__ import annotations
 import contextlib
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from nmt.system.errors import ConfigError, RunInterrupted, when_out_of_memory
+from nmt.system import options
+from nmt.system.errors import ConfigError, RunInterrupted, as_nmt_errors, when_out_of_memory
+from nmt.training.data import find_training_data
 
 if TYPE_CHECKING:
-    from nmt.config import Config
+    from nmt.config import Config, Overrides
     from nmt.models.runs import Run
     from nmt.training.distributed import Workers
     from nmt.training.loop import Validated
 
 log = logging.getLogger(__name__)
+
+
+@as_nmt_errors()
+def train(
+    config: Annotated[str | Path | Config, options.CONFIG],
+    *,
+    data: options.DataFolder = None,
+    output: options.OutputFolder = None,
+    overrides: Annotated[Overrides, options.SETTINGS] = (),
+    overwrite: options.Overwrite = False,
+    resume: options.Flag = False,
+) -> Run:
+    """Train a model; the best one is stored in RUN/best.
+
+    Ctrl-C, SIGTERM and a closed terminal stop it after a checkpoint, with exit code 75; --resume continues from there.
+    SIGUSR1 writes a checkpoint. For several processes: torchrun --nproc-per-node N -m nmt train ...
+
+    Example: nmt train --config tatoeba_small --set model.attention.score=additive --output runs/additive
+
+    Args:
+        config: Name of a shipped config, path of a YAML file, or a config.
+        data: Data directory; None is the one nmt preprocess writes for this config.
+        output: Run directory to write; None is runs/NAME.
+        overrides: Values in place of the config's: `{"train.epochs": 3}` or `["train.epochs=3"]`.
+        overwrite: Replace an earlier run.
+        resume: Continue the run in `output` as if it had never stopped; start one if there is none.
+
+    Raises:
+        RunInterrupted: The run was stopped by a signal and can be resumed.
+        TrainingError: The run diverged, or learnt nothing.
+        NmtError: The config, the data, the device or the output folder cannot be used.
+
+    Note:
+        Seeds the random number generators of Python, numpy and torch. Signals are handled in the main thread, while
+        training.
+    """
+    settings, directory = find_training_data(config, overrides, data)
+    run = settings.run_directory if output is None else Path(output)
+    return train_run(settings, directory, run, overwrite=overwrite, resume=resume)
 
 
 def train_run(

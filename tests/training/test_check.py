@@ -22,9 +22,9 @@ from nmt.models.build import build_model
 from nmt.models.configs import load_config
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import check, timing
-from nmt.training.check import check_updates, count_parameters, describe_data, describe_parameters, typical_pairs
 from nmt.training.findings import Finding
 from nmt.training.loop import train_step
+from nmt.training.readiness import check_updates, count_parameters, describe_data, describe_parameters, typical_pairs
 from nmt.training.timing import measure_updates
 
 NAMES = [

@@ -1,0 +1,102 @@
+"""Where a model looks, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from nmt.system import options
+from nmt.system.errors import ConfigError, as_nmt_errors
+from nmt.system.files import AnyPath, as_path, as_paths, write_json
+from nmt.system.options import Option
+from nmt.translation.loading import open_translator
+
+if TYPE_CHECKING:
+    from nmt.inspection.attention_report import AttentionReport
+
+
+@as_nmt_errors()
+def measure_attention(
+    sentence: options.Sentence = None,
+    *,
+    model: options.Model = None,
+    target: options.Text | None = None,
+    split: options.Split | None = None,
+    data: options.ModelData = None,
+    src: options.File | None = None,
+    ref: options.File | None = None,
+    forced: options.Flag = False,
+    gold: options.File | None = None,
+    links_of: Annotated[Literal["words", "tokens"], Option()] = "words",
+    json_path: Annotated[AnyPath | None, Option("--json", "FILE")] = None,
+    picture: options.Picture = None,
+    sample: options.Positive | None = None,
+    device: options.Device = "auto",
+    allowed_classes: options.AllowedClasses = (),
+) -> AttentionReport:
+    """Measure where a model looks, on a sentence or many: entropy, largest weight, coverage and so on, step by step.
+
+    Args:
+        sentence: Sentence to translate; None is the test split.
+        model: Run or model directory; None is the newest finished run under `runs`.
+        target: What the model is made to say, for one sentence.
+        split: Split to translate: test or valid; None is test.
+        data: Data directory; None is the one that the model was trained on.
+        src: Source sentences instead of a split, one per line.
+        ref: A reference of each line of `src`.
+        forced: Let the model read the first references instead of its own words.
+        gold: Word alignment made by people, to measure the alignment error rate with `forced`: a line for each
+            sentence, i-j for each link, i?j if it is only possible.
+        links_of: What `gold` counts: words, separated by spaces, or tokens of the model.
+        sample: Maximum number of sentences, evenly spaced; None is all; 50 on a page.
+        json_path: Write the statistics of every step to this file.
+        picture: Draw the heat map of one sentence, or how sharp attention is on many.
+        device: auto, cpu, cuda, cuda:N or mps.
+        allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
+
+    Raises:
+        NmtError: The model, the text or the links cannot be used, or arguments conflict.
+        OutOfMemory: Memory ran out.
+    """
+    if sample is not None and sample < 1:
+        raise ConfigError(f"--sample {sample}: must be at least 1")
+    if target is not None and sentence is None:
+        raise ConfigError("--target is for one sentence, given as the argument")
+    if gold is not None and not forced:
+        raise ConfigError("--gold aligns references: give a split, or --src with --ref, and --forced")
+    if forced and (sentence is not None or (src is not None and ref is None)):
+        raise ConfigError("--forced reads references: give a split, or --src with --ref; for a sentence --target")
+    from nmt.drawing.picture import check_picture
+    from nmt.evaluation.input_text import InputText
+    from nmt.inspection.attention_report import draw_attention_statistics, measure_attention
+
+    check_outputs({"--json": json_path, "--picture": picture}, (src, ref, gold))
+    if picture is not None:
+        check_picture(Path(picture))
+    text = InputText.read(
+        sentence,
+        split,
+        links_of,
+        data=as_path(data),
+        src=as_path(src),
+        ref=as_path(ref),
+        gold=as_path(gold),
+        target=target,
+    )
+    models, translator = open_translator(as_paths(model), device, {}, allowed_classes)
+    examples, links = text.of(models, sample)
+    name, known = str(models[0].path), forced or target is not None
+    found = measure_attention(name, translator, examples, forced=known, gold=links, unit=links_of)
+    if picture is not None:
+        draw_attention_statistics(found, Path(picture))
+    if json_path is not None:
+        write_json(Path(json_path), found.as_json())
+    return found
+
+
+def check_outputs(outputs: Mapping[str, AnyPath | None], inputs: Sequence[AnyPath | None]) -> None:
+    """Check files to write, by option; see `nmt.system.outputs.check_files`."""
+    from nmt.system.outputs import check_files
+
+    check_files({name: as_path(path) for name, path in outputs.items()}, [Path(each) for each in inputs if each])

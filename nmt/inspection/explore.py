@@ -1,0 +1,116 @@
+"""A page in which attention can be explored."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from nmt.inspection.attention import check_outputs
+from nmt.system import options
+from nmt.system.errors import ConfigError, DataError, as_nmt_errors
+from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
+from nmt.system.options import Option
+from nmt.translation.loading import open_translator
+
+if TYPE_CHECKING:
+    from nmt.inspection.explorer import Page
+    from nmt.models.storage import SavedModel
+    from nmt.translation.translator import Translator
+
+
+@as_nmt_errors()
+def explore(
+    sentence: options.Sentence = None,
+    *,
+    model: options.Model = None,
+    split: options.Split | None = None,
+    data: options.ModelData = None,
+    src: options.File | None = None,
+    ref: options.File | None = None,
+    gold: options.File | None = None,
+    links_of: Annotated[Literal["words", "tokens"], Option()] = "words",
+    output: Annotated[AnyPath | None, options.PAGE] = None,
+    against: options.Against = (),
+    sample: options.Positive | None = None,
+    training: options.Flag = False,
+    title: str = "Attention",
+    device: options.Device = "auto",
+    allowed_classes: options.AllowedClasses = (),
+) -> Page:
+    """Make a page in which the attention of models can be explored: one HTML file, which loads nothing.
+
+    In a notebook, the result is shown in a frame.
+
+    Args:
+        sentence: One sentence; None is a file or a split.
+        model: Run or model directory; None is the newest finished run under `runs`.
+        against: Another model on the page.
+        split: Split of the data directory, test or valid; None is test.
+        data: Data directory; None is the one that the model was trained on.
+        src: Source sentences, one per line, instead of a split.
+        ref: A reference of each line of `src`.
+        gold: Word alignment of people in Pharaoh format, with `i?j` for links that are only possible, between each
+            source and its first reference.
+        links_of: What the numbers in `gold` count: words, separated by spaces, or tokens of the model.
+        sample: Maximum number of sentences, evenly spaced; None is 50.
+        training: A page with the sentences of train.watch, at each validation of the run.
+        output: File to write.
+        title: Title of the page.
+        device: auto, cpu, cuda, cuda:N or mps.
+        allowed_classes: Dotted paths of classes that the models' configs may use; their code runs.
+
+    Raises:
+        NmtError: A model, the text or the links cannot be used, or arguments conflict.
+        OutOfMemory: Memory ran out.
+    """
+    check_page(output, (src, ref, gold))
+    from nmt.evaluation.input_text import InputText
+    from nmt.inspection.exploration import explore, watched_examples
+
+    if sample is not None and sample < 1:
+        raise ConfigError(f"--sample {sample}: must be at least 1")
+    given = any(each is not None for each in (sentence, src, split, data, sample))
+    if training and (given or against):
+        raise ConfigError("--training shows the sentences that one run has watched: leave other text and models out")
+    text = InputText.read(
+        sentence, split, links_of, data=as_path(data), src=as_path(src), ref=as_path(ref), gold=as_path(gold)
+    )
+    opened = open_all(model, against, device, allowed_classes)
+    if training:
+        text = replace(text, examples=watched_examples(opened[0][0]))
+    examples, links = text.of([opened[0][0]], None if training else sample or 50)
+    page = explore(opened, examples, title=title, emergence=training, gold=links, unit=links_of)
+    if output is not None:
+        page.write(Path(output))
+    return page
+
+
+def open_all(
+    model: AnyPath | None, against: AnyPaths, device: str, allowed_classes: Collection[str]
+) -> list[tuple[SavedModel, Translator]]:
+    """Open a model, and those beside it.
+
+    Raises:
+        ConfigError: They translate between other languages.
+    """
+
+    opened = []
+    for path in [as_path(model), *as_paths(against)]:
+        (saved,), translator = open_translator([] if path is None else [Path(path)], device, {}, allowed_classes)
+        opened.append((saved, translator))
+    wanted = opened[0][0].config.data.languages
+    for saved, _ in opened:
+        if saved.config.data.languages != wanted:
+            found, first = "-".join(saved.config.data.languages), "-".join(wanted)
+            raise ConfigError(f"--against {saved.path}: translates {found}, not {first}")
+    return opened
+
+
+def check_page(output: AnyPath | None, inputs: Sequence[AnyPath | None]) -> None:
+    """Check the file that a page is written to: devices and pipes are allowed."""
+    path = as_path(output)
+    if path is not None and path.suffix.lower() not in (".html", ".htm") and (path.is_file() or not path.exists()):
+        raise DataError(f"--output {path}: a page is HTML; give a name that ends in .html")
+    check_outputs({"--output": output}, inputs)

@@ -1,0 +1,71 @@
+"""A report on a model as one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from nmt.evaluation.evaluate import check_test_set
+from nmt.inspection.explore import check_page, open_all
+from nmt.system import options
+from nmt.system.errors import DataError, as_nmt_errors
+from nmt.system.files import AnyPath, as_path, as_paths, write_text
+from nmt.system.options import Option
+
+if TYPE_CHECKING:
+    pass
+
+
+@as_nmt_errors()
+def report(
+    model: options.Model = None,
+    *,
+    output: Annotated[AnyPath, Option("-o", "FILE.html")],
+    against: options.Against = (),
+    split: options.Split | None = None,
+    data: options.ModelData = None,
+    src: options.File | None = None,
+    ref: options.Files = (),
+    title: options.Text | None = None,
+    device: options.Device = "auto",
+    allowed_classes: options.AllowedClasses = (),
+) -> Path:
+    """Write a report on a model as one HTML file: scores, curves, sentences, attention, config, data.
+
+    Example: nmt report --model runs/luong --against runs/bahdanau --output report.html
+
+    Args:
+        model: Run or model directory; None is the newest finished run under `runs`.
+        against: Model to compare with.
+        split: Split to score: test or valid; None is test.
+        data: Data directory; None is the one that the model was trained on.
+        src: Source sentences to score instead of a split.
+        ref: References for `src`.
+        output: File to write.
+        title: Title; None is the name of the model.
+        device: auto, cpu, cuda, cuda:N or mps.
+        allowed_classes: Dotted paths of classes that the models' configs may use; their code runs.
+
+    Raises:
+        NmtError: A model or the test set cannot be used, or arguments conflict.
+        OutOfMemory: Memory ran out.
+    """
+    from nmt.evaluation.input_text import read_files, split_of
+    from nmt.evaluation.model_evaluation import MAX_TESTED
+    from nmt.inspection.exploration import name_of
+    from nmt.inspection.model_report import make_report
+
+    references = as_paths(ref)
+    check_test_set(split, data, src, references)
+    check_page(output, (src, *references))
+    examples = None if src is None else read_files(Path(src), [Path(each) for each in references])
+    opened = open_all(model, against, device, allowed_classes)
+    first = opened[0]
+    if examples is None:
+        examples = split_of([first[0]], as_path(data), split or "test")
+    if len(opened) > 1 and len(examples) > MAX_TESTED:
+        raise DataError(f"--against: the test set has {len(examples):,} sentences; compare on at most {MAX_TESTED:,}")
+    what = split or "test" if src is None else str(src)
+    heading = title or f"Report on {name_of(first[0].path)}"
+    write_text(Path(output), make_report(opened, examples, what=what, title=heading, data=as_path(data)))
+    return Path(output)
