@@ -21,8 +21,8 @@ import torch
 from benchmarks.tables import markdown
 from torch import Tensor
 
-from nmt.layers.attention import ScoreAttention
 from nmt.layers.attention.additive import AdditiveScore
+from nmt.layers.attention.attention import ScoreAttention
 from nmt.layers.attention.window import GlobalWindow
 from nmt.layers.output import OutputLayer
 from nmt.layers.recurrent import PlainStack, RecurrentStack

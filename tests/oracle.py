@@ -7,8 +7,8 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.attention import Attention, FixedContext, ScoreAttention
 from nmt.layers.attention.additive import AdditiveScore
+from nmt.layers.attention.attention import Attention, FixedContext, ScoreAttention
 from nmt.layers.attention.cosine import SHARPNESS, CosineScore
 from nmt.layers.attention.dot import DotScore
 from nmt.layers.attention.general import GeneralScore

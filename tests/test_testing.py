@@ -11,8 +11,8 @@ import torch
 from conftest import Cli, write_reversal_corpus
 from torch import Tensor, nn
 
-from nmt.layers.attention import Score, find_score
 from nmt.layers.attention.registry import SCORES
+from nmt.layers.attention.score import Score, find_score
 from nmt.testing import ScoreTests
 
 README = Path(__file__).resolve().parents[1] / "README.md"

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import InitializationSection, ModelSection
-from nmt.layers.attention import Attention, FixedContext, Score, build_attention
+from nmt.layers.attention.attention import Attention, FixedContext
+from nmt.layers.attention.build import build_attention
+from nmt.layers.attention.score import Score
 from nmt.layers.output import FixedNormOutput, OutputLayer
 from nmt.layers.recurrent import GATES, NormalizedLayer, build_stack
 from nmt.models.base import Decoder, Encoder

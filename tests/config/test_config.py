@@ -23,7 +23,7 @@ from nmt.system.files import shipped
 SHIPPED = sorted(path.stem for path in shipped("configs").glob("*.yaml"))
 
 USER_SCORES = """\
-from nmt.layers.attention import Score
+from nmt.layers.attention.score import Score
 
 
 class Weighted(Score):
@@ -543,7 +543,7 @@ def test_options_of_a_custom_score_are_checked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("scores_of_a_user.NoScore", "is not a subclass of nmt.layers.attention.Score"),
+        ("scores_of_a_user.NoScore", "is not a subclass of nmt.Score"),
         ("scores_of_a_user.Missing", "cannot be imported (module 'scores_of_a_user' has no attribute 'Missing')"),
         ("nowhere_at_all.Score", "cannot be imported (No module named 'nowhere_at_all')"),
         (".Weighted", "cannot be imported"),

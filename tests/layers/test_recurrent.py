@@ -5,7 +5,7 @@ import torch
 from covering import covering
 from oracle import step_layers
 
-from nmt.layers.recurrent import PlainStack, RecurrentStack, RecurrentState, build_stack
+from nmt.layers.recurrent import RecurrentStack, RecurrentState, build_stack
 
 INPUT, EXTRA, HIDDEN, ROWS, STEPS = 3, 2, 4, 3, 5
 
@@ -105,17 +105,6 @@ def test_the_equations_of_the_papers(cell: str, num_layers: int, options: dict[s
 
 
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_zero_state(cell: str) -> None:
-    stack = random_stack(cell, 2)
-    state = stack.zero_state(7, torch.empty(0, dtype=torch.float64))
-    assert len(state) == stack.num_states
-    for part in state:
-        assert part.shape == (2, 7, HIDDEN)
-        assert part.dtype == torch.float64
-        assert (part == 0).all()
-
-
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
 def test_dropout_between_layers_is_off_in_evaluation(cell: str) -> None:
     stack = random_stack(cell, 2, EXTRA, dropout=0.5).eval()
     plain = random_stack(cell, 2, EXTRA)
@@ -137,34 +126,3 @@ def test_dropout_is_applied_between_layers_only(cell: str, options: dict[str, An
     _, second = steps.step(projected, None, state)
     assert torch.equal(first[0][0], second[0][0])
     assert not torch.equal(first[0][1], second[0][1])
-
-
-@pytest.mark.parametrize("options", LAYERED, ids=named)
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_gradients_match_finite_differences(cell: str, options: dict[str, Any]) -> None:
-    stack = random_stack(cell, 2, EXTRA, **options)
-    inputs, names = random_inputs(INPUT + EXTRA)[:1, :2], [name for name, _ in stack.named_parameters()]
-    state = tuple(part[:, :1] for part in random_state(stack))
-
-    def run(inputs: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
-        outputs, _ = torch.func.functional_call(stack, dict(zip(names, parameters, strict=True)), (inputs, state))
-        return outputs[-1]
-
-    assert torch.autograd.gradcheck(run, (inputs.requires_grad_(), *stack.parameters()), fast_mode=True)
-
-
-@pytest.mark.parametrize("num_layers", [1, 3])
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_layers_one_by_one_equal_torchs_layers_in_one_call(cell: str, num_layers: int) -> None:
-    plain, layered = random_stack(cell, num_layers), random_stack(cell, num_layers, every_output=True)
-    assert isinstance(plain, PlainStack)
-    with torch.no_grad():
-        for number, layer in enumerate(layered.layers):
-            for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-                getattr(layer.rnn, f"{name}_l0").copy_(getattr(plain.rnn, f"{name}_l{number}"))
-    inputs, state = random_inputs(INPUT), random_state(plain)
-    (expected,), expected_last = plain(inputs, state)
-    outputs, last = layered(inputs, state)
-    assert len(outputs) == num_layers
-    torch.testing.assert_close(outputs[-1], expected, rtol=0, atol=1e-12)
-    torch.testing.assert_close(last, expected_last, rtol=0, atol=1e-12)

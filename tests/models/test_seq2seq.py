@@ -1,19 +1,19 @@
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import save_model as save_weights
 from torch import Tensor, nn
 
 from nmt.config import AttentionSection, DecoderSection, EncoderSection, InitializationSection, ModelSection
 from nmt.corpus.batching import Batch, pad, real_positions
-from nmt.layers.attention import ScoreAttention
+from nmt.layers.attention.attention import ScoreAttention
 from nmt.layers.recurrent import NormalizedLayer
+from nmt.models import build
+from nmt.models.base import Encoder, EncoderOutput
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
-from nmt.models.storage import read_weights
+from nmt.system.errors import ConfigError
 from nmt.text.vocabulary import PAD_ID
 
 SOURCES = [[4, 5, 6], [6]]
@@ -107,18 +107,6 @@ def test_tied_weights_are_one_tensor(tying: str, order: str, input_feeding: bool
         model.decoder.output.weight[5] += 1
     same = torch.equal(model.decoder.embedding.weight[5], model.decoder.output.weight[5])
     assert same == (tying != "none")
-
-
-def test_tied_weights_stay_tied_through_an_update() -> None:
-    torch.manual_seed(0)
-    model = build_model(model_config("all"), 9, 9)
-    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
-    before = model.decoder.embedding.weight.detach().clone()
-    model(make_batch()).backward()
-    optimizer.step()
-    assert not torch.equal(model.decoder.embedding.weight, before)
-    assert torch.equal(model.decoder.embedding.weight, model.encoder.embedding.weight)
-    assert torch.equal(model.decoder.embedding.weight, model.decoder.output.weight)
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
@@ -238,15 +226,6 @@ def test_padding_gets_a_gradient_only_as_a_word_of_a_tied_output_layer(tying: st
     assert (source[4] != 0).any()
 
 
-def test_the_same_seed_gives_the_same_weights() -> None:
-    models = []
-    for seed in (3, 3, 4):
-        torch.manual_seed(seed)
-        models.append(all_weights(build_model(model_config(), 9, 9)))
-    assert all(torch.equal(models[0][name], models[1][name]) for name in models[0])
-    assert not any(torch.equal(models[0][name], models[2][name]) for name in models[0])
-
-
 def test_readouts_are_of_real_positions_alone() -> None:
     torch.manual_seed(0)
     model = build_model(model_config(), 9, 9)
@@ -305,42 +284,6 @@ def test_initial_weights_of_deep_models(scheme: str, decoder: dict[str, Any], ce
         assert all((parameter == (name == "weight")).all() for name, parameter in connection.norm.named_parameters())
 
 
-@pytest.mark.parametrize(("decoder", "cell"), DEEP_MODELS)
-def test_weights_of_deep_models_are_read_back(tmp_path: Path, decoder: dict[str, Any], cell: str) -> None:
-    first, second = (build_model(deep_config(decoder, cell), 9, 9).eval() for _ in range(2))
-    save_weights(first, str(tmp_path / "weights"))
-    expected = first.readouts(make_batch())[0]
-    assert not torch.equal(second.readouts(make_batch())[0], expected)
-    read_weights(second, tmp_path / "weights")
-    assert torch.equal(second.readouts(make_batch())[0], expected)
-
-
-@pytest.mark.parametrize(("decoder", "cell"), list(zip(DEEP, ("gru", "lstm") * 2, strict=True)))
-def test_deep_models_learn_to_reverse(decoder: dict[str, Any], cell: str) -> None:
-    torch.manual_seed(0)
-    model = build_model(deep_config(decoder, cell, 24, embedding_size=8), 8, 8)
-    words = torch.randint(4, 8, (12, 3))
-    src, tgt = words.tolist(), words.flip(1).tolist()
-    batch = Batch(
-        src=pad(src, suffix=True),
-        src_lengths=torch.full((12,), 4),
-        tgt_in=pad(tgt, prefix=True),
-        tgt_out=pad(tgt, suffix=True),
-        positions=real_positions(pad(tgt, suffix=True)),
-        indices=torch.arange(12),
-    )
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
-    losses = []
-    for _ in range(60):
-        loss = model(batch) / batch.num_tokens
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        losses.append(loss.item())
-    assert losses[-1] < losses[0] / 4
-
-
 @pytest.mark.parametrize("order", ["bahdanau", "luong"])
 def test_what_is_off_leaves_the_fused_layers_and_their_names(order: str) -> None:
     section = DecoderSection(hidden_size=4, num_layers=2, order=order)
@@ -361,3 +304,37 @@ def test_a_parameter_of_a_score_keeps_its_initial_value() -> None:
     attention = build_model(config, 9, 9).decoder.cell.attention
     assert isinstance(attention, ScoreAttention)
     assert dict(attention.score.named_parameters())["log_sharpness"].tolist() == [0.0]
+
+
+class Summaryless(Encoder):
+    """Embeddings, without a final state."""
+
+    output_size = 3
+
+    def __init__(self, embedding: nn.Embedding) -> None:
+        super().__init__()
+        self.embedding = embedding
+
+    def forward(self, src: Tensor, lengths: Tensor) -> EncoderOutput:
+        return EncoderOutput(self.embedding(src), src != PAD_ID, lengths)
+
+
+def test_a_decoder_that_needs_a_state_which_the_encoder_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "_build_encoder", lambda config, embedding: Summaryless(embedding))
+
+    def model(score: str = "general", initial_state: str = "zeros") -> Seq2Seq:
+        decoder = DecoderSection(hidden_size=4, initial_state=initial_state)
+        return build_model(model_config(decoder=decoder, attention=AttentionSection(score=score)), 9, 9)
+
+    for choices, key in (
+        ({"score": "none"}, "attention.score: none"),
+        ({"initial_state": "final"}, "initial_state: f"),
+    ):
+        with pytest.raises(ConfigError, match=rf"^model\.\w*\.?{key}[^\n]*needs a[^\n]*$"):
+            model(**choices)
+    one = model()
+    assert one.readouts(make_batch())[0].isfinite().all()
+    src, lengths = make_batch().src, make_batch().src_lengths
+    output, details = one.decoder.inspect(make_batch().tgt_in, one.encode(src, lengths))
+    assert len(one.decoder.heads) == output.alignments.size(2)
+    assert details.scores is not None

@@ -8,7 +8,7 @@ from nmt.config import AttentionSection, DecoderSection, DecodeSection, EncoderS
 from nmt.corpus import Pair
 from nmt.corpus.splitting import Example
 from nmt.inspection.attention_report import find_links
-from nmt.layers.attention import Score
+from nmt.layers.attention.score import Score
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.text.processor import TextProcessor

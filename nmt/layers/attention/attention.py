@@ -10,7 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.attention.heads import Heads
+from nmt.layers.attention.heads import SingleHead
 from nmt.layers.attention.memory import AttentionDetails, AttentionState, Memory
 from nmt.layers.attention.normalizer import HardChoice, Normalizer
 from nmt.layers.attention.past import Past
@@ -119,7 +119,7 @@ class ScoreAttention(Attention):
         score: Score,
         context_size: int,
         *,
-        heads: Heads,
+        heads: SingleHead,
         window: Window,
         normalize: Normalizer,
         past: Past,
@@ -134,7 +134,7 @@ class ScoreAttention(Attention):
         self.normalize = normalize
         self.past = past
         self.dropout = Dropout(dropout)
-        self.reads_own_past = bool(past.kept)
+        self.reads_own_past = bool(past.state_name)
         if past.feature_size:
             score.add_features(past.feature_size)
 
@@ -163,12 +163,13 @@ class ScoreAttention(Attention):
         folded = queries.flatten(0, 1), memory.keys.flatten(0, 1)
         scores = self.score(*folded, *self.past.features(state))  # [B * heads, N, S]
         scores = scores.view(*queries.shape[:3], -1)
-        centres, inside = self.window.locate(query, memory, state)
-        scores = scores.masked_fill(~inside.unsqueeze(1), torch.finfo(scores.dtype).min)
+        centres, allowed = self.window.locate(query, memory, state)
+        scores = scores.masked_fill(~allowed.unsqueeze(1), torch.finfo(scores.dtype).min)
         weights = self.window.reweigh(self.normalize(scores), centres)
-        contexts = memory.weighted_sum(self.dropout(weights))  # [B, heads, N, ...]
+        contexts = memory.weighted_sum(self.dropout(weights))  # [B, heads, N, S] -> [B, heads, N, ...]
+        # A memory of the past has one head: [B, 1, N, S] -> [B, N, S].
         state = self.window.advance(state) | self.past.advance(state, weights[:, 0])
-        return self.heads.merge(contexts), weights.transpose(1, 2), state
+        return self.heads.merge(contexts), weights.transpose(1, 2), state  # [B, N, D], [B, N, heads, S]
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[list[ScoreCall]]:
@@ -190,11 +191,11 @@ class ScoreAttention(Attention):
         if self.num_heads > 1:
             return AttentionDetails(queries, scores)
         state = self.window.unroll(self.window.initial_state(memory), len(queries))
-        centres, reachable = self.window.locate(queries.transpose(0, 1).to(memory.values), memory, state)
+        centres, allowed = self.window.locate(queries.transpose(0, 1).to(memory.values), memory, state)
         radius, chances = getattr(self.window, "radius", None), None
         if isinstance(self.normalize, HardChoice):
             masked = scores.to(memory.values.device).masked_fill(
-                ~reachable.transpose(0, 1), torch.finfo(scores.dtype).min
+                ~allowed.transpose(0, 1), torch.finfo(scores.dtype).min
             )
             chances = self.normalize.normalize(masked).float().cpu()
         return AttentionDetails(

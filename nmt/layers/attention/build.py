@@ -11,7 +11,7 @@ from nmt.config import (
 )
 from nmt.layers.attention.attention import Attention, FixedContext, ScoreAttention
 from nmt.layers.attention.checks import check_sizes
-from nmt.layers.attention.heads import Heads, MultiHead, SingleHead
+from nmt.layers.attention.heads import MultiHead, SingleHead
 from nmt.layers.attention.normalizer import HardChoice, Normalizer, make_normalizer
 from nmt.layers.attention.past import Coverage, LocationFeatures, NoPast, Past
 from nmt.layers.attention.registry import properties_of
@@ -35,7 +35,9 @@ def build_attention(
     """
     if score is None and section.score == "none":
         return FixedContext(key_size)
-    heads = _build_heads(section, query_size, key_size)
+    heads = SingleHead(query_size, key_size)
+    if section.heads > 1:
+        heads = MultiHead(query_size, key_size, section.heads, section.head_size)
     score = score or find_score(section.score)
     check_sizes(properties_of(score, section.score), heads.query_size, heads.key_size)
     return ScoreAttention(
@@ -47,12 +49,6 @@ def build_attention(
         past=_build_past(section),
         dropout=section.dropout,
     )
-
-
-def _build_heads(section: AttentionSection, query_size: int, key_size: int) -> Heads:
-    if section.heads == 1:
-        return SingleHead(query_size, key_size)
-    return MultiHead(query_size, key_size, number=section.heads, head_size=section.head_size)
 
 
 def _build_window(section: AttentionSection, query_size: int) -> Window:

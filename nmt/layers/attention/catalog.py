@@ -55,16 +55,30 @@ class Mechanism:
 
 
 def list_mechanisms() -> list[Mechanism]:
-    """All registered scores, heads, windows, normalisers and memories of the past."""
-    return [*_scores(), *_heads(), *_windows(), *_normalizers(), *_pasts()]
+    """All scores, heads, windows, normalisers and memories of the past."""
+    several, takers = names_of(lambda score: score.multi_head), names_of(lambda score: score.takes_features)
+    near = (f"not with score {names_of(lambda score: not score.local)}",)
+    own_past = (f"score {takers}", "one head only"), "b"
+    mechanisms = [*_scores(), Mechanism("heads", ("1",), _summary(SingleHead))]
+    mechanisms += [Mechanism("heads", ("2", "3", "..."), _summary(MultiHead), MultiHead.paper, (f"score {several}",))]
+    for name, window in WINDOWS.items():
+        limits = near if name in LOCAL_WINDOWS else ()
+        mechanisms.append(Mechanism("window.name", (name,), _summary(window), window.paper, limits))
+    for name, summary in SUMMARIES.items():
+        limits = () if name == "softmax" else (f"package {SPARSE_LIBRARY}",)
+        mechanisms.append(Mechanism("normalizer.name", (name,), summary, PAPERS[name], limits))
+    for name, past in PASTS.items():
+        rest = own_past if past.state_name else ()
+        mechanisms.append(Mechanism("past.name", (name,), _summary(past), past.paper, *rest))
+    return mechanisms
 
 
 def tabulate_mechanisms() -> Table:
     """The mechanisms as a table, grouped by config key."""
     header = ("model.attention", "value", "work", "description", "limits", "paper")
     rows = [
-        (each.key, ", ".join(each.names), f"({each.work})", each.summary, "; ".join(each.limits), each.paper)
-        for each in list_mechanisms()
+        (one.key, ", ".join(one.names), f"({one.work})", one.summary, "; ".join(one.limits), one.paper)
+        for one in list_mechanisms()
     ]
     return Table(header, rows, "llllll")
 
@@ -86,32 +100,6 @@ def _scores() -> Iterator[Mechanism]:
     yield Mechanism("score", ("none",), _summary(FixedContext), FixedContext.paper, ("excludes all choices below",))
 
 
-def _heads() -> Iterator[Mechanism]:
-    several = names_of(lambda score: score.multi_head)
-    yield Mechanism("heads", ("1",), _summary(SingleHead))
-    yield Mechanism("heads", ("2", "3", "..."), _summary(MultiHead), MultiHead.paper, (f"score {several}",))
-
-
-def _windows() -> Iterator[Mechanism]:
-    out_of_reach = names_of(lambda score: not score.local)
-    for name, window in WINDOWS.items():
-        limits = (f"not with score {out_of_reach}",) if name in LOCAL_WINDOWS else ()
-        yield Mechanism("window.name", (name,), _summary(window), window.paper, limits)
-
-
-def _normalizers() -> Iterator[Mechanism]:
-    for name in SUMMARIES:
-        limits = (f"package {SPARSE_LIBRARY}",) if name != "softmax" else ()
-        yield Mechanism("normalizer.name", (name,), SUMMARIES[name], PAPERS[name], limits)
-
-
-def _pasts() -> Iterator[Mechanism]:
-    takers = names_of(lambda score: score.takes_features)
-    for name, past in PASTS.items():
-        limits = (f"score {takers}", "one head only") if past.kept else ()
-        yield Mechanism("past.name", (name,), _summary(past), past.paper, limits, "b" if past.kept else "a")
-
-
 def _summary(kind: type) -> str:
     """The first line of a docstring, without its citation, which is in another column."""
     first = (kind.__doc__ or "").strip().partition("\n")[0]
@@ -121,12 +109,13 @@ def _summary(kind: type) -> str:
 def describe_mechanism(section: ModelSection) -> tuple[str, str]:
     """The attention of a model, in a few words, and the equation of its score with its source."""
     attention = section.attention
-    score = next((each for each in list_mechanisms() if each.key == "score" and attention.score in each.names), None)
-    parts = [attention.score, f"{section.decoder.order.capitalize()}'s order"]
+    score = next((one for one in _scores() if attention.score in one.names), None)
+    recurrent = section.decoder.kind == "recurrent"
+    parts = [attention.score, *([f"{section.decoder.order.capitalize()}'s order"] if recurrent else [])]
     parts += [f"{attention.heads} heads"] if attention.heads > 1 else []
     parts += [attention.window.name.replace("_", "-")] if attention.window.name != "global" else []
     parts += [attention.normalizer.name] if attention.normalizer.name != "softmax" else []
     parts += [attention.past.name] if attention.past.name != "none" else []
-    parts += ["input feeding"] if section.decoder.input_feeding else []
+    parts += ["input feeding"] if recurrent and section.decoder.input_feeding else []
     equation = "" if score is None else f"{score.summary} ({score.paper})" if score.paper else score.summary
     return ", ".join(parts), equation

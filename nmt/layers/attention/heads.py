@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from torch import Tensor, nn
@@ -10,69 +9,41 @@ from torch import Tensor, nn
 from nmt.layers.kernels.stepwise import StepLinear
 
 
-class Heads(nn.Module, ABC):
-    """Splits queries, keys and values into heads, and merges the contexts of the heads.
-
-    Args:
-        number: Heads.
-        query_size: Size of a query of one head.
-        key_size: Size of a key of one head.
-    """
-
-    def __init__(self, number: int, query_size: int, key_size: int) -> None:
-        super().__init__()
-        self.number = number
-        self.query_size = query_size
-        self.key_size = key_size
-
-    @abstractmethod
-    def split_query(self, query: Tensor) -> Tensor:
-        """[B, N, Q] -> [B, heads, N, query_size]."""
-
-    @abstractmethod
-    def split_keys(self, encoder_states: Tensor) -> Tensor:
-        """[B, S, D] -> [B, heads, S, key_size]."""
-
-    @abstractmethod
-    def split_values(self, encoder_states: Tensor) -> Tensor:
-        """[B, S, D] -> [B, heads, S, value size]."""
-
-    @abstractmethod
-    def merge(self, contexts: Tensor) -> Tensor:
-        """[B, heads, N, value size] -> [B, N, D]."""
-
-
-class SingleHead(Heads):
+class SingleHead(nn.Module):
     """One head: the score compares decoder and encoder states directly.
 
     The context is a weighted sum of encoder states.
 
     Args:
-        query_size: Size of a decoder state.
-        key_size: Size of an encoder state.
+        query_size: Size of a query of one head: that of a decoder state.
+        key_size: Size of a key of one head: that of an encoder state.
+        number: Heads.
     """
 
-    def __init__(self, query_size: int, key_size: int) -> None:
-        super().__init__(1, query_size, key_size)
+    def __init__(self, query_size: int, key_size: int, number: int = 1) -> None:
+        super().__init__()
+        self.number = number
+        self.query_size = query_size
+        self.key_size = key_size
 
     def split_query(self, query: Tensor) -> Tensor:
-        """[B, N, Q] -> [B, 1, N, Q]."""
+        """[B, N, Q] -> [B, heads, N, query_size]."""
         return query.unsqueeze(1)
 
     def split_keys(self, encoder_states: Tensor) -> Tensor:
-        """[B, S, D] -> [B, 1, S, D]."""
+        """[B, S, D] -> [B, heads, S, key_size]."""
         return encoder_states.unsqueeze(1)
 
     def split_values(self, encoder_states: Tensor) -> Tensor:
-        """[B, S, D] -> [B, 1, S, D]."""
+        """[B, S, D] -> [B, heads, S, value size]."""
         return encoder_states.unsqueeze(1)
 
     def merge(self, contexts: Tensor) -> Tensor:
-        """[B, 1, N, D] -> [B, N, D]."""
+        """[B, heads, N, value size] -> [B, N, D]."""
         return contexts.squeeze(1)
 
 
-class MultiHead(Heads):
+class MultiHead(SingleHead):
     """Multi-head attention (Vaswani et al., 2017, section 3.2.2; with the additive score Chen et al., 2018).
 
     Queries, keys and values are projected for each head; the heads share the weights of the score itself, and their
@@ -87,9 +58,9 @@ class MultiHead(Heads):
 
     paper: ClassVar[str] = "Vaswani et al., 2017, section 3.2.2; Chen et al., 2018"
 
-    def __init__(self, query_size: int, key_size: int, *, number: int, head_size: int | None = None) -> None:
+    def __init__(self, query_size: int, key_size: int, number: int, head_size: int | None = None) -> None:
         size = head_size or key_size // number
-        super().__init__(number, size, size)
+        super().__init__(size, size, number)
         self.query = StepLinear(query_size, number * size, bias=False)
         self.key = nn.Linear(key_size, number * size, bias=False)
         self.value = nn.Linear(key_size, number * size, bias=False)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Past(nn.Module, ABC):
     """Keeps a state of the alignments so far, and derives features for the score. The base class keeps nothing."""
 
-    kept: ClassVar[str] = ""
+    state_name: ClassVar[str] = ""
     """Name of its entry in the attention state; empty if it has none."""
     paper: ClassVar[str] = ""
     feature_size: int = 0
@@ -23,7 +23,9 @@ class Past(nn.Module, ABC):
 
     def initial_state(self, memory: Memory) -> AttentionState:
         """Zeros, [B, 1, S]: nothing has been attended to."""
-        return {self.kept: memory.values.new_zeros(memory.mask.size(0), 1, memory.mask.size(1))} if self.kept else {}
+        if not self.state_name:
+            return {}
+        return {self.state_name: memory.values.new_zeros(memory.mask.size(0), 1, memory.mask.size(1))}
 
     def features(self, state: AttentionState) -> tuple[Tensor, ...]:
         """Additional arguments of the score: none, or [B, N, S, feature_size]."""
@@ -52,7 +54,7 @@ class Coverage(Past):
         loss_weight: Weight of the coverage loss; 0 disables it, as in Tu et al.
     """
 
-    kept = "coverage"
+    state_name = "coverage"
     paper = "See et al., 2017, eq. 10-13; Tu et al., 2016, eq. 7"
     feature_size = 1
 
@@ -62,11 +64,11 @@ class Coverage(Past):
 
     def features(self, state: AttentionState) -> tuple[Tensor, ...]:
         """The coverage of each position, [B, N, S, 1]."""
-        return (state[self.kept].unsqueeze(-1),)
+        return (state[self.state_name].unsqueeze(-1),)
 
     def advance(self, state: AttentionState, alignment: Tensor) -> AttentionState:
         """c_{t+1} = c_t + a_t."""
-        return {self.kept: state[self.kept] + alignment}
+        return {self.state_name: state[self.state_name] + alignment}
 
     def penalty(self, alignments: Tensor) -> Tensor:
         """weight * sum_j min(a_tj, c_tj), where c_t is the sum of the alignments before t."""
@@ -82,7 +84,7 @@ class LocationFeatures(Past):
         radius: Positions on each side that a filter covers.
     """
 
-    kept = "last_alignment"
+    state_name = "last_alignment"
     paper = "Chorowski et al., 2015, eq. 8-9"
 
     def __init__(self, filters: int, radius: int) -> None:
@@ -92,10 +94,10 @@ class LocationFeatures(Past):
 
     def features(self, state: AttentionState) -> tuple[Tensor, ...]:
         """f = F * a_{t-1}, [B, N, S, filters]; padding has weight 0, like positions beyond the sentence."""
-        last = state[self.kept]  # [B, N, S]
+        last = state[self.state_name]  # [B, N, S]
         convolved: Tensor = self.convolution(last.flatten(0, 1).unsqueeze(1))  # [B * N, filters, S]
         return (convolved.transpose(1, 2).view(*last.shape, -1),)
 
     def advance(self, state: AttentionState, alignment: Tensor) -> AttentionState:
         """Keep the newest alignment only."""
-        return {self.kept: alignment}
+        return {self.state_name: alignment}

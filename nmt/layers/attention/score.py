@@ -66,7 +66,7 @@ def import_score(path: str) -> type[Score]:
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise ConfigError(f"{path} cannot be imported ({error})") from None
     if not (isinstance(score, type) and issubclass(score, Score)):
-        raise ConfigError(f"{path} is not a subclass of nmt.layers.attention.Score")
+        raise ConfigError(f"{path} is not a subclass of nmt.Score")
     if inspect.isabstract(score):
         raise ConfigError(f"{path} does not implement {' and '.join(sorted(score.__abstractmethods__))}")
     return score

@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.attention import Attention, AttentionState, Memory
+from nmt.layers.attention.attention import Attention
+from nmt.layers.attention.memory import AttentionState, Memory
 from nmt.layers.kernels.activation import Tanh, tanh
 from nmt.layers.kernels.stepwise import StepLinear
 from nmt.layers.layout import Layout

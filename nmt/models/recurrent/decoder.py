@@ -8,8 +8,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.attention import Memory
-from nmt.layers.attention.memory import AttentionDetails
+from nmt.layers.attention.memory import AttentionDetails, Memory
 from nmt.layers.kernels.activation import tanh
 from nmt.layers.kernels.dropout import Dropout
 from nmt.layers.kernels.stepwise import StepWeight, WeightFormat, for_steps

@@ -9,16 +9,12 @@ import torch
 from torch import Tensor
 
 from nmt.config import AttentionSection
-from nmt.layers.attention import (
-    Attention,
-    FixedContext,
-    Memory,
-    ScoreAttention,
-    build_attention,
-    find_score,
-)
+from nmt.layers.attention.attention import Attention, FixedContext, ScoreAttention
+from nmt.layers.attention.build import build_attention
 from nmt.layers.attention.checks import check_sizes, find_properties
+from nmt.layers.attention.memory import Memory
 from nmt.layers.attention.registry import SCORES
+from nmt.layers.attention.score import find_score
 from nmt.system.errors import ConfigError
 
 LENGTHS = torch.tensor([5, 3, 1])
@@ -60,83 +56,6 @@ def attend(attention: Attention, query: Tensor, width: int = 5, factor: float = 
     memory = attention.memorize(states * factor, summary, mask, LENGTHS)
     context, alignment, _ = attention.attend(query, memory, attention.initial_state(memory))
     return context, alignment, memory
-
-
-@pytest.mark.parametrize("factor", [1.0, 1e4])
-@pytest.mark.parametrize("name", SCORES)
-def test_alignments_are_a_distribution_over_real_tokens(name: str, factor: float) -> None:
-    context, alignment, memory = attend(random_attention(name), queries(), factor=factor)
-    assert alignment.shape[:2] == (3, 6)
-    assert alignment.shape[3] == 5
-    assert (alignment >= 0).all()
-    padding = ~memory.mask[:, None, None, :].expand_as(alignment)
-    assert (alignment[padding] == 0).all()
-    torch.testing.assert_close(alignment.sum(dim=-1), torch.ones(alignment.shape[:3], dtype=torch.float64))
-    assert context.isfinite().all()
-    assert context.shape == (3, 6, SIZE)
-
-
-@pytest.mark.parametrize("name", SCORES)
-def test_the_context_is_the_mean_of_the_values_under_the_alignment(name: str) -> None:
-    context, alignment, _ = attend(random_attention(name), queries())
-    states, _, _ = sources()
-    expected = np.einsum("bns,bsv->bnv", alignment.mean(dim=2).detach().numpy(), states.numpy())
-    np.testing.assert_allclose(context.detach().numpy(), expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", SCORES)
-def test_a_source_of_one_token_gets_all_the_attention(name: str) -> None:
-    context, alignment, _ = attend(random_attention(name), queries())
-    assert (alignment[2, ..., 0] == 1).all()
-    states, _, _ = sources()
-    torch.testing.assert_close(context[2], states[2, :1].expand(6, -1))
-
-
-@pytest.mark.parametrize("name", [*SCORES, "none"])
-def test_extra_padding_changes_nothing(name: str) -> None:
-    attention = random_attention(name)
-    context, alignment, _ = attend(attention, queries())
-    padded_context, padded_alignment, _ = attend(attention, queries(), width=9)
-    torch.testing.assert_close(padded_context, context, rtol=0, atol=1e-14)
-    torch.testing.assert_close(padded_alignment[..., :5], alignment, rtol=0, atol=1e-14)
-    assert (padded_alignment[..., 5:] == 0).all()
-
-
-@pytest.mark.parametrize("name", [*SCORES, "none"])
-def test_many_queries_at_once_equal_single_queries(name: str) -> None:
-    attention = random_attention(name)
-    context, alignment, memory = attend(attention, queries())
-    state = attention.initial_state(memory)
-    for place in range(6):
-        one_context, one_alignment, state = attention.attend(queries()[:, place : place + 1], memory, state)
-        torch.testing.assert_close(one_context, context[:, place : place + 1], rtol=0, atol=1e-12)
-        torch.testing.assert_close(one_alignment, alignment[:, place : place + 1], rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", [*SCORES, "none"])
-def test_alignments_do_not_depend_on_other_sentences(name: str) -> None:
-    attention = random_attention(name)
-    context, alignment, memory = attend(attention, queries())
-    order = torch.tensor([2, 0])
-    chosen = memory.select(order)
-    assert chosen.lengths.tolist() == [1, 5]
-    some_context, some_alignment, _ = attention.attend(queries()[order], chosen, attention.initial_state(chosen))
-    torch.testing.assert_close(some_context, context[order], rtol=0, atol=1e-12)
-    torch.testing.assert_close(some_alignment, alignment[order], rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", SCORES)
-def test_gradients(name: str) -> None:
-    attention = random_attention(name)
-    states, summary, mask = sources()
-
-    def run(query: Tensor, encoder_states: Tensor, *parameters: Tensor) -> tuple[Tensor, Tensor]:
-        memory = attention.memorize(encoder_states, summary, mask, LENGTHS)
-        context, alignment, _ = attention.attend(query, memory, attention.initial_state(memory))
-        return context, alignment
-
-    inputs = (queries(2).requires_grad_(), states.requires_grad_(), *attention.parameters())
-    assert torch.autograd.gradcheck(run, inputs)
 
 
 def numpy_softmax(scores: np.ndarray) -> np.ndarray:
@@ -190,10 +109,10 @@ def test_scores_are_sorted_and_none_is_not_one() -> None:
         ("xyzzy", ["known: none, additive"]),
         ("dot", ["equal sizes", "3", "4", "hidden_size"]),
         ("no_such_module.Score", ["no_such_module.Score", "cannot be imported"]),
-        ("nmt.layers.attention.NoSuchScore", ["NoSuchScore", "cannot be imported"]),
-        ("nmt.layers.attention.Attention", ["not a subclass of nmt.layers.attention.Score"]),
-        ("nmt.layers.attention.find_score", ["not a subclass of nmt.layers.attention.Score"]),
-        ("nmt.layers.attention.", ["cannot be imported"]),
+        ("nmt.layers.attention.score.NoSuchScore", ["NoSuchScore", "cannot be imported"]),
+        ("nmt.layers.attention.attention.Attention", ["not a subclass of nmt.Score"]),
+        ("nmt.layers.attention.score.find_score", ["not a subclass of nmt.Score"]),
+        ("nmt.layers.attention.score.", ["cannot be imported"]),
         (".Score", [".Score"]),
         ("..attention.Score", ["..attention.Score"]),
     ],
@@ -214,7 +133,7 @@ def test_an_unknown_name_far_from_all_others_gets_no_suggestion() -> None:
 
 
 USER_MODULE = """
-from nmt.layers.attention import Score
+from nmt.layers.attention.score import Score
 
 
 class Distance(Score):

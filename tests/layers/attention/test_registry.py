@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from nmt.layers import attention
-from nmt.layers.attention import Score, find_score
 from nmt.layers.attention.registry import SCORES, names_of, properties_of
+from nmt.layers.attention.score import Score, find_score
 
 
 @pytest.mark.parametrize("name", SCORES)

@@ -105,29 +105,6 @@ def test_states_equal_those_of_torchs_packed_layers(cell: str, bidirectional: bo
     torch.testing.assert_close(encoded.final_state, torch.cat(tuple(hidden[-1]), dim=-1), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("bidirectional", [False, True])
-@pytest.mark.parametrize("layer_norm", ["none", "layers"])
-@pytest.mark.parametrize("residual", [False, True])
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_layers_are_joined_by_sums_and_norms(cell: str, residual: bool, layer_norm: str, bidirectional: bool) -> None:
-    """Wu et al., 2016, section 3.1, with both directions side by side; Ba et al., 2016, eq. 4."""
-    encoder = random_encoder(cell, bidirectional, 3, residual=residual, layer_norm=layer_norm)
-    src, lengths = sources()
-    encoded = encoder(src, lengths)
-    for row, length in enumerate(lengths.tolist()):
-        states = encoder.embedding(src[row, :length])  # [S, E]
-        for number, layer in enumerate(encoder.layers):
-            read = states
-            if number and layer_norm == "layers":
-                norm, centred = encoder.connections[number].norm, states - states.mean(1, keepdim=True)
-                read = centred / (centred.pow(2).mean(1, keepdim=True) + 1e-5).sqrt() * norm.weight + norm.bias
-            made = [layer[0].rnn(read)[0]]
-            if bidirectional:
-                made.append(layer[1].rnn(read.flip(0))[0].flip(0))
-            states = torch.cat(made, dim=1) + (states if residual and number else 0)
-        torch.testing.assert_close(encoded.states[row, :length], states, rtol=0, atol=1e-12)
-
-
 @JOINED
 @SHAPES
 def test_gradients_do_not_see_padding(cell: str, bidirectional: bool, num_layers: int, options: dict[str, Any]) -> None:
