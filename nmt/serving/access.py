@@ -39,7 +39,7 @@ class Keys:
     def find(self, key: str) -> int | None:
         """The index of a key, None if it is not accepted; keys are compared in constant time."""
         given = key.encode("utf-8", "surrogatepass")
-        same = [hmac.compare_digest(given, each) for each in self._keys]
+        same = [hmac.compare_digest(given, accepted) for accepted in self._keys]
         return same.index(True) if any(same) else None
 
 

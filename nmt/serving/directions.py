@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,15 +79,15 @@ class Directions:
     @property
     def targets(self) -> dict[str, list[str]]:
         """The target languages of each source language."""
-        found: dict[str, list[str]] = {}
-        for direction in self._directions.values():
-            found.setdefault(direction.source, []).append(direction.target)
-        return found
+        targets: dict[str, list[str]] = {}
+        for direction in self:
+            targets.setdefault(direction.source, []).append(direction.target)
+        return targets
 
     @property
     def languages(self) -> list[str]:
         """All languages, source languages first."""
-        return list(dict.fromkeys([*self.targets, *(direction.target for direction in self._directions.values())]))
+        return list(dict.fromkeys([*self.targets, *(direction.target for direction in self)]))
 
     def detect(self, text: str, target: str | None = None) -> list[Detection]:
         """Detect which source language a text is in, by naive Bayes over the vocabularies of the models.
@@ -102,12 +102,18 @@ class Directions:
         Returns:
             Languages, the most probable first; none if nothing is translated into the target.
         """
-        found: dict[str, tuple[float, float]] = {}
+        fits: dict[str, tuple[float, float]] = {}
         for direction in self._directions.values():
             if target is None or direction.target.lower() == target.lower():
-                judged = judge(direction.translator, text[:READ_TO_DETECT])
-                found[direction.source] = max(judged, found.get(direction.source, judged))
-        return _detections(found)
+                fit = judge(direction.translator, text[:READ_TO_DETECT])
+                fits[direction.source] = max(fit, fits.get(direction.source, fit))
+        best = max(fits.values(), default=(0.0, 0.0))[0]
+        weights = {language: math.exp(log_prob - best) for language, (log_prob, _) in fits.items()}
+        total = sum(weights.values())
+        return [
+            Detection(language, round(100 * weights[language] / total * fits[language][1], 1))
+            for language in sorted(weights, key=lambda language: -weights[language])
+        ]
 
 
 def judge(translator: Translator, text: str) -> tuple[float, float]:
@@ -129,14 +135,3 @@ def judge(translator: Translator, text: str) -> tuple[float, float]:
     ]
     known = sum(index != UNK_ID for index in ids)
     return -sum(surprise), known / len(ids) if ids else 0.0
-
-
-def _detections(found: Mapping[str, tuple[float, float]]) -> list[Detection]:
-    """Posterior probabilities from log-probabilities, with a uniform prior over the languages."""
-    best = max((log_prob for log_prob, _ in found.values()), default=0.0)
-    weights = {language: math.exp(log_prob - best) for language, (log_prob, _) in found.items()}
-    total = sum(weights.values())
-    detections = [
-        Detection(language, round(100 * weight / total * found[language][1], 1)) for language, weight in weights.items()
-    ]
-    return sorted(detections, key=lambda each: -weights[each.language])

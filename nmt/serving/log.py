@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -49,7 +48,9 @@ class Record:
 def as_json(record: Record) -> str:
     """A record as one line of JSON in ASCII."""
     fields = {"time": _now(), **asdict(record)}
-    return json.dumps({key: value for key, value in fields.items() if value != "" or key != "error"})
+    if not record.error:
+        del fields["error"]
+    return json.dumps(fields)
 
 
 def as_text(record: Record) -> str:
@@ -59,12 +60,10 @@ def as_text(record: Record) -> str:
     return printable(f"{line}: {record.milliseconds} ms, {counts}{record.error and f', {record.error}'}")
 
 
-def writer(kind: Format) -> Callable[[Record], None]:
-    """A function that logs records in a format."""
-    if kind == "none":
-        return lambda record: None
-    render = as_json if kind == "json" else as_text
-    return lambda record: _log.info(render(record))
+def write(record: Record, kind: Format) -> None:
+    """Log a record in a format."""
+    if kind != "none":
+        _log.info(as_json(record) if kind == "json" else as_text(record))
 
 
 def _now() -> str:

@@ -149,13 +149,13 @@ def open_directions(
     """
     from nmt.serving.directions import Direction, Directions
 
-    found = []
+    directions = []
     for path in models:
         [saved], translator = open_translator(
             [path] if path else [], device, options, allowed_classes, split_sentences=True
         )
-        found.append(Direction(*saved.config.data.languages, translator, saved.path, saved.config))
-    return Directions(found)
+        directions.append(Direction(*saved.config.data.languages, translator, saved.path, saved.config))
+    return Directions(directions)
 
 
 def exit_if_busy() -> None:

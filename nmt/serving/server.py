@@ -22,7 +22,7 @@ from nmt.serving.access import Keys, Pages, is_loopback
 from nmt.serving.app import Service, build_app
 from nmt.serving.directions import Directions
 from nmt.serving.limits import MAX_CONNECTIONS, Limits
-from nmt.serving.log import Format, writer
+from nmt.serving.log import Format, write
 from nmt.system.errors import ConfigError, printable
 from nmt.system.limits import KIB
 from nmt.system.signals import ENDING, handled_signals
@@ -107,7 +107,7 @@ class Server(uvicorn.Server):
         self._service = Service(directions, keys, limits)
         super().__init__(
             uvicorn.Config(  # without messages of its own
-                build_app(self._service, pages, writer(log_format)),
+                build_app(self._service, pages, partial(write, kind=log_format)),
                 http=partial(_Connection, limits),  # type: ignore[arg-type]
                 ws="none",
                 loop="asyncio",

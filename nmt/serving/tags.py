@@ -66,9 +66,8 @@ def place_tags(elements: Sequence[Element], links: Links, num_source: int, words
     sources: list[set[int]] = [set() for _ in words]
     reach = [-1] * num_source
     for source, target in links:
-        if source < num_source and target < len(words):
-            sources[target].add(source)
-            reach[source] = max(reach[source], target)
+        sources[target].add(source)
+        reach[source] = max(reach[source], target)
     line = _Line(sources, reach, words)
     line.write(elements, (0, num_source), (0, len(words)))
     return "".join(line.parts)
@@ -91,8 +90,8 @@ class _Line:
     def write(self, elements: Sequence[Element], within: tuple[int, int], span: tuple[int, int]) -> None:
         """Write a span of the target words, with the elements within a span of the source words."""
         position, stop = span
-        places = [self._place(element, within, span) for element in elements]
-        for (first, last), element in sorted(zip(places, elements, strict=True), key=lambda each: each[0][0]):
+        runs = [(*self._run(element, within, span), element) for element in elements]
+        for first, last, element in sorted(runs, key=lambda run: run[0]):
             first = max(first, position)  # not into the element before it
             last = max(first, last)
             self._write_words(position, first)
@@ -105,22 +104,23 @@ class _Line:
             position = last
         self._write_words(position, stop)
 
-    def _place(self, element: Element, within: tuple[int, int], span: tuple[int, int]) -> tuple[int, int]:
+    def _run(self, element: Element, within: tuple[int, int], span: tuple[int, int]) -> tuple[int, int]:
         """The target words, within a span, that an element encloses."""
         start, stop = span
         if element.end and (element.first, element.last) == within:
             return span
         if element.end:
-            inside = range(element.first, element.last)
-            votes = [_vote(self._sources[word], inside) for word in range(start, stop)]
+            own = set(range(element.first, element.last))
+            # A word votes for an element that one of its sources belongs to, and against others; without any, for none.
+            votes = [0 if not sources else 1 if sources & own else -1 for sources in self._sources[start:stop]]
             first, last = best_run(votes)
             if first < last:
                 return start + first, start + last
         if element.first >= within[1]:
             return stop, stop
         before = next((self._reach[word] for word in range(element.first - 1, -1, -1) if self._reach[word] >= 0), -1)
-        place = min(max(before + 1, start), stop)
-        return place, place
+        position = min(max(before + 1, start), stop)
+        return position, position
 
     def _write_words(self, start: int, stop: int) -> None:
         for word in self._words[start:stop]:
@@ -134,18 +134,13 @@ class _Line:
             self._separated = True
 
 
-def _vote(sources: set[int], inside: range) -> int:
-    """Whether a word that comes from some source words belongs to an element: 1, -1, or 0 if unknown."""
-    return 0 if not sources else 1 if any(source in inside for source in sources) else -1
-
-
 def best_run(votes: Sequence[int]) -> tuple[int, int]:
     """Start and end of the first and shortest run with the largest sum; (0, 0) if no sum is positive."""
-    best, found, total, start = 0, (0, 0), 0, 0
+    best, run, total, start = 0, (0, 0), 0, 0
     for number, vote in enumerate(votes):
         if total <= 0:
             total, start = 0, number
         total += vote
         if total > best:
-            best, found = total, (start, number + 1)
-    return found
+            best, run = total, (start, number + 1)
+    return run

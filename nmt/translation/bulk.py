@@ -141,9 +141,9 @@ def translate(
                 log.info(f"attention: {picture}")
             elif prefix is not None:
                 (text,) = next(lines)
-                (found,) = translator.complete([text], [prefix], n_best=n_best, with_alignment=shape.needs_alignment)
-                warn_of_cut(1, found[0])
-                file.write(shape.render(1, text, found))
+                (ranked,) = translator.complete([text], [prefix], n_best=n_best, with_alignment=shape.needs_alignment)
+                warn_of_cut(1, ranked[0])
+                file.write(shape.render(1, text, ranked))
             else:
                 if typed:
                     log.info("reading standard input, one sentence per line; end with Ctrl-D")

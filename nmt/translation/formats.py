@@ -77,7 +77,7 @@ class NBestFormat(Format):
 
     def render(self, number: int, source: str, translations: Sequence[Translation]) -> str:
         """A line for each translation, best first."""
-        return "".join(f"{number} ||| {each.text} ||| {each.score:z.4f}\n" for each in translations)
+        return "".join(f"{number} ||| {ranked.text} ||| {ranked.score:z.4f}\n" for ranked in translations)
 
 
 class PharaohFormat(Format):
@@ -104,9 +104,9 @@ class JsonLinesFormat(Format):
         """One line of JSON, in which numbers that are not finite are null."""
         best = translations[0]
         value: dict[str, Any] = {"source": source, "source_tokens": best.src_tokens, "truncated": best.truncated}
-        value["translations"] = [self._describe(source, each) for each in translations]
+        value["translations"] = [self._describe(source, translation) for translation in translations]
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        return _NOT_ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+        return _NOT_ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
     def _describe(self, source: str, translation: Translation) -> dict[str, Any]:
         value: dict[str, Any] = {
@@ -126,7 +126,7 @@ class JsonLinesFormat(Format):
 def _rounded(value: Any) -> Any:
     """A number, or numbers in nested lists, rounded; None for those that are not finite."""
     if isinstance(value, list):
-        return [_rounded(each) for each in value]
+        return [_rounded(item) for item in value]
     return round(value, DIGITS) if math.isfinite(value) else None
 
 

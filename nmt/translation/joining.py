@@ -15,21 +15,21 @@ MAX_ALIGNMENT = 1 << 24
 """Maximum number of weights in the alignment of a joined line, which grows quadratically; larger ones are omitted."""
 
 
-def join_sentences(found: Sequence[Sequence[Translation]], glue: str) -> list[Translation]:
+def join_sentences(sentences: Sequence[Sequence[Translation]], glue: str) -> list[Translation]:
     """Translations of a line, by rank: the best ones of its sentences, then the second best ones, and so on.
 
     A sentence with fewer translations than others repeats its last one. Log-probabilities and scores are summed, so
     that those of the line are ordered too; tokens are concatenated; alignments become blocks on the diagonal.
 
     Args:
-        found: The translations of each sentence, best first.
+        sentences: The translations of each sentence, best first.
         glue: Separator between sentences.
     """
-    if len(found) == 1:
-        return list(found[0])
-    with_tokens = [each for each in found if each[0].src_tokens] or found[:1]
+    if len(sentences) == 1:
+        return list(sentences[0])
+    with_tokens = [ranked for ranked in sentences if ranked[0].src_tokens] or sentences[:1]
     ranks = max(map(len, with_tokens))
-    return [_join([each[min(rank, len(each) - 1)] for each in with_tokens], glue) for rank in range(ranks)]
+    return [_join([ranked[min(rank, len(ranked) - 1)] for ranked in with_tokens], glue) for rank in range(ranks)]
 
 
 def _join(sentences: list[Translation], glue: str) -> Translation:
@@ -37,15 +37,15 @@ def _join(sentences: list[Translation], glue: str) -> Translation:
         return sentences[0]
     return replace(
         sentences[0],
-        text=glue.join(each.text for each in sentences if each.text),
-        tokens=[token for each in sentences for token in each.tokens],
-        src_tokens=[token for each in sentences for token in each.src_tokens],
-        log_prob=sum(each.log_prob for each in sentences),
-        score=sum(each.score for each in sentences),
+        text=glue.join(sentence.text for sentence in sentences if sentence.text),
+        tokens=[token for sentence in sentences for token in sentence.tokens],
+        src_tokens=[token for sentence in sentences for token in sentence.src_tokens],
+        log_prob=sum(sentence.log_prob for sentence in sentences),
+        score=sum(sentence.score for sentence in sentences),
         alignment=_block_diagonal(sentences),
-        truncated=any(each.truncated for each in sentences),
-        unknown=sum(each.unknown for each in sentences),
-        token_log_probs=[value for each in sentences for value in each.token_log_probs],
+        truncated=any(sentence.truncated for sentence in sentences),
+        unknown=sum(sentence.unknown for sentence in sentences),
+        token_log_probs=[value for sentence in sentences for value in sentence.token_log_probs],
         sentences=sentences,
     )
 
@@ -54,20 +54,20 @@ def _block_diagonal(sentences: Sequence[Translation]) -> Tensor | None:
     """Attention of a line, [target tokens + EOS, heads, source tokens + EOS].
 
     Attention to the EOS of a sentence becomes attention to that of the line. Of the steps that predict EOS, only that
-    of the last sentence is kept, if there is one.
+    of the last sentence stays, if there is one.
     """
-    parts = [each.alignment for each in sentences if each.alignment is not None]
-    rows = sum(len(each.tokens) for each in sentences) + 1
-    columns = sum(len(each.src_tokens) for each in sentences) + 1
+    parts = [sentence.alignment for sentence in sentences if sentence.alignment is not None]
+    rows = sum(len(sentence.tokens) for sentence in sentences) + 1
+    columns = sum(len(sentence.src_tokens) for sentence in sentences) + 1
     heads = parts[0].size(1) if parts else 0
     if len(parts) < len(sentences) or rows * heads * columns > MAX_ALIGNMENT:
         return None
     joined = parts[0].new_zeros(rows, heads, columns)
     row = column = 0
     for number, (sentence, weights) in enumerate(zip(sentences, parts, strict=True), start=1):
-        kept = weights if number == len(sentences) else weights[: len(sentence.tokens)]
+        steps = weights if number == len(sentences) else weights[: len(sentence.tokens)]
         width = len(sentence.src_tokens)
-        joined[row : row + len(kept), :, column : column + width] = kept[:, :, :width]
-        joined[row : row + len(kept), :, -1] = kept[:, :, width]
-        row, column = row + len(kept), column + width
+        joined[row : row + len(steps), :, column : column + width] = steps[:, :, :width]
+        joined[row : row + len(steps), :, -1] = steps[:, :, width]
+        row, column = row + len(steps), column + width
     return joined[:row]

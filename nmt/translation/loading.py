@@ -132,8 +132,8 @@ def open_translator(
         if not settings.replace_unknown:
             raise ConfigError(f"--dictionary {dictionary}: needs decode.replace_unknown, which is off in this model")
         entries = read_dictionary(dictionary, processor)
-    found = [other.model for other in others]
-    translator = Translator(saved.model, processor, settings, found, splitter=splitter, dictionary=entries, frozen=True)
+    more = [other.model for other in others]
+    translator = Translator(saved.model, processor, settings, more, splitter=splitter, dictionary=entries, frozen=True)
     return models, translator
 
 

@@ -94,14 +94,16 @@ def _score_files(
         pairs = _pairs(src, read_lines(sources, str(src), log.warning), tgt, read_lines(targets, str(tgt), log.warning))
         for window in in_windows([pairs], WINDOW * translator.options.batch_size, lambda pair: sum(map(len, pair))):
             with within_memory(translator.options, len(window)):
-                found = translator.score(*zip(*window, strict=True), with_alignment=output is not None)
+                scored = translator.score(*zip(*window, strict=True), with_alignment=output is not None)
             lines = []
-            for (source, _), each in zip(window, found, strict=True):
+            for (source, _), translation in zip(window, scored, strict=True):
                 number += 1
-                warn_of_cut(number, each)
-                log_prob += each.log_prob
-                tokens += len(each.token_log_probs)
-                lines.append(output.render(number, source, [each]) if output else f"{each.log_prob:z.4f}\n")
+                warn_of_cut(number, translation)
+                log_prob += translation.log_prob
+                tokens += len(translation.token_log_probs)
+                lines.append(
+                    output.render(number, source, [translation]) if output else f"{translation.log_prob:z.4f}\n"
+                )
             write("".join(lines))
             bar.update(len(window))
     if not number:

@@ -56,9 +56,9 @@ def translate_stream(
     number = first
     for lines in batches:
         with within_memory(translator.options, len(lines)):
-            found = translator.translate(lines, n_best, output.needs_alignment, advance=advance)
+            translated = translator.translate(lines, n_best, output.needs_alignment, advance=advance)
         written = []
-        for line, translations in zip(lines, found, strict=True):
+        for line, translations in zip(lines, translated, strict=True):
             warn_of_cut(number, translations[0])
             written.append(output.render(number, line, translations))
             number += 1

@@ -52,7 +52,7 @@ def align_words(source_line: str, translation: Translation, processor: TextProce
                 for source, weight in zip(src, row, strict=False):  # the last weight is that of EOS
                     if source is not None and weight > 0:
                         weights[target][source] += weight
-    return [(max(found, key=lambda word: (found[word], -word)), target) for target, found in sorted(weights.items())]
+    return [(max(row, key=lambda word: (row[word], -word)), target) for target, row in sorted(weights.items())]
 
 
 def _mean_of_heads(translation: Translation) -> list[list[float]]:
@@ -81,8 +81,8 @@ class _Words:
     def take(self, token: str) -> Sequence[int]:
         """The words that the next token is part of; one without visible characters belongs to the word that follows."""
         begin, self.taken = self.taken, self.taken + _visible(token)
-        found = self.owners[begin : max(self.taken, begin + 1)] or self.owners[-1:]
-        return found[:1] if found and found[0] == found[-1] else sorted(set(found))
+        words = self.owners[begin : max(self.taken, begin + 1)] or self.owners[-1:]
+        return words[:1] if words and words[0] == words[-1] else sorted(set(words))
 
 
 def _visible(text: str) -> int:
