@@ -6,10 +6,10 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from nmt.system.files import check_file, read_json, write_json
+from nmt.system.files import check_file, write_json
 from nmt.system.limits import MAX_TEXT_FILE
-from nmt.text.normalization import FORMS, Normalizer
-from nmt.text.settings import FLAG, check_names, check_settings, one_of
+from nmt.text.normalization import Normalizer
+from nmt.text.settings import NormalizationSettings, read_settings
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from nmt.text.vocabulary import UNK_ID, Vocabulary
 
@@ -25,7 +25,6 @@ TEXT_FILES = (
 """All files of a text folder."""
 OPTIONAL_FILES = ("src.subwords.model", "tgt.subwords.model", SEEN)
 """Those that may be missing."""
-NORMALIZATION_KINDS = {key: one_of(*FORMS) if key == "unicode" else FLAG for key in Normalizer().settings}
 
 
 class TextProcessor:
@@ -125,11 +124,7 @@ def load_normalizer(directory: Path) -> Normalizer:
     Raises:
         DataError: The file is missing, damaged, or of another version.
     """
-    path = directory / NORMALIZATION
-    settings = read_json(path)
-    check_settings(path, settings, NORMALIZATION_KINDS)
-    check_names(path, settings, NORMALIZATION_KINDS)
-    return Normalizer(**settings)
+    return Normalizer(**read_settings(directory / NORMALIZATION, NormalizationSettings).model_dump())
 
 
 def load_vocabularies(directory: Path) -> tuple[Vocabulary, Vocabulary]:

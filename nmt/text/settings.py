@@ -1,65 +1,57 @@
-"""Validation of settings saved as JSON."""
+"""What the JSON files of a text folder hold."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Literal, TypeVar
 
-from nmt.system.errors import DataError, list_names, shorten
+from pydantic import BaseModel, ConfigDict, StrictBool, StrictStr, ValidationError
 
-
-class Kind(NamedTuple):
-    """A type of value.
-
-    Attributes:
-        name: Description for messages.
-        accepts: Whether a value is of this kind.
-    """
-
-    name: str
-    accepts: Callable[[Any], bool]
+from nmt.system.errors import DataError, shorten
+from nmt.system.files import read_json
+from nmt.system.limits import MAX_TEXT_FILE
+from nmt.text.normalization import Form
 
 
-FLAG = Kind("true or false", lambda value: isinstance(value, bool))
-TEXT = Kind("a string", lambda value: isinstance(value, str))
-TEXTS = Kind("a list of strings", lambda value: isinstance(value, list) and all(map(TEXT.accepts, value)))
+class NormalizationSettings(BaseModel):
+    """Arguments of `Normalizer`, all of them."""
+
+    model_config = ConfigDict(extra="forbid")
+    unicode: Form
+    control_characters: StrictBool
+    html_entities: StrictBool
+    quotes: StrictBool
+    dashes: StrictBool
 
 
-def one_of(*values: str) -> Kind:
-    """The kind that accepts one of some strings."""
-    return Kind(" or ".join(values), lambda value: isinstance(value, str) and value in values)
+class TokenizerSettings(BaseModel):
+    """Any tokenizer; further settings are ignored."""
+
+    kind: Literal["whitespace", "spacy", "subword"]
+    lowercase: StrictBool
 
 
-def check_settings(path: Path, settings: Any, kinds: Mapping[str, Kind]) -> None:
-    """Reject settings if one is missing or of the wrong kind; further settings are ignored.
+class WordSettings(TokenizerSettings):
+    """A word tokenizer: its language, and tokens that are attached to their neighbours."""
 
-    Args:
-        path: The file they were read from.
-        settings: Its content.
-        kinds: Kind of each required setting.
-
-    Raises:
-        DataError: The content is not an object, or a setting is missing or wrong.
-    """
-    if not isinstance(settings, dict):
-        raise _damaged(path, f"found {shorten(repr(settings))}, expected an object")
-    for key, kind in kinds.items():
-        if key not in settings:
-            raise _damaged(path, f"{key} is missing, expected {kind.name}")
-        if not kind.accepts(settings[key]):
-            raise _damaged(path, f"{key}: found {shorten(repr(settings[key]))}, expected {kind.name}")
+    language: StrictStr
+    glue_left: list[StrictStr]
+    glue_right: list[StrictStr]
 
 
-def check_names(path: Path, settings: Mapping[str, Any], known: Collection[str]) -> None:
-    """Reject unknown settings.
+Settings = TypeVar("Settings", bound=BaseModel)
+
+
+def read_settings(path: Path, kind: type[Settings]) -> Settings:
+    """Read settings.
 
     Raises:
-        DataError: There is a setting that is not in `known`.
+        DataError: The file is missing, damaged, or of another version.
     """
-    if unknown := [key for key in settings if key not in known]:
-        raise _damaged(path, f"found {list_names(unknown)}, expected only {', '.join(known)}")
-
-
-def _damaged(path: Path, fault: str) -> DataError:
-    return DataError(f"{path}: damaged, or written by another version ({fault})")
+    try:
+        return kind.model_validate(read_json(path, MAX_TEXT_FILE))
+    except ValidationError as error:
+        fault = error.errors()[0]
+        key = shorten(".".join(map(str, fault["loc"])) or "content")
+        reason = f"{key}: found {shorten(repr(fault['input']))}; {fault['msg']}"
+        raise DataError(f"{path}: damaged, or written by another version ({reason})") from None

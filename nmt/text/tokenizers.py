@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nmt.system.errors import ConfigError, DataError, shorten
-from nmt.system.files import check_file, read_bytes, read_json, write_json
+from nmt.system.files import check_file, read_bytes, write_json
 from nmt.system.limits import MAX_TEXT_FILE
-from nmt.text.settings import FLAG, TEXT, TEXTS, check_settings, one_of
+from nmt.text.settings import TokenizerSettings, WordSettings, read_settings
 from nmt.text.spacing import Spacing
 
 PIECES = "text.subword.vocabulary_size"
@@ -252,14 +252,6 @@ class SubwordTokenizer(Tokenizer):
         write_json(directory / f"{side}.tokenizer.json", settings)
 
 
-KINDS = {
-    WhitespaceTokenizer.kind: {"lowercase": FLAG},
-    WordTokenizer.kind: {"lowercase": FLAG, "language": TEXT, "glue_left": TEXTS, "glue_right": TEXTS},
-    SubwordTokenizer.kind: {"lowercase": FLAG},
-}
-"""Settings of each kind of tokenizer."""
-
-
 def load_tokenizer(directory: Path, side: str) -> Tokenizer:
     """Load what `Tokenizer.save` wrote.
 
@@ -267,22 +259,20 @@ def load_tokenizer(directory: Path, side: str) -> Tokenizer:
         DataError: Files are missing or damaged.
     """
     path = directory / f"{side}.tokenizer.json"
-    settings = read_json(path, MAX_TEXT_FILE)
-    check_settings(path, settings, {"kind": one_of(*KINDS)})
-    check_settings(path, settings, KINDS[settings["kind"]])
-    lowercase = settings["lowercase"]
-    match settings["kind"]:
-        case WhitespaceTokenizer.kind:
-            return WhitespaceTokenizer(lowercase=lowercase)
-        case WordTokenizer.kind:
-            spacing = Spacing(settings["glue_left"], settings["glue_right"])
-            try:
-                return WordTokenizer(settings["language"], lowercase=lowercase, spacing=spacing)
-            except ConfigError as error:
-                raise DataError(f"{path}: {str(error).removesuffix(f'; {ANY_LANGUAGE}')}") from None
+    settings = read_settings(path, TokenizerSettings)
+    if settings.kind == "whitespace":
+        return WhitespaceTokenizer(lowercase=settings.lowercase)
+    if settings.kind == "spacy":
+        words = read_settings(path, WordSettings)
+        try:
+            return WordTokenizer(
+                words.language, lowercase=words.lowercase, spacing=Spacing(words.glue_left, words.glue_right)
+            )
+        except ConfigError as error:
+            raise DataError(f"{path}: {str(error).removesuffix(f'; {ANY_LANGUAGE}')}") from None
     model = check_file(directory / f"{side}.subwords.model", directory)
     try:
-        return SubwordTokenizer(read_bytes(model, MAX_TEXT_FILE), lowercase=lowercase)
+        return SubwordTokenizer(read_bytes(model, MAX_TEXT_FILE), lowercase=settings.lowercase)
     except RuntimeError as error:
         raise DataError(f"{model}: damaged ({shorten(str(error))})") from None
     except OSError as error:

@@ -244,20 +244,20 @@ def test_old_line_ends_are_named_in_a_long_line(tmp_path: Path) -> None:
 def test_strict_reading_allows_no_malformed_line(tmp_path: Path) -> None:
     path = written(tmp_path / "latin.txt", b"Hi.\tHallo!\n" + "Hi.\tGrüß Gott!\n".encode("latin-1"))
     assert refusal(path) == (f"1 of 2 lines are malformed: 1 not UTF-8 ({path}:2); convert the file to UTF-8")
+    none = written(tmp_path / "none.txt", "Grüß\tGott\n".encode("latin-1"))
+    assert refusal(none) == f"1 of 1 lines are malformed: 1 not UTF-8 ({none}:1); convert the file to UTF-8"
+    assert "1 not UTF-8" in refusal(none, written(tmp_path / "a.de", "Gott\n"))
     short = written(tmp_path / "short.txt", "Hi.\tHallo!\nRun!\n")
     assert refusal(short) == f"1 of 2 lines are malformed: 1 with too few columns ({short}:2); correct the file"
 
 
-def test_text_in_latin_1_is_named_where_no_line_can_be_read(tmp_path: Path) -> None:
-    data = "Grüß\tGott\n".encode("latin-1")
-    table = written(tmp_path / "a.txt", data)
-    assert refusal(table) == f"1 of 1 lines are malformed: 1 not UTF-8 ({table}:1); convert the file to UTF-8"
-    assert "1 not UTF-8" in refusal(table, written(tmp_path / "a.de", "Gott\n"))
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
-def test_other_unicode_encodings_are_named(tmp_path: Path, encoding: str) -> None:
-    path = written(tmp_path / "a.txt", TABLE.encode(encoding))
+@pytest.mark.parametrize(
+    ("encoding", "data"),
+    [(name, TABLE.encode(name)) for name in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be")]
+    + [("utf-16", b"\xfe\xff" + "日本\t日本\n".encode("utf-16-be"))],  # the mark is enough
+)
+def test_other_unicode_encodings_are_named(tmp_path: Path, encoding: str, data: bytes) -> None:
+    path = written(tmp_path / "a.txt", data)
     name = encoding[:6].upper()
     assert refusal(path) == f"{path}: looks like {name}; convert it: iconv -f {name} -t UTF-8"
 
@@ -268,10 +268,6 @@ def test_data_compressed_without_saying_so_or_twice_is_named(tmp_path: Path, nam
     data = gzip.compress(b"a\tb\n")
     path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     assert "contains compressed data" in refusal(path)
-
-
-def test_a_big_endian_mark_is_enough(tmp_path: Path) -> None:
-    assert "looks like UTF-16" in refusal(written(tmp_path / "a.txt", b"\xfe\xff" + "日本\t日本\n".encode("utf-16-be")))
 
 
 @pytest.mark.parametrize("name", ["none.txt", "none.gz", "none.bz2", "none.xz", "none.zip"])

@@ -89,30 +89,30 @@ def test_invalid_normalisation_settings_are_a_data_error(content: str, tmp_path:
     SIMPLE.save(tmp_path)
     (tmp_path / "normalization.json").write_text(content, encoding="utf-8")
     with pytest.raises(
-        DataError, match=r"normalization\.json: damaged, or written by another version \(found .*, expected"
+        DataError, match=r"normalization\.json: damaged, or written by another version \(content: found .*; "
     ):
         load_processor(tmp_path)
 
 
-FORMS = "expected nfc or nfkc or none"
-FLAG = "expected true or false"
+FORMS = "Input should be 'nfc', 'nfkc' or 'none'"
+FLAG = "Input should be a valid boolean"
 
 
 @pytest.mark.parametrize(
     ("key", "value", "fault"),
     [
-        ("unicode", "bogus", f"unicode: found 'bogus', {FORMS}"),
-        ("unicode", "NFC", f"unicode: found 'NFC', {FORMS}"),
-        ("unicode", None, f"unicode: found None, {FORMS}"),
-        ("unicode", ["nfc"], f"unicode: found ['nfc'], {FORMS}"),
-        ("quotes", "false", f"quotes: found 'false', {FLAG}"),
-        ("dashes", 1, f"dashes: found 1, {FLAG}"),
-        ("html_entities", None, f"html_entities: found None, {FLAG}"),
-        ("control_characters", ["x" * 10**6], f"control_characters: found ['{'x' * 98}..., {FLAG}"),
+        ("unicode", "bogus", f"unicode: found 'bogus'; {FORMS}"),
+        ("unicode", "NFC", f"unicode: found 'NFC'; {FORMS}"),
+        ("unicode", None, f"unicode: found None; {FORMS}"),
+        ("unicode", ["nfc"], f"unicode: found ['nfc']; {FORMS}"),
+        ("quotes", "false", f"quotes: found 'false'; {FLAG}"),
+        ("dashes", 1, f"dashes: found 1; {FLAG}"),
+        ("html_entities", None, f"html_entities: found None; {FLAG}"),
+        ("control_characters", ["x" * 10**6], f"control_characters: found ['{'x' * 98}...; {FLAG}"),
         (
             "smile\x1b",
             True,
-            "found smile\\x1b, expected only unicode, control_characters, html_entities, quotes, dashes",
+            "smile\\x1b: found True; Extra inputs are not permitted",
         ),
     ],
 )
@@ -128,7 +128,7 @@ def test_wrong_normalisation_settings_are_a_data_error(key: str, value: object, 
 def test_all_normalisation_settings_are_required(tmp_path: Path) -> None:
     SIMPLE.save(tmp_path)
     write_json(tmp_path / "normalization.json", {"unicode": "nfc"})
-    with pytest.raises(DataError, match=r"\(control_characters is missing, expected true or false\)"):
+    with pytest.raises(DataError, match=r"\(control_characters: found .*; Field required\)"):
         load_processor(tmp_path)
 
 
