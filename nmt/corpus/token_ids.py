@@ -52,6 +52,7 @@ def encode(
     text.mkdir()
     rows = np.concatenate([splits.train, copies])
     tokenizers = reused.tokenizers if reused else _learn_tokenizers(config, store, rows)
+    # Text -> numbers of tokens, on disk: there is no vocabulary before all training text is tokenised.
     sides = []
     for name, tokenizer in zip(SIDES, tokenizers, strict=True):
         tokenizer.save(text, name)
@@ -60,6 +61,7 @@ def encode(
     processor = TextProcessor(*tokenizers, *vocabularies, make_normalizer(config.data.cleaning))
     processor.save(text)
 
+    # Numbers -> ids, of the pairs whose sides both fit.
     longest = config.text.max_length
     fits = np.logical_and.reduce([(side.lengths > 0) & (side.lengths <= longest) for side in sides])
     if not fits.any():
@@ -68,9 +70,10 @@ def encode(
     # Lengths and number of unknown tokens of both sides of each split.
     counts: dict[str, list[tuple[NDArray[np.int64], int]]] = {"train": []}
     for name, side, vocabulary in zip(SIDES, sides, vocabularies, strict=True):
-        lengths = side.lengths[fits]
-        write_sequences(output, f"train.{name}", lengths, side.encode(vocabulary, fits))
-        counts["train"].append((lengths, sum(map(_count_unknown, side.encode(vocabulary, fits)))))
+        lengths, unknown_of_pieces = side.lengths[fits], list[int]()
+        pieces = _counting(side.encode(vocabulary, fits), unknown_of_pieces)
+        write_sequences(output, f"train.{name}", lengths, pieces)
+        counts["train"].append((lengths, sum(unknown_of_pieces)))
     for split, examples in splits.evaluation.items():
         pairs = encode_examples(processor, examples)
         counts[split] = [(encoded.lengths, _count_unknown(encoded.ids)) for encoded in (pairs.src, pairs.tgt)]
@@ -97,6 +100,13 @@ def encode(
         },
         longest_training_pair=[int(lengths.max()) for lengths, _ in counts["train"]],
     )
+
+
+def _counting(pieces: Iterator[Ids], unknown: list[int]) -> Iterator[Ids]:
+    """Pass pieces of ids on, and append the number of unknown tokens of each to a list."""
+    for piece in pieces:
+        unknown.append(_count_unknown(piece))
+        yield piece
 
 
 def _count_unknown(ids: Ids) -> int:

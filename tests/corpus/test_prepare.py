@@ -528,36 +528,3 @@ def test_sources_can_be_replaced(number: int) -> None:
 def test_no_corpus_has_so_many_files(number: int) -> None:
     with pytest.raises(ConfigError, match=f"--source: give 1 file, 2 parallel files, .*; found {number}"):
         with_sources(make_config(), ["a"] * number)
-
-
-@pytest.mark.parametrize(
-    ("first", "is_header"),
-    [
-        ("English\tGerman", True),
-        ("\ufeffde\tEN\r", True),
-        ('"source"\t"target"\tCC-BY', True),
-        (" src \ttgt", True),
-        ("German\tGerman", False),  # one name twice, and names of other languages, could be a pair
-        ("English\tFrench", False),
-        ("I speak English\tGerman", False),
-        ("Source\tQuelle", False),
-        ("English", False),
-    ],
-)
-def test_a_header_is_not_trained_on(
-    first: str, is_header: bool, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    lines = "".join(f"a {n}\tb {n}\n" for n in range(30)) + "English\tGerman\n"
-    Path("corpus.tsv").write_text(f"{first}\n{lines}", encoding="utf-8")
-    settings = ["text.tokenizer=whitespace", "data.split={valid_size: 2, test_size: 0}", "data.max_malformed=0.5"]
-    options = [part for setting in settings for part in ("--set", setting)]
-    outcome = cli("preprocess", "--config", "sample", "--source", "corpus.tsv", "--output", "data", *options)
-    assert outcome.code == 0, outcome.err
-    warned = [line for line in outcome.err.splitlines() if "header" in line]
-    pairs = 31 + (not is_header and "\t" in first)
-    assert f"cleaning: {pairs} pairs read" in outcome.err
-    assert len(warned) == is_header
-    if is_header:
-        assert warned[0].startswith("corpus.tsv:1: ")
-        assert "is a header, not a sentence pair: skipped" in warned[0]

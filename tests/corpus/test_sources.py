@@ -68,6 +68,29 @@ def test_a_tab_separated_file_is_read(tmp_path: Path, name: str) -> None:
     assert corpus.train.description == f"{path}: source in column 1, target in column 2"
 
 
+@pytest.mark.parametrize(
+    ("first", "is_header"),
+    [
+        ("English\tGerman", True),
+        ("\ufeffde\tEN\r", True),
+        ('"source"\t"target"\tCC-BY', True),
+        (" src \ttgt", True),
+        ("German\tGerman", False),  # one name twice, and names of other languages, could be a pair
+        ("English\tFrench", False),
+        ("I speak English\tGerman", False),
+        ("Source\tQuelle", False),
+        ("English", False),
+    ],
+)
+def test_a_header_is_no_pair(tmp_path: Path, caplog: pytest.LogCaptureFixture, first: str, is_header: bool) -> None:
+    path = written(tmp_path / "a.tsv", f"{first}\n{TABLE}English\tGerman\nno pair\n")
+    pairs, report = collect(open_corpus([path]).train)
+    assert pairs[-3:] == [*HELLO, Pair("English", "German")]
+    assert len(pairs) == 3 + (not is_header and "\t" in first)
+    assert report.places["too_few_columns"][-1] == f"{path}:5"  # the header is a line
+    assert [message.startswith(f"{path}:1: ") for message in caplog.messages] == [True] * is_header
+
+
 def test_a_zip_is_read_and_its_underscored_members_are_not(tmp_path: Path) -> None:
     members = {"_about.txt": "x", "__MACOSX/deu.txt": "x", "deu.txt": "Hi.\tHallo!\tCC-BY\nRun!\tLauf!\tCC-BY\n"}
     assert read(archive(tmp_path / "deu-eng.zip", members)) == HELLO

@@ -1,5 +1,4 @@
 import random
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -71,13 +70,6 @@ def test_the_most_frequent_texts_by_hand(tmp_path: Path) -> None:
     assert most_frequent(store.lines("src"), texts, rows[[6, 2, 6]], 1) == [("d", 2)]
     assert most_frequent(store.lines("src"), texts, rows[:0], 2) == []
     assert most_frequent(store.lines("tgt"), store.fingerprints("tgt_text"), rows, 2) == [("x", 7)]
-
-
-def test_the_most_frequent_texts_are_those_of_a_counter(tmp_path: Path) -> None:
-    sources = [f"{number * number % 23}" for number in range(200)]
-    store = store_of(tmp_path, [Pair(src, "x") for src in sources])
-    found = most_frequent(store.lines("src"), store.fingerprints("src_text"), np.arange(200), 100)
-    assert found == Counter(sources).most_common()
 
 
 @pytest.mark.parametrize(
