@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import glob
 import hashlib
 import json
 import os
@@ -74,8 +73,8 @@ def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
 def open_text(path: Path, errors: str = "strict") -> Iterator[TextIO]:
     """Open a file for UTF-8 text with line feeds; it appears complete when the block succeeds, or not at all.
 
-    Until then it is next to `path` under a temporary name; what killed processes left there is deleted. Devices and
-    pipes are written directly.
+    Until then it is next to `path` under a temporary name, always the same, so that a killed process leaves at most one
+    file. Devices and pipes are written directly.
     """
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -83,8 +82,7 @@ def open_text(path: Path, errors: str = "strict") -> Iterator[TextIO]:
         with naming(path), path.open("w", encoding="utf-8", newline="\n", errors=errors) as file:
             yield file
         return
-    temporary = beside(path, f"partial-{os.getpid()}")
-    delete_leftovers(path)
+    temporary = hidden_path(path, "partial-0")
     try:
         with naming(path, temporary):
             with temporary.open("w", encoding="utf-8", newline="\n", errors=errors) as file:
@@ -92,18 +90,6 @@ def open_text(path: Path, errors: str = "strict") -> Iterator[TextIO]:
             temporary.replace(real_path(path))
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def delete_leftovers(path: Path) -> None:
-    """Delete what killed processes left under a temporary name of a file that they were writing with `open_text`."""
-    hidden = beside(path, "partial-").name
-    for left in real_path(path).parent.glob(f"{glob.escape(hidden)}[0-9]*"):
-        process = left.name.removeprefix(hidden)
-        if process.isdecimal() and left.is_file():
-            import psutil
-
-            if len(process) > 9 or not psutil.pid_exists(int(process)):  # no system has longer ones
-                left.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -261,7 +247,7 @@ def _bounded_int(digits: str) -> int:
     return int(digits)
 
 
-def beside(path: Path, suffix: str) -> Path:
+def hidden_path(path: Path, suffix: str) -> Path:
     """Path of a hidden sibling of a file or folder, links followed, so that a rename stays on one file system."""
     real = real_path(path)
     return real.parent / f".{real.name}.{suffix}"

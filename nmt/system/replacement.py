@@ -18,7 +18,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from nmt.system.errors import DataError
-from nmt.system.files import beside, naming
+from nmt.system.files import hidden_path, naming
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def atomic_directory(directory: Path) -> Iterator[Path]:
     If the block fails, `directory` is unchanged and the temporary folder is deleted.
     """
     directory.parent.mkdir(parents=True, exist_ok=True)
-    temporary = beside(directory, f"partial-{os.getpid()}")
+    temporary = hidden_path(directory, f"partial-{os.getpid()}")
     try:
         with naming(directory, temporary):
             shutil.rmtree(temporary, ignore_errors=True)  # of a killed process with the same id
@@ -93,12 +93,12 @@ def discard_earlier(directory: Path) -> None:
 
 def earlier_path(directory: Path) -> Path:
     """Where `set_aside` puts an earlier folder: hidden, so that it is not mistaken for a result."""
-    return beside(directory, "earlier")
+    return hidden_path(directory, "earlier")
 
 
 def _delete(folder: Path, directory: Path) -> None:
     """Delete a folder after it got a temporary name, so that a kill leaves no half of it under its own."""
-    shutil.rmtree(folder.rename(beside(directory, f"partial-{os.getpid()}-deleted")))
+    shutil.rmtree(folder.rename(hidden_path(directory, f"partial-{os.getpid()}-deleted")))
 
 
 def clean_up(directory: Path) -> None:
@@ -130,7 +130,7 @@ def locked(directory: Path) -> Iterator[None]:
     Raises:
         DataError: Another command holds the lock.
     """
-    path = beside(directory, "lock")
+    path = hidden_path(directory, "lock")
     missing = [parent for parent in path.parents if not parent.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
@@ -144,7 +144,7 @@ def locked(directory: Path) -> Iterator[None]:
     try:
         with contextlib.suppress(OSError):  # the id only helps to find the process
             path.write_text(str(os.getpid()), encoding="ascii")
-        for left in path.parent.glob(f"{glob.escape(beside(directory, 'partial').name)}-[0-9]*"):
+        for left in path.parent.glob(f"{glob.escape(hidden_path(directory, 'partial').name)}-[0-9]*"):
             if left.is_dir():
                 shutil.rmtree(left)
         take_back_earlier(directory)
@@ -160,7 +160,7 @@ def locked(directory: Path) -> Iterator[None]:
 
 def is_locked(directory: Path) -> bool:
     """Whether a living process holds the lock of `directory`; the lock of another user always counts as held."""
-    path = beside(directory, "lock")
+    path = hidden_path(directory, "lock")
     if not path.exists():
         return False
     try:
@@ -183,7 +183,7 @@ def reading(directory: Path, reader: Path) -> Iterator[None]:
     Raises:
         DataError: The folder is being written.
     """
-    path = beside(directory, f"reader-{os.getpid()}")
+    path = hidden_path(directory, f"reader-{os.getpid()}")
     lock = FileLock(path)
     for _ in _readers(directory):
         pass  # deletes the lock files of killed readers
@@ -216,7 +216,7 @@ def check_not_in_use(directory: Path) -> None:
 
 def _readers(directory: Path) -> Iterator[Path]:
     """Yield the lock files of a folder's readers; those of dead processes are deleted."""
-    marker = beside(directory, "reader-")
+    marker = hidden_path(directory, "reader-")
     for path in sorted(marker.parent.glob(f"{glob.escape(marker.name)}*")):
         lock = FileLock(path)
         try:

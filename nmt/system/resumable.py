@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from nmt.system.errors import DataError, shorten
-from nmt.system.files import beside, delete_leftovers, naming, read_json, real_path, write_json
+from nmt.system.files import hidden_path, naming, read_json, real_path, write_json
 from nmt.system.replacement import locked
 
 log = logging.getLogger(__name__)
@@ -78,9 +78,8 @@ def open_resumable(path: Path, made_from: Origin, *, resume: bool) -> Iterator[R
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    data, progress = beside(path, "partial"), beside(path, "partial.json")
+    data, progress = hidden_path(path, "partial"), hidden_path(path, "partial.json")
     with locked(path), naming(path, data), naming(path, progress):
-        delete_leftovers(path)
         steps, lines, size = _read_progress(path, data, progress, made_from if resume else None)
         if not size:
             progress.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-import os
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -86,13 +86,17 @@ def test_an_opened_file_appears_only_at_the_end(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a.txt"]
 
 
-def test_what_killed_processes_left_is_deleted(tmp_path: Path) -> None:
-    left, other = tmp_path / ".a.txt.partial-99999999999", tmp_path / ".b.txt.partial-99999999999"
-    mine = tmp_path / f".a.txt.partial-{os.getppid()}"
-    for path in (left, other, mine):
-        path.touch()
+def test_what_a_killed_process_left_is_written_over(tmp_path: Path) -> None:
+    with contextlib.suppress(KeyboardInterrupt), open_text(tmp_path / "a.txt") as file:
+        file.write("half of a longer text")
+        file.flush()
+        (left,) = tmp_path.iterdir()
+        left.rename(tmp_path / "kept")
+        raise KeyboardInterrupt
+    (tmp_path / "kept").rename(left)
     write_text(tmp_path / "a.txt", "a")
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([mine.name, other.name, "a.txt"])
+    assert names(tmp_path) == ["a.txt"]
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "a"
 
 
 def test_a_link_is_written_through(tmp_path: Path) -> None:

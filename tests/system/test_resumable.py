@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.system.errors import DataError
-from nmt.system.files import beside
+from nmt.system.files import hidden_path
 from nmt.system.replacement import locked
 from nmt.system.resumable import Origin, open_resumable
 
@@ -74,7 +74,7 @@ def test_what_a_kill_or_a_crash_left_unfinished_is_cut(
 ) -> None:
     path = tmp_path_factory.mktemp("cut") / "out"
     write(path, 3)
-    for left, cut in ((beside(path, "partial"), cut_data), (beside(path, "partial.json"), cut_progress)):
+    for left, cut in ((hidden_path(path, "partial"), cut_data), (hidden_path(path, "partial.json"), cut_progress)):
         content = left.read_bytes()
         left.write_bytes(content[:-cut] if cut else content + junk.replace(b"\n", b""))
     write(path)
@@ -86,7 +86,7 @@ def test_what_a_kill_or_a_crash_left_unfinished_is_cut(
 def test_a_half_of_what_was_left_is_nothing(tmp_path: Path, missing: str) -> None:
     path = tmp_path / "out"
     write(path, 3)
-    beside(path, missing).unlink()
+    hidden_path(path, missing).unlink()
     assert write(path) == (0, 0)
     assert path.read_text(encoding="utf-8") == WHOLE
 
@@ -124,8 +124,8 @@ def test_a_record_of_nonsense_is_none(tmp_path: Path) -> None:
     path = tmp_path / "out"
     finished = {"steps": 1, "lines": 1, "bytes": 2}
     for record in ("", "null", "[7]", json.dumps(finished), json.dumps({**finished, "made_from": 1, "steps": "a"})):
-        beside(path, "partial").write_text("half")
-        beside(path, "partial.json").write_text(record)
+        hidden_path(path, "partial").write_text("half")
+        hidden_path(path, "partial.json").write_text(record)
         assert write(path) == (0, 0)
         assert path.read_text(encoding="utf-8") == WHOLE
 

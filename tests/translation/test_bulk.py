@@ -5,8 +5,6 @@ import itertools
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -114,15 +112,6 @@ def test_only_a_file_can_be_gone_on_with(
     found = cli("translate", *OPTIONS, *options, "--resume")
     assert found.code == 1
     assert found.err.startswith("nmt: error: --resume ")
-
-
-def test_what_dead_processes_left_goes(cli: Cli, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
-    dead, living = tmp_path / f".out.txt.partial-{int(done.stdout)}", tmp_path / f".out.txt.partial-{os.getppid()}"
-    for path in (dead, living):
-        path.touch()
-    assert cli("translate", "He is old.", *OPTIONS, "--output", tmp_path / "out.txt").code == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == [living.name, "out.txt"]
 
 
 def test_python_translates_files_too(tmp_path: Path, given_file: Path) -> None:
