@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from nmt.layers.attention.score import Score as Score
     from nmt.layers.kernels.stepwise import StepLinear as StepLinear
     from nmt.models.configs import load_config as load_config
-    from nmt.models.runs import Run as Run
+    from nmt.run import Run as Run, train as train
     from nmt.serving.serve import serve as serve
     from nmt.system.errors import (
         CheckpointError as CheckpointError,
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
         RunInterrupted as RunInterrupted,
         TrainingError as TrainingError,
     )
-    from nmt.training.run import train as train
     from nmt.training.average import average as average
     from nmt.training.check import check as check
     from nmt.training.findings import Finding as Finding

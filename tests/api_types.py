@@ -16,3 +16,8 @@ assert_type(nmt.train(nmt.load_config("sample"), overrides={"train.epochs": 3}).
 assert_type(nmt.train(Path("mine.yaml"), overrides=["train.epochs=3"]).model, Path)
 assert_type(nmt.evaluate(src="a", ref=["b", "c"]).bleu, float)
 assert_type([finding.ok for finding in nmt.check("sample")], list[bool | None])
+run = nmt.Run("runs/demo", device="cpu")
+assert_type(run.best, float | None)
+assert_type(run.evaluate(split="valid"), nmt.ModelEvaluation)
+assert_type(run.translator(beam_size=4), nmt.Translator)
+assert_type(run.report(output="report.html"), Path)

@@ -106,8 +106,23 @@ def test_conflicting_arguments(here: Project, arguments: dict[str, Any], words: 
 def test_a_run_has_its_outcome(here: Project) -> None:
     run = nmt.train(here.config, output="new", overrides={"train.max_updates": 20, "train.validation.every": 10})
     facts = json.loads(Path("new/run.json").read_text("utf-8"))
+    assert isinstance(run, nmt.Run)
     assert (run.path, run.model, run.metric) == (Path("new"), Path("new/best"), "bleu")
     assert (run.updates, run.epochs, run.best, run.best_update) == (20, 1, facts["best"], facts["best_update"])
+
+
+def test_a_run_is_made_from_a_path(here: Project) -> None:
+    run, metadata = nmt.Run(str(here.run), device="cpu"), json.loads((here.run / "run.json").read_text("utf-8"))
+    assert (run.path, run.model, run.metric) == (here.run, here.run / "best", "bleu")
+    assert (run.updates, run.best, run.seconds) == (metadata["updates"], metadata["best"], metadata["training_seconds"])
+    found = run.evaluate(split="valid", short_inputs=False)
+    assert (found.model, found.what) == (run.model, "valid")
+    assert run.translator(beam_size=2).options.beam_size == 2
+    assert run.report(split="valid", output="report.html") == Path("report.html")
+    with pytest.raises(nmt.ConfigError, match="cuda:99"):
+        nmt.Run(here.run, device="cuda:99").translator()
+    with pytest.raises(nmt.CheckpointError, match="nowhere: is not a run directory"):
+        nmt.Run("nowhere")
 
 
 def test_data_is_made_from_a_config_or_a_config_object(here: Project) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -9,11 +10,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import processes
 import pytest
+import typer
 from conftest import Cli, Project, call, write_reversal_corpus
 from processes import PIPE
+
+from nmt import cli as command_line
 
 COMMAND = [sys.executable, "-m", "nmt"]
 
@@ -362,15 +367,73 @@ def test_fixed_context_has_no_attention_to_draw(here: Project, tmp_path: Path, c
     assert_error(cli("translate", "a b", "--model", run, "--attention", tmp_path / "x.png"), "no attention")
 
 
+OPTIONS = {
+    "preprocess": "--config -c --source -s --output -o --drop-overlap --set --overwrite",
+    "data": "directory",
+    "train": "--config -c --data -d --output -o --set --overwrite --resume",
+    "check": "--config -c --data -d --set",
+    "translate": "sentence --model -m --input -i --output -o --beam-size --batch-size --n-best --num-hypotheses "
+    "--precision --set --format --with-attention --attention --dictionary --split-sentences --no-split-sentences "
+    "--prefix --resume --device --allow-class",
+    "evaluate": "--model -m --split --data -d --src --ref --json --hypotheses --references --against --test "
+    "--breakdown --attention --beam-size --batch-size --set --device --short-inputs --no-short-inputs --allow-class",
+    "attention": "sentence --model -m --target --split --data -d --src --ref --forced --gold --links-of --json "
+    "--picture --output -o --against --sample --training --device --allow-class",
+    "explain": "sentence --model -m --step --target --device --allow-class",
+    "report": "--output -o --model -m --against --split --data -d --src --ref --title --device --allow-class",
+    "compare": "comparison --config -c --vary --set --seeds --budget-minutes --source -s --data -d --split --jobs -j "
+    "--launcher --output -o --cell",
+    "score": "--src --tgt --model -m --output -o --format --batch-size --precision --device --allow-class",
+    "serve": "--model -m --host --port --api-key --api-keys --max-characters --max-sentences --max-queue "
+    "--requests-per-minute --allow-host --allow-origin --trust-proxy --log --beam-size --batch-size --device "
+    "--allow-class",
+    "average": "models --output -o --last --overwrite --allow-class",
+    "runs": "directory",
+    "attentions": "",
+}
+CONFIG_OPTIONS = {"show": "config --set", "check": "config --set", "schema": ""}
+
+
+def test_commands_and_options_are_those_that_were_decided_on() -> None:
+    group = typer.main.get_command(command_line.app)
+    commands = dict(group.commands)
+    for expected, found in ((OPTIONS, commands), (CONFIG_OPTIONS, commands.pop("config").commands)):
+        options = {name: [word for each in found[name].params for word in names_of(each)] for name in found}
+        assert options == {name: words.split() for name, words in expected.items()}
+        for name, command in found.items():
+            assert "\nExample: nmt" in command.help, name
+            for each in command.params:
+                assert each.help, (name, each.name)
+                assert "`" not in each.help
+                assert "None is" not in each.help
+
+
+def names_of(parameter: Any) -> list[str]:
+    return [*parameter.opts, *parameter.secondary_opts]
+
+
+def test_help_shows_what_stands_for_a_value(cli: Cli) -> None:
+    found = cli("evaluate", "--help").out
+    for words in ("--model DIR", "--src FILE", "--beam-size N", "--split test|valid", "--test bootstrap|randomization"):
+        assert words in found
+    for words in ("list[", "range", "<path>"):
+        assert words not in found
+    assert re.search(r"References for --src, one per line\. Can be\s+repeated\.", found)
+    assert re.search(r"or valid\. \[default:\s+test\]", found)
+
+
+def test_an_option_out_of_its_range_is_refused(cli: Cli) -> None:
+    for option in (["--beam-size", 0], ["--n-best", 1001], ["--batch-size", "many"]):
+        assert cli("translate", "a", *option).code == 2
+    assert cli("evaluate", "--test", "luck").code == 2
+
+
 def test_help_imports_nothing_heavy() -> None:
     heavy = ("torch", "spacy", "numpy", "pydantic", "yaml", "sacrebleu", "matplotlib", "pooch", "requests", "psutil")
     heavy += ("rich", "tqdm")
     program = f"import sys, nmt.cli; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-    for command in ("preprocess", "train", "translate", "evaluate", "attentions"):
-        done = subprocess.run([*COMMAND, command, "--help"], capture_output=True, text=True, check=True)
-        assert "Example: nmt" in done.stdout
 
 
 @pytest.mark.parametrize("library", ["nmt.cli", "typer", "pydantic", "torch"])

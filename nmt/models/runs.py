@@ -8,15 +8,15 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nmt.corpus.dataset import MARKER as DATA_MARKER
-from nmt.models.storage import MARKER as MODEL_MARKER
-from nmt.models.storage import SavedModel
 from nmt.system.errors import CheckpointError, DataError, shorten
 from nmt.system.files import check_file, read_json, real_path, write_json
 from nmt.system.replacement import is_locked
 from nmt.system.tables import Table
+
+if TYPE_CHECKING:
+    from nmt.models.storage import SavedModel
 
 MARKER = "run.json"
 BEST = "best"
@@ -26,8 +26,8 @@ TIME = "%Y-%m-%dT%H:%M:%S%z"
 
 
 @dataclass(frozen=True)
-class Run:
-    """A run that has ended.
+class RunOutcome:
+    """What a run has reached.
 
     Attributes:
         path: The run directory.
@@ -51,6 +51,22 @@ class Run:
     def model(self) -> Path:
         """The model directory: the best model, or the last one without validation."""
         return self.path / BEST
+
+    @classmethod
+    def read(cls, run: Path) -> RunOutcome:
+        """What a run directory records.
+
+        Raises:
+            CheckpointError: It is not one, or is damaged.
+        """
+        names = ("updates", "epochs", "metric", "best", "best_update", "training_seconds")
+        values = [read_fact(run, name) for name in names]
+        if not all(isinstance(value, kind) for value, kind in zip(values, RECORDED, strict=True)):
+            raise CheckpointError(f"{run}: is not a run directory, or its {MARKER} is damaged; nmt train writes one")
+        return cls(run, *values)
+
+
+RECORDED = (int, int, str, float | None, int, int | float)
 
 
 @dataclass(frozen=True)
@@ -112,6 +128,8 @@ def find_data(saved: SavedModel) -> Path:
     Raises:
         CheckpointError: The model does not name it, or it is no longer there.
     """
+    from nmt.corpus.dataset import MARKER as DATA_MARKER
+
     data = saved.facts.get("data")
     path = data.get("path") if isinstance(data, dict) else data  # older models have an absolute path
     if isinstance(path, str) and path and "\0" not in path:
@@ -144,6 +162,8 @@ def find_model(path: Path | None) -> Path:
     Raises:
         CheckpointError: There is no finished run, or the run has no model.
     """
+    from nmt.models.storage import MARKER as MODEL_MARKER
+
     if path is None:
         path, _ = newest_run()
     if check_file(path / BEST / MODEL_MARKER, path).is_file():

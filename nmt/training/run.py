@@ -13,7 +13,7 @@ from nmt.training.data import find_training_data
 
 if TYPE_CHECKING:
     from nmt.config import Config, Overrides
-    from nmt.models.runs import Run
+    from nmt.models.runs import RunOutcome
     from nmt.training.distributed import Workers
     from nmt.training.loop import Validated
 
@@ -29,7 +29,7 @@ def train(
     overrides: Annotated[Overrides, options.SETTINGS] = (),
     overwrite: options.Overwrite = False,
     resume: options.Flag = False,
-) -> Run:
+) -> RunOutcome:
     """Train a model; the best one is stored in RUN/best.
 
     Ctrl-C, SIGTERM and a closed terminal stop it after a checkpoint, with exit code 75; --resume continues from there.
@@ -66,7 +66,7 @@ def train_run(
     *,
     overwrite: bool = False,
     resume: bool = False,
-) -> Run:
+) -> RunOutcome:
     """Train a model into a self-contained run directory.
 
     The run directory has `run.json` (state and outcome), `config.yaml`, `environment.json`, `metrics.jsonl`,
@@ -102,7 +102,7 @@ def train_run(
         return _train(config, data_directory, output, workers, resuming=resuming)
 
 
-def _train(config: Config, data_directory: Path, output: Path, workers: Workers, *, resuming: bool) -> Run:
+def _train(config: Config, data_directory: Path, output: Path, workers: Workers, *, resuming: bool) -> RunOutcome:
     """Train a run from its beginning or its newest checkpoint to its end.
 
     Args:

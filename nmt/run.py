@@ -1,0 +1,70 @@
+"""A run: the object that one keeps, and what one does with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import wraps
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from nmt.evaluation.evaluate import evaluate
+from nmt.inspection.report import report
+from nmt.models.runs import RunOutcome
+from nmt.system.errors import as_nmt_errors
+from nmt.system.files import AnyPath
+from nmt.training.run import train as train_run
+from nmt.translation.loading import load
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+
+def _of_run(function: Callable[Concatenate[Any, P], Result]) -> Callable[Concatenate[Run, P], Result]:
+    """A method that calls a function with the run as its model."""
+
+    @wraps(function)
+    def method(run: Run, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        return function(run.path, *args, **{**run.settings, **kwargs})
+
+    return method
+
+
+class Run(RunOutcome):
+    """A run directory, and what one does with its best model.
+
+    The attributes are those of its last record: `path`, `model`, `updates`, `epochs`, `metric`, `best`, `best_update`
+    and `seconds`.
+
+    Args:
+        path: The run directory, which `nmt train` writes.
+        device: Where its model computes: auto, cpu, cuda, cuda:N or mps.
+        allowed_classes: Dotted paths of classes that its config may use; their code runs.
+
+    Raises:
+        CheckpointError: It is not a run directory.
+    """
+
+    settings: dict[str, Any]
+
+    @as_nmt_errors()
+    def __init__(
+        self, path: AnyPath | RunOutcome, *, device: str = "auto", allowed_classes: Collection[str] = ()
+    ) -> None:
+        outcome = path if isinstance(path, RunOutcome) else RunOutcome.read(Path(path))
+        settings = {"device": device, "allowed_classes": allowed_classes}
+        vars(self).update(vars(outcome), settings=settings)
+
+    evaluate = _of_run(evaluate)
+    report = _of_run(report)
+    translator = _of_run(load)
+
+
+def _with_run(function: Callable[P, RunOutcome]) -> Callable[P, Run]:
+    @wraps(function)
+    def train(*args: P.args, **kwargs: P.kwargs) -> Run:
+        return Run(function(*args, **kwargs))
+
+    return train
+
+
+train = _with_run(train_run)
