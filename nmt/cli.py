@@ -141,6 +141,8 @@ def _parameters(function: Callable[..., Any], first: int = 0) -> Iterator[tuple[
         metavar = option.metavar or ("N" if kind in (int, float) else None)
         if isinstance(kind, type) and issubclass(kind, Enum):
             metavar, default = "|".join(kind.__members__), kind(default)
+        if option.parse and default == ():
+            default = None  # or Typer would parse it too
         if get_origin(kind) is list and default is not inspect.Parameter.empty:
             default = None
             text += "" if "epeat" in text else " Can be repeated."
