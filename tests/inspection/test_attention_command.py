@@ -126,6 +126,9 @@ def test_files_instead_of_a_split(here: Project, cli: Cli) -> None:
     assert "alignment error rate" in outcome.out
 
 
+GOLD = ["--src", "in.txt", "--ref", "in.txt", "--forced", "--gold"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -137,15 +140,9 @@ def test_files_instead_of_a_split(here: Project, cli: Cli) -> None:
         (["--src", "in.txt", "--forced"], "--forced reads references"),
         (["--split", "train"], "--split train: must be test or valid"),
         (["   "], "no sentence has words"),
-        (
-            ["--src", "in.txt", "--ref", "in.txt", "--forced", "--gold", "short.txt"],
-            "short.txt: has 1 lines, but there are 2",
-        ),
-        (
-            ["--src", "in.txt", "--ref", "in.txt", "--forced", "--gold", "far.txt"],
-            "line 2: 0-7, but the sentences have 1 and 1",
-        ),
-        (["--src", "in.txt", "--ref", "in.txt", "--forced", "--gold", "in.txt"], "'a' is not a link"),
+        ([*GOLD, "short.txt"], "short.txt: has 1 lines, but there are 2"),
+        ([*GOLD, "far.txt"], "line 2: 0-7, but the sentences have 1 and 1"),
+        ([*GOLD, "in.txt"], "'a' is not a link"),
         (["--src", "nowhere.txt"], "nowhere.txt"),
         (["a b", "--json", "data/prepared/reversal/x.json"], "is inside the data directory"),
         (["a b", "--picture", "a.xyz", "--json", "x.json"], "not a picture format"),
@@ -167,10 +164,8 @@ def test_bad_input_is_one_line(arguments: list[str], message: str, here: Project
 def test_a_model_without_attention_says_so(random_project: Project, tmp_path: Path, cli: Cli) -> None:
     settings = ["--set", "model.attention.score=none", "--set", "train.max_updates=3"]
     run = tmp_path / "run"
-    assert (
-        cli("train", "--config", random_project.config, "--data", random_project.data, "--output", run, *settings).code
-        == 0
-    )
+    command = ["train", "--config", random_project.config, "--data", random_project.data, "--output", run]
+    assert cli(*command, *settings).code == 0
     outcome = cli("attention", "a b", "--model", run)
     assert outcome.code == 1
     assert outcome.err.splitlines()[-1].endswith(

@@ -80,6 +80,8 @@ def test_scores_are_those_of_the_weights(mechanism: dict[str, Any]) -> None:
     found = record(make_translator(**mechanism), Example("a b c d e", ()), RULES)
     assert found.best.scores is not None
     torch.testing.assert_close(found.best.scores.softmax(dim=-1), found.best.alignment, atol=1e-5, rtol=0)
+    assert found.best.focus is None
+    assert found.best.chances is None
 
 
 def test_the_window_of_local_attention_is_where_the_weights_are() -> None:
@@ -109,13 +111,6 @@ def test_hard_attention_chooses_the_largest_chance() -> None:
     torch.testing.assert_close(found.best.chances, found.best.scores.softmax(dim=-1), atol=1e-5, rtol=0)
     assert (found.best.chances.argmax(dim=-1) == found.best.alignment.argmax(dim=-1)).all()
     assert sorted(found.best.alignment.unique().tolist()) == [0, 1]
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS[:3], ids=str)
-def test_global_attention_has_neither_window_nor_chances(mechanism: dict[str, Any]) -> None:
-    found = record(make_translator(**mechanism), Example("a b c", ()), RULES)
-    assert found.best.focus is None
-    assert found.best.chances is None
 
 
 def test_occlusion_is_the_loss_without_a_token() -> None:
