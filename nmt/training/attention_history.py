@@ -32,21 +32,21 @@ def add_attention(run: Path, update: int, examples: Sequence[Example], alignment
         alignments: Attention while the model read the first reference of each.
     """
     sentences = [
-        {"source": example.src, "reference": example.references[0], "src": each.src_tokens, "tgt": each.tgt_tokens}
-        for example, each in zip(examples, alignments, strict=True)
+        {"source": example.src, "reference": example.references[0], "src": shown.src_tokens, "tgt": shown.tgt_tokens}
+        for example, shown in zip(examples, alignments, strict=True)
     ]
     earlier = []
     with contextlib.suppress(DataError):  # a damaged file is begun again, as it should not end a run
-        there = read_attention(run)
-        if there["sentences"] == sentences:  # otherwise the run was resumed with others
-            earlier = [each for each in there["validations"] if each["update"] < update]
+        history = read_attention(run)
+        if history["sentences"] == sentences:  # otherwise the run was resumed with others
+            earlier = [validation for validation in history["validations"] if validation["update"] < update]
     now = {
         "update": update,
-        "weights": [as_bytes(each.weights) for each in alignments],
-        "entropy": [round(float(step_statistics(each.weights).entropy.mean()), 4) for each in alignments],
+        "weights": [as_bytes(alignment.weights) for alignment in alignments],
+        "entropy": [round(float(step_statistics(alignment.weights).entropy.mean()), 4) for alignment in alignments],
     }
-    facts = {"format_version": FORMAT_VERSION, "sentences": sentences, "validations": [*earlier, now]}
-    write_json(run / WATCHED, facts)
+    history = {"format_version": FORMAT_VERSION, "sentences": sentences, "validations": [*earlier, now]}
+    write_json(run / WATCHED, history)
 
 
 def read_attention(run: Path) -> dict[str, Any]:
@@ -59,39 +59,38 @@ def read_attention(run: Path) -> dict[str, Any]:
         raise DataError(
             f"{run}: has no {WATCHED}; train with --set train.watch=8 to store attention at each validation"
         )
-    facts = read_json(run / WATCHED, MAX_SIZE)
+    history: dict[str, Any] = read_json(run / WATCHED, MAX_SIZE)
     try:
-        whole = facts["format_version"] == FORMAT_VERSION and _is_whole(facts["sentences"], facts["validations"])
+        whole = history["format_version"] == FORMAT_VERSION and _is_whole(history["sentences"], history["validations"])
     except (LookupError, TypeError, ValueError):
         whole = False
     if not whole:
         raise DataError(f"{run / WATCHED}: damaged, or written by another version; delete it")
-    result: dict[str, Any] = facts
-    return result
+    return history
 
 
 def _is_whole(sentences: Sequence[Any], validations: Sequence[Any]) -> bool:
     """Whether sentences and validations have the right types and sizes."""
     texts = [sentence[key] for sentence in sentences for key in ("source", "reference")]
     texts += [token for sentence in sentences for side in ("src", "tgt") for token in sentence[side]]
-    updates = [each["update"] for each in validations]
-    entropies = [value for each in validations for value in each["entropy"]]
+    updates = [validation["update"] for validation in validations]
+    entropies = [value for validation in validations for value in validation["entropy"]]
     return (
         bool(sentences and validations)
         and all(isinstance(text, str) for text in texts)
         and all(type(update) is int and update > 0 for update in updates)
         and updates == sorted(set(updates))
         and all(type(value) in (int, float) and math.isfinite(value) for value in entropies)
-        and all(len(each["weights"]) == len(each["entropy"]) == len(sentences) for each in validations)
         and all(
-            _fits(weights, len(sentence["src"]) + 1, len(sentence["tgt"]) + 1)
-            for each in validations
-            for weights, sentence in zip(each["weights"], sentences, strict=True)
+            len(validation["entropy"]) == len(sentences)
+            and all(map(_fits, validation["weights"], sentences))
+            and len(validation["weights"]) == len(sentences)
+            for validation in validations
         )
     )
 
 
-def _fits(weights: str, columns: int, rows: int) -> bool:
-    """Whether stored weights are those of so many source and target tokens and any number of heads."""
+def _fits(weights: str, sentence: Any) -> bool:
+    """Whether stored weights are those of the tokens of a sentence, with EOS, and any number of heads."""
     size = len(base64.b64decode(weights, validate=True))
-    return size > 0 and size % (columns * rows) == 0
+    return size > 0 and size % ((len(sentence["src"]) + 1) * (len(sentence["tgt"]) + 1)) == 0

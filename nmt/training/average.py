@@ -51,7 +51,7 @@ def average(
     from nmt.system.outputs import MODEL, check_directory
 
     paths, folder = as_paths(models), Path(output)
-    directories = [find_model(path) for path in paths] if last is None else _kept(paths, last)
+    directories = [find_model(path) for path in paths] if last is None else _latest(paths, last)
     if len(directories) < 2:
         raise ConfigError("an average needs at least two models")
     with locked(folder):
@@ -65,9 +65,10 @@ def average(
             for name, part in other.model.state_dict().items():
                 sums[name] += part
         first.model.load_state_dict({name: part / len(directories) for name, part in sums.items()})
-        facts = {"data": _data_of(first, folder)} if "data" in first.facts else {}
-        names = [directory.name for directory in directories]
-        save_model(folder, first.config, first.model, first.text, {**facts, "average_of": names})
+        metadata: dict[str, Any] = {"average_of": [directory.name for directory in directories]}
+        if "data" in first.facts:
+            metadata["data"] = _data_of(first, folder)
+        save_model(folder, first.config, first.model, first.text, metadata)
     log.info(f"model directory: {folder}, the average of {len(directories)} models")
     return folder
 
@@ -85,19 +86,19 @@ def _data_of(model: SavedModel, output: Path) -> Any:
         return {**data, "path": None}
 
 
-def _kept(paths: Sequence[Path], last: int) -> list[Path]:
+def _latest(paths: Sequence[Path], last: int) -> list[Path]:
     from nmt.models.runs import MODELS
 
     if len(paths) != 1:
         raise ConfigError("--last averages models of one run: give one")
     if last < 2:
         raise ConfigError(f"--last {last}: must be at least 2")
-    kept = sorted((paths[0] / MODELS).glob("update-*"))
-    if len(kept) < last:
+    models = sorted((paths[0] / MODELS).glob("update-*"))
+    if len(models) < last:
         raise CheckpointError(
-            f"{paths[0]}: has kept {len(kept)} models, not {last}; set train.checkpoint.keep_best before training"
+            f"{paths[0]}: has kept {len(models)} models, not {last}; set train.checkpoint.keep_best before training"
         )
-    return kept[-last:]
+    return models[-last:]
 
 
 def _check_alike(first: SavedModel, other: SavedModel) -> None:

@@ -41,8 +41,8 @@ class Muon(Optimizer):
             if isinstance(module, nn.Embedding | OutputLayer)
             for parameter in module.parameters(recurse=False)
         }
-        matrices = [each for each in model.parameters() if each.ndim == 2 and each not in of_words]
-        others = [each for each in model.parameters() if each.ndim != 2 or each in of_words]
+        matrices = [weight for weight in model.parameters() if weight.ndim == 2 and weight not in of_words]
+        others = [weight for weight in model.parameters() if weight.ndim != 2 or weight in of_words]
         self.parts = torch.optim.Muon(matrices, **muon), AdamW(others, **adamw)
         super().__init__([group for part in self.parts for group in part.param_groups], {})
 

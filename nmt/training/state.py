@@ -47,9 +47,9 @@ class Meter:
 
     def add(self, loss: Tensor, norm: Tensor, tokens: Tensor, skipped: Tensor) -> None:
         """Add a finished update."""
-        kept = skipped == 0
-        self.sums += torch.stack([loss, norm]).where(kept, 0)
-        self.counts += torch.stack([tokens, torch.ones_like(tokens)]).where(kept, 0)
+        made = skipped == 0
+        self.sums += torch.stack([loss, norm]).where(made, 0)
+        self.counts += torch.stack([tokens, torch.ones_like(tokens)]).where(made, 0)
         self.skipped.append(skipped)
         self.seconds += time.perf_counter() - self._begin
 

@@ -50,11 +50,12 @@ def told(events: list[Event]) -> list[dict[str, object]]:
     return [{key: value for key, value in vars(event).items() if key != "tokens_per_second"} for event in events]
 
 
-@pytest.mark.parametrize("name", ["adam", "adamw", "sgd"])
+@pytest.mark.parametrize("name", ["adam", "adamw", "sgd", "rmsprop", "radam", "nadam", "adadelta", "muon"])
 @pytest.mark.parametrize("schedule", ["plateau", "cosine"])
 def test_a_restored_run_continues_as_if_it_had_never_stopped(name: str, schedule: str) -> None:
     config = make_config(
-        optimizer={"name": name, "learning_rate": 0.1, **({"momentum": 0.9} if name == "sgd" else {})},
+        ema_decay=0.9,
+        optimizer={"name": name, "learning_rate": 0.1, **({"momentum": 0.9} if name in ("sgd", "rmsprop") else {})},
         schedule={"name": schedule},
     )
     state = make_state(config)
