@@ -183,7 +183,7 @@ def test_an_update_is_that_of_the_mean_clipped(name: str, clip_norm: float | Non
         gradients = (mean * scale for mean, scale in zip(means[number], scales, strict=True))
         for update, expected in enumerate(steps(parameter.detach().numpy(), gradients)):
             exact = steps is not muon  # torch iterates in bfloat16
-            np.testing.assert_allclose(found[update][number], expected, rtol=0, atol=1e-6 if exact else 2e-2)
+            np.testing.assert_allclose(found[update][number], expected, rtol=0, atol=1e-6 if exact else 4e-3)
 
 
 def test_muon_optimises_matrices_alone_and_an_orthogonal_gradient_stays_so() -> None:

@@ -209,17 +209,6 @@ def test_a_second_interrupt_ends_it_at_once(random_project: Project, tmp_path: P
     assert_same_run(run, random_project.run)
 
 
-def test_interrupts_that_a_shell_ignores_stay_ignored(
-    random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        signal_at(monkeypatch, 9, signal.SIGINT)
-        assert cli(*train_arguments(random_project, tmp_path / "run")).code == 0
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def test_a_disk_that_is_full_when_a_checkpoint_is_written(
     random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -473,13 +462,6 @@ def test_a_run_starts_from_the_weights_of_another(random_project: Project, tmp_p
     found, expected = (load_file(path / "best/model.safetensors") for path in (run, random_project.run))
     for name, tensor in expected.items():
         torch.testing.assert_close(found[name], tensor, rtol=0, atol=1e-9)
-
-
-def test_a_run_that_ruins_its_initial_weights_learnt_nothing(random_project: Project, tmp_path: Path, cli: Cli) -> None:
-    settings = [f"train.init_from={random_project.run}", sgd("30.0")]
-    found = cli(*train_arguments(random_project, tmp_path / "run", *settings))
-    assert found.code == 1
-    assert "learnt nothing" in errors(found.err)[0]
 
 
 @pytest.mark.parametrize(
