@@ -186,7 +186,7 @@ class PlainSteps(RecurrentSteps):
         self, projected: Tensor, extra: Tensor | None, state: RecurrentState
     ) -> tuple[tuple[Tensor, ...], RecurrentState]:
         """Run one step of all layers."""
-        first, *rest = zip(*(part.unbind() for part in state), strict=True)
+        first, *rest = zip(*(part.unbind() for part in state), strict=True)  # [L, B, H] -> L states of [B, H]
         states = [self.layers[0].step(projected, extra, first)]
         for layer, last in zip(self.layers[1:], rest, strict=True):
             below = self.dropout(states[-1][0])

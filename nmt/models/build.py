@@ -64,17 +64,28 @@ def _or(value: float | None, default: float) -> float:
 
 
 def _build_decoder(config: ModelSection, encoder: Encoder, embedding: nn.Embedding) -> Decoder[Any, Any, Any]:
-    section, tied = config.decoder, config.tying != "none"
+    match config.decoder.kind:
+        case "recurrent":
+            return _build_recurrent_decoder(config, encoder, embedding)
+
+
+def _build_output(config: ModelSection, readout_size: int, embedding: nn.Embedding) -> OutputLayer:
+    sizes = readout_size, embedding.num_embeddings, _or(config.output_dropout, config.dropout)
+    output = OutputLayer(*sizes) if config.output_norm is None else FixedNormOutput(*sizes, norm=config.output_norm)
+    if config.tying != "none":
+        output.weight = embedding.weight
+    return output
+
+
+def _build_recurrent_decoder(config: ModelSection, encoder: Encoder, embedding: nn.Embedding) -> RecurrentDecoder:
+    section = config.decoder
     # With tied weights the output layer is the embedding, so the readout has the embedding's size.
-    readout_size = config.embedding_size if tied else section.hidden_size
+    readout_size = section.hidden_size if config.tying == "none" else config.embedding_size
     attention = build_attention(config.attention, section.hidden_size, encoder.output_size)
     if isinstance(attention, FixedContext) and not encoder.final_size:
         raise ConfigError(f"model.attention.score: none needs a final state, which {config.encoder.kind} encoders lack")
     cell = _build_cell(config, attention, readout_size)
-    sizes = readout_size, embedding.num_embeddings, _or(config.output_dropout, config.dropout)
-    output = OutputLayer(*sizes) if config.output_norm is None else FixedNormOutput(*sizes, norm=config.output_norm)
-    if tied:
-        output.weight = embedding.weight
+    output = _build_output(config, readout_size, embedding)
     size = {"backward": encoder.backward_size, "final": encoder.final_size, "zeros": 0}[section.initial_state]
     if not size and section.initial_state != "zeros":
         raise ConfigError(

@@ -88,7 +88,9 @@ class BeamStrategy:
         best, words = top_words(log_probs, min(self.beam_size, log_probs.size(1)))  # [R, W]
         grid = layout.to_grid(totals.unsqueeze(1) + best, -torch.inf)  # [B, N, W]
         number = min(self.beam_size, grid.size(1) * grid.size(2))
+        # The best of all continuations of a sentence: [B, N * W] -> [B, K]
         new_totals, chosen = grid.flatten(1).topk(number, dim=1)
+        # An ended hypothesis keeps its slot for good.
         outside = torch.arange(number, device=totals.device) >= self.beam_size - num_complete.unsqueeze(1)
         rows = layout.to_grid(torch.arange(len(totals), device=totals.device)).gather(1, chosen // grid.size(2))
         return Choice(

@@ -41,12 +41,13 @@ class _AdditiveScores(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         queries, keys, energy = ctx.saved_tensors
-        halves = _halves(queries, keys)
+        halves = _halves(queries, keys)  # again, as [B, N, S, A] was not saved
         flat = d_scores.flatten().to(halves.dtype)
         d_energy = (flat.unsqueeze(0) @ halves.flatten(0, 2)).squeeze(0).mul_(2).sub_(flat.sum())
         # tanh'(x) = 4 (s - s^2) for s = sigmoid(2 x)
         d_hidden = torch.addcmul(halves, halves, halves, value=-1).mul_(d_scores.unsqueeze(3))
         d_hidden *= 4 * energy.to(halves.dtype)
+        # Queries are shared by all positions, keys perhaps by all queries.
         d_keys = d_hidden.sum(dim=1, keepdim=True) if d_hidden.size(1) > keys.size(1) else d_hidden
         return d_hidden.sum(dim=2).to(queries.dtype), d_keys.to(keys.dtype), d_energy.to(energy.dtype)
 

@@ -43,10 +43,11 @@ class _LSTMStep(torch.autograd.Function):
         ctx.dtypes = gates.dtype, inputs.dtype, cell.dtype
         inputs = inputs.to(weight.matrix.dtype)
         exact = torch.promote_types(weight.matrix.dtype, torch.float32)
-        activations = weight.multiply(inputs).to(exact).add_(gates)
+        activations = weight.multiply(inputs).to(exact).add_(gates)  # [B, K] -> [B, 4 * H]
         input_gate, forget_gate, candidate, output_gate = activations.chunk(4, dim=1)
         candidate.mul_(2)
         activations.sigmoid_()  # of i, f, 2 g and o, in place
+        # c' = f c + i tanh(g), where tanh(g) = 2 sigmoid(2 g) - 1
         new = torch.mul(forget_gate, cell).addcmul_(input_gate, torch.mul(candidate, 2).sub_(1))
         squashed = tanh_of(new)
         ctx.save_for_backward(inputs, weight.matrix, cell, activations, squashed)
@@ -59,6 +60,7 @@ class _LSTMStep(torch.autograd.Function):
         input_gate, forget_gate, candidate, output_gate = activations.chunk(4, dim=1)
         # dc' plus dh' sigmoid(o) (1 - tanh(c')^2)
         d_cell = torch.mul(squashed, squashed).neg_().add_(1).mul_(output_gate).mul_(d_hidden).add_(d_new)
+        # First the gradient of each activated gate, into views of [B, 4 * H]; then all times sigmoid' at once.
         d_gates = torch.empty_like(activations)
         d_input, d_forget, d_candidate, d_output = d_gates.chunk(4, dim=1)
         torch.mul(d_cell, torch.mul(candidate, 2).sub_(1), out=d_input)
@@ -94,7 +96,7 @@ class _GRUActivations(NamedTuple):
 def _gru_update(gates: Tensor, from_hidden: Tensor, hidden: Tensor) -> tuple[Tensor, _GRUActivations]:
     """h' = n + z (h - n), n = tanh(g_n + r u_n); g is the contribution of the input, u that of h, [B, 3 * H] each."""
     size = hidden.size(1)
-    both = (gates[:, : 2 * size] + from_hidden[:, : 2 * size]).sigmoid_()
+    both = (gates[:, : 2 * size] + from_hidden[:, : 2 * size]).sigmoid_()  # [B, 2 * H]
     reset, update = both.chunk(2, dim=1)
     inner = from_hidden[:, 2 * size :]
     candidate = tanh_of(torch.addcmul(gates[:, 2 * size :], reset, inner))
@@ -110,6 +112,7 @@ def _gru_gradients(
     gates, candidate, inner = activations
     reset, update = gates.chunk(2, dim=1)
     d_reset, d_update, d_candidate = d_gates.chunk(3, dim=1)
+    # h' = z h + (1 - z) n: what z lets through goes to h, the rest to n, and through tanh' to r and u_n.
     d_hidden = d_new * update
     torch.sub(d_new, d_hidden, out=d_candidate)
     d_candidate.mul_(torch.mul(candidate, candidate).neg_().add_(1))
@@ -198,6 +201,7 @@ class _GRUSequence(torch.autograd.Function):
     ) -> Tensor:
         dtype = hidden_weight.dtype
         exact = torch.promote_types(dtype, torch.float32)
+        # The input's part of the gates in one product for all steps: [T, B, K] -> [T, B, 3 * H]
         gates = (inputs.flatten(0, 1) @ input_weight.t()).to(exact).add_(input_bias).view(*inputs.shape[:2], -1)
         states = inputs.new_empty(len(inputs) + 1, *hidden.shape)
         states[0] = hidden
@@ -217,12 +221,13 @@ class _GRUSequence(torch.autograd.Function):
         length, rows, size = d_states.shape
         exact = torch.promote_types(states.dtype, torch.float32)
         d_gates, d_from_hidden = (states.new_empty(length, rows, 3 * size, dtype=exact) for _ in range(2))
-        d_hidden = states.new_zeros(rows, size, dtype=exact)
+        d_hidden = states.new_zeros(rows, size, dtype=exact)  # of the state after a step, from the last step back
         for step in reversed(range(length)):
             activations = _GRUActivations(*kept[3 * step : 3 * step + 3])
             d_hidden += d_states[step]
             d_hidden = _gru_gradients(d_hidden, states[step], activations, d_gates[step], d_from_hidden[step])
             d_hidden += d_from_hidden[step].to(hidden_weight.dtype) @ hidden_weight
+        # Gradients of the weights in one product for all steps: [T, B, 3 * H] -> [T * B, 3 * H]
         d_gates, d_from_hidden = d_gates.flatten(0, 1), d_from_hidden.flatten(0, 1)
         d_product, d_recurrent = d_gates.to(input_weight.dtype), d_from_hidden.to(hidden_weight.dtype)
         return (

@@ -64,18 +64,20 @@ class _ConsistentCrossEntropy(OutputLoss):
             rows = len(words)
             chunk = pad_rows(passes[:, part].reshape(2 * rows, units).to(dtype))
             logits = (chunk @ kernel.t()).to(exact).add_(bias)
+            # [2 * rows, K] -> [2 * rows, V] -> both passes side by side, [2, rows, V]
             log_probs = torch.log_softmax(logits, dim=1, out=logits)[: 2 * rows].view(2, rows, -1)
             probs = log_probs.exp()
             difference = log_probs[0] - log_probs[1]
             # KL(p || q) and KL(q || p), [2, rows, 1]
             divergences = torch.einsum("krv,rv->kr", probs, difference).unsqueeze(2)
             divergences[1].neg_()
+            # The mean of both cross-entropies, with label smoothing, and the weighted divergences.
             right = log_probs.gather(2, words.expand(2, -1, -1))
             total -= ((1 - smoothing) * right.sum() + smoothing * log_probs.mean(dim=2).sum()) / 2
             total += share * divergences.sum()
             if not gradients:
                 continue
-            d_logits = torch.zeros_like(logits)
+            d_logits = torch.zeros_like(logits)  # 0 in the rows of padding
             d_passes = d_logits[: 2 * rows].view(2, rows, -1)
             for this, distance in enumerate((difference, -difference)):
                 d_this = distance.sub_(divergences[this] - 1).mul_(share).add_(0.5).mul_(probs[this])

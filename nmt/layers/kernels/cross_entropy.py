@@ -89,7 +89,8 @@ class _OutputCrossEntropy(OutputLoss):
             words = targets[first : first + CHUNK_ROWS].unsqueeze(1)
             rows = len(words)
             chunk = pad_rows(readouts[first : first + rows].to(dtype))
-            logits = (chunk @ kernel.t()).to(exact).add_(bias)  # addmm is slower
+            logits = (chunk @ kernel.t()).to(exact).add_(bias)  # [rows, K] -> [rows, V]; addmm is slower
+            # The logits that count as right, [rows, 1]: that of the word and, smoothed, the mean of all.
             target = (1 - smoothing) * logits[:rows].gather(1, words)
             if smoothing:
                 target += smoothing * logits[:rows].mean(dim=1, keepdim=True)
@@ -104,7 +105,7 @@ class _OutputCrossEntropy(OutputLoss):
             d_logits[:rows].scatter_add_(1, words, d_logits.new_full((rows, 1), smoothing - 1))
             if smoothing:
                 d_logits[:rows] -= smoothing / len(weight)
-            difference = d_logits.to(dtype)
+            difference = d_logits.to(dtype)  # [rows, V], times W for readouts, times readouts for W
             gradients[0][first : first + rows] = (difference @ kernel)[:rows]
             sums = [(difference.t() @ chunk).to(exact), d_logits.sum(dim=0)]
             gradients[1:] = [one.add_(other) for one, other in zip(gradients[1:], sums, strict=True)] if first else sums

@@ -74,6 +74,7 @@ class _Anchor(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_anchor: Tensor) -> tuple[Tensor, None]:
+        # All steps below one another: T times [..., N, K] -> [..., T * N, K]
         inputs, gradients = (torch.cat(parts, dim=-2) for parts in zip(*ctx.calls.values(), strict=True))
         ctx.calls.clear()
         return gradients.mT @ inputs, None

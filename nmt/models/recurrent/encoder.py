@@ -73,9 +73,10 @@ class RecurrentEncoder(Encoder):
         # Position of each token after reversing the sentence without its padding; its own inverse.
         reverse = torch.where(mask, lengths.unsqueeze(1) - 1 - positions, positions)
         order = (reverse + src.size(1) * torch.arange(len(src), device=src.device).unsqueeze(1)).flatten()
-        outputs = self.embedding(src)
+        outputs = self.embedding(src)  # [B, S, E]
         for layer, connection in zip(self.layers, self.connections, strict=True):
             inputs = connection.enter(outputs)  # type: ignore[operator]
+            # Each direction [B, S, H], joined to [B, S, D], and 0 on padding.
             directions = [_run(layer[0], inputs)]  # type: ignore[index]
             if len(layer) == 2:  # type: ignore[arg-type]
                 backward = _run(layer[1], _reorder(inputs, order))  # type: ignore[index]
@@ -83,6 +84,7 @@ class RecurrentEncoder(Encoder):
             outputs = connection.leave(outputs, torch.cat(directions, dim=-1)) * mask.unsqueeze(2)  # type: ignore[operator]
         last = (lengths - 1).view(-1, 1, 1)
         forward_size = self.output_size - self.backward_size
+        # The last state of the forward direction, and that of the backward direction at the first word.
         forward_state = outputs[..., :forward_size].take_along_dim(last, dim=1).squeeze(1)
         backward_state = outputs[:, 0, forward_size:]
         final_state = torch.cat([forward_state, backward_state], dim=-1)
