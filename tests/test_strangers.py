@@ -23,9 +23,9 @@ from conftest import Cli, Project, call
 from nmt.config import (
     Config,
     DataSection,
-    DecoderSection,
-    EncoderSection,
     ModelSection,
+    RecurrentDecoderSection,
+    RecurrentEncoderSection,
     SubwordSection,
     TextSection,
     TrainSection,
@@ -113,8 +113,8 @@ def make_model_directory(folder: Path, kind: str = "whitespace", hidden_size: in
         text=TextSection(tokenizer=kind, subword=SubwordSection(joint=True), vocabulary=VocabularySection(joint=True)),
         model=ModelSection(
             embedding_size=8,
-            encoder=EncoderSection(hidden_size=hidden_size),
-            decoder=DecoderSection(hidden_size=hidden_size),
+            encoder=RecurrentEncoderSection(hidden_size=hidden_size),
+            decoder=RecurrentDecoderSection(hidden_size=hidden_size),
         ),
     )
     text = folder.with_name(f"{folder.name}.text")

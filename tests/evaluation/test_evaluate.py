@@ -14,7 +14,7 @@ import torch
 from conftest import Cli, Project
 
 import nmt
-from nmt.config import Config, DecoderSection, EncoderSection, ModelSection, TextSection
+from nmt.config import Config, ModelSection, RecurrentDecoderSection, RecurrentEncoderSection, TextSection
 from nmt.corpus.dataset import write_examples
 from nmt.corpus.splitting import Example
 from nmt.evaluation.input_text import read_split
@@ -44,7 +44,9 @@ def make_model(folder: Path, *, lowercase: bool) -> Path:
         name="small",
         text=TextSection(tokenizer="whitespace", lowercase=lowercase),
         model=ModelSection(
-            embedding_size=4, encoder=EncoderSection(hidden_size=4), decoder=DecoderSection(hidden_size=4)
+            embedding_size=4,
+            encoder=RecurrentEncoderSection(hidden_size=4),
+            decoder=RecurrentDecoderSection(hidden_size=4),
         ),
     )
     tokenizer, vocabulary = WhitespaceTokenizer(lowercase=lowercase), Vocabulary(["the", "cat", "sat", "on", "mat"])

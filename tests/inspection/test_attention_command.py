@@ -8,7 +8,7 @@ import pytest
 from conftest import Cli, Project
 
 import nmt
-from nmt.config import DecoderSection, DecodeSection, EncoderSection, ModelSection
+from nmt.config import DecodeSection, ModelSection, RecurrentDecoderSection, RecurrentEncoderSection
 from nmt.corpus.dataset import read_examples
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks
@@ -106,7 +106,7 @@ def test_possible_links_lower_the_error_rate(here: Project) -> None:
 def test_gold_words_are_those_of_the_file_not_of_joined_tokens() -> None:
     """A tokenised reference has more words than its tokens have when they are joined to text."""
     tokenizer, vocabulary = WordTokenizer("de"), Vocabulary(["er", "ist", ",", "hier", ".", "mein", "Freund"])
-    sizes = EncoderSection(hidden_size=4), DecoderSection(hidden_size=8)
+    sizes = RecurrentEncoderSection(hidden_size=4), RecurrentDecoderSection(hidden_size=8)
     config = ModelSection(embedding_size=4, encoder=sizes[0], decoder=sizes[1])
     model = build_model(config, len(vocabulary), len(vocabulary)).eval()
     translator = Translator(model, TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary), DecodeSection())

@@ -9,7 +9,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.config import AttentionSection, Config, DecoderSection, DecodeSection, EncoderSection, ModelSection
+from nmt.config import (
+    AttentionSection,
+    Config,
+    DecodeSection,
+    ModelSection,
+    RecurrentDecoderSection,
+    RecurrentEncoderSection,
+)
 from nmt.corpus.splitting import Example
 from nmt.drawing.heatmap import EOS_LABEL
 from nmt.evaluation.metrics import ScoringRules
@@ -28,8 +35,8 @@ def make_translator(order: str = "luong", **attention: Any) -> Translator:
     torch.manual_seed(2)
     section = ModelSection(
         embedding_size=8,
-        encoder=EncoderSection(hidden_size=8),
-        decoder=DecoderSection(hidden_size=16, order=order),
+        encoder=RecurrentEncoderSection(hidden_size=8),
+        decoder=RecurrentDecoderSection(hidden_size=16, order=order),
         attention=AttentionSection(**attention),
     )
     vocabulary = Vocabulary(WORDS)

@@ -17,9 +17,9 @@ from torch import Tensor
 from nmt.config import (
     AttentionSection,
     ConstantForcingSection,
-    DecoderSection,
-    EncoderSection,
     ModelSection,
+    RecurrentDecoderSection,
+    RecurrentEncoderSection,
     TrainSection,
 )
 from nmt.corpus.batching import Batch, make_batch
@@ -70,8 +70,8 @@ def model_on_meta(order: str, input_feeding: bool, mechanism: str, cell: str, nu
     config = ModelSection(
         embedding_size=4,
         dropout=0.2,
-        encoder=EncoderSection(cell=cell, hidden_size=4, num_layers=num_layers),
-        decoder=DecoderSection(
+        encoder=RecurrentEncoderSection(cell=cell, hidden_size=4, num_layers=num_layers),
+        decoder=RecurrentDecoderSection(
             cell=cell, hidden_size=8, num_layers=num_layers, order=order, input_feeding=input_feeding
         ),
         attention=MECHANISMS[mechanism],

@@ -5,7 +5,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.config import AttentionSection, DecoderSection, EncoderSection, InitializationSection, ModelSection
+from nmt.config import (
+    AttentionSection,
+    InitializationSection,
+    ModelSection,
+    RecurrentDecoderSection,
+    RecurrentEncoderSection,
+)
 from nmt.corpus.batching import Batch, pad, real_positions
 from nmt.layers.attention.attention import ScoreAttention
 from nmt.layers.recurrent import NormalizedLayer
@@ -25,8 +31,8 @@ def model_config(tying: str = "none", **changes: object) -> ModelSection:
         "embedding_size": 3,
         "dropout": 0.0,
         "tying": tying,
-        "encoder": EncoderSection(cell="lstm", hidden_size=2),
-        "decoder": DecoderSection(cell="lstm", hidden_size=4),
+        "encoder": RecurrentEncoderSection(cell="lstm", hidden_size=2),
+        "decoder": RecurrentDecoderSection(cell="lstm", hidden_size=4),
         "attention": AttentionSection(score="general"),
     }
     return ModelSection(**{**parts, **changes})
@@ -97,7 +103,7 @@ def test_dropout_by_place() -> None:
 @pytest.mark.parametrize(("order", "input_feeding"), [("bahdanau", False), ("luong", False), ("luong", True)])
 @pytest.mark.parametrize("tying", ["none", "target", "all"])
 def test_tied_weights_are_one_tensor(tying: str, order: str, input_feeding: bool) -> None:
-    decoder = DecoderSection(hidden_size=4, order=order, input_feeding=input_feeding)
+    decoder = RecurrentDecoderSection(hidden_size=4, order=order, input_feeding=input_feeding)
     model = build_model(model_config(tying, decoder=decoder), 9, 9)
     source, target, output = model.encoder.embedding.weight, model.decoder.embedding.weight, model.decoder.output.weight
     assert (source is target) == (tying == "all")
@@ -127,10 +133,10 @@ def test_sizes_of_encoder_and_decoder_are_free(
     bidirectional: bool,
 ) -> None:
     config = model_config(
-        encoder=EncoderSection(
+        encoder=RecurrentEncoderSection(
             cell=encoder_cell, hidden_size=5, num_layers=encoder_layers, bidirectional=bidirectional
         ),
-        decoder=DecoderSection(
+        decoder=RecurrentDecoderSection(
             cell=decoder_cell, hidden_size=7, num_layers=decoder_layers, order=order, input_feeding=input_feeding
         ),
         attention=AttentionSection(score=score),
@@ -152,8 +158,8 @@ def test_uniform_initialisation(scale: float) -> None:
     torch.manual_seed(0)
     config = model_config(
         embedding_size=30,
-        encoder=EncoderSection(hidden_size=20),
-        decoder=DecoderSection(hidden_size=40),
+        encoder=RecurrentEncoderSection(hidden_size=20),
+        decoder=RecurrentDecoderSection(hidden_size=40),
         initialization=InitializationSection(scheme="uniform", scale=scale),
     )
     model = build_model(config, 50, 60)
@@ -169,8 +175,8 @@ def test_uniform_initialisation(scale: float) -> None:
 @pytest.mark.parametrize("forget_bias", [0.0, 1.0])
 def test_biases_start_at_zero_except_the_forget_gate(scheme: str, cell: str, forget_bias: float) -> None:
     config = model_config(
-        encoder=EncoderSection(cell=cell, hidden_size=2, num_layers=2),
-        decoder=DecoderSection(cell=cell, hidden_size=4, num_layers=2),
+        encoder=RecurrentEncoderSection(cell=cell, hidden_size=2, num_layers=2),
+        decoder=RecurrentDecoderSection(cell=cell, hidden_size=4, num_layers=2),
         initialization=InitializationSection(scheme=scheme, forget_bias=forget_bias),
     )
     for name, parameter in build_model(config, 7, 9).named_parameters():
@@ -197,8 +203,8 @@ def test_xavier_bounds_are_those_of_one_gate(cell: str) -> None:
     torch.manual_seed(0)
     config = model_config(
         embedding_size=16,
-        encoder=EncoderSection(cell=cell, hidden_size=12),
-        decoder=DecoderSection(cell=cell, hidden_size=24, num_layers=2, order="bahdanau"),
+        encoder=RecurrentEncoderSection(cell=cell, hidden_size=12),
+        decoder=RecurrentDecoderSection(cell=cell, hidden_size=24, num_layers=2, order="bahdanau"),
         initialization=InitializationSection(scheme="xavier", scale=0.3),
     )
     gates = {"gru": 3, "lstm": 4}[cell]
@@ -252,8 +258,8 @@ DEEP_MODELS = [
 def deep_config(decoder: dict[str, Any], cell: str, size: int = 4, **changes: object) -> ModelSection:
     joined = {"cell": cell, "hidden_size": size, "num_layers": 2, "residual": True}
     return model_config(
-        encoder=EncoderSection(**joined, layer_norm=decoder["layer_norm"]),
-        decoder=DecoderSection(**joined, **decoder),
+        encoder=RecurrentEncoderSection(**joined, layer_norm=decoder["layer_norm"]),
+        decoder=RecurrentDecoderSection(**joined, **decoder),
         **changes,
     )
 
@@ -286,7 +292,7 @@ def test_initial_weights_of_deep_models(scheme: str, decoder: dict[str, Any], ce
 
 @pytest.mark.parametrize("order", ["bahdanau", "luong"])
 def test_what_is_off_leaves_the_fused_layers_and_their_names(order: str) -> None:
-    section = DecoderSection(hidden_size=4, num_layers=2, order=order)
+    section = RecurrentDecoderSection(hidden_size=4, num_layers=2, order=order)
     names = dict(build_model(model_config(decoder=section), 9, 9).named_parameters())
     parts = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     assert {name for name in names if "recurrent" in name} == {
@@ -323,7 +329,7 @@ def test_a_decoder_that_needs_a_state_which_the_encoder_lacks_is_refused(monkeyp
     monkeypatch.setattr(build, "_build_encoder", lambda config, embedding: Summaryless(embedding))
 
     def model(score: str = "general", initial_state: str = "zeros") -> Seq2Seq:
-        decoder = DecoderSection(hidden_size=4, initial_state=initial_state)
+        decoder = RecurrentDecoderSection(hidden_size=4, initial_state=initial_state)
         return build_model(model_config(decoder=decoder, attention=AttentionSection(score=score)), 9, 9)
 
     for choices, key in (

@@ -7,10 +7,10 @@ import torch
 from nmt.config import (
     AttentionSection,
     Config,
-    DecoderSection,
     DecodeSection,
-    EncoderSection,
     ModelSection,
+    RecurrentDecoderSection,
+    RecurrentEncoderSection,
     SubwordSection,
     TextSection,
     VocabularySection,
@@ -40,8 +40,8 @@ def make_config(tying: str = "none", attention: AttentionSection | None = None, 
         model=ModelSection(
             embedding_size=3,
             tying=tying,
-            encoder=EncoderSection(hidden_size=2),
-            decoder=DecoderSection(hidden_size=4, **decoder),
+            encoder=RecurrentEncoderSection(hidden_size=2),
+            decoder=RecurrentDecoderSection(hidden_size=4, **decoder),
             attention=attention or AttentionSection(),
         ),
     )

@@ -7,7 +7,14 @@ import pytest
 import torch
 from allpairspy import AllPairs
 
-from nmt.config import AttentionSection, DecoderSection, DecodeSection, EncoderSection, ModelSection, SamplingSection
+from nmt.config import (
+    AttentionSection,
+    DecodeSection,
+    ModelSection,
+    RecurrentDecoderSection,
+    RecurrentEncoderSection,
+    SamplingSection,
+)
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.hypothesis import Hypothesis
@@ -43,8 +50,8 @@ def make_model(mechanism: str, order: str, input_feeding: bool, dtype: torch.dty
     """A model with weights from U(-spread, spread)."""
     config = ModelSection(
         embedding_size=16,
-        encoder=EncoderSection(cell="gru", hidden_size=12),
-        decoder=DecoderSection(cell="lstm", hidden_size=24, order=order, input_feeding=input_feeding),
+        encoder=RecurrentEncoderSection(cell="gru", hidden_size=12),
+        decoder=RecurrentDecoderSection(cell="lstm", hidden_size=24, order=order, input_feeding=input_feeding),
         attention=AttentionSection.model_validate(MECHANISMS[mechanism]),
     )
     torch.manual_seed(3)

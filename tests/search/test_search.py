@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.config import AttentionSection, DecoderSection, EncoderSection, ModelSection
+from nmt.config import AttentionSection, ModelSection, RecurrentDecoderSection, RecurrentEncoderSection
 from nmt.corpus.batching import Batch, pad, real_positions
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
@@ -68,8 +68,8 @@ def random_model(variant: Variant, seed: int, tgt_size: int, spread: float = 1.5
         embedding_size=4,
         dropout=0.3,
         tying=variant.tying,
-        encoder=EncoderSection(cell=variant.cell, hidden_size=2),
-        decoder=DecoderSection(
+        encoder=RecurrentEncoderSection(cell=variant.cell, hidden_size=2),
+        decoder=RecurrentDecoderSection(
             cell=variant.cell,
             hidden_size=4,
             num_layers=variant.num_layers,

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from nmt.config import AttentionSection, DecoderSection, DecodeSection, EncoderSection, ModelSection
+from nmt.config import AttentionSection, DecodeSection, ModelSection, RecurrentDecoderSection, RecurrentEncoderSection
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.searcher import Searcher
@@ -18,8 +18,8 @@ def random_model(order: str, heads: int) -> Seq2Seq:
     torch.manual_seed(5)
     section = ModelSection(
         embedding_size=8,
-        encoder=EncoderSection(hidden_size=8),
-        decoder=DecoderSection(hidden_size=16, order=order),
+        encoder=RecurrentEncoderSection(hidden_size=8),
+        decoder=RecurrentDecoderSection(hidden_size=16, order=order),
         attention=AttentionSection(score="general", heads=heads),
     )
     model = build_model(section, 9, 12).eval().double()

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.config import AdamSection, Config, DecoderSection, EncoderSection, ModelSection, TrainSection
+from nmt.config import AdamSection, Config, ModelSection, RecurrentDecoderSection, RecurrentEncoderSection, TrainSection
 from nmt.corpus.dataset import EncodedPairs, Sequences
 from nmt.layers.kernels.lstm import cpu_has_bfloat16_lstm
 from nmt.models.build import build_model
@@ -155,8 +155,8 @@ def losses(device: torch.device, order: str, precision: str) -> list[float]:
         model=ModelSection(
             embedding_size=16,
             dropout=0.0,
-            encoder=EncoderSection(hidden_size=16),
-            decoder=DecoderSection(hidden_size=32, order=order),
+            encoder=RecurrentEncoderSection(hidden_size=16),
+            decoder=RecurrentDecoderSection(hidden_size=32, order=order),
         ),
         train=TrainSection(max_updates=20, log_every=1, precision=precision, optimizer=AdamSection(learning_rate=0.01)),
     )

@@ -15,10 +15,10 @@ from nmt.config import (
     ConstantForcingSection,
     ConstantRateSection,
     CosineRateSection,
-    DecoderSection,
-    EncoderSection,
     ModelSection,
     PlateauRateSection,
+    RecurrentDecoderSection,
+    RecurrentEncoderSection,
     SGDSection,
     TextSection,
     TrainSection,
@@ -71,8 +71,8 @@ def make_config(dropout: float = 0.0, order: str = "luong", **options: object) -
         model=ModelSection(
             embedding_size=4,
             dropout=dropout,
-            encoder=EncoderSection(hidden_size=4),
-            decoder=DecoderSection(hidden_size=8, order=order),
+            encoder=RecurrentEncoderSection(hidden_size=4),
+            decoder=RecurrentDecoderSection(hidden_size=8, order=order),
         ),
         train=TrainSection(**options),
     )
@@ -542,8 +542,8 @@ def test_bfloat16_learns_and_keeps_float32_weights(cell: str, decoder: dict[str,
         model=ModelSection(
             embedding_size=8,
             dropout=0.1,
-            encoder=EncoderSection(cell=cell, hidden_size=8, num_layers=2),
-            decoder=DecoderSection(cell=cell, hidden_size=16, num_layers=2, **decoder),
+            encoder=RecurrentEncoderSection(cell=cell, hidden_size=8, num_layers=2),
+            decoder=RecurrentDecoderSection(cell=cell, hidden_size=16, num_layers=2, **decoder),
         ),
         train=TrainSection(
             max_updates=25,
@@ -576,8 +576,8 @@ def test_a_tiny_model_learns_to_reverse(order: str, score: str, cell: str) -> No
         model=ModelSection(
             embedding_size=16,
             dropout=0.0,
-            encoder=EncoderSection(cell=cell, hidden_size=24),
-            decoder=DecoderSection(cell=cell, hidden_size=48, order=order),
+            encoder=RecurrentEncoderSection(cell=cell, hidden_size=24),
+            decoder=RecurrentDecoderSection(cell=cell, hidden_size=48, order=order),
             attention=AttentionSection(score=score),
         ),
         train=TrainSection(

@@ -7,11 +7,11 @@ from torch import Tensor
 from nmt.config import (
     AttentionSection,
     ConstantForcingSection,
-    DecoderSection,
-    EncoderSection,
     LinearForcingSection,
     ModelSection,
     PlateauRateSection,
+    RecurrentDecoderSection,
+    RecurrentEncoderSection,
     TeacherForcingSection,
     TrainSection,
 )
@@ -172,8 +172,8 @@ def random_model(order: str, input_feeding: bool) -> Seq2Seq:
     config = ModelSection(
         embedding_size=3,
         dropout=0.0,
-        encoder=EncoderSection(hidden_size=2),
-        decoder=DecoderSection(hidden_size=4, order=order, input_feeding=input_feeding),
+        encoder=RecurrentEncoderSection(hidden_size=2),
+        decoder=RecurrentDecoderSection(hidden_size=4, order=order, input_feeding=input_feeding),
         attention=AttentionSection(score="general"),
     )
     torch.manual_seed(3)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import AttentionSection, DecoderSection, DecodeSection, EncoderSection, ModelSection
+from nmt.config import AttentionSection, DecodeSection, ModelSection, RecurrentDecoderSection, RecurrentEncoderSection
 from nmt.corpus import Pair
 from nmt.corpus.splitting import Example
 from nmt.inspection.attention_report import find_links
@@ -63,8 +63,8 @@ def random_model(order: str = "luong", score: str = "general", input_feeding: bo
     section = ModelSection(
         embedding_size=4,
         dropout=0.3,
-        encoder=EncoderSection(hidden_size=3),
-        decoder=DecoderSection(hidden_size=6, order=order, input_feeding=input_feeding),
+        encoder=RecurrentEncoderSection(hidden_size=3),
+        decoder=RecurrentDecoderSection(hidden_size=6, order=order, input_feeding=input_feeding),
         attention=AttentionSection(score=score, heads=heads),
     )
     torch.manual_seed(0)

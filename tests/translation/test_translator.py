@@ -11,10 +11,10 @@ import nmt
 from nmt.config import (
     AttentionSection,
     Config,
-    DecoderSection,
     DecodeSection,
-    EncoderSection,
     ModelSection,
+    RecurrentDecoderSection,
+    RecurrentEncoderSection,
     TextSection,
 )
 from nmt.models.build import build_model
@@ -49,8 +49,8 @@ def model_section(order: str = "luong", score: str = "general") -> ModelSection:
     return ModelSection(
         embedding_size=4,
         dropout=0.3,
-        encoder=EncoderSection(hidden_size=3),
-        decoder=DecoderSection(hidden_size=6, order=order),
+        encoder=RecurrentEncoderSection(hidden_size=3),
+        decoder=RecurrentDecoderSection(hidden_size=6, order=order),
         attention=AttentionSection(score=score),
     )
 

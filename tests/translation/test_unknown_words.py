@@ -11,10 +11,10 @@ import nmt
 from nmt.config import (
     AttentionSection,
     Config,
-    DecoderSection,
     DecodeSection,
-    EncoderSection,
     ModelSection,
+    RecurrentDecoderSection,
+    RecurrentEncoderSection,
     TextSection,
 )
 from nmt.corpus.batching import pad
@@ -41,8 +41,8 @@ def model(sections: dict[str, dict[str, object]]) -> Seq2Seq:
     torch.manual_seed(3)
     section = ModelSection(
         embedding_size=4,
-        encoder=EncoderSection(hidden_size=3),
-        decoder=DecoderSection(hidden_size=6, **sections["decoder"]),
+        encoder=RecurrentEncoderSection(hidden_size=3),
+        decoder=RecurrentDecoderSection(hidden_size=6, **sections["decoder"]),
         attention=AttentionSection(**sections["attention"]),
     )
     made = build_model(section, *SIZES).double()
@@ -91,7 +91,9 @@ def folder(tmp_path: Path) -> Path:
     config = Config(
         text=TextSection(tokenizer="whitespace"),
         model=ModelSection(
-            embedding_size=4, encoder=EncoderSection(hidden_size=3), decoder=DecoderSection(hidden_size=6)
+            embedding_size=4,
+            encoder=RecurrentEncoderSection(hidden_size=3),
+            decoder=RecurrentDecoderSection(hidden_size=6),
         ),
         decode=DecodeSection(beam_size=2, max_length=5),
     )

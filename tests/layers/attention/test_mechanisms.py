@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from nmt.config import (
     AttentionSection,
     Config,
-    DecoderSection,
-    EncoderSection,
     ModelSection,
+    RecurrentDecoderSection,
+    RecurrentEncoderSection,
     SGDSection,
     TrainSection,
 )
@@ -316,8 +316,8 @@ def coverage_model(loss_weight: float) -> Seq2Seq:
     config = ModelSection(
         embedding_size=3,
         dropout=0.0,
-        encoder=EncoderSection(cell="gru", hidden_size=2),
-        decoder=DecoderSection(cell="gru", hidden_size=4),
+        encoder=RecurrentEncoderSection(cell="gru", hidden_size=2),
+        decoder=RecurrentDecoderSection(cell="gru", hidden_size=4),
         attention=AttentionSection(score="additive", past={"name": "coverage", "loss_weight": loss_weight}),
     )
     torch.manual_seed(0)

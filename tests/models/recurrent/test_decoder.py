@@ -7,7 +7,7 @@ from covering import covering
 from oracle import NORM, decode
 from torch import Tensor, nn
 
-from nmt.config import AttentionSection, DecoderSection, EncoderSection, ModelSection
+from nmt.config import AttentionSection, ModelSection, RecurrentDecoderSection, RecurrentEncoderSection
 from nmt.corpus.batching import Batch, pad, real_positions
 from nmt.layers.attention.normalizer import HardChoice, Normalizer
 from nmt.layers.attention.past import Coverage
@@ -83,8 +83,8 @@ def random_model(
         dropout=0.0,
         tying=tying,
         output_norm=output_norm,
-        encoder=EncoderSection(**{"cell": "gru", "hidden_size": 2, **(encoder or {})}),
-        decoder=DecoderSection(
+        encoder=RecurrentEncoderSection(**{"cell": "gru", "hidden_size": 2, **(encoder or {})}),
+        decoder=RecurrentDecoderSection(
             cell=choice.cell,
             hidden_size=4,
             num_layers=choice.num_layers,
