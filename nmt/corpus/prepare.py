@@ -90,6 +90,7 @@ def _write_directory(config: Config, output: Path) -> DataReport:
             if examples:
                 write_examples(directory / f"{name}.jsonl", examples)
         split = report_splits(store, rows, splits, given=bool(corpus.given))
+        del store, rows, splits, copies  # the report's picture needs the memory of the mapped texts
         shutil.rmtree(directory / "work")
         report = DataReport(
             corpus=corpus.train.description,
