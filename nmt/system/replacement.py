@@ -54,6 +54,7 @@ def replacing(directory: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
+        take_back_earlier(directory)
         if (earlier := earlier_path(directory)).exists():
             new, old = (shlex.quote(os.path.relpath(path)) for path in (directory.resolve(), earlier))
             log.warning(f"{directory}: the earlier result is kept; take it back with: rm -r {new} && mv {old} {new}")
