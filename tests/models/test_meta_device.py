@@ -109,7 +109,7 @@ def test_an_update_never_waits(
     order: tuple[str, bool], mechanism: str, cell: str, layers: int, ratio: float, batches: int, r_drop: float
 ) -> None:
     model = model_on_meta(*order, mechanism, cell, layers).train()
-    optimizer = Descent(model.parameters(), {})
+    optimizer = Descent(model.parameters(), {"fused": True})
     config = TrainSection(label_smoothing=0.1, r_drop=r_drop, teacher_forcing=ConstantForcingSection(ratio=ratio))
     step = train_step(model, [batch()] * batches, optimizer, config, 0)
     assert all(part.device == META for part in (step.loss, step.norm, step.tokens, step.skipped))
