@@ -32,8 +32,8 @@ os.environ.setdefault("LRU_CACHE_CAPACITY", str(KERNELS_KEPT))
 
 if TYPE_CHECKING:
     from nmt.comparison.compare import ComparisonResult as ComparisonResult, compare as compare
-    from nmt.config import Config as Config
-    from nmt.training.data import PreparedData as PreparedData, preprocess as preprocess
+    from nmt.config import Config as Config, load_config as load_config
+    from nmt.corpus.prepare import PreparedData as PreparedData, preprocess as preprocess
     from nmt.evaluation.evaluate import evaluate as evaluate
     from nmt.evaluation.model_evaluation import ModelEvaluation as ModelEvaluation
     from nmt.inspection.attention import measure_attention as measure_attention
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from nmt.inspection.report import report as report
     from nmt.layers.attention.score import Score as Score
     from nmt.layers.kernels.stepwise import StepLinear as StepLinear
-    from nmt.models.configs import load_config as load_config
     from nmt.run import Run as Run, train as train
     from nmt.serving.serve import serve as serve
     from nmt.system.errors import (

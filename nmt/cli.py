@@ -400,7 +400,7 @@ def _show_config(config: ConfigName, overrides: Annotated[Overrides, SETTINGS] =
     Args:
         config: YAML file, or the name of a shipped config.
     """
-    from nmt.models.configs import show_config
+    from nmt.config import show_config
 
     _show(show_config(config, overrides))
 

@@ -18,10 +18,10 @@ from typing import Any
 import torch
 
 import nmt
+from nmt.config import load_config
 from nmt.corpus.dataset import open_data, read_examples
 from nmt.corpus.prepare import write_data
 from nmt.evaluation.metrics import ScoringRules, score_corpus
-from nmt.models.configs import load_config
 from nmt.models.storage import MARKER
 from nmt.system.files import read_json, shipped, write_json
 from nmt.system.replacement import atomic_directory

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from nmt.models.configs import load_config
+from nmt.config import load_config
 from nmt.system.files import PACKAGE
 
 ROOT = PACKAGE.parent

@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 from conftest import Cli, Outcome, Project
 
-from nmt.config import dump_config, parse_config
+from nmt.config import dump_config, load_config, parse_config
 from nmt.config.description import describe_keys
 from nmt.corpus.dataset import open_data
-from nmt.models.configs import load_config
 from nmt.system.errors import ConfigError
 from nmt.system.files import read_json, shipped
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.config import ComparisonSection, Config, Overrides, as_settings
+from nmt.config import ComparisonSection, Config, Overrides, as_settings, load_config
 from nmt.config.tree import in_one_line
 from nmt.corpus.licence import with_sources
-from nmt.models.configs import load_config
 from nmt.system.errors import ConfigError
 
 SECTIONS = ("data", "text", "model", "train", "decode")

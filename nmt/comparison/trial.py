@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.comparison.plan import Trial
-from nmt.config import Config, differing_keys, dump_config, read_config
+from nmt.config import Config, differing_keys, dump_config, load_config, read_config
 from nmt.corpus.splitting import Example
 from nmt.drawing.charts import read_metrics
 from nmt.evaluation.attention_statistics import LengthAttention, mean_sharpness
@@ -21,7 +21,6 @@ from nmt.evaluation.input_text import read_split
 from nmt.evaluation.long_inputs import LENGTHS, MOST, measure_long_inputs
 from nmt.evaluation.metrics import ScoringRules
 from nmt.evaluation.model_evaluation import EvaluationFiles, ModelEvaluation, evaluate_model, translate_examples
-from nmt.models.configs import load_config
 from nmt.system.errors import DataError, NmtError, RunInterrupted, as_nmt_errors
 from nmt.system.files import read_json, write_json, write_text
 from nmt.system.limits import MIB

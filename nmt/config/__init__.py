@@ -5,7 +5,6 @@ The only package that uses YAML and pydantic. `sections` has every key, `tree` t
 combinations, `description` documents the keys for people and editors.
 """
 
-from nmt.config.checks import Check as Check
 from nmt.config.checks import Option as Option
 from nmt.config.checks import check_options as check_options
 from nmt.config.checks import names_class as names_class
@@ -22,5 +21,6 @@ from nmt.config.reading import load_config as load_config
 from nmt.config.reading import overridden as overridden
 from nmt.config.reading import parse_config as parse_config
 from nmt.config.reading import read_config as read_config
+from nmt.config.reading import show_config as show_config
 from nmt.config.reading import with_search_options as with_search_options
 from nmt.config.sections import *  # noqa: F403

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
@@ -11,9 +11,6 @@ from pydantic import TypeAdapter, ValidationError
 from nmt.config.messages import in_words, suggest
 from nmt.config.sections import Config, Conflict, Section
 from nmt.system.errors import shorten
-
-Check = Callable[[Config], Iterable[Conflict]]
-"""Finds combinations that cannot work; defined by the packages that implement a section."""
 
 
 def names_class(score: str) -> bool:

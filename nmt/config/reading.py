@@ -5,14 +5,15 @@ from __future__ import annotations
 import operator
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from nmt.config.checks import Check, conflicts, ineffective
+from nmt.config.attention import attention_conflicts
+from nmt.config.checks import conflicts, ineffective
 from nmt.config.messages import Problem, find_problems, suggest
 from nmt.config.sections import Config, DecodeSection, Section, TrainSection, find_section, kinds_of
 from nmt.config.tree import NOT_UNICODE, SURROGATE, Place, Tree, as_yaml, dotted, in_one_line, parse_yaml
@@ -160,7 +161,9 @@ def _remove(values: dict[str, Any], place: Place) -> None:
     values.pop(place[-1], None)
 
 
-def _validate(tree: Tree, *, new: bool, checks: Sequence[Check] = (), unread: Sequence[Problem] = ()) -> Config:
+def _validate(
+    tree: Tree, *, new: bool, allowed_classes: Collection[str] | None = (), unread: Sequence[Problem] = ()
+) -> Config:
     """Check values and combinations.
 
     Combinations are checked even if single values are wrong, unless those are part of the combination.
@@ -169,7 +172,7 @@ def _validate(tree: Tree, *, new: bool, checks: Sequence[Check] = (), unread: Se
         tree: The values.
         new: Whether this config is for new work rather than that of saved data or a saved model: it is then also
             checked for settings without effect.
-        checks: Further checks for combinations that cannot work.
+        allowed_classes: Dotted paths of classes that may be imported to check their options; None allows all.
         unread: Overrides that could not be read, and why, in whole lines.
 
     Raises:
@@ -188,7 +191,8 @@ def _validate(tree: Tree, *, new: bool, checks: Sequence[Check] = (), unread: Se
             for place in {place for problem in more for place in problem.unknown}:
                 unknown.add(place)
                 _remove(values, place)
-    for keys, message in chain(*(check(config) for check in (conflicts, *checks, *([ineffective] if new else [])))):
+    more_conflicts = attention_conflicts(config, allowed_classes), ineffective(config) if new else ()
+    for keys, message in chain(conflicts(config), *more_conflicts):
         places = [tuple(key.split(".")) for key in keys]
         # Two places overlap if one is within the other: all the keys that both have are equal.
         if not any(all(map(operator.eq, place, other)) for place in places for other in unknown):
@@ -300,19 +304,18 @@ def _load(config: str | Path | Config, overrides: Overrides) -> tuple[Tree, list
     return _merge(tree, above, Config), unread
 
 
-def load_config(config: str | Path | Config, overrides: Overrides = (), checks: Sequence[Check] = ()) -> Config:
+def load_config(config: str | Path | Config, overrides: Overrides = ()) -> Config:
     """Read a config file or a shipped config, with overrides.
 
     Args:
         config: Path of a YAML file, the name of a shipped config, or a config that was read earlier.
-        overrides: `section.key=value`, the value parsed as YAML, or a mapping; later ones win.
-        checks: Further checks for combinations that cannot work.
+        overrides: Values that replace its own: `{"train.epochs": 3}` or `["train.epochs=3"]`; later ones win.
 
     Raises:
         ConfigError: One line per problem: file and line, key, what was found, what is allowed.
     """
     tree, unread = _load(config, overrides)
-    return _validate(tree, new=True, checks=checks, unread=unread)
+    return _validate(tree, new=True, allowed_classes=None, unread=unread)
 
 
 def with_search_options(config: Config, given: Mapping[str, Any], overrides: Overrides = ()) -> DecodeSection:
@@ -344,21 +347,23 @@ def with_search_options(config: Config, given: Mapping[str, Any], overrides: Ove
     return decode
 
 
-def parse_config(text: str, origin: str, checks: Sequence[Check] = ()) -> Config:
+def parse_config(text: str, origin: str, allowed_classes: Collection[str] | None = ()) -> Config:
     """Parse a resolved config, as `dump_config` wrote it into a data or model directory.
 
     Args:
         text: YAML.
         origin: File name for errors.
-        checks: As in `load_config`.
+        allowed_classes: Dotted paths of classes that may be imported to check their options; None allows all.
 
     Raises:
         ConfigError: One line per problem.
     """
-    return _validate(_in_current_form(parse_yaml(text, origin), stored=True), new=False, checks=checks)
+    return _validate(
+        _in_current_form(parse_yaml(text, origin), stored=True), new=False, allowed_classes=allowed_classes
+    )
 
 
-def read_config(path: Path, checks: Sequence[Check] = ()) -> Config:
+def read_config(path: Path, allowed_classes: Collection[str] | None = ()) -> Config:
     """Read the resolved config in a data or model directory; see `parse_config`.
 
     Raises:
@@ -371,7 +376,7 @@ def read_config(path: Path, checks: Sequence[Check] = ()) -> Config:
         raise DataError(f"{path}: not UTF-8 text; the directory is damaged") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); the directory is incomplete") from None
-    return parse_config(text, str(path), checks)
+    return parse_config(text, str(path), allowed_classes)
 
 
 def dump_config(config: Config) -> str:
@@ -379,19 +384,18 @@ def dump_config(config: Config) -> str:
     return as_yaml({"format": FORMAT, **config.model_dump(mode="json")})
 
 
-def show_config(name: str, overrides: Overrides = (), checks: Sequence[Check] = ()) -> str:
+def show_config(name: str, overrides: Overrides = ()) -> str:
     """The complete config as YAML that can be loaded again, each value with a comment on its origin.
 
     Args:
         name: As in `load_config`.
         overrides: As in `load_config`.
-        checks: As in `load_config`.
 
     Raises:
         ConfigError: As in `load_config`.
     """
     tree, unread = _load(name, overrides)
-    rows = list(_rows(_validate(tree, new=True, checks=checks, unread=unread), tree))
+    rows = list(_rows(_validate(tree, new=True, allowed_classes=None, unread=unread), tree))
     width = max(len(line) for line, origin in rows if origin and len(line) <= _WIDEST)
     return "".join(f"{line:{width}}  # {origin}\n" if origin else f"{line}\n" for line, origin in rows)
 

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from nmt.config import Config, dump_config, names_class, read_config
-from nmt.layers.attention.checks import attention_check
 from nmt.models.build import build_model
 from nmt.models.card import CARD, make_card
 from nmt.models.seq2seq import Seq2Seq
@@ -153,7 +152,7 @@ def load_model(
         if version != FORMAT_VERSION:
             found = shorten(repr(version))
             raise CheckpointError(f"{directory}: model format {found}, this version reads {FORMAT_VERSION}")
-        config = read_config(directory / CONFIG, [attention_check(allowed_classes)])
+        config = read_config(directory / CONFIG, allowed_classes)
         _check_class(config.model.attention.score, directory / CONFIG, allowed_classes)
         weights = check_file(directory / WEIGHTS, directory)
         _check_text(check_file(directory / TEXT, directory), weights)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from nmt.corpus.prepare import find_training_data
 from nmt.system import options
 from nmt.system.errors import as_nmt_errors
-from nmt.training.data import find_training_data
 
 if TYPE_CHECKING:
     from nmt.config import Config, Overrides

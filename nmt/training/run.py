@@ -7,9 +7,9 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from nmt.corpus.prepare import find_training_data
 from nmt.system import options
 from nmt.system.errors import ConfigError, RunInterrupted, as_nmt_errors, when_out_of_memory
-from nmt.training.data import find_training_data
 
 if TYPE_CHECKING:
     from nmt.config import Config, Overrides

@@ -22,8 +22,8 @@ from benchmarks.measuring import MIB, RunError, environment, run
 from benchmarks.systems import UPDATES_PER_REPORT, System, list_systems
 from benchmarks.tables import counts, markdown, ratio
 from benchmarks.workload import check_workload, target_tokens
+from nmt.config import load_config
 from nmt.corpus.dataset import open_data
-from nmt.models.configs import load_config
 from nmt.system.errors import ConfigError
 
 LAUNCHER = Path(__file__).with_name("launcher.py")

@@ -12,11 +12,11 @@ from nmt.config import (
     differing_keys,
     dump_config,
     find_config,
+    load_config,
     parse_config,
     read_config,
     with_search_options,
 )
-from nmt.models.configs import load_config
 from nmt.system.errors import ConfigError, printable
 from nmt.system.files import shipped
 

@@ -8,9 +8,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config import Config, dump_config, parse_config
+from nmt.config import Config, dump_config, load_config, parse_config
 from nmt.config.description import describe_keys
-from nmt.models.configs import load_config
 from nmt.system.errors import ConfigError
 
 

@@ -8,10 +8,9 @@ from conftest import Cli
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config import parse_config
+from nmt.config import load_config, parse_config, show_config
 from nmt.config.description import json_schema
 from nmt.config.reading import in_one_line
-from nmt.models.configs import load_config, show_config
 from nmt.system.errors import ConfigError
 from nmt.system.files import shipped
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from nmt.config import Config, differing_keys, dump_config, parse_config
+from nmt.config import Config, differing_keys, dump_config, load_config, parse_config
 from nmt.config.sections import kind_key, kinds_of
-from nmt.models.configs import load_config
 from nmt.system.errors import ConfigError
 
 FULL = {  # keys of sections as versions without a format number wrote them

@@ -8,8 +8,8 @@ import pytest
 from config_keys import Key, every_key
 from conftest import Cli
 
+from nmt.config import load_config
 from nmt.config.description import describe_keys
-from nmt.models.configs import load_config
 from nmt.system.errors import ConfigError
 
 

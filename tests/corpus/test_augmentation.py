@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from conftest import Cli
 
-from nmt.config import Config
+from nmt.config import Config, load_config
 from nmt.corpus.dataset import open_data, read_examples, read_marker
 from nmt.corpus.forms import FORMS
 from nmt.corpus.identity import identities, load_seen
 from nmt.corpus.prepare import write_data
 from nmt.evaluation.training_text import read_training_pairs
-from nmt.models.configs import load_config
 from nmt.system.errors import ConfigError
 from nmt.system.files import read_json
 from nmt.text.processor import SEEN

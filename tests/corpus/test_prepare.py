@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 from conftest import Cli
 
-from nmt.config import Config
+from nmt.config import Config, load_config
 from nmt.corpus.dataset import DataDirectory, EncodedPairs, compute_checksums, open_data, read_examples
 from nmt.corpus.licence import with_sources
 from nmt.corpus.prepare import write_data
-from nmt.models.configs import load_config
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import read_json, shipped
 from nmt.text.processor import SEEN, load_processor

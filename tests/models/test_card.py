@@ -8,10 +8,9 @@ import pytest
 from conftest import Cli, Project
 
 import nmt
-from nmt.config import Config, read_config
+from nmt.config import Config, load_config, read_config
 from nmt.corpus.licence import with_sources
 from nmt.models.card import make_card
-from nmt.models.configs import load_config
 from nmt.models.storage import load_model
 
 PAIRS = "a b\tB A\nc d e\tE D C\nb a\tA B\n" * 3

@@ -9,8 +9,7 @@ from conftest import Project
 from PIL import Image
 
 import nmt
-from nmt.config import dump_config
-from nmt.models.configs import load_config
+from nmt.config import dump_config, load_config
 from nmt.system.files import PACKAGE, read_json
 
 sys.path.insert(0, str(PACKAGE.parent / "scripts"))

@@ -18,7 +18,7 @@ from experiments import ledger, opennmt, runs, tables  # noqa: E402
 from experiments.ledger import Result, Score, read_results, settings_of, write_result  # noqa: E402
 from experiments.plan import read_experiment  # noqa: E402
 
-from nmt.models.configs import load_config  # noqa: E402
+from nmt.config import load_config  # noqa: E402
 from nmt.system.errors import ConfigError, DataError  # noqa: E402
 
 EXPERIMENTS = sorted((SCRIPTS / "experiments").glob("*.toml"))

@@ -14,12 +14,11 @@ import pytest
 import torch
 from conftest import Cli, Project
 
-from nmt.config import Config
+from nmt.config import Config, load_config
 from nmt.corpus.batching import Batch
 from nmt.corpus.dataset import EncodedPairs, Sequences, open_data
 from nmt.corpus.noise import no_noise
 from nmt.models.build import build_model
-from nmt.models.configs import load_config
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import check, timing
 from nmt.training.findings import Finding

@@ -9,12 +9,12 @@ from nmt.config import (
     MonotonicWindowSection,
     PredictiveWindowSection,
 )
+from nmt.config.attention import check_sizes
+from nmt.config.scores import properties_of
 from nmt.layers.attention.attention import Attention, FixedContext, ScoreAttention
-from nmt.layers.attention.checks import check_sizes
 from nmt.layers.attention.heads import MultiHead, SingleHead
 from nmt.layers.attention.normalizer import HardChoice, Normalizer, make_normalizer
 from nmt.layers.attention.past import Coverage, LocationFeatures, NoPast, Past
-from nmt.layers.attention.registry import properties_of
 from nmt.layers.attention.score import Score, find_score
 from nmt.layers.attention.window import GlobalWindow, MonotonicWindow, PredictiveWindow, Window
 

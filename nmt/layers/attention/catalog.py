@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nmt.config import ModelSection
+from nmt.config.attention import LOCAL_WINDOWS, SPARSE_LIBRARY
+from nmt.config.scores import SCORES, names_of
 from nmt.layers.attention.attention import FixedContext
-from nmt.layers.attention.checks import LOCAL_WINDOWS, SPARSE_LIBRARY
 from nmt.layers.attention.heads import MultiHead, SingleHead
 from nmt.layers.attention.normalizer import PAPERS, SUMMARIES, HardChoice
 from nmt.layers.attention.past import Coverage, LocationFeatures, NoPast, Past
-from nmt.layers.attention.registry import SCORES, names_of
 from nmt.layers.attention.score import find_score
 from nmt.layers.attention.window import GlobalWindow, MonotonicWindow, PredictiveWindow, Window
 from nmt.system.tables import Table

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from nmt.layers.attention.registry import SCORES
-from nmt.system.errors import ConfigError
+from nmt.config.scores import SCORES, import_score
 
 
 class Score(nn.Module, ABC):
@@ -54,28 +51,11 @@ class Score(nn.Module, ABC):
         """
 
 
-def import_score(path: str) -> type[Score]:
-    """Import a class by its dotted path.
-
-    Raises:
-        ConfigError: It cannot be imported, or is not a concrete subclass of `Score`.
-    """
-    module_name, _, class_name = path.rpartition(".")
-    try:
-        score = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise ConfigError(f"{path} cannot be imported ({error})") from None
-    if not (isinstance(score, type) and issubclass(score, Score)):
-        raise ConfigError(f"{path} is not a subclass of nmt.Score")
-    if inspect.isabstract(score):
-        raise ConfigError(f"{path} does not implement {' and '.join(sorted(score.__abstractmethods__))}")
-    return score
-
-
 def find_score(name: str) -> type[Score]:
     """The class of a score, by its name or its dotted path.
 
     Raises:
         ConfigError: There is no such score.
     """
-    return import_score(SCORES[name].path if name in SCORES else name)
+    score: type[Score] = import_score(SCORES[name].path if name in SCORES else name)
+    return score

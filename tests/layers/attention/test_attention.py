@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from nmt.config import AttentionSection
+from nmt.config.attention import check_sizes, find_properties
+from nmt.config.scores import SCORES
 from nmt.layers.attention.attention import Attention, FixedContext, ScoreAttention
 from nmt.layers.attention.build import build_attention
-from nmt.layers.attention.checks import check_sizes, find_properties
 from nmt.layers.attention.memory import Memory
-from nmt.layers.attention.registry import SCORES
 from nmt.layers.attention.score import find_score
 from nmt.system.errors import ConfigError
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.models.configs import load_config
+from nmt.config import load_config
 from nmt.system.errors import ConfigError
 
 NOTHING = "has no effect: the score is none"

@@ -7,10 +7,10 @@ from torch import Tensor
 
 from nmt.config import AttentionSection
 from nmt.config.description import describe_keys
+from nmt.config.scores import SCORES, properties_of
 from nmt.config.sections import NormalizerSection
 from nmt.layers.attention.catalog import Mechanism, list_mechanisms, tabulate_mechanisms
 from nmt.layers.attention.normalizer import PAPERS, SUMMARIES
-from nmt.layers.attention.registry import SCORES, properties_of
 from nmt.layers.attention.score import Score
 
 

@@ -19,15 +19,15 @@ from nmt.config import (
     SGDSection,
     TrainSection,
 )
+from nmt.config.attention import attention_check
+from nmt.config.scores import SCORES
 from nmt.corpus.batching import make_batch
 from nmt.corpus.dataset import EncodedPairs, Sequences
 from nmt.evaluation.loss import mean_loss
 from nmt.layers.attention.attention import Attention
 from nmt.layers.attention.build import build_attention
-from nmt.layers.attention.checks import attention_check
 from nmt.layers.attention.memory import AttentionState
 from nmt.layers.attention.normalizer import make_normalizer
-from nmt.layers.attention.registry import SCORES
 from nmt.layers.attention.score import find_score
 from nmt.models import reference
 from nmt.models.build import build_model

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from nmt.config.scores import SCORES, names_of, properties_of
 from nmt.layers import attention
-from nmt.layers.attention.registry import SCORES, names_of, properties_of
 from nmt.layers.attention.score import Score, find_score
 
 
@@ -36,7 +36,7 @@ def test_scores_are_listed_by_what_they_can_do() -> None:
 def test_checking_a_config_does_not_import_torch() -> None:
     program = """
 import sys
-from nmt.models.configs import load_config
+from nmt.config import load_config
 load_config("tatoeba", ["model.attention={score: additive, heads: 2, options: {size: 64}}"])
 assert "torch" not in sys.modules
 """

@@ -8,10 +8,10 @@ from oracle import NORM, decode
 from torch import Tensor, nn
 
 from nmt.config import AttentionSection, ModelSection, RecurrentDecoderSection, RecurrentEncoderSection
+from nmt.config.scores import SCORES
 from nmt.corpus.batching import Batch, pad, real_positions
 from nmt.layers.attention.normalizer import HardChoice, Normalizer
 from nmt.layers.attention.past import Coverage
-from nmt.layers.attention.registry import SCORES
 from nmt.layers.attention.score import find_score
 from nmt.layers.layout import Layout
 from nmt.models import reference

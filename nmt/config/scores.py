@@ -5,11 +5,14 @@ Torch is not imported: checking a config takes a fraction of the time that impor
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from nmt.config import Count, Option
+from nmt.config.checks import Option
+from nmt.config.sections import Count
+from nmt.system.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,25 @@ SCORES = {
     )
 }
 """All scores, by name, sorted; `none` (fixed context) is not a score."""
+
+
+def import_score(path: str) -> type:
+    """Import the class of a score by its dotted path.
+
+    Raises:
+        ConfigError: It cannot be imported, or is not a concrete subclass of `nmt.Score`.
+    """
+    module_name, _, class_name = path.rpartition(".")
+    try:
+        score = getattr(importlib.import_module(module_name), class_name)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be imported ({error})") from None
+    bases = score.__mro__ if isinstance(score, type) else ()
+    if f"{_HOME}.score.Score" not in [f"{base.__module__}.{base.__qualname__}" for base in bases]:
+        raise ConfigError(f"{path} is not a subclass of nmt.Score")
+    if inspect.isabstract(score):
+        raise ConfigError(f"{path} does not implement {' and '.join(sorted(score.__abstractmethods__))}")
+    return score  # type: ignore[no-any-return]
 
 
 def properties_of(score: type, name: str) -> ScoreProperties:

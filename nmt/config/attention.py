@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Collection, Iterator
-from functools import partial
 from itertools import chain
 
-from nmt.config import AttentionSection, Check, Config, Conflict, check_options, differences, names_class, suggest
-from nmt.layers.attention.registry import SCORES, ScoreProperties, names_of, properties_of
+from nmt.config.checks import check_options, names_class
+from nmt.config.messages import suggest
+from nmt.config.scores import SCORES, ScoreProperties, import_score, names_of, properties_of
+from nmt.config.sections import AttentionSection, Config, Conflict, differences
 from nmt.system.errors import ConfigError
 
 SPARSE_LIBRARY = "entmax"
 """Package of the normalisers other than softmax."""
 LOCAL_WINDOWS = ("local_m", "local_p")
-
-
-def attention_check(allowed_classes: Collection[str] | None = None) -> Check:
-    """A check for `nmt.config.load_config` and similar functions.
-
-    Args:
-        allowed_classes: Dotted paths of classes that may be imported to check their options; None allows all. If a
-            config names any other class, its attention is not checked.
-    """
-    return partial(_conflicts, allowed_classes=allowed_classes)
 
 
 def find_properties(score: str) -> ScoreProperties | None:
@@ -39,8 +30,6 @@ def find_properties(score: str) -> ScoreProperties | None:
     if not names_class(score):
         known = ["none", *SCORES]
         raise ConfigError(f"unknown score {score!r}; known: {', '.join(known)}{suggest(score, known)}")
-    from nmt.layers.attention.score import import_score
-
     return properties_of(import_score(score), score)
 
 
@@ -69,7 +58,14 @@ def check_normalizer(name: str) -> None:
         )
 
 
-def _conflicts(config: Config, allowed_classes: Collection[str] | None) -> Iterator[Conflict]:
+def attention_conflicts(config: Config, allowed_classes: Collection[str] | None) -> Iterator[Conflict]:
+    """Choices in `model.attention` that cannot work together.
+
+    Args:
+        config: The config.
+        allowed_classes: Dotted paths of classes that may be imported to check their options; None allows all. If the
+            config names any other class, its attention is not checked.
+    """
     section = config.model.attention
     if names_class(section.score) and allowed_classes is not None and section.score not in allowed_classes:
         return
