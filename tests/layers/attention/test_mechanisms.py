@@ -19,7 +19,7 @@ from nmt.config import (
     SGDSection,
     TrainSection,
 )
-from nmt.config.attention import attention_check
+from nmt.config.attention import attention_conflicts
 from nmt.config.scores import SCORES
 from nmt.corpus.batching import make_batch
 from nmt.corpus.dataset import EncodedPairs, Sequences
@@ -64,7 +64,7 @@ def section_of(choices: Choices) -> AttentionSection:
 def goes_together(choices: Choices) -> bool:
     sizes = {"encoder": {"hidden_size": key_size(choices) // 2}, "decoder": {"hidden_size": QUERY_SIZE}}
     config = Config(model=ModelSection(attention=section_of(choices), **sizes))
-    return not list(attention_check()(config))
+    return not list(attention_conflicts(config, None))
 
 
 KEYS = ("score", "heads", "window", "normalizer", "past")
