@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tqdm
 
 from nmt.corpus import download
 from nmt.corpus.download import resolve_sources
-from nmt.system import progress
 from nmt.system.errors import DataError
 from nmt.system.version import __version__
 
@@ -274,7 +274,7 @@ def test_a_malformed_url(tmp_path: Path, url: str) -> None:
 def test_a_progress_bar_counts_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bars: list[tuple[float, float | None]] = []
 
-    class Watched(progress.tqdm):
+    class Watched(tqdm.tqdm):
         def __init__(self, **options: Any) -> None:
             super().__init__(**{**options, "disable": False, "file": io.StringIO()})
 
@@ -282,7 +282,7 @@ def test_a_progress_bar_counts_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyP
             bars.append((self.n, self.total))
             super().close()
 
-    monkeypatch.setattr(progress, "tqdm", Watched)
+    monkeypatch.setattr(tqdm, "tqdm", Watched)
     with serving() as server:
         resolve_sources([server.url], tmp_path)
     assert bars[0] == (SIZE, SIZE)

@@ -20,7 +20,7 @@ from nmt.corpus.dataset import EncodedPairs, Sequences, open_data
 from nmt.corpus.noise import no_noise
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
-from nmt.training import check, timing
+from nmt.training import readiness, timing
 from nmt.training.findings import Finding
 from nmt.training.loop import train_step
 from nmt.training.readiness import check_updates, count_parameters, describe_data, describe_parameters, typical_pairs
@@ -136,11 +136,11 @@ def overfitting(project: Project, *settings: str) -> dict[str, Finding]:
         torch.manual_seed(1)
         return build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
 
-    return {finding.name: finding for finding in check.check_overfitting(config, data, new_model)}
+    return {finding.name: finding for finding in readiness.check_overfitting(config, data, new_model)}
 
 
 def test_a_loss_that_still_falls_is_no_problem(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "OVERFIT_LONGEST", 200)
+    monkeypatch.setattr(readiness, "OVERFIT_LONGEST", 200)
     found = overfitting(project, *SMALL)
     assert [found[name].ok for name in ("one batch overfits", "decoding")] == [None, None]
     assert " after 200 updates" in found["one batch overfits"].text
@@ -148,7 +148,7 @@ def test_a_loss_that_still_falls_is_no_problem(project: Project, monkeypatch: py
 
 
 def test_a_loss_that_is_not_a_number_is_a_problem(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "OVERFIT_RATE", 1e30)
+    monkeypatch.setattr(readiness, "OVERFIT_RATE", 1e30)
     found = overfitting(project)
     assert [found[name].ok for name in ("one batch overfits", "decoding")] == [False, None]
 
@@ -228,7 +228,7 @@ def updates(project: Project, monkeypatch: pytest.MonkeyPatch, *settings: str) -
         sizes.extend(len(batch.src) * (batch.src.shape[1] + batch.tgt_out.shape[1]) for batch in batches)
         return train_step(model, batches, *rest)
 
-    monkeypatch.setattr(check, "train_step", step)
+    monkeypatch.setattr(readiness, "train_step", step)
     monkeypatch.setattr(timing, "train_step", step)
     model = build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
     return {finding.name: finding for finding in check_updates(config, data, no_noise, model)}, sizes
@@ -238,15 +238,15 @@ def updates(project: Project, monkeypatch: pytest.MonkeyPatch, *settings: str) -
 def test_the_longest_batch_comes_first(project: Project, monkeypatch: pytest.MonkeyPatch, accumulate: int) -> None:
     findings, sizes = updates(project, monkeypatch, f"train.batch.accumulate={accumulate}")
     assert sizes[0] == max(sizes) == sizes[min(2, accumulate) - 1]
-    assert len(sizes) > min(2, accumulate) + timing.WARM_UP + check.TIMED_UPDATES - 1
+    assert len(sizes) > min(2, accumulate) + timing.WARM_UP + readiness.TIMED_UPDATES - 1
     assert findings["longest batch"].text.startswith("64 sentences of at most 6 source and 6 target tokens: ")
     assert findings["first updates"].ok is True
-    assert re.search(f"over the last 5 of {timing.WARM_UP + check.TIMED_UPDATES}$", findings["first updates"].text)
-    assert findings["speed"].text.startswith(f"{check.TIMED_UPDATES} updates in ")
+    assert re.search(f"over the last 5 of {timing.WARM_UP + readiness.TIMED_UPDATES}$", findings["first updates"].text)
+    assert findings["speed"].text.startswith(f"{readiness.TIMED_UPDATES} updates in ")
 
 
 def test_slow_updates_are_timed_less_often(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "TIMED_SECONDS", 0.0)
+    monkeypatch.setattr(readiness, "TIMED_SECONDS", 0.0)
     findings, _ = updates(project, monkeypatch)
     assert "over the last 1 of 1" in findings["first updates"].text
     assert findings["speed"].text.startswith("1 updates in ")
@@ -288,17 +288,17 @@ def test_memory_of_weights_gradients_and_optimiser(optimizer: str, copies: int) 
 
 def check_with_little_memory(config: Path, data: Path) -> None:
     """Print what `nmt check` finds when memory runs out while it makes updates."""
-    original = check.check_updates
+    original = readiness.check_updates
 
     def limited(*arguments: Any) -> Any:
         processes.limit_memory(400)
         return original(*arguments)
 
-    check.check_updates = limited
-    check.available_memory = lambda device: 2**60
-    check.check_overfitting = lambda *arguments: iter(())
+    readiness.check_updates = limited
+    readiness.available_memory = lambda device: 2**60
+    readiness.check_overfitting = lambda *arguments: iter(())
     options = ["train.batch.size=100000", "train.threads=1", "model.attention={score: additive, options: {size: 4096}}"]
-    for finding in check.check(load_config(str(config), options), data):
+    for finding in readiness.check_readiness(load_config(str(config), options), data):
         print(finding.ok, finding.name, finding.text, flush=True)
 
 
