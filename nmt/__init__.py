@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from nmt.training.average import average as average
     from nmt.training.check import check as check
     from nmt.training.findings import Finding as Finding
-    from nmt.translation.bulk import translate_file as translate_file
+    from nmt.translation.translate import translate_file as translate_file
     from nmt.translation.loading import load as load
     from nmt.translation.translation import Translation as Translation
     from nmt.translation.translator import Translator as Translator

@@ -32,8 +32,8 @@ from nmt.system.options import CONFIG, SETTINGS, Argument, Option
 from nmt.system.process import open_output, run_program
 from nmt.system.signals import raise_on_interrupt
 from nmt.system.terminal import write_sections, write_table, write_text
-from nmt.translation.bulk import translate
 from nmt.translation.score import score
+from nmt.translation.translate import translate
 
 if TYPE_CHECKING:
     from nmt.config import Overrides
@@ -53,7 +53,6 @@ app = typer.Typer(
 )
 configs = typer.Typer(help="Show, check and explain configs.", no_args_is_help=True)
 
-KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _SECTION = re.compile(r"(?:\A|\n)(?:Args|Yields|Returns|Raises|Note):\n")
 """The start of a section of a docstring; --help shows the text before the first."""
 _ENTRY = re.compile(r"^    (\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
@@ -108,7 +107,7 @@ def command(
 
 
 def _name_model() -> None:
-    from nmt.models.runs import newest_run
+    from nmt.models.run_records import newest_run
 
     with contextlib.suppress(CheckpointError):
         run, number = newest_run()
@@ -284,7 +283,7 @@ def _evaluate(evaluate: partial[nmt.ModelEvaluation]) -> None:
         _show_sections(list(found.breakdown.sections()))
 
 
-@command("attention", nmt.measure_attention, nmt.explore, imports="nmt.inspection.exploration", names_model=True)
+@command("attention", nmt.measure_attention, nmt.explore, imports="nmt.inspection.explorer_data", names_model=True)
 def _attention(measure_attention: partial[nmt.AttentionReport], explore: partial[object]) -> None:
     """Show where a model looks: numbers, pictures, or a page to explore.
 
@@ -371,7 +370,7 @@ def _runs(directory: Annotated[AnyPath, Argument(metavar="DIR")] = Path("runs"))
     Args:
         directory: Folder of runs.
     """
-    from nmt.models.runs import list_runs
+    from nmt.models.run_records import list_runs
 
     _show_table(list_runs(Path(directory)))
 

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from nmt.evaluation.evaluate import evaluate
 from nmt.inspection.report import report
-from nmt.models.runs import RunOutcome
+from nmt.models.run_records import RunOutcome
 from nmt.system.errors import as_nmt_errors
 from nmt.system.files import AnyPath
 from nmt.training.run import train as train_run

@@ -27,7 +27,7 @@ from PIL.PngImagePlugin import PngInfo
 import nmt
 from nmt.config import Config, differing_keys, dump_config, load_config, parse_config, read_config
 from nmt.drawing.picture import save_figure
-from nmt.models.runs import MARKER
+from nmt.models.run_records import MARKER
 from nmt.system.encoding import from_bytes
 from nmt.system.errors import ConfigError, NmtError
 from nmt.system.files import read_json

@@ -37,7 +37,7 @@ LIBRARIES = [
     "nmt.corpus.data_report",
     "nmt.corpus.token_ids",
     "nmt.training.run",
-    "nmt.translation.translate",
+    "nmt.translation.stream",
     "pytest",
     "sacrebleu.metrics.bleu",
     "sentencepiece",

@@ -116,7 +116,7 @@ PLACES = {
     "nmt.training.checkpoint.save_file": 3,
     "nmt.training.checkpoint.delete_checkpoint": 2,
     "nmt.training.metrics_log.append_text": 6,
-    "nmt.models.runs.write_json": 4,
+    "nmt.models.run_records.write_json": 4,
     "nmt.drawing.charts.draw_learning_curve": 2,
     "nmt.models.storage.save_weights": 1,
     "nmt.models.storage.write_json": 1,

@@ -13,7 +13,7 @@ from conftest import Project, train_arguments
 from nmt.config import DecodeSection
 from nmt.evaluation.validator import Validator
 from nmt.system.errors import DataError, OutOfMemory, is_out_of_memory, when_out_of_memory
-from nmt.translation.translate import within_memory
+from nmt.translation.stream import within_memory
 
 
 def limit(where: str, size: int) -> None:

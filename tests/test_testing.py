@@ -11,7 +11,7 @@ import torch
 from conftest import Cli, write_reversal_corpus
 from torch import Tensor, nn
 
-from nmt.config.scores import SCORES
+from nmt.config.attention_scores import SCORES
 from nmt.layers.attention.score import Score, find_score
 from nmt.testing import ScoreTests
 

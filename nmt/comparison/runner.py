@@ -21,7 +21,7 @@ from typing import Any
 
 from nmt.comparison.plan import Trial
 from nmt.comparison.trial import BUDGET, FAILURE, RESULT, RUN, TRAINING, read_result
-from nmt.corpus.parallel import available_cores
+from nmt.corpus.processes import available_cores
 from nmt.drawing.charts import read_metrics
 from nmt.system.errors import ConfigError, DataError, RunInterrupted, shorten
 from nmt.system.files import read_json

@@ -32,7 +32,7 @@ from nmt.training.metrics_log import METRICS
 from nmt.training.run import train_run
 from nmt.training.timing import measure_updates
 from nmt.translation.loading import open_translator
-from nmt.translation.translate import within_memory
+from nmt.translation.stream import within_memory
 from nmt.translation.translator import Translator
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from nmt.config.attention import attention_conflicts
+from nmt.config.attention_checks import attention_conflicts
 from nmt.config.checks import conflicts, ineffective
 from nmt.config.messages import Problem, find_problems, suggest
 from nmt.config.sections import Config, DecodeSection, Section, TrainSection, find_section, kinds_of

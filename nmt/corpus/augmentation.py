@@ -12,7 +12,7 @@ from nmt.config import DataSection
 from nmt.corpus import Pair
 from nmt.corpus.forms import make_copies
 from nmt.corpus.lines import Rows, decode_lines
-from nmt.corpus.parallel import map_chunks
+from nmt.corpus.processes import map_chunks
 from nmt.corpus.splitting import Splits, without_overlap
 from nmt.corpus.store import Block, PairStore, in_chunks
 from nmt.system.progress import progress_bar

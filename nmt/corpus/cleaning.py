@@ -13,7 +13,7 @@ import numpy as np
 from nmt.config import CleaningSection, DataSection
 from nmt.corpus import Pair
 from nmt.corpus.lines import Rows
-from nmt.corpus.parallel import map_chunks
+from nmt.corpus.processes import map_chunks
 from nmt.corpus.sources import Chunk, LineReport, Source, parse_chunk
 from nmt.corpus.store import Block, PairStore
 from nmt.system.errors import DataError

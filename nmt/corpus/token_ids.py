@@ -15,7 +15,7 @@ from nmt.corpus.dataset import CONFIG, TEXT, Ids, encode_examples, write_sequenc
 from nmt.corpus.identity import save_seen
 from nmt.corpus.lines import Lines, Rows
 from nmt.corpus.numbering import NumberedText, tokenize_block
-from nmt.corpus.parallel import map_chunks
+from nmt.corpus.processes import map_chunks
 from nmt.corpus.schema import EncodingReport
 from nmt.corpus.splitting import Splits
 from nmt.corpus.store import SIDES, PairStore, in_chunks

@@ -13,7 +13,7 @@ from nmt.corpus.dataset import read_examples, read_marker
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks, read_alignments
 from nmt.evaluation.training_text import is_other_data
-from nmt.models.runs import find_data
+from nmt.models.run_records import find_data
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError
 from nmt.translation.input import open_input, read_lines

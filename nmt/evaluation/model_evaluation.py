@@ -40,7 +40,7 @@ from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import as_json_text, naming, open_text
 from nmt.system.progress import progress_bar
 from nmt.system.tables import Table
-from nmt.translation.translate import within_memory
+from nmt.translation.stream import within_memory
 from nmt.translation.translation import Translation
 from nmt.translation.translator import MAX_SOURCE_LENGTH, Translator
 

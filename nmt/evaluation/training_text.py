@@ -16,7 +16,7 @@ from nmt.corpus.dataset import EncodedPairs, Sequences, read_checksum, read_mark
 from nmt.corpus.identity import count_seen, load_seen
 from nmt.corpus.splitting import Example
 from nmt.evaluation.metrics import ScoringRules, words_of
-from nmt.models.runs import find_data
+from nmt.models.run_records import find_data
 from nmt.models.storage import SavedModel
 from nmt.system.errors import CheckpointError, DataError
 from nmt.system.progress import progress_bar

@@ -26,7 +26,7 @@ from nmt.system.files import naming
 from nmt.system.progress import progress_bar
 from nmt.system.tables import Table
 from nmt.translation.alignment import Links, draw_alignment, strongest_links
-from nmt.translation.translate import warn_of_cut, within_memory
+from nmt.translation.stream import warn_of_cut, within_memory
 from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
 from nmt.translation.words import align_words

@@ -10,7 +10,7 @@ from nmt.system.errors import ConfigError, DataError, as_nmt_errors
 from nmt.system.files import as_paths
 from nmt.system.options import Argument
 from nmt.translation.loading import open_translator
-from nmt.translation.translate import within_memory
+from nmt.translation.stream import within_memory
 
 if TYPE_CHECKING:
     from torch import Tensor

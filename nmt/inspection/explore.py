@@ -15,7 +15,7 @@ from nmt.system.options import Option
 from nmt.translation.loading import open_translator
 
 if TYPE_CHECKING:
-    from nmt.inspection.explorer import Page
+    from nmt.inspection.explorer_page import Page
     from nmt.models.storage import SavedModel
     from nmt.translation.translator import Translator
 
@@ -67,7 +67,7 @@ def explore(
     """
     check_page(output, (src, ref, gold))
     from nmt.evaluation.input_text import InputText
-    from nmt.inspection.exploration import explore, watched_examples
+    from nmt.inspection.explorer_data import explore, watched_examples
 
     if sample is not None and sample < 1:
         raise ConfigError(f"--sample {sample}: must be at least 1")

@@ -15,11 +15,11 @@ from nmt.evaluation.attention_statistics import tabulate_lengths
 from nmt.evaluation.input_text import evenly_spaced
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
 from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
-from nmt.inspection.blocks import Block, Chapter, Picture, Preformatted, Sentence, mark_words, plain, render
-from nmt.inspection.exploration import name_models
+from nmt.inspection.explorer_data import name_models
+from nmt.inspection.report_page import Block, Chapter, Picture, Preformatted, Sentence, mark_words, plain, render
 from nmt.layers.attention.catalog import describe_mechanism
-from nmt.models.runs import MARKER as RUN_MARKER
-from nmt.models.runs import find_data
+from nmt.models.run_records import MARKER as RUN_MARKER
+from nmt.models.run_records import find_data
 from nmt.models.storage import SavedModel
 from nmt.system.errors import CheckpointError, DataError
 from nmt.system.files import read_json

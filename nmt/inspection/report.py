@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from nmt.evaluation.evaluate import check_test_set
 from nmt.inspection.explore import check_page, open_all
@@ -11,9 +11,6 @@ from nmt.system import options
 from nmt.system.errors import DataError, as_nmt_errors
 from nmt.system.files import AnyPath, as_path, as_paths, write_text
 from nmt.system.options import Option
-
-if TYPE_CHECKING:
-    pass
 
 
 @as_nmt_errors()
@@ -52,7 +49,7 @@ def report(
     """
     from nmt.evaluation.input_text import read_files, split_of
     from nmt.evaluation.model_evaluation import MAX_TESTED
-    from nmt.inspection.exploration import name_of
+    from nmt.inspection.explorer_data import name_of
     from nmt.inspection.model_report import make_report
 
     references = as_paths(ref)

@@ -139,7 +139,7 @@ def open_directions(
     """Read models, each with the languages of its config.
 
     Args:
-        models: As for `nmt.models.runs.find_model`.
+        models: As for `nmt.models.run_records.find_model`.
         device: As in a config.
         options: Search options that override those of a model's config; None keeps the config's.
         allowed_classes: As for `nmt.models.storage.load_model`.

@@ -25,10 +25,6 @@ MAX_HEADER = 16 * MIB
 """Bytes of the header of a weights file."""
 MAX_EXAMPLES = 4 * GIB
 """Bytes of the raw sentences of a validation or test split."""
-MAX_LINE = MIB
-"""Bytes of a line of text, without its line feed; no more of a longer line is ever held in memory."""
-OVERLONG = f"longer than {MAX_LINE >> 20} MB"
-"""How messages describe a longer line."""
 MAX_COUNT = 10**15
 """Updates, tokens and the like of one run."""
 MAX_DIGITS = 30

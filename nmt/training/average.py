@@ -46,7 +46,7 @@ def average(
     Raises:
         NmtError: There are fewer than two models, one cannot be used, or they differ in more than their weights.
     """
-    from nmt.models.runs import find_model
+    from nmt.models.run_records import find_model
     from nmt.models.storage import load_model, save_model
     from nmt.system.outputs import MODEL, check_directory
 
@@ -75,7 +75,7 @@ def average(
 
 def _data_of(model: SavedModel, output: Path) -> Any:
     """What a model says of its data, with the path from another model directory; without one if the data is gone."""
-    from nmt.models.runs import find_data, path_from
+    from nmt.models.run_records import find_data, path_from
 
     data = model.facts["data"]
     if not isinstance(data, dict):
@@ -87,7 +87,7 @@ def _data_of(model: SavedModel, output: Path) -> Any:
 
 
 def _latest(paths: Sequence[Path], last: int) -> list[Path]:
-    from nmt.models.runs import MODELS
+    from nmt.models.run_records import MODELS
 
     if len(paths) != 1:
         raise ConfigError("--last averages models of one run: give one")

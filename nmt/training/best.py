@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nmt.config import Config
 from nmt.corpus.dataset import TEXT, DataDirectory
-from nmt.models.runs import MODELS, path_from
+from nmt.models.run_records import MODELS, path_from
 from nmt.models.storage import MARKER, save_model
 from nmt.system.errors import DataError
 from nmt.system.files import read_json

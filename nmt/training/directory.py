@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nmt.config import Config, dump_config
 from nmt.corpus.dataset import TEXT, DataDirectory
-from nmt.models.runs import BEST, MARKER, MODELS, RunMetadata, RunOutcome, read_launch, read_state
+from nmt.models.run_records import BEST, MARKER, MODELS, RunMetadata, RunOutcome, read_launch, read_state
 from nmt.system.device import describe_environment
 from nmt.system.errors import DataError, RunInterrupted, TrainingError
 from nmt.system.files import append_text, check_file, write_json, write_text

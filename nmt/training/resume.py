@@ -10,7 +10,7 @@ from typing import Any
 
 from nmt.config import DROPOUT, Config, differing_keys, parse_config
 from nmt.corpus.dataset import DataDirectory
-from nmt.models.runs import BEST
+from nmt.models.run_records import BEST
 from nmt.system.device import describe_environment
 from nmt.system.errors import CheckpointError, ConfigError, DataError, list_names, shorten
 from nmt.training.best import stored_number

@@ -13,7 +13,7 @@ from nmt.system.errors import ConfigError, RunInterrupted, as_nmt_errors, when_o
 
 if TYPE_CHECKING:
     from nmt.config import Config, Overrides
-    from nmt.models.runs import RunOutcome
+    from nmt.models.run_records import RunOutcome
     from nmt.training.distributed import Workers
     from nmt.training.loop import Validated
 
@@ -115,7 +115,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     from nmt.corpus.dataset import open_data
     from nmt.corpus.noise import make_noise
     from nmt.drawing.charts import draw_learning_curve
-    from nmt.models.runs import BEST
+    from nmt.models.run_records import BEST
     from nmt.system.progress import progress_bar
     from nmt.training import loop, setup
     from nmt.training.attention_history import add_attention

@@ -10,7 +10,7 @@ import numpy as np
 from nmt.config import Config
 from nmt.corpus.dataset import TEXT, DataDirectory
 from nmt.corpus.identity import load_seen, save_seen
-from nmt.models.runs import find_model
+from nmt.models.run_records import find_model
 from nmt.system.errors import CheckpointError, DataError
 from nmt.system.files import check_file, read_bytes, sha256, write_text
 from nmt.system.limits import MAX_JSON, MAX_TEXT_FILE

@@ -12,7 +12,7 @@ from torch import Tensor
 from nmt.corpus.batching import pad
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import naming
-from nmt.translation.translate import within_memory
+from nmt.translation.stream import within_memory
 from nmt.translation.translation import Translation
 from nmt.translation.translator import MAX_SOURCE_LENGTH, Translator
 

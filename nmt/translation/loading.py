@@ -101,7 +101,7 @@ def open_translator(
         DataError: The dictionary cannot be read.
     """
     from nmt.config import with_search_options
-    from nmt.models.runs import find_model
+    from nmt.models.run_records import find_model
     from nmt.models.storage import load_model
     from nmt.system.device import resolve_device, use_fast_products
     from nmt.text.dictionary import read_dictionary

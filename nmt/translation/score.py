@@ -15,10 +15,10 @@ from nmt.system.files import as_path
 from nmt.system.options import Option
 from nmt.system.process import open_output
 from nmt.system.progress import progress_bar
-from nmt.translation.bulk import WINDOW, in_windows
 from nmt.translation.input import open_input, read_lines
 from nmt.translation.loading import load
-from nmt.translation.translate import warn_of_cut, within_memory
+from nmt.translation.stream import warn_of_cut, within_memory
+from nmt.translation.translate import WINDOW, in_windows
 
 if TYPE_CHECKING:
     from nmt.translation.formats import Format

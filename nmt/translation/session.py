@@ -12,7 +12,7 @@ from nmt.config import Config, with_search_options
 from nmt.drawing.heatmap import EOS_LABEL, draw_shades
 from nmt.system.errors import ConfigError, NmtError, printable
 from nmt.translation.input import decode_line
-from nmt.translation.translate import within_memory
+from nmt.translation.stream import within_memory
 from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
 

@@ -1,74 +1,296 @@
-"""Translating lines of text."""
+"""Translating a sentence, a stream or a file; files in little memory, and resumable after a kill."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import io
+import itertools
 import logging
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
-from nmt.system.errors import when_out_of_memory
+from nmt.system import options
+from nmt.system.errors import ConfigError, as_nmt_errors
+from nmt.system.files import AnyPath, as_path, sha256
+from nmt.system.limits import MAX_BEAM_SIZE
+from nmt.system.options import Option
+from nmt.system.process import open_output
+from nmt.system.progress import progress_bar
+from nmt.system.resumable import Origin, open_resumable
+from nmt.system.version import __version__
+from nmt.translation.input import ByteStream, open_input, read_lines
+from nmt.translation.loading import load
+from nmt.translation.stream import translate_stream, warn_of_cut
 
 if TYPE_CHECKING:
-    from nmt.config import DecodeSection
+    from nmt.config import Overrides
     from nmt.translation.formats import Format
-    from nmt.translation.translation import Translation
     from nmt.translation.translator import Translator
 
 log = logging.getLogger(__name__)
 
+Row = TypeVar("Row")
 
-def within_memory(options: DecodeSection, lines: int) -> contextlib.AbstractContextManager[None]:
-    """If memory runs out in the block, say which options make the search for so many lines smaller."""
-    sizes = {"--batch-size": min(lines, options.batch_size), "--beam-size": options.beam_size}
-    lower = " or ".join(name for name, size in sizes.items() if size > 1)
-    return when_out_of_memory(f"lower {lower}" if lower else "")
+WINDOW = 16
+"""Batches that are read ahead and sorted by length, to reduce padding."""
+CHECKSUM = 16
+"""Hexadecimal digits of a checksum that are kept."""
+WINDOW_CHARACTERS = 1 << 19
+"""A window ends at this many characters, as lines and their alignments may be long."""
 
 
-def translate_stream(
-    translator: Translator,
-    batches: Iterable[list[str]],
-    write: Callable[[str], object],
-    output: Format,
+def translate(
+    sentence: options.Sentence = None,
     *,
+    model: options.Models = None,
+    input: Annotated[AnyPath | None, Option("-i", "FILE")] = None,
+    output: options.OutputFile = None,
+    beam_size: options.BeamSize = None,
+    batch_size: options.BatchSize = None,
+    n_best: Annotated[int, Option("--n-best --num-hypotheses", minimum=1, maximum=MAX_BEAM_SIZE)] = 1,
+    precision: options.Precision = None,
+    overrides: Annotated[Overrides, options.SEARCH_SETTINGS] = (),
+    format: Annotated[str | None, Option(metavar="text|nbest|jsonl|pharaoh")] = None,
+    with_attention: options.Flag = False,
+    attention: options.Picture = None,
+    dictionary: Annotated[AnyPath | None, Option(metavar="FILE.tsv")] = None,
+    split_sentences: options.Flag = True,
+    prefix: options.Text | None = None,
+    resume: options.Flag = False,
+    device: options.Device = "auto",
+    allowed_classes: options.AllowedClasses = (),
+) -> None:
+    """Translate a sentence, a file or standard input: one line in, one line out.
+
+    Example: nmt translate "She kissed him." --attention kiss.png
+
+    Args:
+        sentence: Sentence to translate. None is standard input; a session at a terminal.
+        model: Run or model directories.
+        input: File to translate, one sentence per line.
+        output: File to write, or replace, instead of standard output.
+        beam_size: Hypotheses that remain at each step.
+        batch_size: Sentences translated at once.
+        n_best: Translations per sentence, as `format` nbest unless given.
+        precision: float32 or bfloat16.
+        overrides: Other search settings.
+        format: text: the translation. nbest: number ||| translation ||| score. jsonl: a JSON object per line, with
+            tokens, scores and word alignment. pharaoh: word alignment, i-j. None is text.
+        with_attention: Write the attention weights into `format` jsonl too.
+        attention: Draw the attention weights of the sentence.
+        dictionary: Translations of words that the model does not know: source word, tab, translation on each line.
+        split_sentences: Translate the sentences of a line one by one, and long ones in parts.
+        prefix: Words that the translation begins with, for one sentence, which is not split.
+        resume: Continue an unfinished translation of `input` into `output`, or start one.
+        device: Where to compute.
+        allowed_classes: Classes that the model's config may use.
+
+    Raises:
+        NmtError: Options conflict, or the model, the input or the output cannot be used.
+    """
+    source, target, picture, entries = map(as_path, (input, output, attention, dictionary))
+    whole = source is not None and target is not None and source.is_file() and (target.is_file() or not target.exists())
+    conflicts = {
+        "give a sentence or --input, not both": sentence is not None and source is not None,
+        "--attention draws one sentence: give it as the argument": picture is not None and sentence is None,
+        "--attention draws the best translation: leave --format, --n-best and --with-attention out": picture is not None
+        and (format is not None or n_best > 1 or with_attention),
+        "--prefix is for one sentence, given as the argument, and goes without --attention": prefix is not None
+        and (sentence is None or picture is not None),
+        "--resume continues a file: give --input and --output, neither of them a device or pipe": resume and not whole,
+    }
+    for message in (message for message, conflict in conflicts.items() if conflict):
+        raise ConfigError(message)
+    from nmt.system.outputs import check_files
+    from nmt.translation.alignment import draw_attention
+    from nmt.translation.formats import choose_format
+    from nmt.translation.session import converse
+
+    read = [] if sentence is not None else [source or Path("/dev/stdin")]
+    check_files({"--output": target, "--attention": picture}, [*read, *([] if entries is None else [entries])])
+    name, opened = _open_text(sentence, source)
+    with opened as stream:
+        translator = load(
+            model,
+            device=device,
+            beam_size=beam_size,
+            batch_size=batch_size,
+            precision=precision,
+            overrides=overrides,
+            split_sentences=split_sentences,
+            dictionary=entries,
+            allowed_classes=allowed_classes,
+        )
+        translator.check_n_best(n_best)
+        shape = choose_format(format, translator.processor, n_best=n_best, with_attention=with_attention)
+        if whole and source is not None and target is not None:
+            write_translations(translator, source, target, shape, n_best=n_best, resume=resume)
+            return
+        lines = read_lines(stream, name, log.warning)
+        typed = sentence is None and source is None and sys.stdin.isatty()
+        with open_output(target) as file:
+            if typed and target is None and format is None and file.isatty():
+                converse(translator, file, n_best)
+            elif picture is not None:
+                file.write(draw_attention(translator, next(lines)[0], picture).text + "\n")
+                log.info(f"attention: {picture}")
+            elif prefix is not None:
+                (text,) = next(lines)
+                (ranked,) = translator.complete([text], [prefix], n_best=n_best, with_alignment=shape.needs_alignment)
+                warn_of_cut(1, ranked[0])
+                file.write(shape.render(1, text, ranked))
+            else:
+                if typed:
+                    log.info("reading standard input, one sentence per line; end with Ctrl-D")
+                write = partial(print, end="", file=file, flush=True)
+                translate_stream(translator, lines, write, shape, n_best=n_best)
+
+
+def _open_text(sentence: str | None, path: Path | None) -> tuple[str, contextlib.AbstractContextManager[ByteStream]]:
+    """The name of what is to be translated, for messages, and its bytes."""
+    if sentence is not None:
+        # Bytes of the argument that are not UTF-8 arrive escaped; they are treated like those of a file.
+        return "the sentence", io.BytesIO(sentence.replace("\n", " ").encode("utf-8", "surrogateescape") + b"\n")
+    if path is not None:
+        return str(path), open_input(path)
+    if sys.stdin is None:
+        raise ConfigError("standard input is closed; give a sentence or --input")
+    return "standard input", contextlib.nullcontext(cast("ByteStream", sys.stdin.buffer))
+
+
+@as_nmt_errors()
+def translate_file(
+    translator: Translator,
+    source: AnyPath,
+    target: AnyPath,
+    *,
+    format: str | None = None,
     n_best: int = 1,
-    first: int = 1,
-    advance: Callable[[int], object] = lambda count: None,
-) -> int:
-    """Translate line by line in order.
+    with_attention: bool = False,
+    resume: bool = False,
+) -> None:
+    """Translate a file line by line, in order and in little memory; the translation appears whole when it is done.
+
+    Args:
+        translator: What `load` returned.
+        source: Lines of UTF-8.
+        target: File to write.
+        format: text, nbest, jsonl or pharaoh; None is text for one translation per line and nbest for several.
+        n_best: Translations per line.
+        with_attention: Write the attention weights too; only jsonl can.
+        resume: Continue an unfinished translation, with the same result, or start one. What is finished is kept when
+            this command fails, and after a kill whether this is set or not.
+
+    Raises:
+        ConfigError: The format cannot show what is asked for, or `n_best` is more than the beam size.
+        DataError: A file cannot be used, or the unfinished translation was made from something else.
+        OutOfMemory: Memory ran out.
+    """
+    from nmt.system.outputs import check_files
+    from nmt.translation.formats import choose_format
+
+    check_files({"target": Path(target)}, [Path(source)])
+    shape = choose_format(format, translator.processor, n_best=n_best, with_attention=with_attention)
+    write_translations(translator, Path(source), Path(target), shape, n_best=n_best, resume=resume)
+
+
+def write_translations(
+    translator: Translator, source: Path, target: Path, output: Format, *, n_best: int = 1, resume: bool = False
+) -> None:
+    """Translate a file line by line in order; the translation appears only when it is complete.
 
     Args:
         translator: Model and search settings.
-        batches: Lines, several at a time, which are translated and written together.
-        write: Called with the output of each batch.
-        output: Format of the output.
+        source: Lines of UTF-8.
+        target: The file to write.
+        output: Its format.
         n_best: Translations per line.
-        first: Number of the first line.
-        advance: Called with the number of finished lines.
-
-    Returns:
-        The number of the line after the last.
+        resume: Resume an unfinished translation, with the same result as without interruption; if there is none,
+            begin it.
 
     Raises:
         ConfigError: `n_best` is more than the beam size.
+        DataError: The file cannot be read, another command is writing the translation, or the unfinished one was made
+            from other inputs or options.
     """
-    translator.check_n_best(n_best)
-    number = first
-    for lines in batches:
-        with within_memory(translator.options, len(lines)):
-            translated = translator.translate(lines, n_best, output.needs_alignment, advance=advance)
-        written = []
-        for line, translations in zip(lines, translated, strict=True):
-            warn_of_cut(number, translations[0])
-            written.append(output.render(number, line, translations))
-            number += 1
-        write("".join(written))
-    return number
+    with open_input(source) as stream:
+        made_from = describe(translator, source, output, n_best)
+        with open_resumable(target, made_from, resume=resume) as file:
+            if file.lines:
+                log.info(f"{target}: resuming after {file.lines:,} lines")
+            before = file.lines
+            lines = read_lines(stream, str(source), log.warning)
+            windows = in_windows(lines, WINDOW * translator.options.batch_size, len)
+            windows = itertools.islice(windows, file.steps, None)
+            begin = time.perf_counter()
+            with progress_bar(unit=" lines", desc="translating", initial=before) as bar:
+                for window in windows:
+                    write = partial(file.write, lines=len(window))
+                    translate_stream(
+                        translator, [window], write, output, n_best=n_best, first=file.lines + 1, advance=bar.update
+                    )
+            seconds = time.perf_counter() - begin
+            number = file.lines - before
+    plural = "" if number == 1 else "s"
+    log.info(f"{number:,} line{plural} in {seconds:.2f} s ({number / max(seconds, 1e-9):,.0f} per second)")
 
 
-def warn_of_cut(number: int, translation: Translation) -> None:
-    """Warn if only a part of a line was read."""
-    from nmt.translation.translator import MAX_SOURCE_LENGTH
+def in_windows(batches: Iterable[Iterable[Row]], size: int, count: Callable[[Row], int]) -> Iterator[list[Row]]:
+    """Group lines into windows that depend only on the lines, not on how they were read.
 
-    if translation.truncated:
-        log.warning(f"line {number}: longer than {MAX_SOURCE_LENGTH} tokens; the rest was ignored")
+    Args:
+        batches: Lines, or pairs of them, several at a time.
+        size: Maximum number of lines of a window.
+        count: Number of characters of a line.
+    """
+    window: list[Row] = []
+    characters = 0
+    for line in itertools.chain.from_iterable(batches):
+        window.append(line)
+        characters += count(line)
+        if len(window) == size or characters >= WINDOW_CHARACTERS:
+            yield window
+            window, characters = [], 0
+    if window:
+        yield window
+
+
+def describe(translator: Translator, source: Path, output: Format, n_best: int) -> Origin:
+    """Everything that determines a translation: two with the same description are identical."""
+    return {
+        "version": __version__,
+        "input": sha256(source)[:CHECKSUM],
+        "model": _model_identity(translator),
+        **translator.options.model_dump(),
+        "split_sentences": translator.splitter is not None,
+        "dictionary": _dictionary_identity(translator.dictionary),
+        "device": translator.model.device.type,
+        "format": output.name,
+        "with_attention": output.with_attention,
+        "n_best": n_best,
+    }
+
+
+def _dictionary_identity(entries: Mapping[str, str] | None) -> str | None:
+    if entries is None:
+        return None
+    return hashlib.sha256(repr(sorted(entries.items())).encode()).hexdigest()[:CHECKSUM]
+
+
+def _model_identity(translator: Translator) -> str:
+    """A checksum of the weights of all models, and of their vocabularies."""
+    digest = hashlib.sha256()
+    for model in translator.searcher.models:
+        for name, tensor in model.state_dict().items():
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().data)
+    processor = translator.processor
+    for tokens in (processor.src_vocabulary.tokens, processor.tgt_vocabulary.tokens):
+        digest.update("\n".join(tokens).encode())
+    digest.update(repr(processor.normalizer.settings).encode())
+    return digest.hexdigest()[:CHECKSUM]

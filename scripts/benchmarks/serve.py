@@ -27,7 +27,7 @@ from benchmarks.arguments import Commands, positive
 from benchmarks.measuring import MIB, RunError, environment
 from benchmarks.startup import read_memory
 from benchmarks.tables import markdown
-from nmt.models.runs import find_model
+from nmt.models.run_records import find_model
 from nmt.models.storage import load_model
 
 SENTENCES = 500  # number of different sentences

@@ -15,7 +15,7 @@ from conftest import Cli, Project, call, train_arguments
 from processes import PIPE, Running
 
 from nmt.corpus.identity import count_seen, fingerprint, identities, load_seen, save_seen
-from nmt.models.runs import path_from
+from nmt.models.run_records import path_from
 from nmt.system.errors import DataError
 from nmt.system.limits import MAX_TEXT_FILE
 from nmt.system.replacement import check_not_in_use

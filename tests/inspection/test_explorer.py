@@ -18,7 +18,7 @@ from inspection.test_record import RULES, make_translator
 import nmt
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks
-from nmt.inspection.explorer import Page, System, as_script_data, make_page
+from nmt.inspection.explorer_page import Page, System, as_script_data, make_page
 from nmt.inspection.record import record
 
 ATTACKS = [

@@ -11,7 +11,7 @@ from real_server import golden, golden_config, serving
 
 from nmt.corpus.splitting import Example
 from nmt.evaluation.metrics import ScoringRules
-from nmt.inspection.explorer import System, page_data
+from nmt.inspection.explorer_page import System, page_data
 from nmt.inspection.record import record
 from nmt.serving.batches import Batcher, QueueFull
 

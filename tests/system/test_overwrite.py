@@ -9,7 +9,7 @@ from conftest import Cli, Project, assert_same_run, call, signal_at, train_argum
 from test_faults import errors, tree
 from test_kills import run_killed
 
-from nmt.models.runs import find_model
+from nmt.models.run_records import find_model
 from nmt.system.errors import CheckpointError
 
 DIVERGING = ["train.optimizer.learning_rate=1.0e+38", "train.max_skipped=50"]

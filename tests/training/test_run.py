@@ -37,7 +37,7 @@ from test_faults import errors, file_size_limit
 
 from nmt.config import CheckpointSection
 from nmt.drawing.charts import draw_learning_curve
-from nmt.models.runs import find_model
+from nmt.models.run_records import find_model
 from nmt.training import loop
 from nmt.training.interruption import CHECKPOINT, NOTHING, STOP, Interruptions
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from test_kills import run_killed
 
 import nmt
-from nmt.translation import bulk
-from nmt.translation.bulk import in_windows
+from nmt.translation import translate as bulk
+from nmt.translation.translate import in_windows
 
 GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
 NUMBER = 50

@@ -9,8 +9,8 @@ from nmt.config import (
     MonotonicWindowSection,
     PredictiveWindowSection,
 )
-from nmt.config.attention import check_sizes
-from nmt.config.scores import properties_of
+from nmt.config.attention_checks import check_sizes
+from nmt.config.attention_scores import properties_of
 from nmt.layers.attention.attention import Attention, FixedContext, ScoreAttention
 from nmt.layers.attention.heads import MultiHead, SingleHead
 from nmt.layers.attention.normalizer import HardChoice, Normalizer, make_normalizer

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nmt.config import ModelSection
-from nmt.config.attention import LOCAL_WINDOWS, SPARSE_LIBRARY
-from nmt.config.scores import SCORES, names_of
+from nmt.config.attention_checks import LOCAL_WINDOWS, SPARSE_LIBRARY
+from nmt.config.attention_scores import SCORES, names_of
 from nmt.layers.attention.attention import FixedContext
 from nmt.layers.attention.heads import MultiHead, SingleHead
 from nmt.layers.attention.normalizer import PAPERS, SUMMARIES, HardChoice

@@ -9,7 +9,7 @@ from typing import ClassVar, cast
 import torch
 from torch import Tensor, nn
 
-from nmt.config.attention import SPARSE_LIBRARY, check_normalizer
+from nmt.config.attention_checks import SPARSE_LIBRARY, check_normalizer
 
 Normalizer = Callable[[Tensor], Tensor]
 

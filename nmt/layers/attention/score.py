@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from nmt.config.scores import SCORES, import_score
+from nmt.config.attention_scores import SCORES, import_score
 
 
 class Score(nn.Module, ABC):

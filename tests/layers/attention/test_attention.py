@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from nmt.config import AttentionSection
-from nmt.config.attention import check_sizes, find_properties
-from nmt.config.scores import SCORES
+from nmt.config.attention_checks import check_sizes, find_properties
+from nmt.config.attention_scores import SCORES
 from nmt.layers.attention.attention import Attention, FixedContext, ScoreAttention
 from nmt.layers.attention.build import build_attention
 from nmt.layers.attention.memory import Memory

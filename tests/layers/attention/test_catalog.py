@@ -6,8 +6,8 @@ from conftest import Cli
 from torch import Tensor
 
 from nmt.config import AttentionSection
+from nmt.config.attention_scores import SCORES, properties_of
 from nmt.config.description import describe_keys
-from nmt.config.scores import SCORES, properties_of
 from nmt.config.sections import NormalizerSection
 from nmt.layers.attention.catalog import Mechanism, list_mechanisms, tabulate_mechanisms
 from nmt.layers.attention.normalizer import PAPERS, SUMMARIES

@@ -19,8 +19,8 @@ from nmt.config import (
     SGDSection,
     TrainSection,
 )
-from nmt.config.attention import attention_conflicts
-from nmt.config.scores import SCORES
+from nmt.config.attention_checks import attention_conflicts
+from nmt.config.attention_scores import SCORES
 from nmt.corpus.batching import make_batch
 from nmt.corpus.dataset import EncodedPairs, Sequences
 from nmt.evaluation.loss import mean_loss

@@ -8,7 +8,7 @@ from oracle import NORM, decode
 from torch import Tensor, nn
 
 from nmt.config import AttentionSection, ModelSection, RecurrentDecoderSection, RecurrentEncoderSection
-from nmt.config.scores import SCORES
+from nmt.config.attention_scores import SCORES
 from nmt.corpus.batching import Batch, pad, real_positions
 from nmt.layers.attention.normalizer import HardChoice, Normalizer
 from nmt.layers.attention.past import Coverage

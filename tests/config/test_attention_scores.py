@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from nmt.config.scores import SCORES, names_of, properties_of
+from nmt.config.attention_scores import SCORES, names_of, properties_of
 from nmt.layers import attention
 from nmt.layers.attention.score import Score, find_score
 

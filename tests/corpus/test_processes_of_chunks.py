@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from nmt.corpus.parallel import PER_CORE, available_cores, map_chunks
+from nmt.corpus.processes import PER_CORE, available_cores, map_chunks
 from nmt.system.errors import DataError
 
 
@@ -100,7 +100,7 @@ SCRIPT = """
 import os
 import time
 
-from nmt.corpus.parallel import map_chunks
+from nmt.corpus.processes import map_chunks
 
 
 def work(number):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
-from nmt.inspection.explorer import FOLDER, template
+from nmt.inspection.explorer_page import FOLDER, template
 from nmt.system.tables import Table
 
 Piece = tuple[Literal["same", "ins", "del"], str]

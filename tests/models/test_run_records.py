@@ -10,7 +10,7 @@ import processes
 import pytest
 from conftest import Cli, Project
 
-from nmt.models.runs import RunMetadata, find_model, list_runs, read_state
+from nmt.models.run_records import RunMetadata, find_model, list_runs, read_state
 from nmt.system.errors import DataError
 from nmt.system.files import read_json, write_json
 from nmt.system.replacement import locked

@@ -6,9 +6,9 @@ import importlib.util
 from collections.abc import Collection, Iterator
 from itertools import chain
 
+from nmt.config.attention_scores import SCORES, ScoreProperties, import_score, names_of, properties_of
 from nmt.config.checks import check_options, names_class
 from nmt.config.messages import suggest
-from nmt.config.scores import SCORES, ScoreProperties, import_score, names_of, properties_of
 from nmt.config.sections import AttentionSection, Config, Conflict, differences
 from nmt.system.errors import ConfigError
 

@@ -12,14 +12,14 @@ from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks, alignment_error_rate
 from nmt.evaluation.metrics import ScoringRules
 from nmt.inspection.attention_report import Unit, check_gold_links, find_links
-from nmt.inspection.explorer import Page, System, Validation, make_page, rounded
+from nmt.inspection.explorer_page import Page, System, Validation, make_page, rounded
 from nmt.inspection.record import LONGEST, SentenceRecord, record
 from nmt.models.storage import SavedModel
 from nmt.system.encoding import from_bytes
 from nmt.system.errors import DataError
 from nmt.system.progress import progress_bar
 from nmt.training.attention_history import WATCHED, read_attention
-from nmt.translation.translate import within_memory
+from nmt.translation.stream import within_memory
 from nmt.translation.translator import Translator
 
 if TYPE_CHECKING:
