@@ -17,8 +17,6 @@ printed; messages go to loggers below "nmt". Everything is imported on first use
 import importlib
 import logging
 import os
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.system.limits import KERNELS_KEPT
@@ -62,29 +60,45 @@ if TYPE_CHECKING:
     from nmt.translation.translation import Translation as Translation
     from nmt.translation.translator import Translator as Translator
 
-VERSION = "__version__"
+_HOMES = {
+    "nmt.comparison.compare": "ComparisonResult compare",
+    "nmt.config": "Config load_config",
+    "nmt.corpus.prepare": "PreparedData preprocess",
+    "nmt.evaluation.evaluate": "evaluate",
+    "nmt.evaluation.model_evaluation": "ModelEvaluation",
+    "nmt.inspection.attention": "measure_attention",
+    "nmt.inspection.attention_report": "AttentionReport",
+    "nmt.inspection.explain": "explain",
+    "nmt.inspection.explore": "explore",
+    "nmt.inspection.report": "report",
+    "nmt.layers.attention.score": "Score",
+    "nmt.layers.kernels.stepwise": "StepLinear",
+    "nmt.run": "Run train",
+    "nmt.serving.serve": "serve",
+    "nmt.system.errors": "CheckpointError ConfigError DataError NmtError OutOfMemory RunInterrupted TrainingError",
+    "nmt.training.average": "average",
+    "nmt.training.check": "check",
+    "nmt.training.findings": "Finding",
+    "nmt.translation.loading": "load",
+    "nmt.translation.translate": "translate_file",
+    "nmt.translation.translation": "Translation",
+    "nmt.translation.translator": "Translator",
+}
+"""Public names by module; imported above for type checkers, and on first use by everybody else."""
+_MODULES = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
     if name == "__all__":
-        return sorted(_homes())
-    if name not in _homes():
+        return sorted(_MODULES)
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = getattr(importlib.import_module(_homes()[name]), name)
+    globals()[name] = getattr(importlib.import_module(_MODULES[name]), name)
     return globals()[name]
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_homes(), "__all__"})
-
-
-@cache
-def _homes() -> dict[str, str]:
-    """The module of each public name: what is imported above for type checkers, and on first use by everybody else."""
-    import ast
-
-    nodes = [node for node in ast.walk(ast.parse(Path(__file__).read_bytes())) if isinstance(node, ast.ImportFrom)]
-    return {each.name: node.module or "" for node in nodes for each in node.names if each.asname not in (None, VERSION)}
+    return sorted({*globals(), *_MODULES, "__all__"})
 
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())

@@ -37,6 +37,11 @@ def test_importing_it_imports_nothing_heavy(tmp_path: Path) -> None:
 def test_every_name_is_there_and_no_other() -> None:
     assert [getattr(nmt, name).__name__ for name in nmt.__all__] == nmt.__all__
     assert set(nmt.__all__) <= set(dir(nmt))
+    tree = ast.parse(Path(nmt.__file__).read_bytes())
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    typed = {alias.name: node.module for node in imports for alias in node.names if alias.asname}
+    del typed["__version__"]
+    assert typed == nmt._MODULES
     with pytest.raises(AttributeError, match="trains"):
         nmt.trains  # type: ignore[attr-defined]  # noqa: B018
 
