@@ -78,7 +78,7 @@ def test_a_healthy_project_is_fine_and_nothing_is_written(
         "minutes per epoch",
         "hours for all",
         "are translated exactly",
-        " MiB so far, of ",
+        "iB so far, of ",
     ):
         assert words in found.out
 
