@@ -348,6 +348,12 @@ class _RecurrentLayers(Section):
     layer_norm: Literal["none", "layers", "cell"] = "none"
     """layers: on the input of layers above the first; cell: inside each cell, slower (Ba et al., 2016)."""
 
+    @property
+    def summary(self) -> str:
+        """Layers and units in words."""
+        layers = f"{self.num_layers} layers" if self.num_layers > 1 else "1 layer"
+        return f"{layers} of {self.hidden_size} {self.cell.upper()} units"
+
     def conflicts(self) -> Iterator[Conflict]:
         """What needs several layers, but has one."""
         if self.num_layers == 1:
@@ -372,6 +378,16 @@ class RecurrentEncoderSection(_RecurrentLayers):
         """Size of an encoder state."""
         return self.hidden_size * (2 if self.bidirectional else 1)
 
+    @property
+    def summary(self) -> str:
+        """Layers, units and directions in words."""
+        return f"{super().summary}, {'both directions' if self.bidirectional else 'one direction'}"
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """States that a decoder can begin with."""
+        return ("zeros", "final", "backward") if self.bidirectional else ("zeros", "final")
+
 
 EncoderSection = Annotated[RecurrentEncoderSection, Kinds("kind", "Encoder of the source.")]
 
@@ -394,6 +410,11 @@ class RecurrentDecoderSection(_RecurrentLayers):
     """Layers whose input includes the context or, with input feeding, the attentional vector."""
     readout: Literal["plain", "maxout"] = "plain"
     """Bahdanau order: tanh layer, or maxout (Bahdanau et al., 2015, A.2.2)."""
+
+    @property
+    def query_time(self) -> str:
+        """Whether the state that attends is the one before or after reading the last word."""
+        return "before" if self.order == "bahdanau" else "after"
 
     def conflicts(self) -> Iterator[Conflict]:
         """What does not go with the order, or with one layer."""

@@ -74,7 +74,7 @@ def _lines(saved: SavedModel, forced: Forced, sources: Sequence[str], step: int)
     yield f"Step {step + 1} of {len(forced.tokens)}: {forced.tokens[step]}, after {before}"
     weights, several = forced.alignment[step], forced.alignment.size(1) > 1
     if forced.queries is not None:
-        when = "before" if saved.config.model.decoder.order == "bahdanau" else "after"
+        when = saved.config.model.decoder.query_time
         projected = ", as the head projects it," if several else ""
         last = forced.tokens[step - 1] if step else "the beginning"
         yield f"  1. Query: the decoder's state{projected} {when} reading {last}"

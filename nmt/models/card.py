@@ -39,15 +39,13 @@ def make_card(config: Config, facts: Mapping[str, Any]) -> str:
 def _table(config: Config, facts: Mapping[str, Any]) -> Iterator[str]:
     model, data = config.model, facts.get("data")
     mechanism, equation = describe_mechanism(model)
-    encoder, decoder = model.encoder, model.decoder
-    directions = "both directions" if encoder.bidirectional else "one direction"
     text = {"spacy": "words (spaCy)", "whitespace": "words, separated by spaces", "subword": "subwords"}
     number = data.get("pairs") if isinstance(data, dict) else None  # an average has it from a file
     pairs = f"{number:,} pairs of " if isinstance(number, int) else ""
     rows = {
         "attention": f"{mechanism}. {equation}" if equation else mechanism,
-        "encoder": f"{_layers(encoder.num_layers)} of {encoder.hidden_size} {encoder.cell.upper()} units, {directions}",
-        "decoder": f"{_layers(decoder.num_layers)} of {decoder.hidden_size} {decoder.cell.upper()} units",
+        "encoder": model.encoder.summary,
+        "decoder": model.decoder.summary,
         "weights": f"{facts['parameters']:,}",
         "text": f"{text[config.text.tokenizer]}, {'lower case' if config.text.lowercase else 'cased'}",
         "trained on": f"{pairs}{', '.join(map(_inline, config.data.source)) or 'unknown'}",
@@ -60,10 +58,6 @@ def _table(config: Config, facts: Mapping[str, Any]) -> Iterator[str]:
     rows["versions"] = f"nmt {facts['nmt_version']}, torch {facts['torch_version']}"
     yield from ("| | |", "|---|---|")
     yield from (f"| {name} | {value} |" for name, value in rows.items())
-
-
-def _layers(number: int) -> str:
-    return "1 layer" if number == 1 else f"{number} layers"
 
 
 def _scores(facts: Mapping[str, Any]) -> Iterator[str]:
