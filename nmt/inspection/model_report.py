@@ -93,9 +93,9 @@ def _describe(saved: SavedModel) -> dict[str, str]:
     attention, equation = describe_mechanism(config.model)
     described = {"config": config.name, "languages": " to ".join(config.data.languages)}
     described |= {"attention": attention, "equation": equation}
-    for side, section in (("encoder", config.model.encoder), ("decoder", config.model.decoder)):
-        described[side] = f"{section.cell}, {section.num_layers} × {section.hidden_size}"
     described |= {
+        "encoder": config.model.encoder.summary,
+        "decoder": config.model.decoder.summary,
         "weights": _count(metadata.get("parameters")),
         "of update": _count(metadata.get("update")),
         "precision in training": config.train.precision,
