@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import (
     AfterValidator,
@@ -97,6 +98,21 @@ def key(default: Any, *, unit: str) -> Any:
     return Field(default, json_schema_extra={"unit": unit})
 
 
+def _docstrings(section: type) -> dict[str, str]:
+    """The docstrings of a class's own fields, from its source."""
+    import ast
+    import inspect
+    import textwrap
+
+    texts = {}
+    (node,) = ast.parse(textwrap.dedent(inspect.getsource(section))).body
+    for pair in itertools.pairwise(cast(ast.ClassDef, node).body):
+        match pair:
+            case ast.AnnAssign(target=field), ast.Expr(value=ast.Constant(value=str(text))):
+                texts[ast.unparse(field)] = inspect.cleandoc(text)
+    return texts
+
+
 Conflict = tuple[tuple[str, ...], str]
 """The dotted keys in conflict, starting with the one to change, and what is wrong; {} there is the section's path."""
 
@@ -104,7 +120,18 @@ Conflict = tuple[tuple[str, ...], str]
 class Section(BaseModel):
     """Base class of every section: unknown keys are rejected and values never change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Describe each key by the docstring below it, which is read only where a schema is asked for."""
+        described = handler(schema)
+        properties = handler.resolve_ref_schema(described)["properties"]
+        for section in reversed(cls.__mro__):
+            if issubclass(section, Section):
+                for name, text in _docstrings(section).items():
+                    properties[name]["description"] = text
+        return described
 
     def conflicts(self) -> Iterator[Conflict]:
         """Combinations of this section's own values that cannot work, with keys relative to it."""
