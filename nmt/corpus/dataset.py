@@ -20,13 +20,12 @@ from nmt.corpus.splitting import Example
 from nmt.system.errors import DataError, shorten
 from nmt.system.files import check_file, map_array, read_json, sha256, write_json, write_text
 from nmt.system.limits import MAX_EXAMPLE, MAX_EXAMPLES
-from nmt.text.processor import TextProcessor, load_processor, load_vocabularies
+from nmt.text.processor import TEXT, TextProcessor, WithText, load_vocabularies
 from nmt.text.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
 MARKER = "data.json"
 CONFIG = "config.yaml"
-TEXT = "text"
 
 Ids = NDArray[np.int32]
 _ARRAYS = {"ids": np.int32, "offsets": np.int64}
@@ -146,7 +145,7 @@ def encode_examples(
 
 
 @dataclass(frozen=True)
-class DataDirectory:
+class DataDirectory(WithText):
     """A data directory written by `nmt preprocess`.
 
     Attributes:
@@ -166,19 +165,6 @@ class DataDirectory:
     train: EncodedPairs
     valid: EncodedPairs
     checksums: Mapping[str, str]
-
-    @property
-    def text(self) -> Path:
-        """Folder with vocabularies and tokenizers."""
-        return self.path / TEXT
-
-    def load_processor(self) -> TextProcessor:
-        """Load the tokenizers, and combine them with the vocabularies.
-
-        Raises:
-            DataError: Files are missing or damaged.
-        """
-        return load_processor(self.text, (self.src_vocabulary, self.tgt_vocabulary))
 
     def check_ids(self) -> None:
         """Check that all ids of training and validation pairs are in the vocabularies; reads every id.

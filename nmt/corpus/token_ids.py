@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nmt.config import Config, TextSection, differing_keys, read_config
 from nmt.corpus.cleaning import make_normalizer
-from nmt.corpus.dataset import CONFIG, TEXT, Ids, encode_examples, write_sequences
+from nmt.corpus.dataset import CONFIG, Ids, encode_examples, write_sequences
 from nmt.corpus.identity import save_seen
 from nmt.corpus.lines import Lines, Rows
 from nmt.corpus.numbering import NumberedText, tokenize_block
@@ -22,7 +22,7 @@ from nmt.corpus.store import SIDES, PairStore, in_chunks
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import check_file
 from nmt.system.progress import progress_bar
-from nmt.text.processor import SEEN, TextProcessor, load_processor
+from nmt.text.processor import SEEN, TEXT, TextProcessor, load_processor
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer
 from nmt.text.vocabulary import LARGER, UNK_ID, Vocabulary
 

@@ -28,18 +28,17 @@ from nmt.system.files import check_file, read_json, set_default_permissions, syn
 from nmt.system.limits import MAX_HEADER, MIB
 from nmt.system.replacement import atomic_directory
 from nmt.system.version import __version__
-from nmt.text.processor import SEEN, TEXT_FILES, TextProcessor, copy_text_files, load_processor, load_vocabularies
+from nmt.text.processor import SEEN, TEXT, TEXT_FILES, WithText, copy_text_files, load_vocabularies
 from nmt.text.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
 MARKER = "model.json"
 WEIGHTS = "model.safetensors"
 CONFIG = "config.yaml"
-TEXT = "text"
 
 
 @dataclass(frozen=True)
-class SavedModel:
+class SavedModel(WithText):
     """A model read from its directory.
 
     Attributes:
@@ -57,19 +56,6 @@ class SavedModel:
     src_vocabulary: Vocabulary
     tgt_vocabulary: Vocabulary
     facts: Mapping[str, Any]
-
-    @property
-    def text(self) -> Path:
-        """Folder with vocabularies and tokenizers."""
-        return self.path / TEXT
-
-    def load_processor(self) -> TextProcessor:
-        """Load the tokenizers, and combine them with the vocabularies.
-
-        Raises:
-            DataError: Files are missing or damaged.
-        """
-        return load_processor(self.text, (self.src_vocabulary, self.tgt_vocabulary))
 
 
 def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, facts: Mapping[str, Any]) -> None:

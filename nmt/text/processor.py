@@ -17,6 +17,8 @@ SIDES = ("src", "tgt")
 NORMALIZATION = "normalization.json"
 SEEN = "train.src.fingerprints.npy"
 """Identity fingerprints of the training sources; see `nmt.corpus.identity`."""
+TEXT = "text"
+"""Name of the folder of text files, in a data, run or model directory."""
 TEXT_FILES = (
     *(f"{side}.{name}" for side in SIDES for name in ("tokenizer.json", "subwords.model", "vocabulary.json")),
     NORMALIZATION,
@@ -98,6 +100,27 @@ class TextProcessor:
             tokenizer.save(directory, side)
             vocabulary.save(directory / f"{side}.vocabulary.json")
         write_json(directory / NORMALIZATION, self.normalizer.settings)
+
+
+class WithText:
+    """A directory with a text folder whose vocabularies have been read: that of data, or of a model."""
+
+    path: Path
+    src_vocabulary: Vocabulary
+    tgt_vocabulary: Vocabulary
+
+    @property
+    def text(self) -> Path:
+        """Folder with vocabularies and tokenizers."""
+        return self.path / TEXT
+
+    def load_processor(self) -> TextProcessor:
+        """Load the tokenizers, and combine them with the vocabularies.
+
+        Raises:
+            DataError: Files are missing or damaged.
+        """
+        return load_processor(self.text, (self.src_vocabulary, self.tgt_vocabulary))
 
 
 def load_processor(directory: Path, vocabularies: tuple[Vocabulary, Vocabulary] | None = None) -> TextProcessor:

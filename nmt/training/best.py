@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nmt.config import Config
-from nmt.corpus.dataset import TEXT, DataDirectory
+from nmt.corpus.dataset import DataDirectory
 from nmt.models.run_records import MODELS, path_from
 from nmt.models.storage import MARKER, save_model
 from nmt.system.errors import DataError
 from nmt.system.files import read_json
 from nmt.system.replacement import clean_up
+from nmt.text.processor import TEXT
 from nmt.training.ranking import rank
 from nmt.training.state import TrainState
 

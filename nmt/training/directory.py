@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nmt.config import Config, dump_config
-from nmt.corpus.dataset import TEXT, DataDirectory
+from nmt.corpus.dataset import DataDirectory
 from nmt.models.run_records import BEST, MARKER, MODELS, RunMetadata, RunOutcome, read_launch, read_state
 from nmt.system.device import describe_environment
 from nmt.system.errors import DataError, RunInterrupted, TrainingError
 from nmt.system.files import append_text, check_file, write_json, write_text
 from nmt.system.outputs import RUN, check_directory
 from nmt.system.replacement import discard_earlier, locked, reading, replacing, set_aside
+from nmt.text.processor import TEXT
 from nmt.training.attention_history import WATCHED
 from nmt.training.best import BestModels
 from nmt.training.board import FOLDER as BOARD

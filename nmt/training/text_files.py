@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from nmt.config import Config
-from nmt.corpus.dataset import TEXT, DataDirectory
+from nmt.corpus.dataset import DataDirectory
 from nmt.corpus.identity import load_seen, save_seen
 from nmt.models.run_records import find_model
 from nmt.system.errors import CheckpointError, DataError
 from nmt.system.files import check_file, read_bytes, sha256, write_text
 from nmt.system.limits import MAX_JSON, MAX_TEXT_FILE
 from nmt.system.replacement import atomic_directory
-from nmt.text.processor import SEEN, TEXT_FILES, copy_text_files
+from nmt.text.processor import SEEN, TEXT, TEXT_FILES, copy_text_files
 
 CHECKSUMS = "SHA256SUMS"
 

@@ -18,9 +18,9 @@ from benchmarks.measuring import MIB, RunError, environment
 from benchmarks.scale import word
 from benchmarks.tables import markdown
 from nmt.config import dump_config, load_config
-from nmt.corpus.dataset import CONFIG, FORMAT_VERSION, MARKER, TEXT, Ids, write_sequences
+from nmt.corpus.dataset import CONFIG, FORMAT_VERSION, MARKER, Ids, write_sequences
 from nmt.system.files import write_json, write_text
-from nmt.text.processor import TextProcessor
+from nmt.text.processor import TEXT, TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
 from nmt.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
