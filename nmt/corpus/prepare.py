@@ -179,7 +179,7 @@ def _bundled(source: str) -> str:
     return str(shipped(source)) if bundled else source
 
 
-def find_training_data(config: str | Path | Config, overrides: Overrides, data: AnyPath | None) -> tuple[Config, Path]:
+def find_prepared_data(config: str | Path | Config, overrides: Overrides, data: AnyPath | None) -> tuple[Config, Path]:
     """The config, and the data directory to use.
 
     Raises:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from nmt.corpus.prepare import find_training_data
+from nmt.corpus.prepare import find_prepared_data
 from nmt.system import options
 from nmt.system.errors import as_nmt_errors
 
@@ -35,7 +35,7 @@ def check(
         NmtError: The config, the data or the device cannot be used.
     """
     with as_nmt_errors():
-        settings, directory = find_training_data(config, overrides, data)
+        settings, directory = find_prepared_data(config, overrides, data)
         from nmt.training.readiness import check_readiness
 
         yield from check_readiness(settings, directory)

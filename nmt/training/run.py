@@ -7,7 +7,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from nmt.corpus.prepare import find_training_data
+from nmt.corpus.prepare import find_prepared_data
 from nmt.system import options
 from nmt.system.errors import ConfigError, RunInterrupted, as_nmt_errors, when_out_of_memory
 
@@ -54,7 +54,7 @@ def train(
         Seeds the random number generators of Python, numpy and torch. Signals are handled in the main thread, while
         training.
     """
-    settings, directory = find_training_data(config, overrides, data)
+    settings, directory = find_prepared_data(config, overrides, data)
     run = settings.run_directory if output is None else Path(output)
     return train_run(settings, directory, run, overwrite=overwrite, resume=resume)
 
