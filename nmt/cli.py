@@ -32,7 +32,7 @@ from nmt.system.options import CONFIG, SETTINGS, Argument, Option
 from nmt.system.process import open_output, run_program
 from nmt.system.signals import raise_on_interrupt
 from nmt.system.terminal import write_sections, write_table, write_text
-from nmt.translation.score import score
+from nmt.translation.probability import score
 from nmt.translation.translate import translate
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from nmt.drawing.heatmap import EOS_LABEL
 from nmt.evaluation.attention_statistics import coverage, diagonality, step_statistics
 from nmt.evaluation.diagnostics import repeats
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
-from nmt.search.tree import BeamTree
+from nmt.search.beam_tree import BeamTree
 from nmt.text.vocabulary import EOS_ID
 from nmt.translation.translator import MAX_SOURCE_LENGTH, Translator
 

@@ -16,7 +16,7 @@ from nmt.search.constraint import Constraint, MinLength, Prefixes
 from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
 from nmt.search.stepper import Stepper
 from nmt.search.strategy import Candidates, Choice, GreedyStrategy, Strategy
-from nmt.search.trace import Step, trace
+from nmt.search.trace import SearchStep, trace
 from nmt.text.vocabulary import BOS_ID, EOS_ID
 
 State = TypeVar("State")
@@ -107,7 +107,9 @@ def search(
 
 
 @torch.inference_mode()
-def search_steps(stepper: Stepper[State], src: Tensor, src_lengths: Tensor, settings: SearchSettings) -> list[Step]:
+def search_steps(
+    stepper: Stepper[State], src: Tensor, src_lengths: Tensor, settings: SearchSettings
+) -> list[SearchStep]:
     """Continue the hypotheses of each sentence word by word.
 
     A sentence is finished when none of its hypotheses is left, or when no remaining one can still exceed the scores of
@@ -142,7 +144,7 @@ def search_steps(stepper: Stepper[State], src: Tensor, src_lengths: Tensor, sett
         torch.full((len(src), settings.n_best), -torch.inf, dtype=torch.float64, device=device),
         torch.arange(src.size(1), device=device) < src_lengths.to(device).unsqueeze(1),
     )
-    steps: list[Step] = []
+    steps: list[SearchStep] = []
     for step in range(int(limits.max())):
         log_probs, alignment, state = stepper.step(words, state)  # [R, V], [R, heads, S]
         if constraints:
@@ -161,7 +163,7 @@ def search_steps(stepper: Stepper[State], src: Tensor, src_lengths: Tensor, sett
         scores, alive, sentences = _close(choice, step + 1, sentences, scoring, coverage)
         remaining, slots, layout = _continue(alive, step + 1)
         kept_alignment = alignment if settings.with_alignment else None
-        steps.append(Step(sentences.sources, choice, scores, _attended(alignment), kept_alignment, slots))
+        steps.append(SearchStep(sentences.sources, choice, scores, _attended(alignment), kept_alignment, slots))
         if slots is not None and not len(slots):
             break
         # From the grid back to rows: [B, N] -> [R'], without ended hypotheses and finished sentences.

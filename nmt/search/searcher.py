@@ -14,12 +14,12 @@ from torch import Tensor
 from nmt.config import DecodeSection, SamplingSection
 from nmt.corpus.batching import pad
 from nmt.models.seq2seq import Seq2Seq
+from nmt.search.beam_tree import BeamTree, grow_tree
 from nmt.search.constraint import Constraint, ForcedPrefix, NoRepeat
 from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
 from nmt.search.search import SearchSettings, search, search_steps
 from nmt.search.stepper import EnsembleStepper, Seq2SeqStepper, Stepper
 from nmt.search.strategy import BeamStrategy, GreedyStrategy, SamplingStrategy, Strategy
-from nmt.search.tree import BeamTree, grow_tree
 from nmt.system.errors import ConfigError
 from nmt.text.vocabulary import EOS_ID
 

@@ -16,7 +16,7 @@ from nmt.search.strategy import Choice
 from nmt.text.vocabulary import EOS_ID
 
 
-class Step(NamedTuple):
+class SearchStep(NamedTuple):
     """The record of one step of a search.
 
     Attributes:
@@ -36,7 +36,7 @@ class Step(NamedTuple):
     slots: Tensor | None
 
 
-def trace(steps: Sequence[Step], src_lengths: Tensor, n_best: int) -> list[list[Hypothesis]]:
+def trace(steps: Sequence[SearchStep], src_lengths: Tensor, n_best: int) -> list[list[Hypothesis]]:
     """Rank the finished hypotheses, and build the best ones of each source.
 
     Waits for the device twice, and once more for alignments.
@@ -102,7 +102,7 @@ def _rank(
     return source[best], step[best], slot[best], score[best]
 
 
-def _integers(step: Step) -> tuple[Tensor, ...]:
+def _integers(step: SearchStep) -> tuple[Tensor, ...]:
     return step.sources, step.choice.words, step.attended, step.choice.parents
 
 
@@ -128,7 +128,7 @@ def _follow(parents: Sequence[Indices], before: Sequence[Indices | None], last: 
     return paths
 
 
-def _alignments(steps: Sequence[Step], paths: Sequence[Path], number: int) -> Tensor | None:
+def _alignments(steps: Sequence[SearchStep], paths: Sequence[Path], number: int) -> Tensor | None:
     """Alignments of the hypotheses on the host, [number, T, heads, S]; None if they were not kept."""
     first = steps[0].alignment
     if first is None:

@@ -24,14 +24,14 @@ from nmt.corpus.splitting import Example
 from nmt.inspection.explorer_page import System, make_live_page, page_data
 from nmt.inspection.record import LONGEST, record
 from nmt.serving.access import Keys, Pages, Rate
-from nmt.serving.batches import Batcher, QueueFull, Stopped
+from nmt.serving.batches import Batcher, QueueFull, ServerStopping
 from nmt.serving.body import CLOSE, discard, read_fields, read_key
 from nmt.serving.directions import Detection, Direction, Directions
 from nmt.serving.document import Document, read_lines
-from nmt.serving.limits import Limits
 from nmt.serving.log import UNANSWERED, Record
 from nmt.serving.markup import read_html
 from nmt.serving.page import PAGE, PAGE_POLICY
+from nmt.serving.request_limits import Limits
 from nmt.serving.schema import (
     AnyRequest,
     ExploreRequest,
@@ -296,7 +296,7 @@ def build_app(service: Service, pages: Pages, write: Callable[[Record], None]) -
     endpoints += [(path, None, answer) for path, answer in (("/", _answer_page), ("/explore", _answer_explorer))]
     endpoints += [("/openapi.json", None, _endpoint(service, None, lambda: document))]
     routes = [Route(path, answer, methods=["POST" if model else "GET"]) for path, model, answer in endpoints]
-    kinds = (HTTPException, QueueFull, Stopped, NmtError, Exception)
+    kinds = (HTTPException, QueueFull, ServerStopping, NmtError, Exception)
     app = Starlette(routes=routes, exception_handlers=dict.fromkeys(kinds, _refuse))
     app.router.redirect_slashes = False
     with_cors = CORSMiddleware(
@@ -341,7 +341,7 @@ async def _refuse(request: Request, error: Exception) -> Response:
             return _refusal(error.status_code, error.detail, error.headers)
         case QueueFull():
             return _refusal(503, "too many sentences are waiting; try again later", RETRY)
-        case Stopped():
+        case ServerStopping():
             return _refusal(503, "the server is stopping", RETRY)
         case NmtError():
             return _refusal(500, str(error))
@@ -393,7 +393,7 @@ class Gate:
         except asyncio.CancelledError:  # the server's time to stop is over
             if record.status != UNANSWERED:
                 raise
-            await (await _refuse(Request(scope), Stopped()))(scope, receive, reply)
+            await (await _refuse(Request(scope), ServerStopping()))(scope, receive, reply)
         except Exception as error:  # it has been answered
             record.error = _where(error)
         finally:

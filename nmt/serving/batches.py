@@ -30,7 +30,7 @@ class QueueFull(Exception):
     """Too many sentences are waiting; try again later."""
 
 
-class Stopped(Exception):
+class ServerStopping(Exception):
     """The server is stopping."""
 
 
@@ -133,7 +133,7 @@ class Batcher:
 
         Raises:
             QueueFull: Too many sentences are waiting.
-            Stopped: The server is stopping.
+            ServerStopping: The server is stopping.
             Exception: Any error of the translator.
         """
         if not sentences:
@@ -148,7 +148,7 @@ class Batcher:
 
         Raises:
             QueueFull: Too many sentences are waiting.
-            Stopped: The server is stopping.
+            ServerStopping: The server is stopping.
             Exception: Any error of the function.
         """
         return cast(T, await self._finish(_Job([[]], work=work)))
@@ -157,7 +157,7 @@ class Batcher:
         """Queue a job and wait for it."""
         with self._changed:
             if self._stopping:
-                raise Stopped
+                raise ServerStopping
             if self.waiting + len(job.sentences) > self._max_queue:
                 raise QueueFull
             self._jobs.append(job)
@@ -172,7 +172,7 @@ class Batcher:
         with self._changed:
             self._stopping = True
             for job in self._jobs:
-                job.finish(Stopped())
+                job.finish(ServerStopping())
             self._jobs.clear()
             self._changed.notify()
         self._thread.join(seconds)

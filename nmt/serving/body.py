@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
-from nmt.serving.limits import Limits
+from nmt.serving.request_limits import Limits
 from nmt.system.limits import KIB
 
 JSON, FORM, MULTIPART = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"

@@ -68,7 +68,7 @@ def serve(
         allowed_hosts: Name that the server is reached by.
         allowed_origins: Web pages that may use the server, or * for all.
         trusted_proxies: Reverse proxy whose X-Forwarded-For is trusted.
-        limits: Values of `nmt.serving.limits.Limits` that are not the default ones.
+        limits: Values of `nmt.serving.request_limits.Limits` that are not the default ones.
         log_format: Log of requests, one line each, on standard error.
         allowed_classes: Dotted paths of classes that the models' configs may name; their code runs.
 
@@ -79,7 +79,7 @@ def serve(
         Only a main thread handles signals.
     """
     require_libraries()
-    from nmt.serving.limits import Limits
+    from nmt.serving.request_limits import Limits
     from nmt.serving.server import Server, bind
 
     sizes = {"max_characters": max_characters, "max_sentences": max_sentences, "max_queue": max_queue}

@@ -21,8 +21,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from nmt.serving.access import Keys, Pages, is_loopback
 from nmt.serving.app import Service, build_app
 from nmt.serving.directions import Directions
-from nmt.serving.limits import MAX_CONNECTIONS, Limits
 from nmt.serving.log import Format, write
+from nmt.serving.request_limits import MAX_CONNECTIONS, Limits
 from nmt.system.errors import ConfigError, printable
 from nmt.system.limits import KIB
 from nmt.system.signals import ENDING, handled_signals

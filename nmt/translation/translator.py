@@ -11,9 +11,9 @@ from typing import overload
 
 from nmt.config import DecodeSection
 from nmt.models.seq2seq import Seq2Seq
+from nmt.search.beam_tree import BeamTree
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import Searcher
-from nmt.search.tree import BeamTree
 from nmt.system.errors import CONTROL, CheckpointError, ConfigError
 from nmt.text.processor import TextProcessor
 from nmt.text.sentences import SentenceSplitter, split_tokens

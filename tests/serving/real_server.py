@@ -20,7 +20,7 @@ import nmt
 from nmt.config import Config
 from nmt.models.storage import load_model
 from nmt.serving.directions import Direction, Directions
-from nmt.serving.limits import Limits
+from nmt.serving.request_limits import Limits
 from nmt.serving.server import Server, bind
 from nmt.translation.translator import Translator
 

@@ -6,7 +6,7 @@ import pytest
 from real_server import golden  # noqa: F401  (skips where the extra is missing)
 
 from nmt.serving.access import MAX_CLIENTS, Keys, Pages, Rate, is_loopback
-from nmt.serving.limits import Limits
+from nmt.serving.request_limits import Limits
 from nmt.serving.serve import read_keys
 from nmt.system.errors import ConfigError
 

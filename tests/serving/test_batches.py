@@ -10,7 +10,7 @@ import httpx
 import pytest
 from real_server import SENTENCES, Gated, golden, recording, serving, wait_until
 
-from nmt.serving.batches import LONG, Batcher, QueueFull, Stopped, Translated
+from nmt.serving.batches import LONG, Batcher, QueueFull, ServerStopping, Translated
 from nmt.system.errors import ConfigError
 from nmt.text.sentences import SentenceSplitter
 
@@ -194,7 +194,7 @@ def test_waiting_requests_fail_when_the_server_stops(gated: Gated, batcher: Batc
         await asyncio.to_thread(batcher.stop, 10)
         assert len((await first).translations) == 1
         for task in (waiting, asyncio.create_task(ask(batcher, "b"))):
-            with pytest.raises(Stopped):
+            with pytest.raises(ServerStopping):
                 await task
 
     asyncio.run(work())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from nmt.search.trace import Step
+from nmt.search.trace import SearchStep
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class BeamTree:
         return [self.nodes[number].id for number in self.path(node)]
 
 
-def grow_tree(steps: Sequence[Step]) -> BeamTree:
+def grow_tree(steps: Sequence[SearchStep]) -> BeamTree:
     """The tree of a search in a single source, whose steps have alignments.
 
     Args:
