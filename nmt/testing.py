@@ -20,10 +20,9 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import AttentionSection, ModelSection, RecurrentDecoderSection, RecurrentEncoderSection
-from nmt.layers.attention.attention import ScoreAttention
-from nmt.layers.attention.build import build_attention
-from nmt.layers.attention.memory import Memory
+from nmt.layers.attention.attention import ScoreAttention, build_attention
 from nmt.layers.attention.score import Score
+from nmt.layers.attention.source_memory import Memory
 from nmt.models.build import build_model
 from nmt.models.recurrent.decoder import RecurrentDecoder
 from nmt.models.seq2seq import Seq2Seq

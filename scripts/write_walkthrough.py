@@ -27,7 +27,7 @@ from nmt.layers.attention.window import GlobalWindow
 from nmt.layers.output import OutputLayer
 from nmt.layers.recurrent import PlainStack, RecurrentStack
 from nmt.models import reference
-from nmt.models.recurrent.cell import BahdanauCell, Maxout
+from nmt.models.recurrent.cell import BahdanauCell, maxout
 from nmt.models.recurrent.encoder import RecurrentEncoder
 from nmt.system.errors import ConfigError, NmtError
 from nmt.system.files import write_text
@@ -130,7 +130,7 @@ def walk(translator: Translator, sentence: str, step: int) -> Walk:
     for number in range(step):
         y, before = decoder.embedding.weight[words[number]], s
         s, c, a, _ = reference.bahdanau_step(y, (before,), attention, gru_of(cell.recurrent))
-    make = reference.maxout_readout if isinstance(cell.activation, Maxout) else reference.bahdanau_readout
+    make = reference.maxout_readout if cell.activation is maxout else reference.bahdanau_readout
     readout = make(s, c, y, cell.output.weight, cell.output.bias)
     p = (decoder.output.weight @ readout + decoder.output.bias).softmax(dim=0)
     return Walk([*tokens, "⟨eos⟩"], ids, found.tokens, x, h, first, before, y, seen["e"], a, c, s, readout, p)

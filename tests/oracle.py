@@ -21,7 +21,7 @@ from nmt.layers.attention.window import MonotonicWindow, PredictiveWindow
 from nmt.layers.output import FixedNormOutput
 from nmt.layers.recurrent import LayeredStack, NormalizedLayer, PlainStack, RecurrentStack
 from nmt.models import reference
-from nmt.models.recurrent.cell import BahdanauCell, LuongCell, Maxout
+from nmt.models.recurrent.cell import BahdanauCell, LuongCell, maxout
 from nmt.models.reference import Norm, Step
 from nmt.models.seq2seq import Seq2Seq
 from nmt.text.vocabulary import BOS_ID, EOS_ID
@@ -230,7 +230,7 @@ def decode(
         y = decoder.embedding.weight[word]
         if isinstance(cell, BahdanauCell):
             s, c, alignment, state = reference.bahdanau_step(y, state, attention, layers)
-            of = reference.maxout_readout if isinstance(cell.activation, Maxout) else reference.bahdanau_readout
+            of = reference.maxout_readout if cell.activation is maxout else reference.bahdanau_readout
             readout = of(s, c, y, W, cell.output.bias)
         else:
             readout, alignment, state = reference.luong_step(y, state, attention, layers, W, feedback)

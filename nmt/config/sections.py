@@ -361,7 +361,7 @@ class TextSection(Section):
             yield ("vocabulary.joint", "tokenizer", "subword.joint"), "with subwords needs {}subword.joint: true"
 
 
-class _RecurrentLayers(Section):
+class RecurrentSection(Section):
     """Keys of encoder and decoder."""
 
     kind: Literal["recurrent"] = "recurrent"
@@ -392,7 +392,7 @@ class _RecurrentLayers(Section):
 _NEED_LAYERS = {"residual": True, "layer_norm": "layers", "attend_from": "first", "context_to": "all"}
 
 
-class RecurrentEncoderSection(_RecurrentLayers):
+class RecurrentEncoderSection(RecurrentSection):
     """GRU or LSTM layers."""
 
     hidden_size: Units = key(256, unit="units")
@@ -419,7 +419,7 @@ class RecurrentEncoderSection(_RecurrentLayers):
 EncoderSection = Annotated[RecurrentEncoderSection, Kinds("kind", "Encoder of the source.")]
 
 
-class RecurrentDecoderSection(_RecurrentLayers):
+class RecurrentDecoderSection(RecurrentSection):
     """GRU or LSTM layers; the order of attention and update, and what is fed back."""
 
     hidden_size: Units = key(512, unit="units")

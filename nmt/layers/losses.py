@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from torch import Tensor
 
@@ -11,15 +10,25 @@ from nmt.layers.kernels.consistency import consistent_cross_entropy
 from nmt.layers.kernels.cross_entropy import output_cross_entropy
 
 
-class Loss(Protocol):
-    """A loss, summed over target positions, in nats."""
+@dataclass(frozen=True)
+class Loss:
+    """Cross-entropy, summed over target positions, in nats; or R-Drop, of two passes with different dropout.
+
+    Attributes:
+        label_smoothing: Share of the probability that is spread evenly over all words.
+        r_drop: Weight of the divergence of the passes, which are drawn together; without it there is one pass.
+    """
+
+    label_smoothing: float = 0.0
+    r_drop: float = 0.0
 
     @property
     def copies(self) -> int:
         """How many times each batch passes through the model."""
+        return 2 if self.r_drop else 1
 
     def __call__(self, readouts: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
-        """The loss.
+        """The loss; see `output_cross_entropy` and `consistent_cross_entropy`.
 
         Args:
             readouts: Vectors before the output layer, of all copies one after the other, [copies * P, K].
@@ -30,45 +39,9 @@ class Loss(Protocol):
         Returns:
             A scalar, the mean over the copies.
         """
-
-
-@dataclass(frozen=True)
-class CrossEntropy:
-    """Cross-entropy; see `output_cross_entropy`.
-
-    Attributes:
-        label_smoothing: Share of the probability that is spread evenly over all words.
-    """
-
-    label_smoothing: float = 0.0
-    copies = 1
-
-    def __call__(self, readouts: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
-        """See `Loss`."""
+        if self.r_drop:
+            return consistent_cross_entropy(readouts, weight, bias, targets, self.label_smoothing, self.r_drop)
         return output_cross_entropy(readouts, weight, bias, targets, self.label_smoothing)
 
 
-CROSS_ENTROPY = CrossEntropy()
-
-
-@dataclass(frozen=True)
-class RDrop:
-    """R-Drop: two passes with different dropout, which are drawn together; see `consistent_cross_entropy`.
-
-    Attributes:
-        consistency: Weight of their divergence.
-        label_smoothing: As for `CrossEntropy`.
-    """
-
-    consistency: float
-    label_smoothing: float = 0.0
-    copies = 2
-
-    def __call__(self, readouts: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
-        """See `Loss`."""
-        return consistent_cross_entropy(readouts, weight, bias, targets, self.label_smoothing, self.consistency)
-
-
-def make_loss(label_smoothing: float = 0.0, r_drop: float = 0.0) -> Loss:
-    """The loss of training; without R-Drop, cross-entropy."""
-    return RDrop(r_drop, label_smoothing) if r_drop else CrossEntropy(label_smoothing)
+CROSS_ENTROPY = Loss()

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from nmt.config.sections import RecurrentDecoderSection, RecurrentSection
 from nmt.layers.kernels.cells import gru_sequence, gru_step, lstm_step
 from nmt.layers.kernels.dropout import Dropout
 from nmt.layers.kernels.lstm import run_lstm
 from nmt.layers.kernels.stepwise import StepWeight, WeightFormat
 
-CellName = Literal["gru", "lstm"]
-LayerNormPlace = Literal["none", "layers", "cell"]
 RecurrentState = tuple[Tensor, ...]
 """Hidden states [L, B, H], and for an LSTM the cell states [L, B, H] too."""
+LayerOutputs = tuple[tuple[Tensor, ...], RecurrentState]
+"""Outputs of the layers, the top one last, and the new state."""
 
 GATES = {"gru": 3, "lstm": 4}
 
@@ -32,18 +32,16 @@ class RecurrentStack(nn.Module, ABC):
     the reset gate multiplies U h + d, after the product (Cho et al., 2014, multiply h before it).
 
     Args:
-        cell: `gru` or `lstm`.
-        input_size: Size of the input; with `extra_size` the input is [input; extra].
-        hidden_size: Units per layer.
+        section: The kind of cell and its units.
+        input_size: Size of the input; with an extra input, which is known only step by step (context, attentional
+            vector), the layers read [input; extra].
         num_layers: Layers.
     """
 
-    def __init__(self, cell: CellName, input_size: int, hidden_size: int, num_layers: int) -> None:
+    def __init__(self, section: RecurrentSection, input_size: int, num_layers: int) -> None:
         super().__init__()
-        self.cell = cell
-        self.input_size = input_size
-        self.hidden_size = hidden_size
-        self.num_layers = num_layers
+        self.cell, self.hidden_size = section.cell, section.hidden_size
+        self.input_size, self.num_layers = input_size, num_layers
 
     @property
     def num_states(self) -> int:
@@ -55,7 +53,7 @@ class RecurrentStack(nn.Module, ABC):
         return tuple(like.new_zeros(self.num_layers, rows, self.hidden_size) for _ in range(self.num_states))
 
     @abstractmethod
-    def forward(self, inputs: Tensor, state: RecurrentState) -> tuple[tuple[Tensor, ...], RecurrentState]:
+    def forward(self, inputs: Tensor, state: RecurrentState) -> LayerOutputs:
         """Run all steps.
 
         Args:
@@ -84,9 +82,7 @@ class RecurrentSteps(ABC):
         """Contribution of the input to the first layer's gates, outside the loop: [..., input_size] -> [..., gates]."""
 
     @abstractmethod
-    def step(
-        self, projected: Tensor, extra: Tensor | None, state: RecurrentState
-    ) -> tuple[tuple[Tensor, ...], RecurrentState]:
+    def step(self, projected: Tensor, extra: Tensor | None, state: RecurrentState) -> LayerOutputs:
         """Run one step; equals the stack's `forward` on [input; extra].
 
         Args:
@@ -103,36 +99,23 @@ class PlainStack(RecurrentStack):
     """torch's own layers, all in one call.
 
     Args:
-        cell: `gru` or `lstm`.
-        input_size: Size of the input; with `extra_size` the input is [input; extra].
-        extra_size: Size of the part of the input that is known only step by step (context, attentional vector).
-        hidden_size: Units per layer.
+        section: The kind of cell and its units.
+        input_size: Size of the input.
+        extra_size: Size of the extra input.
         num_layers: Layers.
         dropout: Applied between layers.
     """
 
     def __init__(
-        self,
-        cell: CellName,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        *,
-        extra_size: int = 0,
-        dropout: float = 0.0,
+        self, section: RecurrentSection, input_size: int, extra_size: int = 0, num_layers: int = 1, dropout: float = 0.0
     ) -> None:
-        super().__init__(cell, input_size, hidden_size, num_layers)
+        super().__init__(section, input_size, num_layers)
         self.dropout = Dropout(dropout)
-        module: type[nn.LSTM] | type[nn.GRU] = nn.LSTM if cell == "lstm" else nn.GRU
-        self.rnn = module(
-            input_size + extra_size,
-            hidden_size,
-            num_layers,
-            batch_first=True,
-            dropout=dropout if num_layers > 1 else 0.0,
-        )
+        module: type[nn.LSTM] | type[nn.GRU] = nn.LSTM if self.cell == "lstm" else nn.GRU
+        sizes, between = (input_size + extra_size, self.hidden_size), dropout if num_layers > 1 else 0.0
+        self.rnn = module(*sizes, num_layers, batch_first=True, dropout=between)
 
-    def forward(self, inputs: Tensor, state: RecurrentState) -> tuple[tuple[Tensor, ...], RecurrentState]:
+    def forward(self, inputs: Tensor, state: RecurrentState) -> LayerOutputs:
         """Run all steps of all layers in one call, or layer by layer if that is faster."""
         if isinstance(self.rnn, nn.LSTM):
             outputs, last = run_lstm(self.rnn, inputs, state)
@@ -182,9 +165,7 @@ class PlainSteps(RecurrentSteps):
         """W x + b, where b is the sum of an LSTM's two biases, or the first of a GRU's."""
         return self.input_weight(inputs) + self.layers[0].bias
 
-    def step(
-        self, projected: Tensor, extra: Tensor | None, state: RecurrentState
-    ) -> tuple[tuple[Tensor, ...], RecurrentState]:
+    def step(self, projected: Tensor, extra: Tensor | None, state: RecurrentState) -> LayerOutputs:
         """Run one step of all layers."""
         first, *rest = zip(*(part.unbind() for part in state), strict=True)  # [L, B, H] -> L states of [B, H]
         states = [self.layers[0].step(projected, extra, first)]
@@ -245,14 +226,14 @@ class NormalizedLayer(RecurrentStack):
     Slower than `PlainStack`: torch has no such layer, so it runs step by step.
 
     Args:
-        cell: `gru` or `lstm`.
-        input_size: Size of the input; with `extra_size` the input is [input; extra].
-        hidden_size: Units.
-        extra_size: Size of the part of the input that is known only step by step.
+        section: The kind of cell and its units.
+        input_size: Size of the input.
+        extra_size: Size of the extra input.
     """
 
-    def __init__(self, cell: CellName, input_size: int, hidden_size: int, *, extra_size: int = 0) -> None:
-        super().__init__(cell, input_size, hidden_size, 1)
+    def __init__(self, section: RecurrentSection, input_size: int, extra_size: int = 0) -> None:
+        super().__init__(section, input_size, 1)
+        cell, hidden_size = self.cell, self.hidden_size
         gates = GATES[cell] * hidden_size
         self.weight_input = nn.Parameter(torch.empty(gates, input_size + extra_size))
         self.weight_hidden = nn.Parameter(torch.empty(gates, hidden_size))
@@ -277,7 +258,7 @@ class NormalizedLayer(RecurrentStack):
         cell = forget_gate.sigmoid() * state[1] + input_gate.sigmoid() * candidate.tanh()
         return output_gate.sigmoid() * self.cell_norm[0](cell).tanh(), cell
 
-    def forward(self, inputs: Tensor, state: RecurrentState) -> tuple[tuple[Tensor, ...], RecurrentState]:
+    def forward(self, inputs: Tensor, state: RecurrentState) -> LayerOutputs:
         """Run step by step; only W x is computed for all steps at once."""
         gates = self.normalize(nn.functional.linear(inputs, self.weight_input), self.input_norms)
         hidden_weight = StepWeight(self.weight_hidden)
@@ -310,9 +291,7 @@ class NormalizedSteps(RecurrentSteps):
         """W x, which is normalised after the extra input is added."""
         return self.input_weight(inputs)
 
-    def step(
-        self, projected: Tensor, extra: Tensor | None, state: RecurrentState
-    ) -> tuple[tuple[Tensor, ...], RecurrentState]:
+    def step(self, projected: Tensor, extra: Tensor | None, state: RecurrentState) -> LayerOutputs:
         """Run one step."""
         layer, last = self.layer, tuple(part.squeeze(0) for part in state)
         gates = projected if extra is None else projected + self.extra_weight(extra)
@@ -328,16 +307,16 @@ class Connection(nn.Module):
     3.1). The sum itself is not normalised, so x reaches the top unchanged.
 
     Args:
+        section: Whether x is added, and whether the input of f is normalised (Ba et al., 2016).
         size: Size of x.
-        residual: Add x.
-        layer_norm: Normalise the input of f (Ba et al., 2016).
         dropout: Applied to the input of f.
+        first: Whether x is the input of a stack, to which dropout alone is applied.
     """
 
-    def __init__(self, size: int, *, residual: bool, layer_norm: bool, dropout: float) -> None:
+    def __init__(self, section: RecurrentSection, size: int, dropout: float, *, first: bool = False) -> None:
         super().__init__()
-        self.residual = residual
-        self.norm = nn.LayerNorm(size) if layer_norm else nn.Identity()
+        self.residual = section.residual and not first
+        self.norm = nn.LayerNorm(size) if section.layer_norm == "layers" and not first else nn.Identity()
         self.dropout = Dropout(dropout)
 
     def enter(self, below: Tensor) -> Tensor:
@@ -354,42 +333,27 @@ class LayeredStack(RecurrentStack):
     """Layers with connections that torch's own stacks do not support.
 
     Args:
-        cell: `gru` or `lstm`.
-        input_size: Size of the input; with `extra_size` the input is [input; extra].
-        hidden_size: Units per layer.
-        num_layers: Layers.
-        extra_size: Size of the part of the input that is known only step by step (context, attentional vector).
+        section: The layers, their connections, and which of them read the extra input.
+        input_size: Size of the input.
+        extra_size: Size of the extra input.
         dropout: Applied between layers.
-        residual: Add the output of the layer below to that of each layer above the first.
-        layer_norm: Normalise the input of each layer above the first (`layers`), or inside the cells (`cell`).
-        extra_to_all: Every layer reads the extra input, not only the first.
     """
 
     def __init__(
-        self,
-        cell: CellName,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        *,
-        extra_size: int = 0,
-        dropout: float = 0.0,
-        residual: bool = False,
-        layer_norm: LayerNormPlace = "none",
-        extra_to_all: bool = False,
+        self, section: RecurrentDecoderSection, input_size: int, extra_size: int = 0, dropout: float = 0.0
     ) -> None:
-        super().__init__(cell, input_size, hidden_size, num_layers)
-        self.extra_to_all = extra_to_all
-        sizes = [(input_size, extra_size)] + [(hidden_size, extra_size if extra_to_all else 0)] * (num_layers - 1)
+        super().__init__(section, input_size, section.num_layers)
+        self.extra_to_all = section.context_to == "all"
+        above = (section.hidden_size, extra_size if self.extra_to_all else 0)
+        sizes = [(input_size, extra_size)] + [above] * (section.num_layers - 1)
         self.layers: Sequence[RecurrentStack] = nn.ModuleList(  # type: ignore[assignment]
-            single_layer(cell, size, hidden_size, layer_norm, extra_size=extra) for size, extra in sizes
+            single_layer(section, *both) for both in sizes
         )
         self.connections: Sequence[Connection] = nn.ModuleList(  # type: ignore[assignment]
-            Connection(hidden_size, residual=residual, layer_norm=layer_norm == "layers", dropout=dropout)
-            for _ in sizes[1:]
+            Connection(section, section.hidden_size, dropout) for _ in sizes[1:]
         )
 
-    def forward(self, inputs: Tensor, state: RecurrentState) -> tuple[tuple[Tensor, ...], RecurrentState]:
+    def forward(self, inputs: Tensor, state: RecurrentState) -> LayerOutputs:
         """Run all steps layer by layer."""
         extra = inputs[..., self.input_size :]
         first_states = _by_layer(state)
@@ -427,9 +391,7 @@ class LayeredSteps(RecurrentSteps):
         """The projection of the first layer."""
         return self.layers[0].project(inputs)
 
-    def step(
-        self, projected: Tensor, extra: Tensor | None, state: RecurrentState
-    ) -> tuple[tuple[Tensor, ...], RecurrentState]:
+    def step(self, projected: Tensor, extra: Tensor | None, state: RecurrentState) -> LayerOutputs:
         """Run one step of each layer in turn."""
         last_states = _by_layer(state)
         outputs, new = self.layers[0].step(projected, extra, last_states[0])
@@ -443,54 +405,19 @@ class LayeredSteps(RecurrentSteps):
         return outputs, tuple(torch.cat(parts) for parts in zip(*states, strict=True))
 
 
-def single_layer(
-    cell: CellName, input_size: int, hidden_size: int, layer_norm: LayerNormPlace, *, extra_size: int = 0
-) -> RecurrentStack:
-    """One layer, with layer normalisation inside its cell if `layer_norm` is `cell`."""
-    layer = NormalizedLayer if layer_norm == "cell" else PlainStack
-    return layer(cell, input_size, hidden_size, extra_size=extra_size)
+def single_layer(section: RecurrentSection, input_size: int, extra_size: int = 0) -> RecurrentStack:
+    """One layer, with layer normalisation inside its cell if the section says so."""
+    return (NormalizedLayer if section.layer_norm == "cell" else PlainStack)(section, input_size, extra_size)
 
 
 def build_stack(
-    cell: CellName,
-    input_size: int,
-    hidden_size: int,
-    num_layers: int = 1,
-    *,
-    extra_size: int = 0,
-    dropout: float = 0.0,
-    residual: bool = False,
-    layer_norm: LayerNormPlace = "none",
-    extra_to_all: bool = False,
-    every_output: bool = False,
+    section: RecurrentDecoderSection, input_size: int, extra_size: int = 0, dropout: float = 0.0
 ) -> RecurrentStack:
-    """Build the fastest stack with the given features; see `LayeredStack`.
-
-    Args:
-        cell: `gru` or `lstm`.
-        input_size: Size of the input.
-        hidden_size: Units per layer.
-        num_layers: Layers.
-        extra_size: Size of the extra input.
-        dropout: Between layers.
-        residual: Residual connections.
-        layer_norm: Where to normalise.
-        extra_to_all: Feed the extra input to every layer.
-        every_output: Return the outputs of every layer, not only of the top one.
-    """
-    if residual or layer_norm != "none" or extra_to_all or every_output:
-        return LayeredStack(
-            cell,
-            input_size,
-            hidden_size,
-            num_layers,
-            extra_size=extra_size,
-            dropout=dropout,
-            residual=residual,
-            layer_norm=layer_norm,
-            extra_to_all=extra_to_all,
-        )
-    return PlainStack(cell, input_size, hidden_size, num_layers, extra_size=extra_size, dropout=dropout)
+    """Build the fastest stack that has what the section asks for; see `LayeredStack`."""
+    above = section.context_to, section.attend_from  # reads the extra input; its output is needed
+    if section.residual or section.layer_norm != "none" or above != ("first", "top"):
+        return LayeredStack(section, input_size, extra_size, dropout)
+    return PlainStack(section, input_size, extra_size, section.num_layers, dropout)
 
 
 def _norms(sizes: list[int]) -> Sequence[nn.LayerNorm]:

@@ -9,7 +9,7 @@ from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.attention.memory import AttentionDetails
+from nmt.layers.attention.source_memory import AttentionDetails
 from nmt.layers.kernels.stepwise import StepWeight, WeightFormat
 from nmt.layers.layout import Layout
 from nmt.layers.output import OutputLayer

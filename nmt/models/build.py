@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import InitializationSection, ModelSection
-from nmt.layers.attention.attention import Attention, FixedContext
-from nmt.layers.attention.build import build_attention
+from nmt.layers.attention.attention import Attention, FixedContext, build_attention
 from nmt.layers.attention.score import Score
 from nmt.layers.output import FixedNormOutput, OutputLayer
 from nmt.layers.recurrent import GATES, NormalizedLayer, build_stack
@@ -42,20 +41,14 @@ def build_model(config: ModelSection, src_size: int, tgt_size: int) -> Seq2Seq:
 
 
 def _build_encoder(config: ModelSection, embedding: nn.Embedding) -> Encoder:
-    section = config.encoder
-    match section.kind:
+    match config.encoder.kind:
         case "recurrent":
             return RecurrentEncoder(
+                config.encoder,
                 embedding,
-                cell=section.cell,
-                hidden_size=section.hidden_size,
-                num_layers=section.num_layers,
-                bidirectional=section.bidirectional,
                 dropout=config.dropout,
                 embedding_dropout=_or(config.embedding_dropout, config.dropout),
                 output_dropout=config.memory_dropout,
-                residual=section.residual,
-                layer_norm=section.layer_norm,
             )
 
 
@@ -92,46 +85,18 @@ def _build_recurrent_decoder(config: ModelSection, encoder: Encoder, embedding: 
             f"model.decoder.initial_state: {section.initial_state} needs a state of the encoder that "
             f"{config.encoder.kind} encoders lack; set zeros"
         )
-    return RecurrentDecoder(
-        embedding,
-        cell,
-        InitialState(section.initial_state, size, cell.recurrent),
-        output,
-        embedding_dropout=_or(config.embedding_dropout, config.dropout),
-    )
+    initial_state = InitialState(section.initial_state, size, cell.recurrent)
+    dropout = _or(config.embedding_dropout, config.dropout)
+    return RecurrentDecoder(embedding, cell, initial_state, output, embedding_dropout=dropout)
 
 
 def _build_cell(config: ModelSection, attention: Attention, readout_size: int) -> DecoderCell:
     section = config.decoder
     extra_sizes = {"bahdanau": attention.context_size, "luong": readout_size if section.input_feeding else 0}
-    recurrent = build_stack(
-        section.cell,
-        config.embedding_size,
-        section.hidden_size,
-        section.num_layers,
-        extra_size=extra_sizes[section.order],
-        dropout=config.dropout,
-        residual=section.residual,
-        layer_norm=section.layer_norm,
-        extra_to_all=section.context_to == "all",
-        every_output=section.attend_from == "first",
-    )
+    recurrent = build_stack(section, config.embedding_size, extra_sizes[section.order], config.dropout)
     if section.order == "bahdanau":
-        return BahdanauCell(
-            recurrent,
-            attention,
-            embedding_size=config.embedding_size,
-            readout_size=readout_size,
-            readout=section.readout,
-            attend_from=section.attend_from,
-        )
-    return LuongCell(
-        recurrent,
-        attention,
-        readout_size=readout_size,
-        input_feeding=section.input_feeding,
-        attend_from=section.attend_from,
-    )
+        return BahdanauCell(section, recurrent, attention, config.embedding_size, readout_size)
+    return LuongCell(section, recurrent, attention, readout_size)
 
 
 @torch.no_grad()

@@ -18,7 +18,7 @@ from nmt.config import Config, TrainSection
 from nmt.corpus.batching import Batch, epoch_generator, make_batch, plan_batches
 from nmt.corpus.dataset import EncodedPairs
 from nmt.corpus.noise import Noise, no_noise
-from nmt.layers.losses import make_loss
+from nmt.layers.losses import Loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.system.device import autocast
 from nmt.system.errors import TrainingError, when_out_of_memory
@@ -130,7 +130,7 @@ def train_step(
     device = optimizer.param_groups[0]["params"][0].device
     tokens = workers.total(torch.full((), sum(batch.num_tokens for batch in batches), device=device))
     total = torch.zeros((), device=device)
-    loss_of_output = make_loss(config.label_smoothing, config.r_drop)
+    loss_of_output = Loss(config.label_smoothing, config.r_drop)
     for number, batch in enumerate(batches, 1):
         on_device = batch.to(device).repeat(loss_of_output.copies)
         choose = draw_choices(config.teacher_forcing, update, on_device.tgt_in)

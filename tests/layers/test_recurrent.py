@@ -5,6 +5,7 @@ import torch
 from covering import covering
 from oracle import step_layers
 
+from nmt.config import RecurrentDecoderSection
 from nmt.layers.recurrent import RecurrentStack, RecurrentState, build_stack
 
 INPUT, EXTRA, HIDDEN, ROWS, STEPS = 3, 2, 4, 3, 5
@@ -12,13 +13,13 @@ INPUT, EXTRA, HIDDEN, ROWS, STEPS = 3, 2, 4, 3, 5
 
 PLAIN: dict[str, Any] = {}
 LAYERED: list[dict[str, Any]] = [
-    {"every_output": True},
+    {"attend_from": "first"},
     {"residual": True},
     {"layer_norm": "layers"},
     {"layer_norm": "cell"},
-    {"extra_to_all": True},
-    {"residual": True, "layer_norm": "layers", "extra_to_all": True},
-    {"residual": True, "layer_norm": "cell", "extra_to_all": True},
+    {"context_to": "all"},
+    {"residual": True, "layer_norm": "layers", "context_to": "all"},
+    {"residual": True, "layer_norm": "cell", "context_to": "all"},
 ]
 
 
@@ -26,9 +27,12 @@ def named(options: dict[str, Any]) -> str:
     return "-".join(f"{name}={value}" for name, value in options.items()) or "plain"
 
 
-def random_stack(cell: str, num_layers: int, extra_size: int = 0, **options: Any) -> RecurrentStack:
+def random_stack(
+    cell: str, num_layers: int, extra_size: int = 0, dropout: float = 0.0, **options: Any
+) -> RecurrentStack:
     torch.manual_seed(0)
-    stack = build_stack(cell, INPUT, HIDDEN, num_layers, extra_size=extra_size, **options).double()
+    section = RecurrentDecoderSection(cell=cell, hidden_size=HIDDEN, num_layers=num_layers, **options)
+    stack = build_stack(section, INPUT, extra_size, dropout).double()
     with torch.no_grad():
         for parameter in stack.parameters():
             parameter.uniform_(-1, 1)

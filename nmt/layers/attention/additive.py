@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from nmt.config import Count
 from nmt.layers.attention.score import Score
-from nmt.layers.kernels.additive import additive_scores
+from nmt.layers.kernels.additive_scores import additive_scores
 from nmt.layers.kernels.stepwise import StepLinear
 
 

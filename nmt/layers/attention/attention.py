@@ -1,4 +1,4 @@
-"""The common part of every mechanism: the memory of a sentence, masking, normalisation, the context."""
+"""The common part of every mechanism: the memory of a sentence, masking, normalisation, the context; building it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,21 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.attention.heads import SingleHead
-from nmt.layers.attention.memory import AttentionDetails, AttentionState, Memory
-from nmt.layers.attention.normalizer import HardChoice, Normalizer
-from nmt.layers.attention.past import Past
-from nmt.layers.attention.score import Score
-from nmt.layers.attention.window import Window
+from nmt.config import (
+    AttentionSection,
+    CoverageSection,
+    LocationSection,
+    MonotonicWindowSection,
+    PredictiveWindowSection,
+)
+from nmt.config.attention_checks import check_sizes
+from nmt.config.attention_scores import properties_of
+from nmt.layers.attention.heads import MultiHead, SingleHead
+from nmt.layers.attention.normalizer import HardChoice, Normalizer, make_normalizer
+from nmt.layers.attention.past import Coverage, LocationFeatures, NoPast, Past
+from nmt.layers.attention.score import Score, find_score
+from nmt.layers.attention.source_memory import AttentionDetails, AttentionState, Memory
+from nmt.layers.attention.window import GlobalWindow, MonotonicWindow, PredictiveWindow, Window
 from nmt.layers.kernels.dropout import Dropout
 from nmt.layers.kernels.stepwise import for_steps
 
@@ -106,33 +115,28 @@ class ScoreAttention(Attention):
 
     Args:
         score: Compares queries and keys.
-        context_size: Size of an encoder state, and of the context.
         heads: Projections before and after.
         window: Positions to attend to.
         normalize: Maps scores to weights.
         past: Memory of earlier alignments.
+        context_size: Size of an encoder state, and of the context.
         dropout: Probability of dropping a weight from the context, in training.
     """
 
     def __init__(
         self,
         score: Score,
-        context_size: int,
-        *,
         heads: SingleHead,
         window: Window,
         normalize: Normalizer,
         past: Past,
-        dropout: float = 0.0,
+        *,
+        context_size: int,
+        dropout: float,
     ) -> None:
         super().__init__()
-        self.score = score
-        self.context_size = context_size
-        self.heads = heads
-        self.num_heads = heads.number
-        self.window = window
-        self.normalize = normalize
-        self.past = past
+        self.score, self.heads, self.window, self.normalize, self.past = score, heads, window, normalize, past
+        self.context_size, self.num_heads = context_size, heads.number
         self.dropout = Dropout(dropout)
         self.reads_own_past = bool(past.state_name)
         if past.feature_size:
@@ -142,12 +146,8 @@ class ScoreAttention(Attention):
         """Project the keys; nothing else of the source is projected later."""
         keys = self.heads.split_keys(encoder_states)
         projected = self.score.project_keys(keys.flatten(0, 1))
-        return Memory(
-            projected.view(*keys.shape[:2], *projected.shape[1:]),
-            self.heads.split_values(encoder_states),
-            mask,
-            lengths,
-        )
+        projected = projected.view(*keys.shape[:2], *projected.shape[1:])
+        return Memory(projected, self.heads.split_values(encoder_states), mask, lengths)
 
     def initial_state(self, memory: Memory) -> AttentionState:
         """The states of the window and of the memory of the past."""
@@ -164,8 +164,7 @@ class ScoreAttention(Attention):
         scores = self.score(*folded, *self.past.features(state))  # [B * heads, N, S]
         scores = scores.view(*queries.shape[:3], -1)
         centres, allowed = self.window.locate(query, memory, state)
-        scores = scores.masked_fill(~allowed.unsqueeze(1), torch.finfo(scores.dtype).min)
-        weights = self.window.reweigh(self.normalize(scores), centres)
+        weights = self.window.reweigh(self.normalize(_mask(scores, allowed.unsqueeze(1))), centres)
         contexts = memory.weighted_sum(self.dropout(weights))  # [B, heads, N, S] -> [B, heads, N, ...]
         # A memory of the past has one head: [B, 1, N, S] -> [B, N, S].
         state = self.window.advance(state) | self.past.advance(state, weights[:, 0])
@@ -186,21 +185,20 @@ class ScoreAttention(Attention):
     def explain(self, calls: Sequence[ScoreCall], memory: Memory) -> AttentionDetails:
         """See `Attention.explain`."""
         # T calls [B * heads, 1, ...], or one [B * heads, T, ...] -> [T, heads, ...]
-        parts = (torch.cat(part, dim=1)[: self.num_heads].transpose(0, 1).float() for part in zip(*calls, strict=True))
-        queries, scores = parts
+        queries, scores = (
+            torch.cat(part, dim=1)[: self.num_heads].transpose(0, 1).float() for part in zip(*calls, strict=True)
+        )
         if self.num_heads > 1:
             return AttentionDetails(queries, scores)
         state = self.window.unroll(self.window.initial_state(memory), len(queries))
         centres, allowed = self.window.locate(queries.transpose(0, 1).to(memory.values), memory, state)
-        radius, chances = getattr(self.window, "radius", None), None
+        details = AttentionDetails(queries, scores)
         if isinstance(self.normalize, HardChoice):
-            masked = scores.to(memory.values.device).masked_fill(
-                ~allowed.transpose(0, 1), torch.finfo(scores.dtype).min
-            )
-            chances = self.normalize.normalize(masked).float().cpu()
-        return AttentionDetails(
-            queries, scores, None if radius is None else centres.flatten().float().cpu(), radius, chances
-        )
+            masked = _mask(scores.to(memory.values.device), allowed.transpose(0, 1))
+            return details._replace(chances=self.normalize.normalize(masked).float().cpu())
+        if isinstance(self.window, MonotonicWindow | PredictiveWindow):
+            return details._replace(centres=centres.flatten().float().cpu(), radius=self.window.radius)
+        return details
 
     def penalty(self, alignments: Tensor) -> Tensor:
         """The penalty of the memory of the past."""
@@ -229,3 +227,48 @@ class FixedContext(Attention):
         """Return the summary, whatever the query."""
         context = memory.values[:, 0].expand(-1, query.size(1), -1)
         return context, context.new_zeros(*query.shape[:2], 1, memory.mask.size(1)), state
+
+
+def _mask(scores: Tensor, allowed: Tensor) -> Tensor:
+    """The lowest finite score where attention is not allowed, so that its weight is exactly 0."""
+    return scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
+
+
+def build_attention(
+    section: AttentionSection, query_size: int, key_size: int, score: type[Score] | None = None
+) -> Attention:
+    """Build the attention that a config describes.
+
+    Args:
+        section: The choices.
+        query_size: Size of a decoder state.
+        key_size: Size of an encoder state.
+        score: A class to use instead of the one that the section names.
+
+    Raises:
+        ConfigError: The score does not exist or cannot combine the sizes, or a library is missing.
+    """
+    if score is None and section.score == "none":
+        return FixedContext(key_size)
+    heads = SingleHead(query_size, key_size)
+    if section.heads > 1:
+        heads = MultiHead(query_size, key_size, section.heads, section.head_size)
+    score = score or find_score(section.score)
+    check_sizes(properties_of(score, section.score), heads.query_size, heads.key_size)
+    scoring = score(heads.query_size, heads.key_size, **section.options)
+    window: Window = GlobalWindow()  # hard attention draws one of all positions
+    match section.window:
+        case MonotonicWindowSection(radius=radius):
+            window = MonotonicWindow(radius)
+        case PredictiveWindowSection(radius=radius):
+            window = PredictiveWindow(query_size, radius)
+    normalize = make_normalizer(section.normalizer.name, section.normalizer.temperature)
+    if section.window.name == "hard":
+        normalize = HardChoice(normalize)
+    past: Past = NoPast()
+    match section.past:
+        case CoverageSection(loss_weight=weight):
+            past = Coverage(weight)
+        case LocationSection(filters=filters, radius=radius):
+            past = LocationFeatures(filters, radius)
+    return ScoreAttention(scoring, heads, window, normalize, past, context_size=key_size, dropout=section.dropout)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from nmt.layers.attention.memory import AttentionState, Memory
+from nmt.layers.attention.source_memory import AttentionState, Memory
 
 
 class Past(nn.Module, ABC):

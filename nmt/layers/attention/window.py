@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from nmt.layers.attention.source_memory import AttentionState, Memory
 from nmt.layers.kernels.activation import tanh
 from nmt.layers.kernels.stepwise import StepLinear
-
-if TYPE_CHECKING:
-    from nmt.layers.attention.memory import AttentionState, Memory
 
 
 class Window(nn.Module, ABC):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 
@@ -23,14 +23,6 @@ def tanh(inputs: Tensor) -> Tensor:
 def tanh_of(inputs: Tensor) -> Tensor:
     """The same without a gradient, for float32 or better."""
     return (2 * inputs).sigmoid_().mul_(2).sub_(1)
-
-
-class Tanh(nn.Module):
-    """`tanh` as a layer."""
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Any shape."""
-        return tanh(inputs)
 
 
 class _Tanh(torch.autograd.Function):

@@ -1,7 +1,9 @@
-"""Cross-entropy of the output layer, which never stores the logits of more than `CHUNK_ROWS` target positions."""
+"""Losses of the output layer, which never store the logits of more than `CHUNK_ROWS` target positions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,6 +14,13 @@ CHUNK_ROWS = 1024
 """Rows of logits in memory at once."""
 ROW_STEP = 32
 """Rows are padded to a multiple of this, as the CPU's matrix library caches something for every shape."""
+
+ChunkLoss = Callable[[Tensor, Tensor, bool], tuple[Tensor, Tensor]]
+"""The loss of some positions, and its gradient with respect to their logits.
+
+Given the logits [rows, V], which it may overwrite, in float32 or better: those of all passes, one after the other, then
+those of padding; the words to predict [positions, 1]; and whether the gradient is needed, which is 0 on padding.
+"""
 
 
 def output_cross_entropy(
@@ -33,28 +42,83 @@ def output_cross_entropy(
     Returns:
         A scalar, in float32 or better.
     """
-    return _OutputCrossEntropy.compute(readouts, weight, bias, targets, label_smoothing)
+    return sum_in_chunks(partial(_cross_entropy, label_smoothing), readouts, weight, bias, targets)
 
 
-def pad_rows(rows: Tensor) -> Tensor:
-    """Append rows of zeros up to a multiple of `ROW_STEP`."""
-    return nn.functional.pad(rows, (0, 0, 0, -len(rows) % ROW_STEP))
+def _cross_entropy(smoothing: float, logits: Tensor, words: Tensor, needed: bool) -> tuple[Tensor, Tensor]:
+    """A `ChunkLoss`."""
+    rows = len(words)
+    # The logits that count as right, [rows, 1]: that of the word and, smoothed, the mean of all.
+    target = (1 - smoothing) * logits[:rows].gather(1, words)
+    if smoothing:
+        target += smoothing * logits[:rows].mean(dim=1, keepdim=True)
+    highest = logits[:rows].amax(dim=1, keepdim=True)
+    probabilities = torch.softmax(logits, dim=1, out=logits)
+    # The largest probability is exp(highest - logsumexp), and at least 1 / V.
+    loss = (highest - probabilities[:rows].amax(dim=1, keepdim=True).log() - target).sum()
+    d_logits = probabilities
+    if needed:  # in place
+        d_logits[rows:] = 0
+        d_logits[:rows].scatter_add_(1, words, d_logits.new_full((rows, 1), smoothing - 1))
+        if smoothing:
+            d_logits[:rows] -= smoothing / logits.size(1)
+    return loss, d_logits
 
 
-class OutputLoss(torch.autograd.Function):
-    """A loss whose forward pass already saves the gradients of readouts, weight and bias, its first three inputs.
+def sum_in_chunks(
+    loss: ChunkLoss, readouts: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, passes: int = 1
+) -> Tensor:
+    """A loss of the output layer, summed over positions; the products are in the type of autocast if that is on.
 
-    The last two inputs of `forward` are the type of the products and whether gradients are needed.
+    Args:
+        loss: Of some positions.
+        readouts: Those of all passes, one after the other, [passes * P, K].
+        weight: Output layer, [V, K].
+        bias: [V].
+        targets: Word ids, the same for each pass, [passes * P].
+        passes: Passes of the same pairs.
+
+    Returns:
+        A scalar, in float32 or better.
     """
+    device, parts = readouts.device.type, (readouts, weight, bias)
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else readouts.dtype
+    needed = torch.is_grad_enabled() and any(part.requires_grad for part in parts)
+    with torch.autocast(device, enabled=False):
+        total: Tensor = _OutputLoss.apply(*parts, targets, loss, passes, dtype, needed)  # type: ignore[no-untyped-call]
+    return total
 
-    @classmethod
-    def compute(cls, readouts: Tensor, weight: Tensor, bias: Tensor, *others: Any) -> Tensor:
-        """Call `forward` without autocast; the products are in the type of autocast if that is on."""
-        device = readouts.device.type
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else readouts.dtype
-        needed = torch.is_grad_enabled() and any(part.requires_grad for part in (readouts, weight, bias))
-        with torch.autocast(device, enabled=False):
-            total: Tensor = cls.apply(readouts, weight, bias, *others, dtype, needed)  # type: ignore[no-untyped-call]
+
+class _OutputLoss(torch.autograd.Function):
+    """A loss whose forward pass already saves the gradients of readouts, weight and bias, its first three inputs."""
+
+    @staticmethod
+    def forward(ctx: Any, readouts: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, *options: Any) -> Tensor:
+        loss_of_chunk, passes, dtype, needed = options
+        exact = torch.promote_types(dtype, torch.float32)
+        kernel = weight.to(dtype)
+        total = torch.zeros((), dtype=exact, device=readouts.device)
+        make = torch.empty_like if len(targets) else torch.zeros_like
+        gradients = [make(part, dtype=exact) for part in (readouts, weight, bias)] if needed else []
+        targets = targets[: len(targets) // passes]
+        readouts = readouts.view(passes, len(targets), readouts.size(1))
+        positions = CHUNK_ROWS // passes
+        for first in range(0, len(targets), positions):
+            words = targets[first : first + positions].unsqueeze(1)
+            part = slice(first, first + len(words))
+            rows = pad_rows(readouts[:, part].flatten(0, 1).to(dtype))  # [passes, positions, K] -> [rows, K]
+            logits = (rows @ kernel.t()).to(exact).add_(bias)  # [rows, V]; addmm is slower
+            loss, d_logits = loss_of_chunk(logits, words, needed)
+            total += loss
+            if not needed:
+                continue
+            difference = d_logits.to(dtype)  # [rows, V], times W for readouts, times readouts for W
+            d_rows = (difference @ kernel)[: passes * len(words)]
+            gradients[0].view_as(readouts)[:, part] = d_rows.unflatten(0, (passes, -1))
+            sums = [(difference.t() @ rows).to(exact), d_logits.sum(dim=0)]
+            gradients[1:] = [one.add_(other) for one, other in zip(gradients[1:], sums, strict=True)] if first else sums
+        ctx.save_for_backward(*gradients)
+        ctx.dtypes = readouts.dtype, weight.dtype, bias.dtype
         return total
 
     @staticmethod
@@ -68,47 +132,6 @@ class OutputLoss(torch.autograd.Function):
         return *(gradient.to(dtype) for gradient, dtype in zip(gradients, ctx.dtypes, strict=True)), *[None] * others
 
 
-class _OutputCrossEntropy(OutputLoss):
-    @staticmethod
-    def forward(
-        ctx: Any,
-        readouts: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        targets: Tensor,
-        smoothing: float,
-        dtype: torch.dtype,
-        needed: bool,
-    ) -> Tensor:
-        exact = torch.promote_types(dtype, torch.float32)
-        kernel = weight.to(dtype)
-        total = torch.zeros((), dtype=exact, device=readouts.device)
-        make = torch.empty_like if len(targets) else torch.zeros_like
-        gradients = [make(part, dtype=exact) for part in (readouts, weight, bias)] if needed else []
-        for first in range(0, len(targets), CHUNK_ROWS):
-            words = targets[first : first + CHUNK_ROWS].unsqueeze(1)
-            rows = len(words)
-            chunk = pad_rows(readouts[first : first + rows].to(dtype))
-            logits = (chunk @ kernel.t()).to(exact).add_(bias)  # [rows, K] -> [rows, V]; addmm is slower
-            # The logits that count as right, [rows, 1]: that of the word and, smoothed, the mean of all.
-            target = (1 - smoothing) * logits[:rows].gather(1, words)
-            if smoothing:
-                target += smoothing * logits[:rows].mean(dim=1, keepdim=True)
-            highest = logits[:rows].amax(dim=1, keepdim=True)
-            probabilities = torch.softmax(logits, dim=1, out=logits)
-            # The largest probability is exp(highest - logsumexp), and at least 1 / V.
-            total += (highest - probabilities[:rows].amax(dim=1, keepdim=True).log() - target).sum()
-            if not gradients:
-                continue
-            d_logits = probabilities  # in place
-            d_logits[rows:] = 0
-            d_logits[:rows].scatter_add_(1, words, d_logits.new_full((rows, 1), smoothing - 1))
-            if smoothing:
-                d_logits[:rows] -= smoothing / len(weight)
-            difference = d_logits.to(dtype)  # [rows, V], times W for readouts, times readouts for W
-            gradients[0][first : first + rows] = (difference @ kernel)[:rows]
-            sums = [(difference.t() @ chunk).to(exact), d_logits.sum(dim=0)]
-            gradients[1:] = [one.add_(other) for one, other in zip(gradients[1:], sums, strict=True)] if first else sums
-        ctx.save_for_backward(*gradients)
-        ctx.dtypes = [part.dtype for part in (readouts, weight, bias)]
-        return total
+def pad_rows(rows: Tensor) -> Tensor:
+    """Append rows of zeros up to a multiple of `ROW_STEP`."""
+    return nn.functional.pad(rows, (0, 0, 0, -len(rows) % ROW_STEP))

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from nmt.config import RecurrentDecoderSection
 from nmt.layers.attention.attention import Attention
-from nmt.layers.attention.memory import AttentionState, Memory
-from nmt.layers.kernels.activation import Tanh, tanh
+from nmt.layers.attention.source_memory import AttentionState, Memory
+from nmt.layers.kernels.activation import tanh
 from nmt.layers.kernels.stepwise import StepLinear
 from nmt.layers.layout import Layout
 from nmt.layers.recurrent import RecurrentStack, RecurrentState, RecurrentSteps
-
-QueryLayer = Literal["top", "first"]
-ReadoutName = Literal["plain", "maxout"]
-
-QUERY_LAYERS = {"top": -1, "first": 0}
-"""Index of a layer."""
 
 
 class RecurrentDecoderState(NamedTuple):
@@ -44,12 +39,9 @@ class RecurrentDecoderState(NamedTuple):
 
     def select(self, rows: Tensor, layout: Layout) -> RecurrentDecoderState:
         """See `nmt.models.base.DecoderState`."""
-        return RecurrentDecoderState(
-            tuple(part.index_select(1, rows) for part in self.recurrent),
-            self.feedback.index_select(0, rows),
-            {name: part.index_select(0, rows) for name, part in self.attention.items()},
-            layout,
-        )
+        recurrent = tuple(part.index_select(1, rows) for part in self.recurrent)
+        attention = {name: part.index_select(0, rows) for name, part in self.attention.items()}
+        return RecurrentDecoderState(recurrent, self.feedback.index_select(0, rows), attention, layout)
 
 
 class RecurrentDecoderWeights(NamedTuple):
@@ -71,33 +63,32 @@ class RecurrentDecoderWeights(NamedTuple):
     output: nn.Module
 
 
-class StepOutput(NamedTuple):
-    """Result of one step.
-
-    Attributes:
-        features: Input of the readout, [R, F].
-        alignment: [R, heads, S].
-        state: State after the step.
-    """
-
-    features: Tensor
-    alignment: Tensor
-    state: RecurrentDecoderState
+StepOutput = tuple[Tensor, Tensor, RecurrentDecoderState]
+"""Result of one step: input of the readout [R, F], alignment [R, heads, S], state after the step."""
 
 
 class DecoderCell(nn.Module, ABC):
-    """One decoding step without embedding and output layer; subclasses define the order of attending and updating."""
+    """One decoding step without embedding and output layer; subclasses define the order of attending and updating.
 
-    recurrent: RecurrentStack
-    attention: Attention
+    Args:
+        section: Its choices.
+        recurrent: Layers whose extra input is the context (Bahdanau) or the attentional vector (Luong, if it is fed
+            back); with `attend_from: first` they return the outputs of every layer.
+        attention: Attention whose query is the state (Bahdanau) or the output (Luong) of one layer; the first layer's
+            as in Wu et al. (2016, section 3).
+    """
+
     output: nn.Module
     """The readout layer."""
     feedback_size: int = 0
+    """Size of the vector that is fed back; 0 without one."""
+    parallel: bool = False
+    """Whether all target positions can be computed in one call once their inputs are known."""
 
-    @property
-    def parallel(self) -> bool:
-        """Whether all target positions can be computed in one call once their inputs are known."""
-        return False
+    def __init__(self, section: RecurrentDecoderSection, recurrent: RecurrentStack, attention: Attention) -> None:
+        super().__init__()
+        self.recurrent, self.attention = recurrent, attention
+        self.query_layer = {"top": -1, "first": 0}[section.attend_from]
 
     @abstractmethod
     def step(
@@ -126,13 +117,13 @@ class DecoderCell(nn.Module, ABC):
         raise TypeError(f"{type(self).__name__} needs a loop over target positions")
 
     @abstractmethod
-    def readout(self, features: Tensor, embedded: Tensor, weights: RecurrentDecoderWeights | None = None) -> Tensor:
+    def readout(self, features: Tensor, embedded: Tensor, layer: nn.Module) -> Tensor:
         """The vector before the output layer, for any number of positions at once.
 
         Args:
             features: [..., F].
             embedded: Embedded input words of the steps, [..., E].
-            weights: Weights of the loop, if called inside one.
+            layer: `output`, or its form in a loop.
 
         Returns:
             [..., readout size].
@@ -148,118 +139,89 @@ def attend_by_row(
     return layout.to_rows(context), layout.to_rows(alignment), {name: layout.to_rows(after[name]) for name in after}
 
 
-class Maxout(nn.Module):
-    """The maximum of each pair of adjacent units (Goodfellow et al., 2013; Bahdanau et al., 2015, A.2.2)."""
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """[..., 2 * size] -> [..., size]."""
-        return inputs.view(*inputs.shape[:-1], inputs.size(-1) // 2, 2).amax(dim=-1)
+def maxout(inputs: Tensor) -> Tensor:
+    """The maximum of pairs of units (Goodfellow et al., 2013; Bahdanau et al., 2015, A.2.2): [..., 2 N] -> [..., N]."""
+    return inputs.view(*inputs.shape[:-1], inputs.size(-1) // 2, 2).amax(dim=-1)
 
 
 class BahdanauCell(DecoderCell):
     """Attend with the last state, then update (Bahdanau et al., 2015, section 3.1).
 
     c_i = attend(s_{i-1});  s_i = f(s_{i-1}, [y_{i-1}; c_i]);  readout tanh(W [s_i; c_i; y_{i-1}] + b), or the maxout
-    of t~ = U s_i + C c_i + V y_{i-1} + b, where W = [U C V] (appendix A.2.2 has s_{i-1}, eq. 4 has s_i).
+    of t~ = U s_i + C c_i + V y_{i-1} + b, where W = [U C V] (appendix A.2.2 has s_{i-1}, eq. 4 has s_i). The query is
+    s_{i-1} without the residual connection.
 
     Args:
-        recurrent: Layers whose extra input is the context.
-        attention: Attention whose query is the state of one layer, without its residual connection.
+        section: See `DecoderCell`.
+        recurrent: See `DecoderCell`.
+        attention: See `DecoderCell`.
         embedding_size: Size of a target embedding.
         readout_size: Size of the vector before the output layer.
-        readout: `plain` (tanh) or `maxout`.
-        attend_from: Layer whose state is the query; `first` as in Wu et al. (2016, section 3).
     """
 
     def __init__(
         self,
+        section: RecurrentDecoderSection,
         recurrent: RecurrentStack,
         attention: Attention,
-        *,
         embedding_size: int,
         readout_size: int,
-        readout: ReadoutName = "plain",
-        attend_from: QueryLayer = "top",
     ) -> None:
-        super().__init__()
-        self.recurrent = recurrent
-        self.attention = attention
-        self.query_layer = QUERY_LAYERS[attend_from]
-        size = recurrent.hidden_size + attention.context_size + embedding_size
-        self.output = StepLinear(size, 2 * readout_size if readout == "maxout" else readout_size)
-        self.activation = Maxout() if readout == "maxout" else Tanh()
+        super().__init__(section, recurrent, attention)
+        units, self.activation = (2, maxout) if section.readout == "maxout" else (1, tanh)
+        self.output = StepLinear(recurrent.hidden_size + attention.context_size + embedding_size, units * readout_size)
 
     def step(
         self, projected: Tensor, memory: Memory, state: RecurrentDecoderState, weights: RecurrentDecoderWeights
     ) -> StepOutput:
         """Attend, then update."""
         query = state.recurrent[0].unbind()[self.query_layer]  # s_{i-1}
-        context, alignment, attention_state = attend_by_row(weights.attention, query, memory, state)
+        context, alignment, attention = attend_by_row(weights.attention, query, memory, state)
         outputs, recurrent = weights.recurrent.step(projected, context, state.recurrent)
         features = torch.cat([outputs[-1], context], dim=-1)
-        return StepOutput(
-            features, alignment, RecurrentDecoderState(recurrent, state.feedback, attention_state, state.layout)
-        )
+        return features, alignment, state._replace(recurrent=recurrent, attention=attention)
 
-    def readout(self, features: Tensor, embedded: Tensor, weights: RecurrentDecoderWeights | None = None) -> Tensor:
+    def readout(self, features: Tensor, embedded: Tensor, layer: nn.Module) -> Tensor:
         """tanh(W [s; c; y] + b), or maxout(W [s; c; y] + b)."""
-        layer = self.output if weights is None else weights.readout
-        readout: Tensor = self.activation(layer(torch.cat([features, embedded], dim=-1)))
-        return readout
+        return self.activation(layer(torch.cat([features, embedded], dim=-1)))
 
 
 class LuongCell(DecoderCell):
     """Update, then attend with the new state (Luong et al., 2015, section 3).
 
     h_t = f(h_{t-1}, y_{t-1});  c_t = attend(h_t);  attentional vector tanh(W_c [c_t; h_t]) (eq. 5), which is the
-    readout and, with input feeding (section 3.3), part of the next step's input.
+    readout and, with input feeding (section 3.3), part of the next step's input. It always has the top layer's h_t.
+    Without input feeding, recurrence and readout of all positions are one call each.
 
     Args:
-        recurrent: Layers; with input feeding their extra input is the attentional vector.
-        attention: Attention whose query is the output of one layer.
+        section: See `DecoderCell`.
+        recurrent: See `DecoderCell`.
+        attention: See `DecoderCell`.
         readout_size: Size of the attentional vector.
-        input_feeding: Feed the attentional vector back.
-        attend_from: Layer whose output is the query; `first` needs a stack that returns the outputs of every layer. The
-            attentional vector always uses the output of the top layer.
     """
 
     def __init__(
-        self,
-        recurrent: RecurrentStack,
-        attention: Attention,
-        *,
-        readout_size: int,
-        input_feeding: bool,
-        attend_from: QueryLayer = "top",
+        self, section: RecurrentDecoderSection, recurrent: RecurrentStack, attention: Attention, readout_size: int
     ) -> None:
-        super().__init__()
-        self.recurrent = recurrent
-        self.attention = attention
-        self.query_layer = QUERY_LAYERS[attend_from]
-        self.input_feeding = input_feeding
-        self.feedback_size = readout_size if input_feeding else 0
+        super().__init__(section, recurrent, attention)
+        self.parallel = not section.input_feeding
+        self.feedback_size = readout_size if section.input_feeding else 0
         self.output = StepLinear(recurrent.hidden_size + attention.context_size, readout_size, bias=False)
-
-    @property
-    def parallel(self) -> bool:
-        """True without input feeding: recurrence and readout are then one call each."""
-        return not self.input_feeding
 
     def step(
         self, projected: Tensor, memory: Memory, state: RecurrentDecoderState, weights: RecurrentDecoderWeights
     ) -> StepOutput:
         """Update, then attend."""
-        feedback = state.feedback if self.input_feeding else None
+        feedback = None if self.parallel else state.feedback
         outputs, recurrent = weights.recurrent.step(projected, feedback, state.recurrent)
         query = outputs[self.query_layer]
-        context, alignment, attention_state = attend_by_row(weights.attention, query, memory, state)
+        context, alignment, attention = attend_by_row(weights.attention, query, memory, state)
         features = torch.cat([context, outputs[-1]], dim=-1)
-        if self.input_feeding:
-            features = tanh(weights.readout(features))
-        feedback = features if self.input_feeding else state.feedback
-        return StepOutput(
-            features, alignment, RecurrentDecoderState(recurrent, feedback, attention_state, state.layout)
-        )
+        state = state._replace(recurrent=recurrent, attention=attention)
+        if self.parallel:
+            return features, alignment, state
+        readout = tanh(weights.readout(features))
+        return readout, alignment, state._replace(feedback=readout)
 
     def sequence(self, embedded: Tensor, memory: Memory, state: RecurrentDecoderState) -> tuple[Tensor, Tensor]:
         """Run the recurrence over all positions, then attention for all of them."""
@@ -267,9 +229,6 @@ class LuongCell(DecoderCell):
         context, alignment = self.attention.attend_all(outputs[self.query_layer], memory, state.history)
         return torch.cat([context, outputs[-1]], dim=-1), alignment
 
-    def readout(self, features: Tensor, embedded: Tensor, weights: RecurrentDecoderWeights | None = None) -> Tensor:
+    def readout(self, features: Tensor, embedded: Tensor, layer: nn.Module) -> Tensor:
         """tanh(W_c [c; h]); with input feeding the step has already computed it."""
-        if self.input_feeding:
-            return features
-        layer = self.output if weights is None else weights.readout
-        return tanh(layer(features))
+        return tanh(layer(features)) if self.parallel else features

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.attention.memory import AttentionDetails, Memory
+from nmt.layers.attention.source_memory import AttentionDetails, Memory
 from nmt.layers.kernels.activation import tanh
 from nmt.layers.kernels.dropout import Dropout
 from nmt.layers.kernels.stepwise import StepWeight, WeightFormat, for_steps
@@ -16,9 +17,7 @@ from nmt.layers.layout import Layout
 from nmt.layers.output import OutputLayer
 from nmt.layers.recurrent import RecurrentStack, RecurrentState
 from nmt.models.base import Decoder, DecoderOutput, EncoderOutput, Head, WordChooser
-from nmt.models.recurrent.cell import DecoderCell, RecurrentDecoderState, RecurrentDecoderWeights, StepOutput
-
-InitialStateName = Literal["backward", "final", "zeros"]
+from nmt.models.recurrent.cell import DecoderCell, RecurrentDecoderState, RecurrentDecoderWeights
 
 MAX_TABLE = 1 << 24
 """Maximum number of entries in the tables of all models that search together: 64 MiB."""
@@ -32,21 +31,20 @@ class InitialState(nn.Module):
 
     Args:
         source: `backward`, `final` or `zeros`.
-        source_size: Size of x.
+        source_size: Size of x; 0 for zeros.
         recurrent: The decoder's layers.
     """
 
-    def __init__(self, source: InitialStateName, source_size: int, recurrent: RecurrentStack) -> None:
+    def __init__(self, source: str, source_size: int, recurrent: RecurrentStack) -> None:
         super().__init__()
-        self.parts = recurrent.num_states * recurrent.num_layers
         self.shape = (recurrent.num_states, recurrent.num_layers, recurrent.hidden_size)
         self.source = source
-        self.projection = None if source == "zeros" else nn.Linear(source_size, recurrent.hidden_size * self.parts)
+        self.projection = nn.Linear(source_size, math.prod(self.shape)) if source_size else None
 
     def forward(self, encoded: EncoderOutput) -> RecurrentState:
         """States [L, B, H]."""
         if self.projection is None:
-            states = encoded.states.new_zeros(encoded.states.size(0), self.parts * self.shape[2])
+            states = encoded.states.new_zeros(encoded.states.size(0), math.prod(self.shape))
         else:
             inputs = encoded.backward_state if self.source == "backward" else encoded.final_state
             states = tanh(self.projection(inputs))
@@ -122,7 +120,7 @@ class RecurrentDecoder(Decoder[Memory, RecurrentDecoderState, RecurrentDecoderWe
         else:
             projected = weights.table.index_select(0, words)
         features, alignment, state = self.cell.step(projected, memory, state, weights)
-        return self.cell.readout(features, embedded, weights), alignment, state
+        return self.cell.readout(features, embedded, weights.readout), alignment, state
 
     def forward(self, tgt_in: Tensor, encoded: EncoderOutput, choose: WordChooser | None = None) -> DecoderOutput:
         """See `Decoder.forward`. With full teacher forcing, only what must be sequential is (see `DecoderCell`)."""
@@ -133,18 +131,18 @@ class RecurrentDecoder(Decoder[Memory, RecurrentDecoderState, RecurrentDecoderWe
             embedded = self.embedding_dropout(self.embedding(tgt_in))
             run = self.cell.sequence if self.cell.parallel else self._run_steps
             features, alignments = run(embedded, memory, state)
-            readouts = self.cell.readout(features, embedded)
+            readouts = self.cell.readout(features, embedded, self.cell.output)
         return DecoderOutput(readouts, alignments, self.cell.attention.penalty(alignments))
 
     def _run_steps(self, embedded: Tensor, memory: Memory, state: RecurrentDecoderState) -> tuple[Tensor, Tensor]:
         """`DecoderCell.sequence` as a loop; the embeddings [B, T, E] are projected before it, in one product."""
         weights, memory = self.prepare(), memory.for_steps()
-        steps: list[StepOutput] = []
+        features, alignments = list[Tensor](), list[Tensor]()
         for projected in weights.recurrent.project(embedded).unbind(1):
-            steps.append(self.cell.step(projected, memory, state, weights))
-            state = steps[-1].state
-        # T times [B, ...] -> [B, T, ...]
-        return torch.stack([step.features for step in steps], 1), torch.stack([step.alignment for step in steps], 1)
+            feature, alignment, state = self.cell.step(projected, memory, state, weights)
+            features.append(feature)
+            alignments.append(alignment)
+        return torch.stack(features, dim=1), torch.stack(alignments, dim=1)  # T times [B, ...] -> [B, T, ...]
 
     def inspect(self, tgt_in: Tensor, encoded: EncoderOutput) -> tuple[DecoderOutput, AttentionDetails]:
         """See `Decoder.inspect`."""

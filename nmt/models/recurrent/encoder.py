@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from nmt.config import RecurrentEncoderSection
 from nmt.layers.kernels.dropout import Dropout
 from nmt.layers.kernels.reversal import reorder
-from nmt.layers.recurrent import CellName, Connection, LayerNormPlace, RecurrentStack, single_layer
+from nmt.layers.recurrent import Connection, RecurrentStack, single_layer
 from nmt.models.base import Encoder, EncoderOutput
 
 
@@ -18,51 +19,33 @@ class RecurrentEncoder(Encoder):
     comes last in both directions.
 
     Args:
+        section: The layers, their connections and directions.
         embedding: Source embedding; may be shared.
-        cell: `gru` or `lstm`.
-        hidden_size: Units per direction.
-        num_layers: Layers; each reads both directions of the one below.
-        bidirectional: Read in both directions.
         dropout: Between layers.
         embedding_dropout: On embeddings.
         output_dropout: On the encoder states, but not on the final state.
-        residual: Add its input to the output of each layer above the first, both directions concatenated.
-        layer_norm: Normalise the input of each layer above the first (`layers`), or inside the cells (`cell`).
     """
 
     def __init__(
         self,
+        section: RecurrentEncoderSection,
         embedding: nn.Embedding,
         *,
-        cell: CellName,
-        hidden_size: int,
-        num_layers: int = 1,
-        bidirectional: bool = True,
         dropout: float = 0.0,
         embedding_dropout: float = 0.0,
         output_dropout: float = 0.0,
-        residual: bool = False,
-        layer_norm: LayerNormPlace = "none",
     ) -> None:
         super().__init__()
         self.embedding = embedding
-        directions = 2 if bidirectional else 1
-        self.output_size = self.final_size = directions * hidden_size
-        self.backward_size = hidden_size if bidirectional else 0
-        sizes = [embedding.embedding_dim] + [self.output_size] * (num_layers - 1)
+        self.output_size = self.final_size = section.output_size
+        self.backward_size = section.hidden_size if section.bidirectional else 0
+        sizes = [embedding.embedding_dim] + [self.output_size] * (section.num_layers - 1)
+        directions = 2 if section.bidirectional else 1
         self.layers = nn.ModuleList(
-            nn.ModuleList(single_layer(cell, size, hidden_size, layer_norm) for _ in range(directions))
-            for size in sizes
+            nn.ModuleList(single_layer(section, size) for _ in range(directions)) for size in sizes
         )
-        self.connections = nn.ModuleList(
-            Connection(
-                size,
-                residual=residual and above,
-                layer_norm=layer_norm == "layers" and above,
-                dropout=dropout if above else embedding_dropout,
-            )
-            for size, above in zip(sizes, [False] + [True] * (num_layers - 1), strict=True)
-        )
+        first = Connection(section, embedding.embedding_dim, embedding_dropout, first=True)
+        self.connections = nn.ModuleList([first, *(Connection(section, size, dropout) for size in sizes[1:])])
         self.output_dropout = Dropout(output_dropout)
 
     def forward(self, src: Tensor, lengths: Tensor) -> EncoderOutput:

@@ -11,10 +11,9 @@ from torch import Tensor
 from nmt.config import AttentionSection
 from nmt.config.attention_checks import check_sizes, find_properties
 from nmt.config.attention_scores import SCORES
-from nmt.layers.attention.attention import Attention, FixedContext, ScoreAttention
-from nmt.layers.attention.build import build_attention
-from nmt.layers.attention.memory import Memory
+from nmt.layers.attention.attention import Attention, FixedContext, ScoreAttention, build_attention
 from nmt.layers.attention.score import find_score
+from nmt.layers.attention.source_memory import Memory
 from nmt.system.errors import ConfigError
 
 LENGTHS = torch.tensor([5, 3, 1])

@@ -24,11 +24,10 @@ from nmt.config.attention_scores import SCORES
 from nmt.corpus.batching import make_batch
 from nmt.corpus.dataset import EncodedPairs, Sequences
 from nmt.evaluation.loss import mean_loss
-from nmt.layers.attention.attention import Attention
-from nmt.layers.attention.build import build_attention
-from nmt.layers.attention.memory import AttentionState
+from nmt.layers.attention.attention import Attention, build_attention
 from nmt.layers.attention.normalizer import make_normalizer
 from nmt.layers.attention.score import find_score
+from nmt.layers.attention.source_memory import AttentionState
 from nmt.models import reference
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq

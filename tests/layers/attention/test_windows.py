@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nmt.config import AttentionSection
-from nmt.layers.attention.attention import Attention
-from nmt.layers.attention.build import build_attention
-from nmt.layers.attention.memory import Memory
+from nmt.layers.attention.attention import Attention, build_attention
+from nmt.layers.attention.source_memory import Memory
 from nmt.layers.attention.window import MonotonicWindow, PredictiveWindow
 
 SIZE = 4

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.kernels import consistency
+from nmt.layers.kernels import cross_entropy
 from nmt.layers.kernels.consistency import consistent_cross_entropy
 from nmt.layers.kernels.cross_entropy import output_cross_entropy
 
@@ -33,7 +33,7 @@ def written_out(parts: tuple[Tensor, ...], targets: Tensor, smoothing: float, we
 def test_loss_and_gradients_equal_torchs_in_any_number_of_chunks(
     positions: int, smoothing: float, weight: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consistency, "CHUNK_ROWS", 8)
+    monkeypatch.setattr(cross_entropy, "CHUNK_ROWS", 8)
     *parts, targets = layer(positions, 2.0)
     expected = written_out((*parts,), targets, smoothing, weight)
     found = consistent_cross_entropy(*parts, targets, smoothing, weight)

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from nmt.config import RecurrentEncoderSection
 from nmt.corpus.batching import pad
 from nmt.models.base import Encoder
 from nmt.models.recurrent.encoder import RecurrentEncoder
@@ -32,15 +33,8 @@ JOINED = pytest.mark.parametrize(
 def random_encoder(cell: str, bidirectional: bool, num_layers: int, dropout: float = 0.0, **options: Any) -> Encoder:
     torch.manual_seed(0)
     embedding = nn.Embedding(VOCABULARY, EMBEDDING, padding_idx=PAD_ID)
-    encoder = RecurrentEncoder(
-        embedding,
-        cell=cell,
-        hidden_size=HIDDEN,
-        num_layers=num_layers,
-        bidirectional=bidirectional,
-        dropout=dropout,
-        **options,
-    ).double()
+    layers = {"cell": cell, "hidden_size": HIDDEN, "num_layers": num_layers, "bidirectional": bidirectional}
+    encoder = RecurrentEncoder(RecurrentEncoderSection(**layers, **options), embedding, dropout=dropout).double()
     with torch.no_grad():
         for parameter in encoder.parameters():  # the embedding of PAD too: it must not matter
             parameter.uniform_(-1, 1)
