@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from nmt.corpus.batching import pad
 from nmt.text.vocabulary import EOS_ID, PAD_ID
-
-
-class Prefixes(NamedTuple):
-    """The hypotheses before a step.
-
-    Attributes:
-        words: Words of each hypothesis so far, [R, T].
-        sources: Index of the source that each hypothesis translates, [R].
-    """
-
-    words: Tensor
-    sources: Tensor
 
 
 class Constraint(Protocol):
     """Rules out words."""
 
-    def apply(self, log_probs: Tensor, prefixes: Prefixes) -> None:
-        """Set the log-probabilities [R, V] of words that must not follow to -inf, in place."""
+    def apply(self, log_probs: Tensor, words: Tensor, sources: Tensor) -> None:
+        """Set the log-probabilities of words that must not follow to -inf, in place.
+
+        Args:
+            log_probs: Of the next word of each hypothesis, [R, V].
+            words: Words of each hypothesis so far, [R, T].
+            sources: Index of the source that each hypothesis translates, [R].
+        """
         ...
 
 
@@ -41,9 +36,9 @@ class MinLength:
     def __init__(self, fewest: Tensor) -> None:
         self.fewest = fewest
 
-    def apply(self, log_probs: Tensor, prefixes: Prefixes) -> None:
+    def apply(self, log_probs: Tensor, words: Tensor, sources: Tensor) -> None:
         """Rule out EOS."""
-        early = prefixes.words.size(1) < self.fewest.to(log_probs.device)[prefixes.sources]
+        early = words.size(1) < self.fewest.to(log_probs.device)[sources]
         log_probs[:, EOS_ID].masked_fill_(early, -torch.inf)
 
 
@@ -57,9 +52,8 @@ class NoRepeat:
     def __init__(self, size: int) -> None:
         self.size = size
 
-    def apply(self, log_probs: Tensor, prefixes: Prefixes) -> None:
+    def apply(self, log_probs: Tensor, words: Tensor, sources: Tensor) -> None:
         """Rule out each word that followed an earlier occurrence of the last n - 1 words."""
-        words = prefixes.words
         if words.size(1) < self.size:
             return
         seen = words.unfold(1, self.size, 1)  # [R, T - n + 1, n]
@@ -78,17 +72,14 @@ class ForcedPrefix:
     """
 
     def __init__(self, prefixes: Sequence[Sequence[int]]) -> None:
-        longest = max(map(len, prefixes), default=0)
-        padded = [[*words, *[PAD_ID] * (longest - len(words))] for words in prefixes]
-        self.words = torch.tensor(padded, dtype=torch.long).view(len(prefixes), longest)
+        self.words = pad(prefixes)
 
-    def apply(self, log_probs: Tensor, prefixes: Prefixes) -> None:
+    def apply(self, log_probs: Tensor, words: Tensor, sources: Tensor) -> None:
         """Rule out all words but the next one of the prefix."""
-        step = prefixes.words.size(1)
+        step = words.size(1)
         if step >= self.words.size(1):
             return
-        word = self.words.to(log_probs.device)[prefixes.sources, step].unsqueeze(1)  # [R, 1]
-        forced = word != PAD_ID
-        kept = log_probs.gather(1, word)
-        log_probs.masked_fill_(forced, -torch.inf)
-        log_probs.scatter_(1, word, kept)
+        word = self.words.to(log_probs.device)[sources, step].unsqueeze(1)  # [R, 1]
+        log_prob = log_probs.gather(1, word)
+        log_probs.masked_fill_(word != PAD_ID, -torch.inf)
+        log_probs.scatter_(1, word, log_prob)

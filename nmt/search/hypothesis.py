@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, overload
+from typing import Literal, TypeVar
 
 import torch
 from torch import Tensor
 
 LengthNorm = Literal["wu", "average"]
+Number = TypeVar("Number", float, Tensor)
 
 LEAST_COVERAGE = 1e-10
 """Lower bound of the attention received, so that its logarithm is finite."""
@@ -51,14 +52,10 @@ class Scoring:
     length_norm: LengthNorm = "wu"
     coverage_penalty: float = 0.0
 
-    @overload
-    def norm(self, length: int) -> float: ...
-    @overload
-    def norm(self, length: Tensor) -> Tensor: ...
-    def norm(self, length: int | Tensor) -> float | Tensor:
+    def norm(self, length: Number) -> Number:
         """The divisor of log-probabilities, given lengths with EOS; it never decreases with the length."""
         base = (5 + length) / 6 if self.length_norm == "wu" else length
-        normalized: float | Tensor = base**self.length_penalty
+        normalized: Number = base**self.length_penalty
         return normalized
 
     def coverage(self, received: Tensor, mask: Tensor) -> Tensor:
@@ -82,16 +79,16 @@ class Lengths:
     Attributes:
         longest: Maximum number of tokens of any translation, including EOS.
         max_ratio: Maximum number of tokens per source token, on top of `margin`.
-        margin: Tokens that a translation may always have.
         shortest: Minimum number of tokens before EOS.
         min_ratio: Minimum number of tokens before EOS per source token.
+        margin: Tokens that a translation may always have.
     """
 
     longest: int
     max_ratio: float = 3.0
-    margin: int = 10
     shortest: int = 0
     min_ratio: float = 0.0
+    margin: int = 10
 
     def most(self, src_lengths: Tensor) -> Tensor:
         """Maximum number of target tokens, including EOS, for source lengths with EOS: max_ratio * S + margin."""

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nmt.layers.kernels.transfer import to_host
 from nmt.layers.layout import Layout
-from nmt.search.constraint import Constraint, MinLength, Prefixes
+from nmt.search.constraint import Constraint, MinLength
 from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
 from nmt.search.stepper import Stepper
 from nmt.search.strategy import Candidates, Choice, GreedyStrategy, Strategy
@@ -148,9 +148,9 @@ def search_steps(
     for step in range(int(limits.max())):
         log_probs, alignment, state = stepper.step(words, state)  # [R, V], [R, heads, S]
         if constraints:
-            before = Prefixes(prefixes, sentences.sources[layout.sentences(device)])
+            sources = sentences.sources[layout.sentences(device)]
             for constraint in constraints:
-                constraint.apply(log_probs, before)
+                constraint.apply(log_probs, prefixes, sources)
         # From rows to the grid of beam slots: [R, V] -> [B, N], each slot with the row that it continues.
         choice = strategy.choose(Candidates(totals, log_probs, layout, sentences.num_complete, sentences.sources, step))
         parents = choice.parents.flatten()
@@ -162,8 +162,8 @@ def search_steps(
             coverage = scoring.coverage(received, mask).view(choice.words.shape)
         scores, alive, sentences = _close(choice, step + 1, sentences, scoring, coverage)
         remaining, slots, layout = _continue(alive, step + 1)
-        kept_alignment = alignment if settings.with_alignment else None
-        steps.append(SearchStep(sentences.sources, choice, scores, _attended(alignment), kept_alignment, slots))
+        recorded = alignment if settings.with_alignment else None
+        steps.append(SearchStep(sentences.sources, choice, scores, _attended(alignment), recorded, slots))
         if slots is not None and not len(slots):
             break
         # From the grid back to rows: [B, N] -> [R'], without ended hypotheses and finished sentences.

@@ -47,10 +47,10 @@ class Searcher:
     def search(
         self,
         sources: Sequence[Ids],
-        *,
         n_best: int = 1,
         with_alignment: bool = False,
         prefixes: Sequence[Ids] | None = None,
+        *,
         advance: Callable[[Sequence[int]], object] = lambda batch: None,
     ) -> list[list[Hypothesis]]:
         """Search for translations, in batches of sources of similar length.
@@ -77,12 +77,11 @@ class Searcher:
                 )
         width = n_best if self.options.sampling.temperature else self.options.beam_size
 
-        def search_batch(stepper: Stepper[Any], batch: list[int]) -> list[list[Hypothesis]]:
-            chosen = [sources[n] for n in batch]
+        def choose(batch: list[int]) -> SearchSettings:
             forced = [] if prefixes is None else [ForcedPrefix([prefixes[n] for n in batch])]
-            return search(stepper, *self._encode(chosen), self._settings(chosen, n_best, with_alignment, forced))
+            return self._settings([sources[n] for n in batch], n_best, with_alignment, forced)
 
-        return self._in_batches(sources, width * sum(map(len, sources)), search_batch, advance)
+        return self._in_batches(sources, width * sum(map(len, sources)), choose, advance)
 
     def grow_tree(self, source: Ids) -> BeamTree:
         """Search for translations of one source, and keep every prefix that was in the beam, with its alignment."""
@@ -93,12 +92,7 @@ class Searcher:
 
     def _lengths(self) -> Lengths:
         options = self.options
-        return Lengths(
-            options.max_length,
-            options.max_length_ratio,
-            shortest=options.min_length,
-            min_ratio=options.min_length_ratio,
-        )
+        return Lengths(options.max_length, options.max_length_ratio, options.min_length, options.min_length_ratio)
 
     def _scoring(self) -> Scoring:
         options = self.options
@@ -126,30 +120,28 @@ class Searcher:
             For each source a single hypothesis, in order; none if probabilities are not finite.
         """
 
-        def score_batch(stepper: Stepper[Any], batch: list[int]) -> list[list[Hypothesis]]:
+        def choose(batch: list[int]) -> SearchSettings:
             forced = [[*targets[n], EOS_ID] for n in batch]
             longest = max(map(len, forced))
             lengths = Lengths(longest, max_ratio=0.0, margin=longest)
-            settings = SearchSettings(
-                GreedyStrategy(), lengths, self._scoring(), [ForcedPrefix(forced)], with_alignment=with_alignment
-            )
-            return search(stepper, *self._encode([sources[n] for n in batch]), settings)
+            return SearchSettings(GreedyStrategy(), lengths, self._scoring(), [ForcedPrefix(forced)], 1, with_alignment)
 
-        return self._in_batches(sources, sum(map(len, targets)), score_batch, lambda batch: None)
+        return self._in_batches(sources, sum(map(len, targets)), choose)
 
     def _in_batches(
         self,
         sources: Sequence[Ids],
         num_words: int,
-        run: Callable[[Stepper[Any], list[int]], list[list[Hypothesis]]],
-        advance: Callable[[Sequence[int]], object],
+        choose: Callable[[list[int]], SearchSettings],
+        advance: Callable[[Sequence[int]], object] = lambda batch: None,
     ) -> list[list[Hypothesis]]:
-        """Hypotheses of all sources, in order, from a search in each batch; `num_words` is their total length."""
+        """Hypotheses of all sources, in order; `choose` says how to search a batch, `num_words` is their length."""
         results: list[list[Hypothesis]] = [[] for _ in sources]
         with self._precision():
             stepper = self._stepper(num_words)
             for batch in self._batches(sources):
-                for n, hypotheses in zip(batch, run(stepper, batch), strict=True):
+                found = search(stepper, *self._encode([sources[n] for n in batch]), choose(batch))
+                for n, hypotheses in zip(batch, found, strict=True):
                     results[n] = hypotheses
                 advance(batch)
         return results

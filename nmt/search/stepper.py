@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -62,16 +62,8 @@ class Stepper(Protocol[State]):
         ...
 
 
-class Seq2SeqState(NamedTuple):
-    """State of a search with a `Seq2Seq`.
-
-    Attributes:
-        memory: The part that belongs to sentences.
-        hypotheses: The part that belongs to hypotheses.
-    """
-
-    memory: DecoderMemory
-    hypotheses: DecoderState
+Seq2SeqState = tuple[DecoderMemory, DecoderState]
+"""The parts of the state of a search with a `Seq2Seq` that belong to sentences and to hypotheses."""
 
 
 class Seq2SeqStepper:
@@ -96,21 +88,21 @@ class Seq2SeqStepper:
 
     def start(self, src: Tensor, src_lengths: Tensor) -> Seq2SeqState:
         """Encode the sources; see `Stepper.start`."""
-        return Seq2SeqState(*self.model.decoder.start(self.model.encode(src, src_lengths)))
+        return self.model.decoder.start(self.model.encode(src, src_lengths))
 
     def step(self, words: Tensor, state: Seq2SeqState) -> tuple[Tensor, Tensor, Seq2SeqState]:
         """One step of the decoder; see `Stepper.step`."""
-        logits, alignment, new = self.model.decoder.step(words, state.memory, state.hypotheses, self.weights)
+        logits, alignment, new = self.model.decoder.step(words, *state, self.weights)
         log_probs = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=-1)
         log_probs[:, [PAD_ID, BOS_ID]] = -torch.inf  # neither can be part of a translation
-        return log_probs, alignment, state._replace(hypotheses=new)
+        return log_probs, alignment, (state[0], new)
 
     def select(
         self, state: Seq2SeqState, rows: Tensor, layout: Layout, sentences: Tensor | None = None
     ) -> Seq2SeqState:
         """Rows of the decoder's state; see `Stepper.select`."""
-        memory = state.memory if sentences is None else state.memory.select(sentences)
-        return Seq2SeqState(memory, state.hypotheses.select(rows, layout))
+        memory, hypotheses = state
+        return memory if sentences is None else memory.select(sentences), hypotheses.select(rows, layout)
 
 
 class EnsembleStepper:
@@ -134,7 +126,7 @@ class EnsembleStepper:
         steps = [stepper.step(words, part) for stepper, part in zip(self.steppers, state, strict=True)]
         log_probs, alignments, states = zip(*steps, strict=True)
         mean = torch.stack(log_probs).logsumexp(dim=0) - math.log(len(steps))
-        alignment = torch.stack([each.mean(dim=1, keepdim=True) for each in alignments]).mean(dim=0)
+        alignment = torch.stack([weights.mean(dim=1, keepdim=True) for weights in alignments]).mean(dim=0)
         return mean, alignment, list(states)
 
     def select(self, state: list[Any], rows: Tensor, layout: Layout, sentences: Tensor | None = None) -> list[Any]:

@@ -52,7 +52,8 @@ def trace(steps: Sequence[SearchStep], src_lengths: Tensor, n_best: int) -> list
     floats = _to_numpy([part for step in steps for part in (step.choice.totals, step.scores)])
     totals, scores = floats[::2], floats[1::2]
     slots = [step.slots for step in steps if step.slots is not None]
-    integers = _to_numpy([part for step in steps for part in _integers(step)] + slots)
+    grids = [part for s in steps for part in (s.sources, s.choice.words, s.attended, s.choice.parents)]
+    integers = _to_numpy(grids + slots)
     rest = iter(integers[4 * len(steps) :])
     sources, words, attended, parents = (integers[n : 4 * len(steps) : 4] for n in range(4))
     before = [None if step.slots is None else next(rest) for step in steps]
@@ -66,10 +67,10 @@ def trace(steps: Sequence[SearchStep], src_lengths: Tensor, n_best: int) -> list
         attended_of[hypotheses, t] = attended[t][rows]
     alignments = _alignments(steps, paths, len(source))
     lengths = src_lengths.tolist()
-    found: list[list[Hypothesis]] = [[] for _ in lengths]
+    ranked: list[list[Hypothesis]] = [[] for _ in lengths]
     for n, (origin, length) in enumerate(zip(source.tolist(), (step + 1).tolist(), strict=True)):
         complete = words_of[n, length - 1] == EOS_ID
-        found[origin].append(
+        ranked[origin].append(
             Hypothesis(
                 words_of[n, : length - complete].tolist(),
                 bool(complete),
@@ -80,7 +81,7 @@ def trace(steps: Sequence[SearchStep], src_lengths: Tensor, n_best: int) -> list
                 None if alignments is None else alignments[n, :length, :, : lengths[origin]],
             )
         )
-    return found
+    return ranked
 
 
 Indices = NDArray[np.int64]
@@ -100,10 +101,6 @@ def _rank(
     order = np.lexsort((-score, source))  # stable: of equal scores, the one that ended first is first
     best = order[np.arange(len(order)) - np.searchsorted(source[order], source[order]) < n_best]
     return source[best], step[best], slot[best], score[best]
-
-
-def _integers(step: SearchStep) -> tuple[Tensor, ...]:
-    return step.sources, step.choice.words, step.attended, step.choice.parents
 
 
 def _follow(parents: Sequence[Indices], before: Sequence[Indices | None], last: Indices, slot: Indices) -> list[Path]:
@@ -133,12 +130,12 @@ def _alignments(steps: Sequence[SearchStep], paths: Sequence[Path], number: int)
     first = steps[0].alignment
     if first is None:
         return None
-    found = first.new_zeros(number, len(steps), *first.shape[1:])
+    alignments = first.new_zeros(number, len(steps), *first.shape[1:])
     for t, hypotheses, _, rows in paths:
-        kept = steps[t].alignment
-        assert kept is not None
-        found[torch.from_numpy(hypotheses).to(found.device), t] = kept[torch.from_numpy(rows).to(found.device)]
-    return to_host(found)
+        weights = steps[t].alignment
+        assert weights is not None
+        alignments[torch.from_numpy(hypotheses).to(first.device), t] = weights[torch.from_numpy(rows).to(first.device)]
+    return to_host(alignments)
 
 
 def _to_numpy(tensors: Sequence[Tensor]) -> list[NDArray[Any]]:

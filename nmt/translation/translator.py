@@ -6,7 +6,6 @@ import copy
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import overload
 
 from nmt.config import DecodeSection
@@ -31,8 +30,6 @@ NO_CONTINUATION = (
 )
 Advance = Callable[[int], object]
 """Called with the number of finished texts."""
-Batch = Sequence[list[int]]
-"""Ids of sentences."""
 MAX_SOURCE_LENGTH = 1000
 """Maximum number of source tokens per line; the rest of a longer line is cut off."""
 
@@ -118,13 +115,21 @@ class Translator:
             ConfigError: `n_best` is not from 1 to the beam size.
             CheckpointError: The model's probabilities are not finite.
         """
-        self.check_n_best(n_best)
         lines = [texts] if isinstance(texts, str) else texts
-        translations = self._translate(lines, n_best or 1, with_alignment, advance)
-        if n_best is not None:
-            return translations[0] if isinstance(texts, str) else translations
-        best = [ranked[0] for ranked in translations]
-        return best[0] if isinstance(texts, str) else best
+        sentences = self.read(lines)
+        owners = [line for line, parts in enumerate(sentences) for _ in parts]
+        left = Counter(owners)
+
+        def finish(indices: Iterable[int]) -> None:
+            done = [owners[index] for index in indices]
+            left.subtract(done)
+            advance(sum(not left[line] for line in set(done)))
+
+        parts = [part for line in sentences for part in line]
+        results = iter(self.translate_tokens(parts, 1 if n_best is None else n_best, with_alignment, finish))
+        translations = [self.join([next(results) for _ in line]) for line in sentences]
+        chosen = [ranked[0] for ranked in translations] if n_best is None else translations
+        return chosen[0] if isinstance(texts, str) else chosen
 
     def score(self, texts: Sequence[str], targets: Sequence[str], *, with_alignment: bool = False) -> list[Translation]:
         """The probabilities of given translations, token by token (forced decoding).
@@ -142,8 +147,8 @@ class Translator:
             ValueError: There are more texts than targets, or fewer.
             CheckpointError: The model's probabilities are not finite.
         """
-        search = partial(self.searcher.score, with_alignment=with_alignment)
-        return [best for (best,) in self._search_from(texts, targets, search, with_empty=True)]
+        given = self._read_targets(texts, targets)
+        return [best for (best,) in self._search(self.tokenize(texts), 1, with_alignment, given, whole=True)]
 
     def complete(
         self, texts: Sequence[str], prefixes: Sequence[str], *, n_best: int = 1, with_alignment: bool = False
@@ -165,53 +170,51 @@ class Translator:
             CheckpointError: The model's probabilities are not finite.
         """
         self.check_n_best(n_best)
+        return self._search(self.tokenize(texts), n_best, with_alignment, self._read_targets(texts, prefixes))
 
-        def search(ids: Batch, prefixes: Batch) -> list[list[Hypothesis]]:
-            return self.searcher.search(ids, n_best=n_best, with_alignment=with_alignment, prefixes=prefixes)
-
-        return self._search_from(texts, prefixes, search)
-
-    def _search_from(
-        self,
-        texts: Sequence[str],
-        targets: Sequence[str],
-        search: Callable[[Batch, Batch], list[list[Hypothesis]]],
-        *,
-        with_empty: bool = False,
-    ) -> list[list[Translation]]:
-        """The translations of raw sources that begin with raw targets."""
+    def _read_targets(self, texts: Sequence[str], targets: Sequence[str]) -> list[list[str]]:
+        """The tokens of raw targets, one for each of some raw sources."""
         if isinstance(texts, str) or isinstance(targets, str):
             raise TypeError("give a list of texts and a list of the same length, even for one text")
         if len(texts) != len(targets):
             raise ValueError(f"{len(texts)} texts, but {len(targets)} translations or prefixes")
-        sources = self.tokenize(texts)
         with self._tokenizing:
-            tokens = self.processor.tokenize_target(targets)
-        ids = [self.processor.tgt_vocabulary.encode(words) for words in tokens]
-        return self._search(sources, lambda src, order: search(src, [ids[n] for n in order]), tokens, with_empty)
+            return self.processor.tokenize_target(targets)
 
     def _search(
         self,
         sources: Sequence[list[str]],
-        search: Callable[[Batch, list[int]], list[list[Hypothesis]]],
-        beginnings: Sequence[Sequence[str]] = (),
-        with_empty: bool = False,
+        n_best: int,
+        with_alignment: bool,
+        given: Sequence[list[str]] | None = None,
+        *,
+        whole: bool = False,
+        finish: Callable[[Iterable[int]], object] = lambda indices: None,
     ) -> list[list[Translation]]:
         """The translations of tokenised sources, in order.
 
         Args:
             sources: Tokens of each source.
-            search: Finds hypotheses, given the ids of the sources that have tokens, and their indices.
-            beginnings: For each source the first target tokens as the user gave them; empty if there are none.
-            with_empty: Search for translations of sources without tokens, too; otherwise they are empty.
+            n_best: Number of translations of each.
+            with_alignment: Keep alignments.
+            given: For each source the first target tokens as the user gave them; None leaves them free.
+            whole: Whether they are all of the translation, and an empty source is read too; otherwise its translation
+                is empty.
+            finish: Called with the indices of the sources that are finished.
 
         Raises:
             ConfigError: The search settings forbid every continuation of a translation.
             CheckpointError: The model's probabilities are not finite.
         """
-        order = [n for n, tokens in enumerate(sources) if tokens or with_empty]
+        order = [n for n, tokens in enumerate(sources) if tokens or whole]
         ids = [self.processor.src_vocabulary.encode(sources[n][:MAX_SOURCE_LENGTH]) for n in order]
-        hypotheses = search(ids, order)
+        begun = None if given is None else [self.processor.tgt_vocabulary.encode(given[n]) for n in order]
+        if whole and begun is not None:
+            hypotheses = self.searcher.score(ids, begun, with_alignment=with_alignment)
+        else:
+            hypotheses = self.searcher.search(
+                ids, n_best, with_alignment, begun, advance=lambda batch: finish(order[n] for n in batch)
+            )
         if not all(hypotheses):
             # With no constraint but EOS at once, only a diverged model finds nothing.
             if all(self.searcher.score(ids, [[] for _ in ids])):
@@ -219,18 +222,15 @@ class Translator:
             raise CheckpointError(DIVERGED)
         translations = [[Translation("")] for _ in sources]
         for n, ranked in zip(order, hypotheses, strict=True):
-            beginning = beginnings[n] if beginnings else ()
-            translations[n] = [self._render(hypothesis, sources[n], beginning) for hypothesis in ranked]
+            translations[n] = [self._render(hypothesis, sources[n], given[n] if given else ()) for hypothesis in ranked]
         return translations
 
-    def check_n_best(self, n_best: int | None) -> None:
+    def check_n_best(self, n_best: int) -> None:
         """Check that `n_best` is from 1 to the beam size.
 
         Raises:
             ConfigError: It is not.
         """
-        if n_best is None:
-            return
         if n_best > self.options.beam_size and self.options.sampling.temperature is None:
             raise ConfigError(f"--n-best {n_best} is more than the beam size {self.options.beam_size}")
         if n_best < 1:
@@ -240,24 +240,6 @@ class Translator:
         """Source tokens of raw lines; an empty line has none."""
         with self._tokenizing:
             return self.processor.tokenize_source(lines)
-
-    def _translate(
-        self, lines: Sequence[str], n_best: int, with_alignment: bool, advance: Advance
-    ) -> list[list[Translation]]:
-        """The translations of each line, in order, best first."""
-        sentences = self.read(lines)
-        owners = [line for line, parts in enumerate(sentences) for _ in parts]
-        left = Counter(owners)
-
-        def finish(indices: Iterable[int]) -> None:
-            done = Counter(owners[index] for index in indices)
-            left.subtract(done)
-            advance(sum(not left[line] for line in done))
-
-        results = iter(
-            self.translate_tokens([part for parts in sentences for part in parts], n_best, with_alignment, finish)
-        )
-        return [self.join([next(results) for _ in parts]) for parts in sentences]
 
     def read(self, lines: Sequence[str]) -> list[list[list[str]]]:
         """The sentences of each line, or parts of one that is too long, as tokens."""
@@ -286,17 +268,8 @@ class Translator:
             CheckpointError: The model's probabilities are not finite.
         """
         self.check_n_best(n_best)
-
-        def search(ids: Batch, order: list[int]) -> list[list[Hypothesis]]:
-            return self.searcher.search(
-                ids,
-                n_best=n_best,
-                with_alignment=with_alignment,
-                advance=lambda batch: finish(order[n] for n in batch),
-            )
-
         finish(n for n, tokens in enumerate(sentences) if not tokens)
-        return self._search(sentences, search)
+        return self._search(sentences, n_best, with_alignment, finish=finish)
 
     def join(self, sentences: Sequence[Sequence[Translation]]) -> list[Translation]:
         """The translations of a line, from those of its sentences; see `join_sentences`."""

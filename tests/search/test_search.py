@@ -151,16 +151,7 @@ def test_a_beam_of_one_is_greedy(variant: Variant, seed: int) -> None:
     model = random_model(variant, seed, 12)
     src, lengths = random_sources(9, seed)
     greedily = greedy(model, src, lengths, max_length=14, with_alignment=True)
-    by_beam = beam(
-        model,
-        src,
-        lengths,
-        beam_size=1,
-        length_penalty=0.7,
-        max_length=14,
-        n_best=1,
-        with_alignment=True,
-    )
+    by_beam = beam(model, src, lengths, beam_size=1, length_penalty=0.7, max_length=14, n_best=1, with_alignment=True)
     for one, found in zip(greedily, by_beam, strict=True):
         (other,) = found
         assert (other.ids, other.attended) == (one.ids, one.attended)
@@ -182,15 +173,7 @@ CUT = [list(ids) for ids in itertools.product(WORDS, repeat=LONGEST)]
 def test_a_beam_as_wide_as_the_space_is_brute_force(variant: Variant, seed: int, length_penalty: float) -> None:
     model = random_model(variant, seed, 6)
     src, lengths = random_sources(3, seed)
-    found = beam(
-        model,
-        src,
-        lengths,
-        beam_size=130,
-        length_penalty=length_penalty,
-        max_length=LONGEST,
-        n_best=130,
-    )
+    found = beam(model, src, lengths, beam_size=130, length_penalty=length_penalty, max_length=LONGEST, n_best=130)
     for row, hypotheses in enumerate(found):
         source = src[row, : lengths[row]]
         log_probs = teacher_forced(model, source, COMPLETE) + prefix_log_probs(model, source, CUT)
@@ -439,16 +422,7 @@ def test_alignments_have_a_row_per_token_and_a_column_per_source_token(variant: 
 def test_alignments_follow_their_hypothesis_through_the_beam(variant: Variant) -> None:
     model = random_model(variant, 8, 12)
     src, lengths = random_sources(5, 8)
-    found = beam(
-        model,
-        src,
-        lengths,
-        beam_size=6,
-        length_penalty=1.0,
-        max_length=10,
-        n_best=6,
-        with_alignment=True,
-    )
+    found = beam(model, src, lengths, beam_size=6, length_penalty=1.0, max_length=10, n_best=6, with_alignment=True)
     for row, hypotheses in enumerate(found):
         length = int(lengths[row])
         for hypothesis in hypotheses:

@@ -235,9 +235,7 @@ def test_tokens_are_words_and_the_score_is_normalised() -> None:
 
 def test_a_loaded_translator_gives_the_same_words(tmp_path: Path) -> None:
     config = Config(
-        text=TextSection(tokenizer="whitespace"),
-        model=model_section(),
-        decode=DecodeSection(beam_size=2, max_length=9),
+        text=TextSection(tokenizer="whitespace"), model=model_section(), decode=DecodeSection(beam_size=2, max_length=9)
     )
     model = random_model(config.model).float()
     (tmp_path / "text").mkdir()
