@@ -38,14 +38,23 @@ Rows = NDArray[np.int64]
 """Numbers of lines."""
 
 
-def in_blocks(rows: Iterable[Row], size: Callable[[Row], int]) -> Iterator[list[Row]]:
-    """Group lines, or anything with a size in bytes, into blocks of about a megabyte."""
+def in_blocks(
+    rows: Iterable[Row], size: Callable[[Row], int], limit: int = BLOCK, most: int | None = None
+) -> Iterator[list[Row]]:
+    """Group lines, or anything with a size, into blocks that depend on nothing else.
+
+    Args:
+        rows: The lines.
+        size: The size of one.
+        limit: A block ends when it has this size: about a megabyte, if sizes are bytes.
+        most: Maximum number of rows of a block; None sets no limit.
+    """
     block: list[Row] = []
     taken = 0
     for row in rows:
         block.append(row)
         taken += size(row)
-        if taken >= BLOCK:
+        if taken >= limit or len(block) == most:
             yield block
             block, taken = [], 0
     if block:

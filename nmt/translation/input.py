@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterator
-from io import BufferedReader
+from io import BufferedIOBase, BufferedReader
 from pathlib import Path
-from typing import Protocol
 
 from nmt.system.errors import DataError
 from nmt.system.limits import MAX_LINE, OVERLONG
@@ -22,15 +21,7 @@ PROBLEMS = {
 """What can be wrong with a line of input: how the line is handled, for a warning, and what to do, for an error."""
 
 
-class ByteStream(Protocol):
-    """A byte stream that returns available bytes without waiting for more."""
-
-    def read1(self, size: int = -1, /) -> bytes:
-        """At most `size` bytes."""
-        ...
-
-
-def read_lines(stream: ByteStream, name: str, warn: Callable[[str], object] | None) -> Iterator[list[str]]:
+def read_lines(stream: BufferedIOBase, name: str, warn: Callable[[str], object] | None) -> Iterator[list[str]]:
     """Yield the lines of a byte stream as soon as they are available, several at a time.
 
     Ill-formed UTF-8 becomes U+FFFD, and only the first `MAX_LINE` bytes of a line are read. Only a line feed ends a
@@ -50,8 +41,8 @@ def read_lines(stream: ByteStream, name: str, warn: Callable[[str], object] | No
     def decode(line: bytes) -> str:
         nonlocal number
         number += 1
-        if number == 1:
-            reject_utf16(line, name)
+        if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise DataError(f"{name}: is UTF-16, not UTF-8; convert it first: iconv -f UTF-16 -t UTF-8")
         text, problems = decode_line(line)
         for problem in problems:
             if warn is None:
@@ -62,7 +53,13 @@ def read_lines(stream: ByteStream, name: str, warn: Callable[[str], object] | No
         return text
 
     rest = b""
-    while chunk := _read(stream, name):
+    while True:
+        try:
+            chunk = stream.read1(CHUNK)
+        except OSError as error:
+            raise DataError(f"{name}: cannot be read ({error.strerror})") from None
+        if not chunk:
+            break
         *lines, rest = (rest + chunk).split(b"\n")
         rest = rest[: MAX_LINE + 1]  # enough to tell that the line is too long
         if warn is None and len(rest) > MAX_LINE:
@@ -71,13 +68,6 @@ def read_lines(stream: ByteStream, name: str, warn: Callable[[str], object] | No
             yield [decode(line) for line in lines]
     if rest:
         yield [decode(rest)]
-
-
-def _read(stream: ByteStream, name: str) -> bytes:
-    try:
-        return stream.read1(CHUNK)
-    except OSError as error:
-        raise DataError(f"{name}: cannot be read ({error.strerror})") from None
 
 
 def decode_line(line: bytes) -> tuple[str, list[str]]:
@@ -91,16 +81,6 @@ def decode_line(line: bytes) -> tuple[str, list[str]]:
         OVERLONG: longer,
     }
     return text.lstrip("\ufeff").removesuffix("\r"), [problem for problem, is_present in present.items() if is_present]
-
-
-def reject_utf16(text: bytes, name: str) -> None:
-    """Reject text with the byte order mark of UTF-16.
-
-    Raises:
-        DataError: It has one.
-    """
-    if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise DataError(f"{name}: is UTF-16, not UTF-8; convert it first: iconv -f UTF-16 -t UTF-8")
 
 
 def open_input(path: Path) -> BufferedReader:

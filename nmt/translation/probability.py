@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from nmt.system import options
 from nmt.system.errors import ConfigError, DataError
@@ -18,11 +18,7 @@ from nmt.system.progress import progress_bar
 from nmt.translation.input import open_input, read_lines
 from nmt.translation.loading import load
 from nmt.translation.stream import warn_of_cut, within_memory
-from nmt.translation.translate import WINDOW, in_windows
-
-if TYPE_CHECKING:
-    from nmt.translation.formats import Format
-    from nmt.translation.translator import Translator
+from nmt.translation.translate import WINDOW, WINDOW_CHARACTERS
 
 log = logging.getLogger(__name__)
 
@@ -57,66 +53,46 @@ def score(
     Raises:
         NmtError: The model or a file cannot be used.
     """
+    from nmt.corpus.lines import in_blocks
     from nmt.system.outputs import check_files
     from nmt.translation.formats import FORMATS
 
     if format not in ("text", "jsonl"):
         raise ConfigError(f"--format {format}: must be text or jsonl")
-    sources, targets = Path(src), Path(tgt)
-    check_files({"--output": as_path(output)}, [sources, targets])
+    paths = Path(src), Path(tgt)
+    check_files({"--output": as_path(output)}, paths)
     translator = load(model, device=device, batch_size=batch_size, precision=precision, allowed_classes=allowed_classes)
     shape = None if format == "text" else FORMATS[format](translator.processor)
-    with open_output(as_path(output)) as file:
-        _score_files(translator, sources, targets, file.write, shape)
-
-
-def _score_files(
-    translator: Translator, src: Path, tgt: Path, write: Callable[[str], object], output: Format | None
-) -> None:
-    """Score the lines of a file as translations of those of another; the perplexity of all is logged.
-
-    Args:
-        translator: The model.
-        src: Source sentences, one per line.
-        tgt: A translation of each.
-        write: Called with the output of several lines.
-        output: How to write each translation; None writes its log-probability in nats.
-
-    Raises:
-        DataError: A file cannot be read, or they have different numbers of lines, or none.
-    """
     number, log_prob, tokens = 0, 0.0, 0
     with (
-        open_input(src) as sources,
-        open_input(tgt) as targets,
+        open_output(as_path(output)) as file,
+        open_input(paths[0]) as sources,
+        open_input(paths[1]) as targets,
         progress_bar(unit=" pairs", desc="scoring", leave=False) as bar,
     ):
-        pairs = _pairs(src, read_lines(sources, str(src), log.warning), tgt, read_lines(targets, str(tgt), log.warning))
-        for window in in_windows([pairs], WINDOW * translator.options.batch_size, lambda pair: sum(map(len, pair))):
+        sides = (
+            read_lines(stream, str(path), log.warning) for stream, path in zip((sources, targets), paths, strict=True)
+        )
+        pairs = _pairs(*paths, *map(itertools.chain.from_iterable, sides))
+        most = WINDOW * translator.options.batch_size
+        for window in in_blocks(pairs, lambda pair: sum(map(len, pair)), WINDOW_CHARACTERS, most):
             with within_memory(translator.options, len(window)):
-                scored = translator.score(*zip(*window, strict=True), with_alignment=output is not None)
-            lines = []
+                scored = translator.score(*zip(*window, strict=True), with_alignment=shape is not None)
             for (source, _), translation in zip(window, scored, strict=True):
                 number += 1
                 warn_of_cut(number, translation)
                 log_prob += translation.log_prob
                 tokens += len(translation.token_log_probs)
-                lines.append(
-                    output.render(number, source, [translation]) if output else f"{translation.log_prob:z.4f}\n"
-                )
-            write("".join(lines))
+                file.write(shape.render(number, source, [translation]) if shape else f"{translation.log_prob:z.4f}\n")
             bar.update(len(window))
-    if not number:
-        raise DataError(f"{src}: has no lines; give one source sentence per line")
+        if not number:
+            raise DataError(f"{src}: has no lines; give one source sentence per line")
     log.info(f"{number:,} pairs, {tokens:,} tokens: perplexity {math.exp(-log_prob / tokens):.4f} per token")
 
 
-def _pairs(
-    src: Path, sources: Iterable[list[str]], tgt: Path, targets: Iterable[list[str]]
-) -> Iterator[tuple[str, str]]:
+def _pairs(src: Path, tgt: Path, sources: Iterable[str], targets: Iterable[str]) -> Iterator[tuple[str, str]]:
     """The lines of both files side by side."""
-    lines = itertools.zip_longest(*map(itertools.chain.from_iterable, (sources, targets)))
-    for number, (source, target) in enumerate(lines):
+    for number, (source, target) in enumerate(itertools.zip_longest(sources, targets)):
         if source is None or target is None:
             shorter, longer = (src, tgt) if source is None else (tgt, src)
             raise DataError(f"{shorter}: has {number:,} lines, fewer than {longer}; give one translation per line")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from nmt.system.errors import when_out_of_memory
@@ -25,45 +26,33 @@ def within_memory(options: DecodeSection, lines: int) -> contextlib.AbstractCont
     return when_out_of_memory(f"lower {lower}" if lower else "")
 
 
-def translate_stream(
+def translate_lines(
     translator: Translator,
-    batches: Iterable[list[str]],
-    write: Callable[[str], object],
+    lines: Sequence[str],
     output: Format,
     *,
     n_best: int = 1,
     first: int = 1,
     advance: Callable[[int], object] = lambda count: None,
-) -> int:
-    """Translate line by line in order.
+) -> str:
+    """Translate lines together.
 
     Args:
         translator: Model and search settings.
-        batches: Lines, several at a time, which are translated and written together.
-        write: Called with the output of each batch.
+        lines: The lines.
         output: Format of the output.
         n_best: Translations per line.
         first: Number of the first line.
         advance: Called with the number of finished lines.
 
     Returns:
-        The number of the line after the last.
-
-    Raises:
-        ConfigError: `n_best` is more than the beam size.
+        The output for all of them, in order.
     """
-    translator.check_n_best(n_best)
-    number = first
-    for lines in batches:
-        with within_memory(translator.options, len(lines)):
-            translated = translator.translate(lines, n_best, output.needs_alignment, advance=advance)
-        written = []
-        for line, translations in zip(lines, translated, strict=True):
-            warn_of_cut(number, translations[0])
-            written.append(output.render(number, line, translations))
-            number += 1
-        write("".join(written))
-    return number
+    with within_memory(translator.options, len(lines)):
+        translated = translator.translate(lines, n_best, output.needs_alignment, advance=advance)
+    for number, translations in enumerate(translated, start=first):
+        warn_of_cut(number, translations[0])
+    return "".join(map(output.render, itertools.count(first), lines, translated))
 
 
 def warn_of_cut(number: int, translation: Translation) -> None:

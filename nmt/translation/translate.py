@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import itertools
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 from nmt.system import options
 from nmt.system.errors import ConfigError, as_nmt_errors
@@ -23,9 +21,9 @@ from nmt.system.process import open_output
 from nmt.system.progress import progress_bar
 from nmt.system.resumable import Origin, open_resumable
 from nmt.system.version import __version__
-from nmt.translation.input import ByteStream, open_input, read_lines
+from nmt.translation.input import open_input, read_lines
 from nmt.translation.loading import load
-from nmt.translation.stream import translate_stream, warn_of_cut
+from nmt.translation.stream import translate_lines, warn_of_cut
 
 if TYPE_CHECKING:
     from nmt.config import Overrides
@@ -33,8 +31,6 @@ if TYPE_CHECKING:
     from nmt.translation.translator import Translator
 
 log = logging.getLogger(__name__)
-
-Row = TypeVar("Row")
 
 WINDOW = 16
 """Batches that are read ahead and sorted by length, to reduce padding."""
@@ -126,11 +122,13 @@ def translate(
             dictionary=entries,
             allowed_classes=allowed_classes,
         )
+        if whole and source is not None and target is not None:
+            translate_file(
+                translator, source, target, format=format, n_best=n_best, with_attention=with_attention, resume=resume
+            )
+            return
         translator.check_n_best(n_best)
         shape = choose_format(format, translator.processor, n_best=n_best, with_attention=with_attention)
-        if whole and source is not None and target is not None:
-            write_translations(translator, source, target, shape, n_best=n_best, resume=resume)
-            return
         lines = read_lines(stream, name, log.warning)
         typed = sentence is None and source is None and sys.stdin.isatty()
         with open_output(target) as file:
@@ -147,11 +145,14 @@ def translate(
             else:
                 if typed:
                     log.info("reading standard input, one sentence per line; end with Ctrl-D")
-                write = partial(print, end="", file=file, flush=True)
-                translate_stream(translator, lines, write, shape, n_best=n_best)
+                number = 1
+                for batch in lines:
+                    text = translate_lines(translator, batch, shape, n_best=n_best, first=number)
+                    print(text, end="", file=file, flush=True)
+                    number += len(batch)
 
 
-def _open_text(sentence: str | None, path: Path | None) -> tuple[str, contextlib.AbstractContextManager[ByteStream]]:
+def _open_text(sentence: str | None, path: Path | None) -> tuple[str, AbstractContextManager[io.BufferedIOBase]]:
     """The name of what is to be translated, for messages, and its bytes."""
     if sentence is not None:
         # Bytes of the argument that are not UTF-8 arrive escaped; they are treated like those of a file.
@@ -160,7 +161,7 @@ def _open_text(sentence: str | None, path: Path | None) -> tuple[str, contextlib
         return str(path), open_input(path)
     if sys.stdin is None:
         raise ConfigError("standard input is closed; give a sentence or --input")
-    return "standard input", contextlib.nullcontext(cast("ByteStream", sys.stdin.buffer))
+    return "standard input", nullcontext(cast("io.BufferedIOBase", sys.stdin.buffer))
 
 
 @as_nmt_errors()
@@ -191,95 +192,50 @@ def translate_file(
         DataError: A file cannot be used, or the unfinished translation was made from something else.
         OutOfMemory: Memory ran out.
     """
+    from nmt.corpus.lines import in_blocks
     from nmt.system.outputs import check_files
     from nmt.translation.formats import choose_format
 
-    check_files({"target": Path(target)}, [Path(source)])
-    shape = choose_format(format, translator.processor, n_best=n_best, with_attention=with_attention)
-    write_translations(translator, Path(source), Path(target), shape, n_best=n_best, resume=resume)
-
-
-def write_translations(
-    translator: Translator, source: Path, target: Path, output: Format, *, n_best: int = 1, resume: bool = False
-) -> None:
-    """Translate a file line by line in order; the translation appears only when it is complete.
-
-    Args:
-        translator: Model and search settings.
-        source: Lines of UTF-8.
-        target: The file to write.
-        output: Its format.
-        n_best: Translations per line.
-        resume: Resume an unfinished translation, with the same result as without interruption; if there is none,
-            begin it.
-
-    Raises:
-        ConfigError: `n_best` is more than the beam size.
-        DataError: The file cannot be read, another command is writing the translation, or the unfinished one was made
-            from other inputs or options.
-    """
+    source, target = Path(source), Path(target)
+    check_files({"target": target}, [source])
+    translator.check_n_best(n_best)
+    output = choose_format(format, translator.processor, n_best=n_best, with_attention=with_attention)
     with open_input(source) as stream:
         made_from = describe(translator, source, output, n_best)
         with open_resumable(target, made_from, resume=resume) as file:
             if file.lines:
                 log.info(f"{target}: resuming after {file.lines:,} lines")
             before = file.lines
-            lines = read_lines(stream, str(source), log.warning)
-            windows = in_windows(lines, WINDOW * translator.options.batch_size, len)
-            windows = itertools.islice(windows, file.steps, None)
+            lines = itertools.chain.from_iterable(read_lines(stream, str(source), log.warning))
+            windows = in_blocks(lines, len, WINDOW_CHARACTERS, WINDOW * translator.options.batch_size)
             begin = time.perf_counter()
             with progress_bar(unit=" lines", desc="translating", initial=before) as bar:
-                for window in windows:
-                    write = partial(file.write, lines=len(window))
-                    translate_stream(
-                        translator, [window], write, output, n_best=n_best, first=file.lines + 1, advance=bar.update
+                for window in itertools.islice(windows, file.steps, None):
+                    text = translate_lines(
+                        translator, window, output, n_best=n_best, first=file.lines + 1, advance=bar.update
                     )
+                    file.write(text, lines=len(window))
             seconds = time.perf_counter() - begin
             number = file.lines - before
     plural = "" if number == 1 else "s"
     log.info(f"{number:,} line{plural} in {seconds:.2f} s ({number / max(seconds, 1e-9):,.0f} per second)")
 
 
-def in_windows(batches: Iterable[Iterable[Row]], size: int, count: Callable[[Row], int]) -> Iterator[list[Row]]:
-    """Group lines into windows that depend only on the lines, not on how they were read.
-
-    Args:
-        batches: Lines, or pairs of them, several at a time.
-        size: Maximum number of lines of a window.
-        count: Number of characters of a line.
-    """
-    window: list[Row] = []
-    characters = 0
-    for line in itertools.chain.from_iterable(batches):
-        window.append(line)
-        characters += count(line)
-        if len(window) == size or characters >= WINDOW_CHARACTERS:
-            yield window
-            window, characters = [], 0
-    if window:
-        yield window
-
-
 def describe(translator: Translator, source: Path, output: Format, n_best: int) -> Origin:
     """Everything that determines a translation: two with the same description are identical."""
+    entries = None if translator.dictionary is None else repr(sorted(translator.dictionary.items()))
     return {
         "version": __version__,
         "input": sha256(source)[:CHECKSUM],
         "model": _model_identity(translator),
         **translator.options.model_dump(),
         "split_sentences": translator.splitter is not None,
-        "dictionary": _dictionary_identity(translator.dictionary),
+        "dictionary": entries and hashlib.sha256(entries.encode()).hexdigest()[:CHECKSUM],
         "device": translator.model.device.type,
         "format": output.name,
         "with_attention": output.with_attention,
         "n_best": n_best,
     }
-
-
-def _dictionary_identity(entries: Mapping[str, str] | None) -> str | None:
-    if entries is None:
-        return None
-    return hashlib.sha256(repr(sorted(entries.items())).encode()).hexdigest()[:CHECKSUM]
 
 
 def _model_identity(translator: Translator) -> str:

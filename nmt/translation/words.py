@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from nmt.system.errors import CONTROL
@@ -40,7 +40,8 @@ def align_words(source_line: str, translation: Translation, processor: TextProce
     Raises:
         ValueError: The translation was made without `with_alignment`.
     """
-    read = _Words(map(_normalization(processor), source_line.split()))
+    normalized = map(processor.normalizer, source_line.split())
+    read = _Words(map(str.lower, normalized) if processor.src_tokenizer.lowercase else normalized)
     written = _Words(translation.text.split())
     # Dividing by the number of a target word's tokens would not change its maximum.
     weights: defaultdict[int, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
@@ -87,10 +88,3 @@ class _Words:
 
 def _visible(text: str) -> int:
     return len(_UNSEEN.sub("", text))
-
-
-def _normalization(processor: TextProcessor) -> Callable[[str], str]:
-    """A function that normalises a word as the model does before tokenisation."""
-    lowercase = processor.src_tokenizer.lowercase
-    normalizer = processor.normalizer
-    return lambda word: normalizer(word).lower() if lowercase else normalizer(word)

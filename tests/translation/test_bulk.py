@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from test_kills import run_killed
 
 import nmt
-from nmt.translation import translate as bulk
-from nmt.translation.translate import in_windows
+from nmt.corpus.lines import in_blocks
 
 GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
 NUMBER = 50
@@ -31,20 +30,15 @@ def given_file(tmp_path: Path) -> Path:
     return path
 
 
-@given(st.lists(st.lists(st.text("ab", max_size=3))), st.integers(1, 5))
-def test_windows_depend_on_the_lines_alone(batches: list[list[str]], size: int) -> None:
-    lines = [line for batch in batches for line in batch]
-    windows = list(in_windows(batches, size, len))
+@given(st.lists(st.text("ab", max_size=3)), st.integers(1, 5))
+def test_windows_have_a_number_of_lines(lines: list[str], size: int) -> None:
+    windows = list(in_blocks(lines, len, most=size))
     assert windows == [lines[start : start + size] for start in range(0, len(lines), size)]
 
 
-def test_a_window_of_long_lines_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "WINDOW_CHARACTERS", 10)
-    assert list(in_windows([["a" * 4, "b" * 6, "c"], ["d" * 50, "e"]], 99, len)) == [
-        ["aaaa", "bbbbbb"],
-        ["c", "d" * 50],
-        ["e"],
-    ]
+def test_a_window_of_long_lines_is_short() -> None:
+    lines = ["a" * 4, "b" * 6, "c", "d" * 50, "e"]
+    assert list(in_blocks(lines, len, 10, 99)) == [["aaaa", "bbbbbb"], ["c", "d" * 50], ["e"]]
 
 
 @pytest.mark.parametrize("options", [("--format", "jsonl"), pytest.param(("--n-best", "2"), marks=pytest.mark.soak)])

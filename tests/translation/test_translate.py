@@ -87,7 +87,7 @@ def test_problems_of_lines_can_be_errors(line: bytes, reason: str) -> None:
 
 
 def test_a_line_that_is_refused_is_not_read_to_its_end() -> None:
-    class Endless:
+    class Endless(io.BufferedIOBase):
         given = 0
 
         def read1(self, size: int = -1, /) -> bytes:
