@@ -172,7 +172,7 @@ def _render(title: str, data: dict[str, Any], *, live: bool = False) -> Page:
     style, *scripts = ((FOLDER / name).read_text(encoding="utf-8") for name in names[: 3 if live else 2])
     connections = "connect-src 'self'; " if live else ""
     policy = (
-        f"default-src 'none'; script-src {' '.join(map(_hash, scripts))}; style-src {_hash(style)}; "
+        f"default-src 'none'; script-src {' '.join(map(policy_hash, scripts))}; style-src {policy_hash(style)}; "
         f"{connections}img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     html = template("explorer.html").render(
@@ -195,7 +195,8 @@ def template(name: str, **options: Any) -> Any:
     return environment.get_template(name)
 
 
-def _hash(content: str) -> str:
+def policy_hash(content: str) -> str:
+    """The hash by which a content security policy allows a script or a style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -18,19 +18,19 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from nmt.corpus.splitting import Example
-from nmt.inspection.explorer_page import System, make_live_page, page_data
+from nmt.inspection.explorer_page import Page, System, make_live_page, page_data
 from nmt.inspection.record import LONGEST, record
 from nmt.serving.access import Keys, Pages, Rate
 from nmt.serving.batches import Batcher, QueueFull, ServerStopping
-from nmt.serving.body import CLOSE, discard, read_fields, read_key
+from nmt.serving.body import CLOSE, discard, read_address, read_body, read_key
 from nmt.serving.directions import Detection, Direction, Directions
 from nmt.serving.document import Document, read_lines
 from nmt.serving.log import UNANSWERED, Record
 from nmt.serving.markup import read_html
-from nmt.serving.page import PAGE, PAGE_POLICY
+from nmt.serving.page import make_front_page
 from nmt.serving.request_limits import Limits
 from nmt.serving.schema import (
     AnyRequest,
@@ -49,11 +49,12 @@ from nmt.translation.translation import Translation
 
 AUTO = "auto"
 READERS: dict[str, Callable[[str], Document]] = {"text": read_lines, "html": read_html}
-PAGES = ("/", "/explore")
+PAGES = {"/": make_front_page, "/explore": make_live_page}
+NO_FRAMES = "frame-ancestors 'none'"
 HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "content-security-policy": f"default-src 'none'; {NO_FRAMES}",
 }
 RETRY = {"retry-after": "1"}
 
@@ -98,9 +99,7 @@ class Service:
     """
 
     def __init__(self, directions: Directions, keys: Keys, limits: Limits) -> None:
-        self._directions = directions
-        self._limits = limits
-        self._keys = keys
+        self.directions, self.keys, self.limits = directions, keys, limits
         self._rate = Rate(limits.requests_per_minute)
         self._batchers = {
             direction: Batcher(direction.translator, limits.max_queue, limits.batch_wait, str(direction))
@@ -126,41 +125,39 @@ class Service:
             HTTPException: It is invalid, too large or not allowed.
         """
         record: Record = request.scope["nmt.record"]
-        key = read_key(request, self._limits)
-        if key is not None and self._keys.required and self._keys.find(key) is None:
+        address = read_address(request, self.limits)
+        key = read_key(request, address)
+        if key is not None and self.keys.required and self.keys.find(key) is None:
             await discard(request.stream())
             self._admit(record.client, key)
-        fields = await read_fields(request, self._limits)
+        fields = address | await read_body(request, self.limits)
         fields["api_key"] = fields.get("api_key") or key
         try:
             asked = model.model_validate({name: value for name, value in fields.items() if value is not None})
         except ValidationError as error:
-            raise HTTPException(400, f"Invalid request: {describe_problem(error)}") from None
+            raise _invalid(describe_problem(error)) from None
         record.characters = sum(map(len, asked.texts))
-        for number, limit, words in (
-            (len(asked.texts), self._limits.max_sentences, "{} texts exceed the limit of {}"),
-            (record.characters, self._limits.max_characters, "request ({}) exceeds text limit ({})"),
-        ):
-            if number > limit:
-                raise HTTPException(400, f"Invalid request: {words.format(number, limit)}")
+        if len(asked.texts) > self.limits.max_sentences:
+            raise _invalid(f"{len(asked.texts)} texts exceed the limit of {self.limits.max_sentences}")
+        if record.characters > self.limits.max_characters:
+            raise _invalid(f"request ({record.characters}) exceeds text limit ({self.limits.max_characters})")
         self._admit(record.client, asked.api_key)
         return asked
 
     def _admit(self, client: str, given: str) -> None:
         """Check the API key of a request that is otherwise valid, and count it."""
-        key = self._keys.find(given)
+        key = self.keys.find(given)
         if seconds := self._rate.wait(client if key is None else key):
             raise HTTPException(429, "Slow down: too many requests", {"retry-after": str(seconds)})
-        if self._keys.required and key is None:
+        if self.keys.required and key is None:
             raise HTTPException(403, "Invalid API key" if given else "An API key is required: api_key", CLOSE)
 
     async def translate(self, asked: TranslateRequest, record: Record) -> dict[str, Any]:
         """Translate a text or a list of texts."""
         items = await asyncio.to_thread(lambda: [self._prepare(text, asked) for text in asked.texts])
         record.sentences = sum(len(unit) for item in items for unit in item.sentences)
-        if record.sentences > self._limits.max_sentences:
-            limit = self._limits.max_sentences
-            raise HTTPException(400, f"Invalid request: {record.sentences} sentences exceed the limit of {limit}")
+        if record.sentences > self.limits.max_sentences:
+            raise _invalid(f"{record.sentences} sentences exceed the limit of {self.limits.max_sentences}")
         with_alignment = any(item.document.needs_alignment for item in items)
 
         async def translate(direction: Direction) -> None:
@@ -186,7 +183,7 @@ class Service:
     def _prepare(self, text: str, asked: TranslateRequest) -> Item:
         document, detection, source = READERS[asked.format](text), None, asked.source
         if source == AUTO:
-            detection = next(iter(self._directions.detect(" ".join(document.texts), asked.target)), None)
+            detection = next(iter(self.directions.detect(" ".join(document.texts), asked.target)), None)
             if detection is None:
                 raise HTTPException(400, f"{shorten(asked.target)} is not supported as a target")
             source = detection.language
@@ -194,14 +191,14 @@ class Service:
         return Item(document, detection, direction, direction.translator.read(document.texts))
 
     def _direction(self, source: str, target: str) -> Direction:
-        direction = self._directions.find(source, target)
+        direction = self.directions.find(source, target)
         if direction is None:
             raise HTTPException(400, f"{shorten(source)}-{shorten(target)} is not supported; see /languages")
         return direction
 
     async def detect(self, asked: TextRequest, record: Record) -> list[Detection]:
         """Detect the language of a text."""
-        return await asyncio.to_thread(self._directions.detect, asked.q)
+        return await asyncio.to_thread(self.directions.detect, asked.q)
 
     async def explore(self, asked: ExploreRequest, record: Record) -> dict[str, Any]:
         """What a model does with a sentence, for the page that shows it."""
@@ -211,11 +208,8 @@ class Service:
 
     def languages(self) -> list[Language]:
         """The languages, and those they can be translated into."""
-        targets = self._directions.targets
-        return [
-            Language(code=code, name=language_name(code), targets=targets.get(code, []))
-            for code in self._directions.languages
-        ]
+        targets = self.directions.targets.items()
+        return [Language(code=code, name=language_name(code), targets=into) for code, into in targets]
 
     def health(self) -> dict[str, str]:
         """Whether the server answers."""
@@ -223,14 +217,14 @@ class Service:
 
     def settings(self) -> dict[str, Any]:
         """Limits and defaults for user interfaces."""
-        first = next(iter(self._directions))
+        first = next(iter(self.directions))
         languages = {"source": first.source, "target": first.target}
         return {
-            "apiKeys": self._keys.required,
-            "charLimit": self._limits.max_characters,
+            "apiKeys": self.keys.required,
+            "charLimit": self.limits.max_characters,
             "filesTranslation": False,
             "frontendTimeout": 500,
-            "keyRequired": self._keys.required,
+            "keyRequired": self.keys.required,
             "language": {side: {"code": code, "name": language_name(code)} for side, code in languages.items()},
             "suggestions": False,
             "supportedFilesFormat": [],
@@ -245,10 +239,14 @@ def _explore(direction: Direction, source: str, given: str) -> dict[str, Any]:
         counts["given"] = len(processor.tokenize_target([given])[0])
     for name, count in counts.items():
         if not 0 < count <= LONGEST:
-            raise HTTPException(400, f"Invalid request: {name} has {count} tokens; give 1 to {LONGEST}")
+            raise _invalid(f"{name} has {count} tokens; give 1 to {LONGEST}")
     example = Example(source, (given,) if given.strip() else ())
     recorded = record(translator, example, rules=None)
     return page_data([example], [System.of_model(str(direction), direction.config, processor, [recorded])])
+
+
+def _invalid(problem: str) -> HTTPException:
+    return HTTPException(400, f"Invalid request: {problem}")
 
 
 async def _while_connected(request: Request, work: Awaitable[T]) -> T:
@@ -257,73 +255,34 @@ async def _while_connected(request: Request, work: Awaitable[T]) -> T:
     Raises:
         ClientDisconnect: The client has disconnected.
     """
-    task = asyncio.ensure_future(work)
 
-    async def watch() -> None:
+    async def disconnect() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
-        task.cancel()
 
-    watching = asyncio.create_task(watch())
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(disconnect())
     try:
-        return await task
-    except asyncio.CancelledError:
-        if watching.done():
-            raise ClientDisconnect from None
-        raise
+        await asyncio.wait([working, leaving], return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
     finally:
-        watching.cancel()
-
-
-def build_app(service: Service, pages: Pages, write: Callable[[Record], None]) -> ASGIApp:
-    """The server as an ASGI application.
-
-    Args:
-        service: What it does.
-        pages: Web pages that may use it.
-        write: Receives a record of each request.
-    """
-    operations: list[Operation] = [
-        ("/translate", TranslateRequest, TranslateReply, service.translate),
-        ("/detect", TextRequest, list[Detection], service.detect),
-        ("/explore", ExploreRequest, dict[str, Any], service.explore),
-        ("/languages", None, list[Language], service.languages),
-        ("/health", None, dict[str, str], service.health),
-        ("/frontend/settings", None, dict[str, Any], service.settings),
-    ]
-    document = describe_routes(operations)
-    endpoints = [(path, model, _endpoint(service, model, work)) for path, model, _, work in operations]
-    endpoints += [(path, None, answer) for path, answer in (("/", _answer_page), ("/explore", _answer_explorer))]
-    endpoints += [("/openapi.json", None, _endpoint(service, None, lambda: document))]
-    routes = [Route(path, answer, methods=["POST" if model else "GET"]) for path, model, answer in endpoints]
-    kinds = (HTTPException, QueueFull, ServerStopping, NmtError, Exception)
-    app = Starlette(routes=routes, exception_handlers=dict.fromkeys(kinds, _refuse))
-    app.router.redirect_slashes = False
-    with_cors = CORSMiddleware(
-        app, allow_origins=pages.origins, allow_methods=["GET", "POST"], allow_headers=["Authorization"], max_age=3600
-    )
-    return Gate(app, with_cors if pages.origins else app, pages, write, frozenset(route.path for route in routes))
+        working.cancel()
+        leaving.cancel()
 
 
 def _endpoint(
     service: Service, model: type[AnyRequest] | None, work: Callable[..., Any]
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        if model is None:
-            return _json(work())
-        asked = await service.read(request, model)
-        return _json(await _while_connected(request, work(asked, request.scope["nmt.record"])))
+        if model is not None:
+            asked = await service.read(request, model)
+            return _json(await _while_connected(request, work(asked, request.scope["nmt.record"])))
+        if isinstance(value := work(), Page):
+            return HTMLResponse(value.html, headers={"content-security-policy": f"{value.policy}; {NO_FRAMES}"})
+        return _json(value)
 
     return answer
-
-
-async def _answer_page(request: Request) -> Response:
-    return HTMLResponse(PAGE, headers={"content-security-policy": PAGE_POLICY})
-
-
-async def _answer_explorer(request: Request) -> Response:
-    page = make_live_page()
-    return HTMLResponse(page.html, headers={"content-security-policy": f"{page.policy}; frame-ancestors 'none'"})
 
 
 def _json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -350,22 +309,39 @@ async def _refuse(request: Request, error: Exception) -> Response:
     return _refusal(500, "internal error")
 
 
-class Gate:
-    """Middleware that checks access, adds headers to replies and records each request.
+class App:
+    """The server as an ASGI application: routes behind checks of access; it records each request.
 
     Args:
-        app: The routes.
-        with_cors: The routes with CORS headers for pages of other origins.
-        pages: The web pages and host names that are allowed.
+        service: What it does.
+        pages: Web pages that may use it.
         write: Receives a record of each request.
-        paths: Paths of the routes.
     """
 
-    def __init__(
-        self, app: ASGIApp, with_cors: ASGIApp, pages: Pages, write: Callable[[Record], None], paths: Collection[str]
-    ) -> None:
-        self._app, self._with_cors = app, with_cors
-        self._pages, self._write, self._paths = pages, write, paths
+    def __init__(self, service: Service, pages: Pages, write: Callable[[Record], None]) -> None:
+        self._pages, self._write = pages, write
+        operations: list[Operation] = [
+            ("/translate", TranslateRequest, TranslateReply, service.translate),
+            ("/detect", TextRequest, list[Detection], service.detect),
+            ("/explore", ExploreRequest, dict[str, Any], service.explore),
+            ("/languages", None, list[Language], service.languages),
+            ("/health", None, dict[str, str], service.health),
+            ("/frontend/settings", None, dict[str, Any], service.settings),
+        ]
+        document = describe_routes(operations)
+        operations += [("/openapi.json", None, None, lambda: document)]
+        operations += [(path, None, None, make) for path, make in PAGES.items()]
+        routes = [
+            Route(path, _endpoint(service, model, work), methods=["POST" if model else "GET"])
+            for path, model, _, work in operations
+        ]
+        self._paths = {route.path for route in routes}
+        kinds = (HTTPException, QueueFull, ServerStopping, NmtError, Exception)
+        self._app = Starlette(routes=routes, exception_handlers=dict.fromkeys(kinds, _refuse))
+        self._app.router.redirect_slashes = False
+        self._with_cors = CORSMiddleware(
+            self._app, pages.origins, allow_methods=["GET", "POST"], allow_headers=["Authorization"], max_age=3600
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
@@ -385,7 +361,9 @@ class Gate:
                     headers.setdefault(name, value)
             await send(message)
 
-        app = self._refuse(Headers(scope=scope)) or (self._app if path in PAGES else self._with_cors)
+        app = self._refuse(Headers(scope=scope)) or (
+            self._with_cors if self._pages.origins and path not in PAGES else self._app
+        )
         try:
             await app(scope, receive, reply)
         except ClientDisconnect:

@@ -26,39 +26,38 @@ MAX_PARSED_AT_ONCE = 64 * KIB
 CLOSE = {"connection": "close"}
 
 
-async def read_fields(request: Request, limits: Limits) -> dict[str, Any]:
-    """Read the fields of a request; those of the body take precedence over those of the address.
+def read_address(request: Request, limits: Limits) -> dict[str, Any]:
+    """Read the fields in the address of a request.
+
+    Raises:
+        HTTPException: It is malformed.
+    """
+    return _form_fields(request.scope["query_string"].decode("ascii", "replace"), limits)
+
+
+def read_key(request: Request, address: dict[str, Any]) -> str | None:
+    """Read the API key in the head of a request: `Authorization: Bearer KEY`, or `api_key` in its address."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return key.strip().encode("latin-1").decode("utf-8", "replace")  # headers are read as Latin-1
+    return str(address["api_key"]) if "api_key" in address else None
+
+
+async def read_body(request: Request, limits: Limits) -> dict[str, Any]:
+    """Read the fields in the body of a request.
 
     Raises:
         HTTPException: The body is too large, too slow or malformed.
         ClientDisconnect: The client has disconnected.
     """
-    body = await _read_body(request, limits)
+    body = await _receive(request, limits)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    fields = _address_fields(request, limits)
     if kind == MULTIPART or len(body) > MAX_PARSED_AT_ONCE:
-        return fields | await asyncio.to_thread(_parse, request, kind, body, limits)
-    return fields | _parse(request, kind, body, limits)
+        return await asyncio.to_thread(_parse, request, kind, body, limits)
+    return _parse(request, kind, body, limits)
 
 
-def read_key(request: Request, limits: Limits) -> str | None:
-    """Read the API key in the head of a request: `Authorization: Bearer KEY`, or `api_key` in its address.
-
-    Raises:
-        HTTPException: The address is malformed.
-    """
-    scheme, _, key = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        return key.strip().encode("latin-1").decode("utf-8", "replace")  # headers are read as Latin-1
-    value = _address_fields(request, limits).get("api_key")
-    return None if value is None else str(value)
-
-
-def _address_fields(request: Request, limits: Limits) -> dict[str, Any]:
-    return _form_fields(request.scope["query_string"].decode("ascii", "replace"), limits)
-
-
-async def _read_body(request: Request, limits: Limits) -> bytes:
+async def _receive(request: Request, limits: Limits) -> bytes:
     body, stream = bytearray(), request.stream()
     if int(request.headers.get("content-length", 0)) <= limits.max_body:
         try:
@@ -87,9 +86,9 @@ def _parse(request: Request, kind: str, body: bytes, limits: Limits) -> dict[str
     if kind == MULTIPART:
         return asyncio.run(_multipart_fields(request, body, limits))
     if kind not in (JSON, FORM):
-        if body:
-            raise HTTPException(400, f"send JSON with Content-Type: {JSON}, or a form")
-        return {}
+        if not body:
+            return {}
+        raise HTTPException(400, f"send JSON with Content-Type: {JSON}, or a form")
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -78,16 +78,11 @@ class Directions:
 
     @property
     def targets(self) -> dict[str, list[str]]:
-        """The target languages of each source language."""
-        targets: dict[str, list[str]] = {}
+        """All languages, source languages first, with those that each is translated into."""
+        targets: dict[str, list[str]] = {direction.source: [] for direction in self}
         for direction in self:
-            targets.setdefault(direction.source, []).append(direction.target)
-        return targets
-
-    @property
-    def languages(self) -> list[str]:
-        """All languages, source languages first."""
-        return list(dict.fromkeys([*self.targets, *(direction.target for direction in self)]))
+            targets[direction.source].append(direction.target)
+        return targets | {direction.target: [] for direction in self if direction.target not in targets}
 
     def detect(self, text: str, target: str | None = None) -> list[Detection]:
         """Detect which source language a text is in, by naive Bayes over the vocabularies of the models.

@@ -45,26 +45,12 @@ class Record:
     error: str = ""
 
 
-def as_json(record: Record) -> str:
-    """A record as one line of JSON in ASCII."""
-    fields = {"time": _now(), **asdict(record)}
-    if not record.error:
-        del fields["error"]
-    return json.dumps(fields)
-
-
-def as_text(record: Record) -> str:
-    """A record as one human-readable line."""
-    counts = f"{record.characters} characters, {record.sentences} sentences, batch {record.batch}"
-    line = f"{_now()} {record.client} {record.method} {record.route} {record.status}"
-    return printable(f"{line}: {record.milliseconds} ms, {counts}{record.error and f', {record.error}'}")
-
-
 def write(record: Record, kind: Format) -> None:
-    """Log a record in a format."""
-    if kind != "none":
-        _log.info(as_json(record) if kind == "json" else as_text(record))
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S%z")
+    """Log a record in a format: as JSON in ASCII, or human-readable, on one line."""
+    fields = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **asdict(record)}
+    if kind == "json":
+        _log.info(json.dumps({name: value for name, value in fields.items() if name != "error" or value}))
+    elif kind == "text":
+        line = "{time} {client} {method} {route} {status}: {milliseconds} ms, {characters} characters, "
+        line += "{sentences} sentences, batch {batch}" + (", {error}" if record.error else "")
+        _log.info(printable(line.format(**fields)))

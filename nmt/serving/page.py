@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
+from functools import cache
 from pathlib import Path
 
-PAGE = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+from nmt.inspection.explorer_page import Page, policy_hash
 
 
-def _hash(tag: str) -> str:
-    """The hash of the content of the only element of a name, in the form of a content security policy."""
-    content = PAGE.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
-    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
-
-
-PAGE_POLICY = (
-    f"default-src 'none'; script-src {_hash('script')}; style-src {_hash('style')}; connect-src 'self'; "
-    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-"""Its content security policy."""
+@cache
+def make_front_page() -> Page:
+    """Make the page."""
+    html = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+    script, style = (policy_hash(html.split(f"<{tag}>")[1].split(f"</{tag}>")[0]) for tag in ("script", "style"))
+    sources = f"default-src 'none'; script-src {script}; style-src {style}; connect-src 'self'; img-src data:"
+    return Page(html, f"{sources}; base-uri 'none'; form-action 'none'")

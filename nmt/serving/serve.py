@@ -79,26 +79,19 @@ def serve(
         Only a main thread handles signals.
     """
     require_libraries()
+    from nmt.serving.access import Keys, Pages
+    from nmt.serving.app import Service
     from nmt.serving.request_limits import Limits
     from nmt.serving.server import Server, bind
 
     sizes = {"max_characters": max_characters, "max_sentences": max_sentences, "max_queue": max_queue}
     bounds = Limits(**{**sizes, "requests_per_minute": requests_per_minute, **(limits or {})})
-    keys = [*api_keys, *([] if key_file is None else read_keys(Path(key_file)))]
-    models: list[Path | None] = [*as_paths(model)] or [None]
+    keys = Keys([*api_keys, *([] if key_file is None else read_keys(Path(key_file)))])
+    pages = Pages(host, allowed_hosts, allowed_origins)
+    search = {"beam_size": beam_size, "batch_size": batch_size}
     with bind(host, port) as listener:
-        search = {"beam_size": beam_size, "batch_size": batch_size}
-        Server(
-            listener,
-            host,
-            open_directions(models, device, search, allowed_classes),
-            api_keys=keys,
-            allowed_hosts=allowed_hosts,
-            allowed_origins=allowed_origins,
-            trusted_proxies=trusted_proxies,
-            limits=bounds,
-            log_format=log_format,
-        ).run()
+        service = Service(open_directions(as_paths(model) or [None], device, search, allowed_classes), keys, bounds)
+        Server(listener, host, service, pages, trusted_proxies, log_format).run()
 
 
 def require_libraries() -> None:
@@ -151,9 +144,8 @@ def open_directions(
 
     directions = []
     for path in models:
-        [saved], translator = open_translator(
-            [path] if path else [], device, options, allowed_classes, split_sentences=True
-        )
+        paths = [path] if path else []
+        [saved], translator = open_translator(paths, device, options, allowed_classes, split_sentences=True)
         directions.append(Direction(*saved.config.data.languages, translator, saved.path, saved.config))
     return Directions(directions)
 

@@ -18,9 +18,8 @@ import uvicorn
 from pydantic_core import to_json
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from nmt.serving.access import Keys, Pages, is_loopback
-from nmt.serving.app import Service, build_app
-from nmt.serving.directions import Directions
+from nmt.serving.access import Pages, is_loopback
+from nmt.serving.app import App, Service
 from nmt.serving.log import Format, write
 from nmt.serving.request_limits import MAX_CONNECTIONS, Limits
 from nmt.system.errors import ConfigError, printable
@@ -71,44 +70,30 @@ class Server(uvicorn.Server):
     Args:
         listener: Socket from `bind`.
         host: Address that it listens on.
-        directions: The models.
-        api_keys: Accepted API keys; if there are none, all requests are allowed.
-        allowed_hosts: Names that the server is reached by; see `Pages`.
-        allowed_origins: Origins of web pages that may use it; see `Pages`.
+        service: What it does for requests.
+        pages: Web pages that may use it.
         trusted_proxies: Addresses of reverse proxies whose `X-Forwarded-For` is trusted.
-        limits: Limits on requests.
         log_format: Format of the request log on the logger `nmt.serving.requests`.
-
-    Raises:
-        ConfigError: An argument is invalid.
     """
 
     def __init__(
         self,
         listener: socket.socket,
         host: str,
-        directions: Directions,
-        *,
-        api_keys: Collection[str] = (),
-        allowed_hosts: Collection[str] = (),
-        allowed_origins: Collection[str] = (),
+        service: Service,
+        pages: Pages,
         trusted_proxies: Collection[str] = (),
-        limits: Limits | None = None,
         log_format: Format = "json",
     ) -> None:
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
-        limits, keys, pages = limits or Limits(), Keys(api_keys), Pages(host, allowed_hosts, allowed_origins)
-        if not (is_loopback(host) or keys.required):
+        if not (is_loopback(host) or service.keys.required):
             log.warning(f"--host {host}: other machines may use the server without a key; --api-keys requires one")
-        self._listener = listener
-        self._names = ", ".join(map(str, directions))
-        self._stop_seconds = limits.stop_seconds
+        self._listener, self._service = listener, service
         self._deadline, self._reason = 0.0, ""
-        self._service = Service(directions, keys, limits)
         super().__init__(
             uvicorn.Config(  # without messages of its own
-                build_app(self._service, pages, partial(write, kind=log_format)),
-                http=partial(_Connection, limits),  # type: ignore[arg-type]
+                App(service, pages, partial(write, kind=log_format)),
+                http=partial(_Connection, service.limits),  # type: ignore[arg-type]
                 ws="none",
                 loop="asyncio",
                 lifespan="off",
@@ -119,7 +104,7 @@ class Server(uvicorn.Server):
                 proxy_headers=bool(trusted_proxies),
                 forwarded_allow_ips=list(trusted_proxies),
                 backlog=BACKLOG,
-                timeout_graceful_shutdown=STOP_SHARE * limits.stop_seconds,  # type: ignore[arg-type]
+                timeout_graceful_shutdown=STOP_SHARE * service.limits.stop_seconds,  # type: ignore[arg-type]
             )
         )
 
@@ -139,11 +124,12 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
         await super().startup(sockets)
-        log.info(f"serving {self._names} at {printable(self.url)}; Ctrl-C stops the server")
+        names = ", ".join(map(str, self._service.directions))
+        log.info(f"serving {names} at {printable(self.url)}; Ctrl-C stops the server")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Finish the requests that have begun; those that take too long are cancelled, which answers them."""
-        self._deadline = time.monotonic() + self._stop_seconds
+        self._deadline = time.monotonic() + self._service.limits.stop_seconds
         await super().shutdown(sockets)
         if tasks := set(self.server_state.tasks):
             await asyncio.wait(tasks, timeout=self._seconds_left)

@@ -19,6 +19,8 @@ import httpx
 import nmt
 from nmt.config import Config
 from nmt.models.storage import load_model
+from nmt.serving.access import Keys, Pages
+from nmt.serving.app import Service
 from nmt.serving.directions import Direction, Directions
 from nmt.serving.request_limits import Limits
 from nmt.serving.server import Server, bind
@@ -71,10 +73,12 @@ def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
 @contextlib.contextmanager
 def serving(*translators: tuple[str, str, Translator], **options: Any) -> Iterator[httpx.Client]:
     """A client of a server of translators, each with its languages; its `base_url` is the server's."""
-    bounds, host = Limits(**options.pop("limits", {})), options.pop("host", "127.0.0.1")
+    limits, host = Limits(**options.pop("limits", {})), options.pop("host", "127.0.0.1")
+    pages = Pages(host, options.pop("allowed_hosts", ()), options.pop("allowed_origins", ()))
     directions = Directions(Direction(*each, Path("model"), golden_config()) for each in translators)
+    service = Service(directions, Keys(options.pop("api_keys", ())), limits)
     with bind(host, 0) as listener:
-        server = Server(listener, host, directions, **options, limits=bounds)
+        server = Server(listener, host, service, pages, **options)
         thread = threading.Thread(target=server.run)
         thread.start()
         try:

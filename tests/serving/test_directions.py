@@ -31,7 +31,7 @@ def test_models_are_found_by_their_languages() -> None:
     assert directions.find("EN", "De") is EN
     assert directions.find("en", "fr") is None
     assert directions.targets == {"en": ["de"], "de": ["en"]}
-    assert directions.languages == ["en", "de"]
+    assert list(Directions([EN]).targets.items()) == [("en", ["de"]), ("de", [])]
 
 
 def test_two_models_of_one_direction_are_refused() -> None:
