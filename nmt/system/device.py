@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import platform
 import re
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -30,9 +28,9 @@ def resolve_device(name: str) -> torch.device:
     named = re.fullmatch(r"(cpu|mps|cuda)(?::([0-9]{1,18}))?", name)
     if not named or (named[2] and named[1] != "cuda"):
         raise ConfigError(f"device {name}: must be auto, cpu, cuda, cuda:N or mps")
-    found = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(mps)}[named[1]]
-    if int(named[2] or 0) >= found:  # torch keeps an index in 8 bits, so that it would accept some that are too large
-        raise ConfigError(f"device {name} is not available ({found} {named[1]} devices found); use auto or cpu")
+    number = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(mps)}[named[1]]
+    if int(named[2] or 0) >= number:  # torch keeps an index in 8 bits, so that it would accept some that are too large
+        raise ConfigError(f"device {name} is not available ({number} {named[1]} devices found); use auto or cpu")
     return torch.device(name)
 
 
@@ -92,11 +90,9 @@ def _bfloat16_gain() -> float:
     return min(seconds[torch.float32]) / min(seconds[torch.bfloat16])
 
 
-@contextlib.contextmanager
-def autocast(device: torch.device, precision: str) -> Iterator[None]:
+def autocast(device: torch.device, precision: str) -> torch.autocast:
     """bfloat16 autocast, or nothing for float32."""
-    with torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
-        yield
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16")
 
 
 def describe_environment(device: torch.device) -> dict[str, Any]:

@@ -119,6 +119,27 @@ def clean_up(directory: Path) -> None:
 
 
 @contextlib.contextmanager
+def _locked_file(path: Path, content: str, timeout: float = 0) -> Iterator[bool]:
+    """Yield whether this process holds a lock file, which has some content and is deleted afterwards.
+
+    In a folder that cannot be written nobody holds it.
+    """
+    lock = FileLock(path)
+    with contextlib.suppress(OSError, Timeout):
+        path.touch()  # in a read-only folder the lock would only wait
+        lock.acquire(timeout=timeout)
+        with contextlib.suppress(OSError):  # the content only helps people
+            path.write_text(content, encoding="utf-8")
+    try:
+        yield lock.is_locked
+    finally:
+        if lock.is_locked:
+            with contextlib.suppress(OSError):
+                path.unlink()  # while it is still ours
+            lock.release()
+
+
+@contextlib.contextmanager
 def locked(directory: Path) -> Iterator[None]:
     """Keep other commands from writing to a folder or file; the lock of a dead process does not count.
 
@@ -134,26 +155,19 @@ def locked(directory: Path) -> Iterator[None]:
     path = hidden_path(directory, "lock")
     missing = [parent for parent in path.parents if not parent.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path)
     try:
         with naming(directory, path):
-            path.touch()  # in a read-only folder the lock would only wait
-        lock.acquire(timeout=0)
-    except Timeout:
-        process = f" (process {_content(path)})" if _content(path) else ""
-        raise DataError(f"{directory}: in use by another command{process}; wait for it to end") from None
-    try:
-        with contextlib.suppress(OSError):  # the id only helps to find the process
-            path.write_text(str(os.getpid()), encoding="ascii")
-        for left in path.parent.glob(f"{glob.escape(hidden_path(directory, 'partial').name)}-[0-9]*"):
-            if left.is_dir():
-                shutil.rmtree(left)
-        take_back_earlier(directory)
-        yield
+            path.touch()
+        with _locked_file(path, str(os.getpid())) as ours:
+            if not ours:
+                process = f" (process {_content(path)})" if _content(path) else ""
+                raise DataError(f"{directory}: in use by another command{process}; wait for it to end")
+            for left in path.parent.glob(f"{glob.escape(hidden_path(directory, 'partial').name)}-[0-9]*"):
+                if left.is_dir():
+                    shutil.rmtree(left)
+            take_back_earlier(directory)
+            yield
     finally:
-        with contextlib.suppress(OSError):
-            path.unlink()  # while it is still ours
-        lock.release()
         for parent in missing:
             with contextlib.suppress(OSError):  # not empty: the command has written its result
                 parent.rmdir()
@@ -164,11 +178,8 @@ def is_locked(directory: Path) -> bool:
     path = hidden_path(directory, "lock")
     if not path.exists():
         return False
-    try:
-        with FileLock(path).acquire(timeout=0):
-            return False
-    except (Timeout, OSError):
-        return True
+    with _locked_file(path, "") as ours:
+        return not ours
 
 
 @contextlib.contextmanager
@@ -184,22 +195,11 @@ def reading(directory: Path, reader: Path) -> Iterator[None]:
     Raises:
         DataError: The folder is being written.
     """
-    path = hidden_path(directory, f"reader-{os.getpid()}")
-    lock = FileLock(path)
-    for _ in _readers(directory):
-        pass  # deletes the lock files of killed readers
-    with contextlib.suppress(OSError, Timeout):
-        path.touch()  # in a read-only folder the lock would only wait
-        lock.acquire(timeout=1)
-        path.write_text(str(reader), encoding="utf-8")
-    try:
+    list(_readers(directory))  # deletes the lock files of killed readers
+    with _locked_file(hidden_path(directory, f"reader-{os.getpid()}"), str(reader), timeout=1):
         if is_locked(directory):
             raise DataError(f"{directory}: is being written by another command; wait for it to end")
         yield
-    finally:
-        with contextlib.suppress(OSError):
-            path.unlink()  # while it is still ours
-        lock.release()
 
 
 def check_not_in_use(directory: Path) -> None:
@@ -219,15 +219,9 @@ def _readers(directory: Path) -> Iterator[Path]:
     """Yield the lock files of a folder's readers; those of dead processes are deleted."""
     marker = hidden_path(directory, "reader-")
     for path in sorted(marker.parent.glob(f"{glob.escape(marker.name)}*")):
-        lock = FileLock(path)
-        try:
-            lock.acquire(timeout=0)
-        except (Timeout, OSError):
-            yield path
-            continue
-        with contextlib.suppress(OSError):
-            path.unlink()
-        lock.release()
+        with _locked_file(path, "") as ours:
+            if not ours:
+                yield path
 
 
 def _content(lock: Path) -> str:

@@ -87,12 +87,14 @@ def write_table(table: Table, file: TextIO, indent: int = 0) -> None:
         file: Output.
         indent: Spaces before each line on a terminal.
     """
-    header, rows = ([[printable(cell) for cell in row] for row in part] for part in ([table.header], table.rows))
-    shown = any(header[0])
     if not file.isatty():
-        file.writelines("\t".join(row) + "\n" for row in (*(header if shown else ()), *rows))
+        rows = [table.header, *table.rows] if any(table.header) else table.rows
+        file.writelines("\t".join(map(printable, row)) + "\n" for row in rows)
         return
-    _write_columns(header[0], rows, table.alignment, file, indent)
+    from rich.console import Console
+    from rich.padding import Padding
+
+    Console(file=file, highlight=False).print(Padding(_as_grid(table), (0, 0, 0, indent), expand=False))
 
 
 @contextlib.contextmanager
@@ -108,31 +110,16 @@ def live_table() -> Iterator[Callable[[Table], None]]:
     from rich.live import Live
 
     with Live(console=Console(file=sys.stderr, highlight=False), auto_refresh=False) as live:
-
-        def show(table: Table) -> None:
-            rows = [[printable(cell) for cell in row] for row in table.rows]
-            live.update(_as_grid(table.header, rows, table.alignment), refresh=True)
-
-        yield show
+        yield lambda table: live.update(_as_grid(table), refresh=True)
 
 
-def _write_columns(
-    header: Sequence[str], rows: Sequence[Sequence[str]], alignment: str, file: TextIO, indent: int
-) -> None:
-    from rich.console import Console
-    from rich.padding import Padding
-
-    grid = _as_grid(header, rows, alignment)
-    Console(file=file, highlight=False).print(Padding(grid, (0, 0, 0, indent), expand=False))
-
-
-def _as_grid(header: Sequence[str], rows: Sequence[Sequence[str]], alignment: str) -> Grid:
+def _as_grid(table: Table) -> Grid:
     from rich.table import Table as Grid
     from rich.text import Text
 
-    grid = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=any(header), header_style="")
-    for title, side in zip(header, alignment, strict=True):
-        grid.add_column(Text(title), justify="right" if side == "r" else "left", overflow="fold")
-    for row in rows:
-        grid.add_row(*map(Text, row))
+    grid = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=any(table.header), header_style="")
+    for title, side in zip(table.header, table.alignment, strict=True):
+        grid.add_column(Text(printable(title)), justify="right" if side == "r" else "left", overflow="fold")
+    for row in table.rows:
+        grid.add_row(*(Text(printable(cell)) for cell in row))
     return grid
