@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from nmt.config.messages import find_problems
-from nmt.config.reading import find_shipped, read_yaml
-from nmt.config.sections import Files, PathText, Positive, Section, Seed, key
+from nmt.config.reading import find_config, read_yaml
+from nmt.config.sections import Files, Positive, Section, Seed, key
 from nmt.config.tree import dotted, parse_list
 from nmt.system.errors import ConfigError, shorten
 
@@ -39,7 +39,7 @@ class ComparisonSection(Section):
     """By section.key, the values to compare, in all combinations."""
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (1,)
     """Seeds that each is trained with."""
-    source: tuple[PathText, ...] = ()
+    source: tuple[str, ...] = ()
     """Corpus instead of the configs' own."""
     budget_minutes: Positive | None = key(None, unit="minutes")
     """Training time of each, without validation; null is what the config says."""
@@ -57,7 +57,7 @@ def read_comparison(name: str | None, given: Mapping[str, Any]) -> ComparisonSec
     """
     if name is None and not given.get("config"):
         raise ConfigError("give a comparison file, the name of a shipped one, or configs with --config")
-    path = None if name is None else find_shipped(name, FOLDER, "comparison")
+    path = None if name is None else find_config(name, FOLDER, "comparison")
     values = {} if path is None else read_yaml(path).plain()
     used = {key: value for key, value in given.items() if value is not None and value not in ((), [], {})}
     for field, value in used.items():

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from nmt.config.sections import Config, Section, kind_key, kinds_of
+from nmt.config.sections import Config, Section, kinds_of
 from nmt.config.tree import in_one_line
 
 EXTENDS = "config to build on: a path relative to this file, or the name of a shipped config"
@@ -37,7 +37,7 @@ def describe_keys(section: type[Section] = Config, above: str = "") -> Iterator[
     """Every section and key below a section, in order; each section before its keys."""
     properties = section.model_json_schema()["properties"]
     for name, field in section.model_fields.items():
-        path, kinds, mark = f"{above}{name}", kinds_of(field), kind_key(field)
+        path, (mark, kinds) = f"{above}{name}", kinds_of(field)
         if mark:
             yield KeyDescription(path, "", "", "", mark.description)
             names = [str(mark.name(kind)) for kind in kinds]

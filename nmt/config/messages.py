@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from nmt.config.sections import Config, Kinds, Section, find_section, kind_key, kinds_of
+from nmt.config.sections import Config, Kinds, Section, find_section, kinds_of
 from nmt.config.tree import Place
 from nmt.system.errors import shorten
 
@@ -91,9 +91,7 @@ def _section_at(
     for key in path:
         field = section.model_fields.get(key) if section else None
         values = values.get(key) if isinstance(values, dict) else None
-        mark, kinds, section = (
-            (kind_key(field), kinds_of(field), find_section(field, values)) if field else (None, (), None)
-        )
+        mark, kinds, section = (*kinds_of(field), find_section(field, values)) if field else (None, (), None)
     return mark, kinds, section
 
 

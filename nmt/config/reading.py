@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
@@ -31,16 +30,7 @@ Overrides = Mapping[str, Any] | Sequence[str]
 """Values that replace a config's: `section.key=value`, the value as YAML, or a mapping from `section.key`."""
 
 
-def find_config(name: str) -> Path:
-    """Find a config by its path or by the name of a shipped config.
-
-    Raises:
-        ConfigError: There is no such file or shipped config.
-    """
-    return find_shipped(name, "configs", "config")
-
-
-def find_shipped(name: str, folder: str, kind: str) -> Path:
+def find_config(name: str, folder: str = "configs", kind: str = "config") -> Path:
     """Find a YAML file by its path or by the name of a shipped one.
 
     Args:
@@ -121,7 +111,7 @@ def _without_other_kinds(tree: Tree, section: type[Section]) -> Tree:
         field = section.model_fields.get(key)
         kind = find_section(field, part.plain()) if field else None
         if field and kind and isinstance(part.value, dict):
-            others = {name for other in kinds_of(field) for name in other.model_fields} - kind.model_fields.keys()
+            others = {name for other in kinds_of(field)[1] for name in other.model_fields} - kind.model_fields.keys()
             used = {name: value for name, value in part.value.items() if name not in others}
             part = _without_other_kinds(Tree(used, part.where), kind)
         parts[key] = part
@@ -216,26 +206,13 @@ def as_settings(overrides: Overrides) -> list[str]:
     """
     if not isinstance(overrides, Mapping):
         return [overrides] if isinstance(overrides, str) else list(overrides)
-    return [f"{key}={_as_yaml(key, value)}" for key, value in overrides.items()]
-
-
-def _as_yaml(key: str, value: Any) -> str:
-    values = list(value) if isinstance(value, list | tuple) else [value]
-    plain = [os.fspath(part) if isinstance(part, os.PathLike) else part for part in values]
-    try:
-        return in_one_line(plain if isinstance(value, list | tuple) else plain[0])
-    except ConfigError as error:
-        raise ConfigError(f"{key}: {error}") from None
-
-
-def _parse_setting(setting: str) -> tuple[Place, Tree]:
-    path, separator, value = setting.partition("=")
-    keys = tuple(path.strip().split("."))
-    if not separator or not all(keys):
-        raise ConfigError(f"--set {setting}: expected section.key=value")
-    if SURROGATE.search(path):
-        raise ConfigError(f"--set {path}: {NOT_UNICODE}")
-    return keys, parse_yaml(f"value: {value}").value["value"]
+    settings = []
+    for key, value in overrides.items():
+        try:
+            settings.append(f"{key}={in_one_line(value)}")
+        except ConfigError as error:
+            raise ConfigError(f"{key}: {error}") from None
+    return settings
 
 
 def _parse_settings(overrides: Overrides) -> tuple[list[tuple[str, Place, Tree]], list[Problem]]:
@@ -243,10 +220,15 @@ def _parse_settings(overrides: Overrides) -> tuple[list[tuple[str, Place, Tree]]
     read: list[tuple[str, Place, Tree]] = []
     problems: list[Problem] = []
     for setting in as_settings(overrides):
+        path, separator, value = setting.partition("=")
+        keys = tuple(path.strip().split("."))
         try:
-            read.append((setting, *_parse_setting(setting)))
+            if not separator or not all(keys):
+                raise ConfigError(f"--set {setting}: expected section.key=value")
+            if SURROGATE.search(path):
+                raise ConfigError(f"--set {path}: {NOT_UNICODE}")
+            read.append((setting, keys, parse_yaml(f"value: {value}").value["value"]))
         except ConfigError as error:
-            keys = tuple(setting.partition("=")[0].strip().split("."))
             problems += [Problem(keys, line, frozenset([keys])) for line in error.args]
     return read, problems
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -42,22 +40,13 @@ class AtMost:
 
     def _check(self, value: int) -> int:
         if value > self.limit:
-            raise PydanticCustomError(
-                "at_most",
-                "should be at most {limit} ({reason})",
-                {"limit": f"{self.limit:,}", "reason": self.reason},
-            )
+            given = {"limit": f"{self.limit:,}", "reason": self.reason}
+            raise PydanticCustomError("at_most", "should be at most {limit} ({reason})", given)
         return value
 
 
 def _as_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
-
-
-def _without_nul(value: str) -> str:
-    if "\0" in value:
-        raise PydanticCustomError("nul", "should not contain a NUL character, which no path can have")
-    return value
 
 
 _ANY = 1_000_000_000
@@ -71,8 +60,9 @@ Columns = Annotated[Count, AtMost(10_000, "no line has more")]
 Tokens = Annotated[Count, AtMost(10_000_000, "their embeddings would not fit into memory")]
 Processes = Annotated[Count, AtMost(1024, "no machine has more cores to run them on")]
 Kept = Annotated[Count, AtMost(10_000, "each is a file as large as the model")]
+Hypotheses = Annotated[Count, AtMost(MAX_BEAM_SIZE, "each hypothesis costs as much as a sentence")]
+Watched = Annotated[NonNegative, AtMost(100, "their attention is stored at each validation")]
 Flag = Annotated[bool, Field(strict=True)]
-PathText = Annotated[str, AfterValidator(_without_nul)]
 Language = Annotated[str, Field(pattern=r"^[\w-]+$", min_length=1, max_length=35)]  # BCP 47 (RFC 5646, section 4.4.1)
 Seed = Annotated[int, Field(strict=True, ge=0, le=4_294_967_295)]  # the range of random number generators
 Number = Annotated[float, Field(strict=True)]
@@ -81,7 +71,7 @@ Share = Annotated[Number, Field(ge=0, le=1)]
 Positive = Annotated[Number, Field(gt=0)]
 Betas = tuple[Probability, Probability]
 Files = Annotated[
-    tuple[PathText, ...],
+    tuple[str, ...],
     BeforeValidator(_as_tuple),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
 ]
@@ -98,21 +88,6 @@ def key(default: Any, *, unit: str) -> Any:
     return Field(default, json_schema_extra={"unit": unit})
 
 
-def _docstrings(section: type) -> dict[str, str]:
-    """The docstrings of a class's own fields, from its source."""
-    import ast
-    import inspect
-    import textwrap
-
-    texts = {}
-    (node,) = ast.parse(textwrap.dedent(inspect.getsource(section))).body
-    for pair in itertools.pairwise(cast(ast.ClassDef, node).body):
-        match pair:
-            case ast.AnnAssign(target=field), ast.Expr(value=ast.Constant(value=str(text))):
-                texts[ast.unparse(field)] = inspect.cleandoc(text)
-    return texts
-
-
 Conflict = tuple[tuple[str, ...], str]
 """The dotted keys in conflict, starting with the one to change, and what is wrong; {} there is the section's path."""
 
@@ -120,18 +95,7 @@ Conflict = tuple[tuple[str, ...], str]
 class Section(BaseModel):
     """Base class of every section: unknown keys are rejected and values never change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Describe each key by the docstring below it, which is read only where a schema is asked for."""
-        described = handler(schema)
-        properties = handler.resolve_ref_schema(described)["properties"]
-        for section in reversed(cls.__mro__):
-            if issubclass(section, Section):
-                for name, text in _docstrings(section).items():
-                    properties[name]["description"] = text
-        return described
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     def conflicts(self) -> Iterator[Conflict]:
         """Combinations of this section's own values that cannot work, with keys relative to it."""
@@ -187,20 +151,19 @@ class Kinds:
         return {"anyOf": [first, *({**other, "required": [self.key]} for other in others)]}
 
 
-def kinds_of(field: FieldInfo) -> tuple[type[Section], ...]:
-    """The classes of a key that is a section: one, or one for every kind; none for a key that is a value."""
+def kinds_of(field: FieldInfo) -> tuple[Kinds | None, tuple[type[Section], ...]]:
+    """The classes of a key that is a section: one, or one for every kind, with what tells them apart.
+
+    A key that is a value has none.
+    """
     parts = get_args(field.annotation) or (field.annotation,)
-    return tuple(part for part in parts if isinstance(part, type) and issubclass(part, Section))
-
-
-def kind_key(field: FieldInfo) -> Kinds | None:
-    """What tells the kinds of a section apart; None if it has no kinds."""
-    return next((mark for mark in field.metadata if isinstance(mark, Kinds)), None)
+    mark = next((mark for mark in field.metadata if isinstance(mark, Kinds)), None)
+    return mark, tuple(part for part in parts if isinstance(part, type) and issubclass(part, Section))
 
 
 def find_section(field: FieldInfo, values: Any) -> type[Section] | None:
     """The class of a section with the given values; None for a key that is a value, or an unknown kind."""
-    kinds, mark = kinds_of(field), kind_key(field)
+    mark, kinds = kinds_of(field)
     return mark.find(kinds, values) if mark else kinds[0] if kinds else None
 
 
@@ -293,7 +256,7 @@ class DataSection(Section):
     """Maximum share of malformed lines to skip: too few columns, not UTF-8, over 1 MB."""
     drop_overlap: Flag = False
     """Ready-made splits: drop training pairs that share a sentence with valid or test."""
-    directory: PathText | None = None
+    directory: str | None = None
     """Where prepared data goes; null means data/prepared/NAME."""
     workers: Processes | None = key(None, unit="processes")
     """Processes that clean and tokenise; null uses every core for large corpora."""
@@ -352,7 +315,7 @@ class TextSection(Section):
     vocabulary: VocabularySection = VocabularySection()
     max_length: Positions = key(100, unit="tokens")
     """Maximum on either side of a training pair; longer ones are dropped."""
-    reuse: PathText | None = None
+    reuse: str | None = None
     """Data or model directory whose tokenizers and vocabularies to reuse."""
 
     def conflicts(self) -> Iterator[Conflict]:
@@ -697,17 +660,8 @@ class MuonSection(_Adam):
     """How an update is scaled: by the ratio of the matrix's sides, or to the size of AdamW's (Liu et al., 2025)."""
 
 
-OptimizerSection = Annotated[
-    AdamSection
-    | AdamWSection
-    | SGDSection
-    | RMSpropSection
-    | RAdamSection
-    | NAdamSection
-    | AdadeltaSection
-    | MuonSection,
-    Kinds("name", "Optimiser; see torch.optim."),
-]
+_Optimizers = AdamSection | AdamWSection | SGDSection | RMSpropSection | RAdamSection | NAdamSection | AdadeltaSection
+OptimizerSection = Annotated[_Optimizers | MuonSection, Kinds("name", "Optimiser; see torch.optim.")]
 
 
 class _Schedule(Section):
@@ -866,9 +820,7 @@ class TrainSection(Section):
     noise: NoiseSection = NoiseSection()
     validation: ValidationSection = ValidationSection()
     checkpoint: CheckpointSection = CheckpointSection()
-    watch: Annotated[NonNegative, AtMost(100, "their attention is stored at each validation")] = key(
-        0, unit="sentences"
-    )
+    watch: Watched = key(0, unit="sentences")
     """Validation sentences whose attention is stored at each validation; see `nmt attention --training`."""
     tensorboard: Flag = False
     """Write curves, a sample and the attention of watched sentences for TensorBoard (extra `tensorboard`)."""
@@ -880,7 +832,7 @@ class TrainSection(Section):
     """bfloat16: autocast; auto: bfloat16 if the device's products are clearly faster in it."""
     threads: Processes | None = key(None, unit="threads")
     """CPU threads; null is torch's choice."""
-    init_from: PathText | None = None
+    init_from: str | None = None
     """Model directory whose weights to start from."""
     log_every: Count = key(50, unit="updates")
     """Time between lines of metrics.jsonl."""
@@ -902,9 +854,7 @@ class SamplingSection(Section):
 class DecodeSection(Section):
     """Search for a translation; the defaults of `nmt translate` and `nmt evaluate`."""
 
-    beam_size: Annotated[Count, AtMost(MAX_BEAM_SIZE, "each hypothesis costs as much as a sentence")] = key(
-        5, unit="hypotheses"
-    )
+    beam_size: Hypotheses = key(5, unit="hypotheses")
     """Hypotheses kept at each step; 1 is greedy."""
     length_penalty: Annotated[Number, Field(ge=0, le=100)] = key(1.0, unit="1")
     """Alpha of Wu et al. (2016)."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import yaml
@@ -29,10 +30,9 @@ def _read_int(text: str) -> int:
     return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
 
 
-_BOOL = {"true": True, "false": False}
 _CORE: dict[str, tuple[str, Iterable[str], Callable[[str], Any]]] = {
     "null": (r"^(~|null|Null|NULL|)$", ("~", "n", "N", ""), lambda text: None),
-    "bool": (r"^(true|True|TRUE|false|False|FALSE)$", "tTfF", lambda text: _BOOL[text.lower()]),
+    "bool": (r"^(true|True|TRUE|false|False|FALSE)$", "tTfF", lambda text: bool(("false", "true").index(text.lower()))),
     "int": (r"^([-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$", "-+0123456789", _read_int),
     "float": (r"^[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?$", "-+.0123456789", float),
     "str": (r"^(?!)", "", str),
@@ -49,6 +49,7 @@ _Loader.yaml_implicit_resolvers = {}
 for _name, (_pattern, _first, _) in _CORE.items():
     for _reader in (_Loader, _Dumper):
         _reader.add_implicit_resolver(_TAG + _name, re.compile(_pattern), list(_first))
+_Dumper.add_multi_representer(PurePath, lambda dumper, path: dumper.represent_str(str(path)))
 
 
 def dotted(path: Place) -> str:
@@ -106,11 +107,11 @@ def parse_yaml(text: str, origin: str = "--set") -> Tree:
     """
     number = 0
 
-    def refuse(node: yaml.Node, path: Place, fault: str) -> ConfigError:
-        return ConfigError(f"{place(node)}: {f'{dotted(path)}: ' if path else ''}{fault}")
-
     def place(node: yaml.Node) -> str:
         return origin if origin == "--set" else f"{origin}:{node.start_mark.line + 1}"
+
+    def refuse(node: yaml.Node, path: Place, fault: str) -> ConfigError:
+        return ConfigError(f"{place(node)}: {f'{dotted(path)}: ' if path else ''}{fault}")
 
     def build(node: yaml.Node, path: Place = ()) -> Tree:
         nonlocal number
@@ -119,31 +120,25 @@ def parse_yaml(text: str, origin: str = "--set") -> Tree:
         if number > _MAX_VALUES:
             raise refuse(node, (), f"more than {_MAX_VALUES:,} values, including those of aliases; remove some")
         if tag not in _TAGS[type(node)]:
-            fault = f"is tagged {printable(tag)}, which does not fit here in YAML 1.2's core schema"
-            raise refuse(node, path, fault)
-        if isinstance(node, yaml.MappingNode):
-            return Tree(build_section(node, path), place(node))
+            raise refuse(node, path, f"is tagged {printable(tag)}, which does not fit here in YAML 1.2's core schema")
         if isinstance(node, yaml.SequenceNode):
             return Tree([build(item, (*path, str(index))) for index, item in enumerate(node.value)], place(node))
-        if SURROGATE.search(node.value):
-            raise refuse(node, path, NOT_UNICODE)
-        try:
-            return Tree(_CORE[tag][2](node.value), place(node))
-        except (ValueError, LookupError):
-            raise refuse(node, path, f"cannot be read as {tag}") from None
-
-    def build_section(node: yaml.MappingNode, path: Place) -> dict[str, Tree]:
+        if not isinstance(node, yaml.MappingNode):
+            if SURROGATE.search(node.value):
+                raise refuse(node, path, NOT_UNICODE)
+            try:
+                return Tree(_CORE[tag][2](node.value), place(node))
+            except (ValueError, LookupError):
+                raise refuse(node, path, f"cannot be read as {tag}") from None
         parts: dict[str, Tree] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
                 raise refuse(key_node, path, "has a key that is a list or a section; write text")
             key = str(key_node.value)
-            if key in parts:
-                raise refuse(key_node, (*path, key), "occurs twice; remove one")
-            if SURROGATE.search(key):
-                raise refuse(key_node, (*path, key), NOT_UNICODE)
+            if key in parts or SURROGATE.search(key):
+                raise refuse(key_node, (*path, key), "occurs twice; remove one" if key in parts else NOT_UNICODE)
             parts[key] = build(value_node, (*path, key))
-        return parts
+        return Tree(parts, place(node))
 
     if len(text) > MAX_CONFIG:
         raise ConfigError(f"{origin}: longer than {MAX_CONFIG // KIB} KiB; shorten it")
@@ -173,9 +168,9 @@ def parse_list(text: str, origin: str) -> list[Any]:
     return values
 
 
-def as_yaml(values: Mapping[str, Any]) -> str:
-    """Keys and values as YAML."""
-    return yaml.dump(dict(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+def as_yaml(values: Any, **style: Any) -> str:
+    """Values as YAML; paths are text."""
+    return str(yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, **style))
 
 
 def in_one_line(value: Any) -> str:
@@ -187,15 +182,8 @@ def in_one_line(value: Any) -> str:
 
     def dump(style: str | None) -> str:
         # In a list, because PyYAML ends a lone scalar with a document marker.
-        return yaml.dump(
-            [value],
-            Dumper=_Dumper,
-            default_flow_style=True,
-            default_style=style,
-            sort_keys=False,
-            allow_unicode=True,
-            width=float("inf"),
-        ).strip()[1:-1]
+        text = as_yaml([value], default_flow_style=True, default_style=style, width=float("inf"))
+        return text.strip()[1:-1]
 
     try:
         plain = dump(None)

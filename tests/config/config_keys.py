@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from nmt.config import Config, Section
-from nmt.config.sections import kind_key, kinds_of
+from nmt.config.sections import kinds_of
 
 
 class Key(NamedTuple):
@@ -17,9 +17,9 @@ class Key(NamedTuple):
 
 def every_key(section: type[Section] = Config, above: str = "", kinds: tuple[str, ...] = ()) -> Iterator[Key]:
     for name, field in section.model_fields.items():
-        mark = kind_key(field)
-        for kind in kinds_of(field):
+        mark, sections = kinds_of(field)
+        for kind in sections:
             chosen = (f"{above}{name}.{mark.key}={mark.name(kind)}",) if mark else ()
             yield from every_key(kind, f"{above}{name}.", (*kinds, *chosen))
-        if not kinds_of(field):
+        if not sections:
             yield Key(f"{above}{name}", field.annotation, kinds)

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from nmt.config import Config, differing_keys, dump_config, load_config, parse_config
-from nmt.config.sections import kind_key, kinds_of
+from nmt.config.sections import kinds_of
 from nmt.system.errors import ConfigError
 
 FULL = {  # keys of sections as versions without a format number wrote them
@@ -28,9 +28,8 @@ def refused(tmp_path: Path, text: str, *overrides: str) -> list[str]:
 def test_a_kind_may_be_left_out_and_is_then_the_first(path: str) -> None:
     section, _, name = path.partition(".")
     field = type(getattr(Config(), section)).model_fields[name]
-    mark = kind_key(field)
+    mark, (first, *_) = kinds_of(field)
     assert mark is not None
-    first = kinds_of(field)[0]
     for values in ({}, {mark.key: mark.name(first)}):
         assert type(getattr(getattr(Config(**{section: {name: values}}), section), name)) is first
 

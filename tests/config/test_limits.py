@@ -160,12 +160,6 @@ def test_what_was_found_is_shown_in_part(tmp_path: Path, text: str) -> None:
     assert len(line) < 700
 
 
-@pytest.mark.parametrize("key", ["data.directory", "data.source", "text.reuse", "train.init_from"])
-def test_no_path_contains_a_nul_character(tmp_path: Path, key: str) -> None:
-    [line] = refused(tmp_path, "", f'{key}="a\\0b"')
-    assert "should not contain a NUL character" in line
-
-
 @pytest.mark.parametrize("text", ['"a\\e[2Jb": 1', '"train\\ntrain": 1', 'name: "a\\e[2J\\u202eb"', "name: !<\\e> x"])
 def test_control_characters_of_a_config_do_not_reach_a_terminal(tmp_path: Path, cli: Cli, text: str) -> None:
     path = tmp_path / "mine.yaml"
