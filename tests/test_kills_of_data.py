@@ -131,7 +131,7 @@ def test_workers_end_with_a_killed_preprocess(tmp_path: Path) -> None:
     settings = CONFIG.format(source=source, size=5).replace("workers: 1", "workers: 2")
     config.write_text(settings, encoding="utf-8")
     arguments = ["preprocess", "--config", str(config), "--output", str(tmp_path / "data")]
-    for place, number in (("nmt.corpus.sources._split_at_overlong", 4), ("nmt.corpus.store.in_chunks", 1)):
+    for place, number in (("nmt.corpus.lines.line_lengths", 4), ("nmt.corpus.store.in_chunks", 1)):
         assert run_killed(place, number, arguments)
         assert not (tmp_path / "data").exists()
     assert call(*arguments) == 0

@@ -99,10 +99,7 @@ PIECES = "{algorithm: bpe, vocabulary_size: 50}"
 @pytest.mark.usefixtures("export")
 @pytest.mark.parametrize(
     ("reverse", "text", "tokenize"),
-    [
-        (False, f"{{tokenizer: subword, subword: {PIECES}}}", "zh"),
-        (True, "{tokenizer: spacy}", "13a"),
-    ],
+    [(False, f"{{tokenizer: subword, subword: {PIECES}}}", "zh"), (True, "{tokenizer: spacy}", "13a")],
     ids=["to-chinese-subwords", "from-chinese-words"],
 )
 def test_a_script_without_spaces(cli: Cli, reverse: bool, text: str, tokenize: str) -> None:

@@ -159,9 +159,7 @@ def clean_corpus(data: DataSection, source: Source, store: PairStore) -> tuple[L
             lines.add(chunk_lines)
             cleaned.add(chunk_cleaned)
             bar.update(chunk_lines.read)
-    if not cleaned.read and "not_utf8" not in lines.malformed:
-        source.reject_empty(lines)
-    lines.check(data.max_malformed if cleaned.read else None)
+    source.check(lines, cleaned.read, data.max_malformed)
     return lines, cleaned
 
 

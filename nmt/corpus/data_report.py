@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import html
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
-from itertools import accumulate
 from pathlib import Path
+
+import numpy as np
 
 from nmt.corpus.cleaning import RuleCount
 from nmt.corpus.dataset import check_is_data
 from nmt.corpus.schema import DataReport, Overlap, parse_report
-from nmt.corpus.sources import KINDS
 from nmt.drawing.charts import draw_lengths
 from nmt.system.errors import DataError, printable
 from nmt.system.files import read_json, write_json, write_text
@@ -37,47 +35,41 @@ OVERLOOKED = re.compile(r"^ |(?<= ) | \Z")
 Blocks = Iterator[str | Table]
 
 
-def summarise(report: DataReport) -> list[str]:
+def summarise(report: DataReport) -> Iterator[str]:
     """Summarise a report in a few lines."""
     lines, cleaning, naive = report.lines, report.cleaning, report.naive_overlap
     malformed = sum(lines.malformed.values())
-    summary = [
-        f"{printable(report.corpus)}: {lines.read:,} lines" + (f", {malformed:,} malformed" if malformed else ""),
-        f"cleaning: {cleaning.read:,} pairs read, {cleaning.kept:,} kept"
-        + _counts("; dropped", cleaning.dropped)
-        + _counts("; repaired", cleaning.changed),
-        f"splits: {report.pairs['train']:,} training pairs"
-        + "".join(
-            f", {report.sources[name]:,} {name} sources with {report.pairs[name]:,} references"
-            for name in ("valid", "test")
-            if report.sources.get(name)
-        ),
+    yield f"{printable(report.corpus)}: {lines.read:,} lines" + (f", {malformed:,} malformed" if malformed else "")
+    changes = _counts("; dropped", cleaning.dropped) + _counts("; repaired", cleaning.changed)
+    yield f"cleaning: {cleaning.read:,} pairs read, {cleaning.kept:,} kept{changes}"
+    evaluation = [
+        f", {report.sources[name]:,} {name} sources with {report.pairs[name]:,} references"
+        for name in ("valid", "test")
+        if report.sources.get(name)
     ]
-    summary += [
-        f"overlap: of {overlap.examples:,} {name} sources {overlap.sources:,} are in training on the source side, "
-        f"{overlap.targets:,} have a reference there"
-        for name, overlap in report.overlap.items()
-    ]
-    if report.dropped_overlap is not None:
-        summary.append(
-            f"overlap: {report.dropped_overlap:,} training pairs were dropped because valid or test share them"
+    yield f"splits: {report.pairs['train']:,} training pairs{''.join(evaluation)}"
+    for name, overlap in report.overlap.items():
+        yield (
+            f"overlap: of {overlap.examples:,} {name} sources {overlap.sources:,} are in training on the source side, "
+            f"{overlap.targets:,} have a reference there"
         )
+    if report.dropped_overlap is not None:
+        yield f"overlap: {report.dropped_overlap:,} training pairs were dropped because valid or test share them"
     if naive:
-        summary.append(
+        yield (
             f"overlap: a random split of the same size would have leaked {naive.sources / naive.examples:.1%} "
             f"of its sources and {naive.targets / naive.examples:.1%} of its targets"
         )
     if report.augmented:
-        summary.append(f"augmentation: {_describe_copies(report.augmented)}")
-    summary.append(f"vocabularies: {report.vocabulary['src']:,} source, {report.vocabulary['tgt']:,} target")
+        yield f"augmentation: {_describe_copies(report.augmented)}"
+    yield f"vocabularies: {report.vocabulary['src']:,} source, {report.vocabulary['tgt']:,} target"
     for name, (src, tgt) in report.tokens.items():
         src_unknown, tgt_unknown = report.unknown_share[name]
         if src or tgt:
-            tokens = f"{src:,} source and {tgt:,} target tokens"
-            summary.append(f"{name}: {tokens}, {src_unknown:.2%} and {tgt_unknown:.2%} unknown")
+            unknown = f"{src_unknown:.2%} and {tgt_unknown:.2%} unknown"
+            yield f"{name}: {src:,} source and {tgt:,} target tokens, {unknown}"
     if report.too_many_tokens:
-        summary.append(f"{report.too_many_tokens:,} training pairs dropped: longer than text.max_length tokens")
-    return summary
+        yield f"{report.too_many_tokens:,} training pairs dropped: longer than text.max_length tokens"
 
 
 def warn_of_unknown(report: DataReport) -> list[str]:
@@ -151,10 +143,7 @@ def _describe_corpus(report: DataReport) -> Blocks:
         ("blank", f"{lines.blank:,}"),
         ("malformed", f"{sum(lines.malformed.values()):,}"),
     ]
-    for kind, count in lines.malformed.items():
-        places = lines.places[kind]
-        more = ", ..." if count > len(places) else ""
-        rows.append(("", f"{count:,} {KINDS.get(kind, kind)}: {make_visible(', '.join(places))}{more}"))
+    rows += [("", f"{what}: {make_visible(places)}") for what, places in lines.locate()]
     yield Table(("", ""), rows, "ll")
 
 
@@ -215,10 +204,8 @@ def _describe_lengths(report: DataReport) -> Blocks:
     yield Table(("split", "side", "tokens", "mean", "median", "longest", "unknown"), rows, "llrrrrr")
     yield "In tokens; a source counts once per reference."
     if report.too_many_tokens:
-        yield (
-            f"{report.too_many_tokens:,} training pairs were dropped: a side has no token, or more than "
-            "text.max_length."
-        )
+        reason = "a side has no token, or more than text.max_length"
+        yield f"{report.too_many_tokens:,} training pairs were dropped: {reason}."
 
 
 def _describe_overlap(report: DataReport) -> Blocks:
@@ -229,10 +216,8 @@ def _describe_overlap(report: DataReport) -> Blocks:
     yield Table(("split", "sources", "source is in training", "a reference is in training"), rows, "lrrr")
     yield "Sentences count as the same if their letters and digits agree, ignoring case."
     if report.dropped_overlap is not None:
-        yield (
-            f"data.drop_overlap dropped {report.dropped_overlap:,} training pairs because valid or test share "
-            "a sentence with them."
-        )
+        reason = "valid or test share a sentence with them"
+        yield f"data.drop_overlap dropped {report.dropped_overlap:,} training pairs because {reason}."
     elif report.given_splits and any(overlap.sources or overlap.targets for overlap in report.overlap.values()):
         yield "data.drop_overlap would drop these training pairs."
     if naive := report.naive_overlap:
@@ -275,9 +260,8 @@ def _plain(name: str) -> str:
 
 def mean_and_median(histogram: Sequence[int]) -> tuple[float, float]:
     """Mean and median, from a histogram with the number of zeros, ones, twos and so on."""
-    ends = list(accumulate(histogram))
-    middle = [bisect_right(ends, place) for place in ((ends[-1] - 1) // 2, ends[-1] // 2)]
-    return sum(value * count for value, count in enumerate(histogram)) / ends[-1], sum(middle) / 2
+    values = np.repeat(np.arange(len(histogram)), histogram)
+    return float(values.mean()), float(np.median(values))
 
 
 def make_visible(text: str) -> str:
@@ -300,12 +284,7 @@ def show_change(before: str, after: str) -> tuple[str, str]:
     first = next((place for place, (old, new) in places if old != new), min(len(before), len(after)))
     start = first - EXCERPT // 2 if first > EXCERPT * 3 // 4 else 0
     old, new = before[start : start + EXCERPT], after[start : start + 2 * EXCERPT]
-    steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    old = "".join(
-        character if step == "equal" or character.isascii() else _escape(character)
-        for step, begin, end, _, _ in steps
-        for character in old[begin:end]
-    )
+    old = "".join(letter if letter.isascii() or letter in new else _escape(letter) for letter in old)
     old, new = (
         ("…" if start else "") + shown + ("…" if start + EXCERPT < len(whole) else "")
         for shown, whole in ((old, before), (new[:EXCERPT], after))

@@ -28,8 +28,6 @@ MARKER = "data.json"
 CONFIG = "config.yaml"
 
 Ids = NDArray[np.int32]
-_ARRAYS = {"ids": np.int32, "offsets": np.int64}
-"""Arrays of saved sequences and their types."""
 
 
 class Sequences:
@@ -67,8 +65,8 @@ class Sequences:
     @classmethod
     def load(cls, directory: Path, name: str) -> Sequences:
         """Memory-map what `save` wrote; ids are read when they are used."""
-        paths = {directory / f"{name}.{array}.npy": dtype for array, dtype in _ARRAYS.items()}
-        ids, offsets = (map_array(path, dtype, "preprocess again") for path, dtype in paths.items())
+        ids = map_array(directory / f"{name}.ids.npy", np.int32, "preprocess again")
+        offsets = map_array(directory / f"{name}.offsets.npy", np.int64, "preprocess again")
         whole = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(ids)
         if not whole or (np.diff(offsets) < 0).any():
             raise DataError(f"{directory / name}: ids and offsets do not match; preprocess again")

@@ -71,7 +71,7 @@ def read_lines(path: Path, first_lines: int | None) -> Iterator[bytes]:
     Raises:
         DataError: The file is missing, unreadable, damaged or in another encoding.
     """
-    with _naming_faults(path), _opened(path) as file:
+    with _opened(path) as file:
         lines = iter(partial(file.readline, MAX_LINE + 1), b"")
         for number, line in enumerate(itertools.islice(lines, first_lines)):
             if number == 0:
@@ -132,22 +132,6 @@ def _end_line(line: bytes, file: BinaryIO) -> bytes:
     return TOO_LONG
 
 
-@contextmanager
-def _naming_faults(path: Path) -> Iterator[None]:
-    """Turn errors in reading a file into a DataError that names it."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file; check the path") from None
-    except (zipfile.BadZipFile, NotImplementedError, UnicodeError) as error:
-        raise DataError(f"{path}: not a readable zip archive ({shorten(str(error))}); download it again") from None
-    except (OSError, lzma.LZMAError, zlib.error, EOFError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from None
-        # gzip and bzip2 report damage as an OSError without a number.
-        raise DataError(f"{path}: damaged compressed data ({shorten(str(error))}); download it again") from None
-
-
 def _check_encoding(path: Path, line: bytes) -> None:
     """Reject UTF-16 and UTF-32 (zero bytes or a byte order mark of their own), compressed data, and lone CRs."""
     if line.startswith(COMPRESSED):
@@ -162,18 +146,33 @@ def _check_encoding(path: Path, line: bytes) -> None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading bytes; its suffix says how it is compressed."""
-    if not path.exists():  # also for a name that no file can have, such as one with a NUL character
-        raise FileNotFoundError
+    """Open a file for reading bytes; its suffix says how it is compressed.
+
+    Raises:
+        DataError: It cannot be read, now or later; the message names it.
+    """
     suffix = path.suffix.lower()
     with contextlib.ExitStack() as stack:
-        if suffix == ".zip":
-            unpacked: Any = _open_member(path, stack.enter_context(zipfile.ZipFile(path)))
-        else:
-            unpacked = UNPACK.get(suffix, open)(path, "rb")
-        # The `readline` of a file that is unpacked while it is read is slow, unless it is buffered.
-        buffered = isinstance(unpacked, io.BufferedReader)
-        yield stack.enter_context(unpacked if buffered else io.BufferedReader(unpacked, BUFFER))
+        try:
+            if not path.exists():  # also for a name that no file can have, such as one with a NUL character
+                raise DataError(f"{path}: no such file; check the path")
+            if suffix == ".zip":
+                unpacked: Any = _open_member(path, stack.enter_context(zipfile.ZipFile(path)))
+            else:
+                unpacked = UNPACK.get(suffix, open)(path, "rb")
+            # The `readline` of a file that is unpacked while it is read is slow, unless it is buffered.
+            buffered = isinstance(unpacked, io.BufferedReader)
+            yield stack.enter_context(unpacked if buffered else io.BufferedReader(unpacked, BUFFER))
+        except (zipfile.BadZipFile, UnicodeError) as error:
+            raise DataError(f"{path}: not a readable zip archive ({shorten(str(error))}); download it again") from None
+        except RuntimeError as error:  # a password, an unknown compression, a later version of zip
+            reason = shorten(str(error))
+            raise DataError(f"{path}: cannot be unpacked ({reason}); unpack it and give the text file") from None
+        except (OSError, lzma.LZMAError, zlib.error, EOFError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from None
+            # gzip and bzip2 report damage as an OSError without a number.
+            raise DataError(f"{path}: damaged compressed data ({shorten(str(error))}); download it again") from None
 
 
 def _open_member(path: Path, archive: zipfile.ZipFile) -> IO[bytes]:
@@ -186,8 +185,4 @@ def _open_member(path: Path, archive: zipfile.ZipFile) -> IO[bytes]:
     if len(names) != 1:
         files = f"{len(names):,} data files ({list_names(names)})" if names else "no data file"
         raise DataError(f"{path}: {files} in the archive, exactly one is needed; unpack it and give the text file")
-    try:
-        return archive.open(names[0])
-    except (RuntimeError, NotImplementedError) as error:  # a password, an unknown compression
-        reason = shorten(str(error))
-        raise DataError(f"{path}: cannot be unpacked ({reason}); unpack it and give the text file") from None
+    return archive.open(names[0])

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from nmt.system import options
-from nmt.system.errors import ConfigError, DataError, as_nmt_errors, when_out_of_memory
+from nmt.system.errors import ConfigError, as_nmt_errors, when_out_of_memory
 from nmt.system.files import AnyPath, as_names
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _write_directory(config: Config, output: Path) -> DataReport:
         del store, rows, splits, copies  # the report's picture needs the memory of the mapped texts
         shutil.rmtree(directory / "work")
         report = DataReport(
-            corpus=corpus.train.description,
+            corpus=str(corpus.train),
             languages=[*config.data.languages],
             lines=lines,
             cleaning=cleaned,
@@ -187,15 +187,12 @@ def find_prepared_data(config: str | Path | Config, overrides: Overrides, data: 
         DataError: The data does not exist.
     """
     from nmt.config import load_config, overridden, read_config
-    from nmt.corpus.dataset import CONFIG, MARKER
+    from nmt.corpus.dataset import CONFIG, check_is_data
 
     settings = load_config(config, overrides)
     directory = settings.data_directory if data is None else Path(data)
-    if not (directory / MARKER).is_file():
-        what = "is not a data directory" if directory.exists() else "does not exist"
-        output = None if directory == settings.data_directory else directory
-        command = _command_to_prepare(config, overrides, settings, output)
-        raise DataError(f"{directory}: {what} (no {MARKER}); create it with: {command}")
+    output = None if directory == settings.data_directory else directory
+    check_is_data(directory, f"create it with: {_command_to_prepare(config, overrides, settings, output)}")
     asked = [key for key in overridden(overrides) if key.startswith(("data.", "text.")) and key != "data.directory"]
     made = read_config(directory / CONFIG) if asked else settings
     values = {key: [reduce(getattr, key.split("."), each) for each in (made, settings)] for key in asked}

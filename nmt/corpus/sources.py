@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import itertools
 import logging
+import re
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt.config import DataSection
 from nmt.corpus import Pair
-from nmt.corpus.lines import TOO_LONG, Lines, in_blocks, read_lines
+from nmt.corpus.lines import TOO_LONG, Lines, encode_lines, in_blocks, read_lines
 from nmt.system.errors import DataError, list_names, shorten
 from nmt.system.limits import OVERLONG
 from nmt.text.languages import language_name
 
 log = logging.getLogger(__name__)
 
-SPLIT_NAMES = ("train", "valid", "test")
 HEADER_WORDS = ("source", "src", "target", "tgt")
 PLACES = 5
 """How many malformed lines are located in the report, per kind."""
+NOT_UTF8 = re.compile("[\udc80-\udcff]")
+"""What `_decode` makes of a byte that is not UTF-8."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,13 @@ class Chunk:
         files: The file, or the two parallel files.
         first_line: Number of the first line, from 1.
         blocks: Lines of each file.
-        columns: Which columns, from 1, hold source and target; None for parallel files.
+        columns: Wanted columns, from 1; None for parallel files.
     """
 
     files: tuple[str, ...]
     first_line: int
     blocks: tuple[bytes, ...]
-    columns: tuple[int, int] | None = None
+    columns: tuple[int, ...] | None = None
 
 
 @dataclass
@@ -74,6 +75,12 @@ class LineReport:
         for kind, count in other.malformed.items():
             self.skip(kind, *other.places[kind], count=count)
 
+    def locate(self) -> Iterator[tuple[str, str]]:
+        """For each kind of malformed lines, their number in words, and where the first of them are."""
+        for kind, number in self.malformed.items():
+            more = ["..."] if number > len(self.places[kind]) else []
+            yield f"{number:,} {KINDS.get(kind, kind)}", ", ".join([*self.places[kind], *more])
+
     def check(self, max_share: float | None) -> None:
         """Reject a corpus with too many malformed lines.
 
@@ -86,14 +93,11 @@ class LineReport:
         count = sum(self.malformed.values())
         if count <= (max_share or 0.0) * self.read:
             return
-        kinds = []
-        for kind, number in self.malformed.items():
-            more = ["..."] if number > len(self.places[kind]) else []
-            kinds.append(f"{number:,} {KINDS[kind]} ({', '.join([*self.places[kind], *more])})")
+        kinds = "; ".join(f"{what} ({places})" for what, places in self.locate())
         advice = next((advice for kind, advice in ADVICE.items() if kind in self.malformed), "correct the file")
         if max_share is not None:
             advice += f", or raise data.max_malformed ({max_share:g}) above {count / self.read:.3g} to skip them"
-        raise DataError(f"{count:,} of {self.read:,} lines are malformed: {'; '.join(kinds)}; {advice}")
+        raise DataError(f"{count:,} of {self.read:,} lines are malformed: {kinds}; {advice}")
 
 
 KINDS = {
@@ -107,21 +111,30 @@ ADVICE = {"not_utf8": "convert the file to UTF-8", "too_long": "write one senten
 
 
 class Source(ABC):
-    """A corpus, or one split of it, that has not been read yet."""
-
-    description: str
+    """A corpus, or one split of it, that has not been read yet; as a string, its description."""
 
     @abstractmethod
     def chunks(self, report: LineReport) -> Iterator[Chunk]:
         """Raw lines, in order; lines skipped at this stage are counted in `report`."""
 
     @abstractmethod
-    def reject_empty(self, report: LineReport) -> None:
-        """Report that this corpus has no pair at all.
+    def explain_empty(self, report: LineReport) -> str:
+        """Say why this corpus, which has been read, has no pair at all, and what to do."""
+
+    def check(self, report: LineReport, num_pairs: int, max_share: float | None = None) -> None:
+        """Reject a corpus that has no pair, or too many malformed lines.
+
+        Args:
+            report: What was read.
+            num_pairs: Pairs that were read.
+            max_share: Maximum share of malformed lines; None allows none.
 
         Raises:
-            DataError: Always.
+            DataError: Always for a corpus without pairs.
         """
+        if not num_pairs and report.malformed.keys().isdisjoint(("not_utf8", "too_long")):
+            raise DataError(self.explain_empty(report))
+        report.check(max_share if num_pairs else None)
 
 
 @dataclass(frozen=True)
@@ -130,26 +143,25 @@ class TabSeparated(Source):
 
     Attributes:
         path: The file.
-        columns: Columns of source and target, from 1.
+        columns: Wanted columns, from 1: source and target, or those of an export.
         first_lines: Lines to read; None reads all.
         languages: Codes and names of the languages: a first line of nothing else is a header.
     """
 
     path: Path
-    columns: tuple[int, int]
+    columns: tuple[int, ...]
     first_lines: int | None = None
     languages: tuple[str, ...] = ()
 
-    @property
-    def description(self) -> str:  # type: ignore[override]
-        """The file and its columns."""
+    def __str__(self) -> str:
         return f"{self.path}: source in column {self.columns[0]}, target in column {self.columns[1]}"
 
     def chunks(self, report: LineReport) -> Iterator[Chunk]:
         """About a megabyte of lines at a time."""
         number = 1
         for lines in in_blocks(read_lines(self.path, self.first_lines), len):
-            if number == 1 and self._is_header(header := _columns(lines[0])):
+            header = [cell.strip(' "\r\n') for cell in lines[0].decode("utf-8", "replace").split("\t")]
+            if number == 1 and self._is_header(header):
                 log.warning(
                     f"{self.path}:1: {shorten(' | '.join(header))} is a header, not a sentence pair: skipped; if it is "
                     "a pair, move it to another line"
@@ -165,16 +177,14 @@ class TabSeparated(Source):
         titles = {line[column - 1].casefold() for column in self.columns if column <= len(line)}
         return len(titles) == 2 and titles <= names
 
-    def reject_empty(self, report: LineReport) -> None:
+    def explain_empty(self, report: LineReport) -> str:
         """See `Source`."""
         if report.read == report.blank:
-            raise DataError(f"{self.path}: empty; give a file with lines of source<TAB>target")
-        if "too_few_columns" not in report.malformed:
-            report.check(None)  # not a line of it is UTF-8
+            return f"{self.path}: empty; give a file with lines of source<TAB>target"
         src, tgt = self.columns
         widest = max(line.count(b"\t") for line in read_lines(self.path, self.first_lines)) + 1
         columns = "only one column" if widest == 1 else f"at most {widest} columns"
-        raise DataError(
+        return (
             f"{self.path}: no line has columns {src} and {tgt} ({columns} in {report.read:,} lines); write lines of "
             "source<TAB>target, set data.columns, or give two files of parallel text"
         )
@@ -194,9 +204,7 @@ class Parallel(Source):
     tgt: Path
     first_lines: int | None = None
 
-    @property
-    def description(self) -> str:  # type: ignore[override]
-        """Both files."""
+    def __str__(self) -> str:
         return f"{self.src} and {self.tgt}: parallel lines"
 
     def chunks(self, report: LineReport) -> Iterator[Chunk]:
@@ -224,10 +232,9 @@ class Parallel(Source):
                 )
             yield src, tgt
 
-    def reject_empty(self, report: LineReport) -> None:
+    def explain_empty(self, report: LineReport) -> str:
         """See `Source`."""
-        report.check(None)
-        raise DataError(f"{self.src} and {self.tgt}: empty; give files with one sentence per line")
+        return f"{self.src} and {self.tgt}: empty; give files with one sentence per line"
 
 
 @dataclass(frozen=True)
@@ -249,28 +256,25 @@ class Export(Source):
     links: Path
     first_lines: int | None = None
 
-    @property
-    def description(self) -> str:  # type: ignore[override]
-        """All three files."""
+    def __str__(self) -> str:
         return f"{self.src} and {self.tgt}: sentences, linked by {self.links}"
 
     def chunks(self, report: LineReport) -> Iterator[Chunk]:
         """Linked sentences as parallel lines; all lines of all three files are counted."""
         src, tgt = (_NumberedSentences(path, report) for path in (self.src, self.tgt))
-        number = 1
-        for lines in in_blocks(read_lines(self.links, self.first_lines), len):
-            numbers = _numbers(lines, self.links, number, report)
+        for chunk in TabSeparated(self.links, (1, 2), self.first_lines).chunks(report):
+            links = [(int(one), int(other)) for one, other in _rows(chunk, report, numbers=2)]
+            numbers = np.array(links, dtype=np.int64).reshape(-1, 2)
             given = np.concatenate([numbers, numbers[:, ::-1]], axis=1).reshape(-1, 2)
             src_rows, tgt_rows = src.find(given[:, 0]), tgt.find(given[:, 1])
             both = (src_rows >= 0) & (tgt_rows >= 0)
             blocks = src.lines.raw(src_rows[both]), tgt.lines.raw(tgt_rows[both])
-            report.read += len(lines) - int(both.sum())  # `parse_chunk` counts those of the chunk
-            yield Chunk((str(self.links), str(self.links)), number, blocks)
-            number += len(lines)
+            report.read -= int(both.sum())  # `parse_chunk` counts them again
+            yield Chunk(chunk.files * 2, chunk.first_line, blocks)
 
-    def reject_empty(self, report: LineReport) -> None:
+    def explain_empty(self, report: LineReport) -> str:
         """See `Source`."""
-        raise DataError(
+        return (
             f"{self.links}: links no sentence of {self.src} to one of {self.tgt}; give the sentences of the source, "
             "those of the target (number<TAB>language<TAB>text) and the links (number<TAB>number), in this order"
         )
@@ -290,21 +294,16 @@ class _NumberedSentences:
     def __init__(self, path: Path, report: LineReport) -> None:
         text = bytearray()
         numbers, lengths = array("q"), array("q")
-        languages: set[bytes] = set()
-        for place, line in enumerate(read_lines(path, None), start=1):
-            report.read += 1
-            cells = line.rstrip(b"\r\n").split(b"\t")
-            if line.isspace():
-                report.blank += 1
-            elif fault := _sentence_fault(line, cells):
-                report.skip(fault, f"{path}:{place}")
-            else:
-                numbers.append(int(cells[0]))
-                languages.add(cells[1])
-                text += cells[2] + b"\n"
-                lengths.append(len(cells[2]) + 1)
+        languages: set[str] = set()
+        for chunk in TabSeparated(path, (1, 2, 3)).chunks(report):
+            for number, language, sentence in _rows(chunk, report, numbers=1):
+                numbers.append(int(number))
+                languages.add(language)
+                line = encode_lines([sentence])
+                lengths.append(len(line))
+                text += line
         if len(languages) > 1:
-            names = list_names(sorted(language.decode("utf-8", "replace") for language in languages))
+            names = list_names(sorted(languages))
             raise DataError(f"{path}: sentences of {len(languages):,} languages ({names}); give those of one language")
         self.lines = Lines(text, np.array(lengths, dtype=np.int64))
         self._order = np.argsort(np.array(numbers, dtype=np.int64), kind="stable")
@@ -316,35 +315,6 @@ class _NumberedSentences:
             return np.full(len(numbers), -1)
         places = np.minimum(np.searchsorted(self._numbers, numbers), len(self._numbers) - 1)
         return np.where(self._numbers[places] == numbers, self._order[places], -1)
-
-
-def _sentence_fault(line: bytes, cells: Sequence[bytes]) -> str | None:
-    """What is wrong with a line of number, language and text, as one of `KINDS`; None if nothing is."""
-    if line == TOO_LONG:
-        return "too_long"
-    if len(cells) < 3:
-        return "too_few_columns"
-    if not _is_number(cells[0]):
-        return "not_a_number"
-    return None if isinstance(_decode_line(cells[2]), str) else "not_utf8"
-
-
-def _numbers(lines: Sequence[bytes], path: Path, first_line: int, report: LineReport) -> NDArray[np.int64]:
-    """The two numbers of each line, [lines, 2]; malformed lines are counted."""
-    links: list[tuple[int, int]] = []
-    for number, line in enumerate(lines, start=first_line):
-        cells = line.split()
-        if len(cells) >= 2 and _is_number(cells[0]) and _is_number(cells[1]):
-            links.append((int(cells[0]), int(cells[1])))
-        elif cells:
-            report.skip("too_long" if line == TOO_LONG else "not_a_number", f"{path}:{number}")
-        else:
-            report.blank += 1
-    return np.array(links, dtype=np.int64).reshape(-1, 2)
-
-
-def _is_number(cell: bytes) -> bool:
-    return cell.isdigit() and len(cell) <= 18  # so that it fits into 64 bits
 
 
 @dataclass(frozen=True)
@@ -391,7 +361,7 @@ def open_corpus(paths: Sequence[Path], data: DataSection | None = None) -> Corpu
             "sentences, sentences, links), 4 (source and target of train, then of valid) or 6 (the same and test)"
         )
     train, *given = (paths[place : place + 2][::swap] for place in range(0, len(paths), 2))
-    ready = {name: Parallel(src, tgt) for name, (src, tgt) in zip(SPLIT_NAMES[1:], given, strict=False)}
+    ready = {name: Parallel(src, tgt) for name, (src, tgt) in zip(("valid", "test"), given, strict=False)}
     return Corpus(Parallel(train[0], train[1], data.first_lines), dict(ready))
 
 
@@ -401,27 +371,40 @@ def parse_chunk(chunk: Chunk) -> tuple[list[Pair], LineReport]:
     Returns:
         The pairs, and a report. If a line of one parallel file is malformed, the pair is skipped.
     """
-    sides = [_decode(block) for block in chunk.blocks]
-    report = LineReport(read=len(sides[0]))
-    pairs = []
-    for number, line in enumerate(zip(*sides, strict=True), start=chunk.first_line):
-        malformed = next((place for place, text in enumerate(line) if isinstance(text, bytes)), None)
-        if malformed is not None:
-            kind = "too_long" if line[malformed] == TOO_LONG[:-1] else "not_utf8"
-            report.skip(kind, f"{chunk.files[malformed]}:{number}")
-            continue
-        texts = cast(tuple[str, ...], line)
-        if chunk.columns is None:
-            pairs.append(Pair(texts[0], texts[1]))
-            continue
-        cells = texts[0].split("\t")
-        if len(cells) >= max(chunk.columns):
-            pairs.append(Pair(cells[chunk.columns[0] - 1], cells[chunk.columns[1] - 1]))
-        elif texts[0].strip():
-            report.skip("too_few_columns", f"{chunk.files[0]}:{number}")
+    report = LineReport(0)
+    return [Pair(src, tgt) for src, tgt in _rows(chunk, report)], report
+
+
+def _rows(chunk: Chunk, report: LineReport, numbers: int = 0) -> Iterator[list[str]]:
+    """The columns of each line, or the lines of both files; malformed lines are counted.
+
+    Args:
+        chunk: Raw lines.
+        report: Counts the lines.
+        numbers: How many of the columns, from the first, are numbers.
+    """
+    sides = [[line.removesuffix("\r") for line in _decode(block).split("\n")[:-1]] for block in chunk.blocks]
+    report.read += len(sides[0])
+    for number, texts in enumerate(zip(*sides, strict=True), start=chunk.first_line):
+        malformed = [(kind, file) for text, file in zip(texts, chunk.files, strict=True) if (kind := _text_fault(text))]
+        cells = texts[0].split("\t") if chunk.columns else texts
+        columns = chunk.columns or (1, 2)
+        if malformed:
+            kind, file = malformed[0]
+            report.skip(kind, f"{file}:{number}")
+        elif len(cells) < max(columns):
+            if texts[0].strip():
+                report.skip("too_few_columns", f"{chunk.files[0]}:{number}")
+            else:
+                report.blank += 1
+        elif not all(map(_is_number, cells[:numbers])):
+            report.skip("not_a_number", f"{chunk.files[0]}:{number}")
         else:
-            report.blank += 1
-    return pairs, report
+            yield [cells[column - 1] for column in columns]
+
+
+def _is_number(cell: str) -> bool:
+    return cell.isascii() and cell.isdigit() and len(cell) <= 18  # so that it fits into 64 bits
 
 
 def read_pairs(source: Source) -> list[Pair]:
@@ -436,34 +419,17 @@ def read_pairs(source: Source) -> list[Pair]:
         parsed, lines = parse_chunk(chunk)
         pairs += parsed
         report.add(lines)
-    if not pairs:
-        source.reject_empty(report)
-    report.check(None)
+    source.check(report, len(pairs))
     return pairs
 
 
-def _decode(block: bytes) -> list[str | bytes]:
-    """Lines of UTF-8 without their line ends; one that is not UTF-8 stays bytes.
-
-    Only LF ends a line, as in every other tool that counts lines: U+2028, U+0085 and form feeds do not.
-    """
-    try:
-        lines: list[str | bytes] = [*block.decode("utf-8").split("\n")]
-    except UnicodeDecodeError:
-        lines = [_decode_line(line) for line in block.split(b"\n")]
-    lines.pop()
-    if b"\r" in block:
-        lines = [line.removesuffix("\r") if isinstance(line, str) else line for line in lines]
-    return lines
+def _decode(block: bytes) -> str:
+    """UTF-8 as text, in which bytes that are not UTF-8 become lone surrogates."""
+    return block.decode("utf-8", "surrogateescape")
 
 
-def _decode_line(line: bytes) -> str | bytes:
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError:
-        return line
-
-
-def _columns(line: bytes) -> list[str]:
-    """The columns of a line without spaces and quotes around them."""
-    return [cell.strip(' "\r\n') for cell in line.decode("utf-8", "replace").split("\t")]
+def _text_fault(text: str) -> str | None:
+    """What is wrong with a decoded line, as one of `KINDS`; None if nothing is."""
+    if text.isascii() or not NOT_UTF8.search(text):
+        return None
+    return "too_long" if text == _decode(TOO_LONG[:-1]) else "not_utf8"

@@ -7,8 +7,10 @@ sentence, directly or through other pairs, form a component, and each component 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 from nmt.config import DataSection, SplitSection
 from nmt.corpus import Pair
 from nmt.corpus.cleaning import CleaningReport
-from nmt.corpus.identity import among_sorted, draw, identities
+from nmt.corpus.identity import draw, identities
 from nmt.corpus.lines import Rows
 from nmt.corpus.schema import Overlap, SplitReport
 from nmt.corpus.sources import Source, read_pairs
@@ -151,11 +153,15 @@ def split_pairs(store: PairStore, rows: Rows, options: SplitSection) -> Splits:
     if options.valid_size == options.test_size == 0:
         train = rows[np.sort(shuffled[: options.train_size])]
     else:
-        chooser = _Chooser(store, rows, labels)
+        components, free = _Components(store, rows, labels), np.ones(len(rows), dtype=bool)
         for name, size in (("test", options.test_size), ("valid", options.valid_size)):
-            taken = group_references(store.pairs(rows[chooser.take(name, size)]))
-            examples[name] = sorted(taken, key=lambda example: (draw("source", options.seed, example.src), example.src))
-        train = rows[shuffled[~chooser.taken[shuffled]][: options.train_size]]
+            taken = components.take(name, size)
+            free &= ~taken
+            grouped = group_references(store.pairs(rows[taken]))
+            examples[name] = sorted(
+                grouped, key=lambda example: (draw("source", options.seed, example.src), example.src)
+            )
+        train = rows[shuffled[free[shuffled]][: options.train_size]]
     if not len(train) or len(train) < (options.train_size or 0):
         wanted = "" if options.train_size is None else f" of the {options.train_size:,} wanted"
         raise SplitError(
@@ -197,8 +203,8 @@ def measure_overlap(store: PairStore, train: Rows, examples: Sequence[Example]) 
 def without_overlap(store: PairStore, train: Rows, examples: Sequence[Example]) -> Rows:
     """The training pairs that share no sentence, on either side, with the examples."""
     sources, references, _ = _identities(examples)
-    seen = _many_among_few(store.fingerprints("src_identity")[train], sources)
-    seen |= _many_among_few(store.fingerprints("tgt_identity")[train], references)
+    seen = np.isin(store.fingerprints("src_identity")[train], sources)
+    seen |= np.isin(store.fingerprints("tgt_identity")[train], references)
     return train[~seen]
 
 
@@ -209,14 +215,9 @@ def _identities(examples: Sequence[Example]) -> tuple[NDArray[np.uint64], NDArra
     return identities([example.src for example in examples]), identities(references), owners
 
 
-def _many_among_few(many: NDArray[np.uint64], few: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which of many numbers are among a few, without sorting the many as np.isin would."""
-    return among_sorted(many, np.sort(few)) if len(few) else np.zeros(len(many), dtype=bool)
-
-
 def _few_among_many(few: NDArray[np.uint64], many: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which of a few numbers are among many."""
-    return np.isin(few, many[_many_among_few(many, few)])
+    """Which of a few numbers are among many, without sorting the many as np.isin alone would."""
+    return np.isin(few, many[np.isin(many, few)])
 
 
 def naive_overlap(store: PairStore, rows: Rows, test_size: int) -> Overlap:
@@ -321,64 +322,51 @@ def find_hubs(store: PairStore, rows: Rows) -> list[tuple[str, str, int]]:
     return [(text, partners, -count) for count, text, partners in sorted(hubs)[:MAX_HUBS]]
 
 
-class _Chooser:
+class _Components:
     """Hands out whole components in a random order.
 
     Args:
         store: Clean pairs.
         rows: Which of them.
-        labels: Their components.
+        labels: Their components, from 0 without gaps.
     """
 
     def __init__(self, store: PairStore, rows: Rows, labels: NDArray[np.int64]) -> None:
-        self.taken = np.zeros(len(rows), dtype=bool)
-        self._store = store
-        self._rows = rows
-        self._members = np.argsort(labels, kind="stable")
-        sizes = np.bincount(labels)
-        self._ends = np.cumsum(sizes)
-        self._starts = self._ends - sizes
-        self._sources = store.fingerprints("src_text")[rows]
+        self._store, self._rows, self._labels = store, rows, labels
+        self._sizes = np.bincount(labels)
+        # All pairs of a source are in one component.
+        _, of_sources = np.unique(store.fingerprints("src_text")[rows], return_index=True)
+        self._num_sources = np.bincount(labels[of_sources]).tolist()
         # The random draw of a component is that of its smallest pair: its only one, or the first in text order.
-        first = self._members[self._starts]
-        several = np.flatnonzero(sizes > 1)
-        for batch in in_chunks(several):
-            counts = sizes[batch]
-            ends = np.cumsum(counts)
-            members = self._members[np.repeat(self._starts[batch] - (ends - counts), counts) + np.arange(ends[-1])]
-            texts = store.pairs(rows[members])
-            smallest = [
-                min(range(end - count, end), key=texts.__getitem__)
-                for end, count in zip(ends.tolist(), counts.tolist(), strict=True)
-            ]
-            first[batch] = members[smallest]
-        draws = store.fingerprints("component_draw")[rows[first]]
+        smallest = np.unique(labels, return_index=True)[1]
+        several = np.argsort(labels, kind="stable")
+        several = several[self._sizes[labels[several]] > 1]
+        pairs = zip(labels[several].tolist(), self._read_pairs(several), several.tolist(), strict=True)
+        for component, members in groupby(pairs, key=itemgetter(0)):
+            smallest[component] = min(members)[2]
+        draws = store.fingerprints("component_draw")[rows[smallest]]
         self._order = np.argsort(draws, kind="stable").tolist()
 
-    def take(self, name: str, size: int) -> NDArray[np.int64]:
-        """Take components until they have `size` distinct sources; return the places of their pairs in `rows`.
+    def _read_pairs(self, places: NDArray[np.int64]) -> Iterator[Pair]:
+        for piece in in_chunks(self._rows[places]):
+            yield from self._store.pairs(piece)
+
+    def take(self, name: str, size: int) -> NDArray[np.bool_]:
+        """Take components until they have `size` distinct sources; say which of the `rows` are theirs.
 
         Raises:
             SplitError: There are fewer sources, or the components left are too large.
         """
-        room = size
-        taken: list[NDArray[np.int64]] = []
-        left = []
+        room, taken, left = size, list[int](), list[int]()
         order = iter(self._order)
         while room and (component := next(order, None)) is not None:
-            members = self._members[self._starts[component] : self._ends[component]]
-            sources = 1 if len(members) == 1 else len(np.unique(self._sources[members]))
-            if sources <= room:
-                taken.append(members)
-                room -= sources
-            else:
-                left.append(component)
+            sources = self._num_sources[component]
+            (taken if sources <= room else left).append(component)
+            room -= sources if sources <= room else 0
         self._order = [*left, *order]
         if room:
             raise self._explain(f"corpus: {size - room:,} of {size:,} {name} sentences found", name)
-        chosen = np.concatenate(taken) if taken else np.empty(0, dtype=np.int64)
-        self.taken[chosen] = True
-        return chosen
+        return np.isin(self._labels, taken)
 
     def _explain(self, fault: str, name: str) -> SplitError:
         """Explain why there are no more sentences for a split."""
@@ -387,8 +375,7 @@ class _Chooser:
         if left:
             components = f"{left:,} components left, each" if left > 1 else "1 component left,"
             fault += f" ({components} too large for the rest)"
-            largest = max(self._order, key=lambda component: int(self._ends[component] - self._starts[component]))
-            members = self._rows[self._members[self._starts[largest] : self._ends[largest]]]
+            members = self._rows[self._labels == max(self._order, key=self._sizes.__getitem__)]
         if 2 * len(members) <= len(self._rows):
             return SplitError(fault, f"ask for a smaller {name} split or give more data")
         fault += f": {len(members):,} of {len(self._rows):,} pairs are connected through shared sentences"

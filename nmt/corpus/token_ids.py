@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt.config import Config, TextSection, differing_keys, read_config
 from nmt.corpus.cleaning import make_normalizer
-from nmt.corpus.dataset import CONFIG, Ids, encode_examples, write_sequences
+from nmt.corpus.dataset import CONFIG, EncodedPairs, encode_examples, write_sequences
 from nmt.corpus.identity import save_seen
-from nmt.corpus.lines import Lines, Rows
-from nmt.corpus.numbering import NumberedText, tokenize_block
+from nmt.corpus.lines import Lines, Rows, decode_lines
 from nmt.corpus.processes import map_chunks
 from nmt.corpus.schema import EncodingReport
 from nmt.corpus.splitting import Splits
@@ -23,7 +24,7 @@ from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import check_file
 from nmt.system.progress import progress_bar
 from nmt.text.processor import SEEN, TEXT, TextProcessor, load_processor
-from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer
+from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer, load_tokenizer
 from nmt.text.vocabulary import LARGER, UNK_ID, Vocabulary
 
 SPACING_SAMPLE = 200_000
@@ -67,23 +68,19 @@ def encode(
     if not fits.any():
         raise DataError(f"no training pair has at most text.max_length = {longest} tokens")
     save_seen(text / SEEN, store.fingerprints("src_identity")[rows][fits])
-    # Lengths and number of unknown tokens of both sides of each split.
-    counts: dict[str, list[tuple[NDArray[np.int64], int]]] = {"train": []}
     for name, side, vocabulary in zip(SIDES, sides, vocabularies, strict=True):
-        lengths, unknown_of_pieces = side.lengths[fits], list[int]()
-        pieces = _counting(side.encode(vocabulary, fits), unknown_of_pieces)
-        write_sequences(output, f"train.{name}", lengths, pieces)
-        counts["train"].append((lengths, sum(unknown_of_pieces)))
-    for split, examples in splits.evaluation.items():
-        pairs = encode_examples(processor, examples)
-        counts[split] = [(encoded.lengths, _count_unknown(encoded.ids)) for encoded in (pairs.src, pairs.tgt)]
-        if split == "valid":
-            pairs.save(output, split)  # the test split is only counted: it is scored as text
-    tokens = {split: [int(lengths.sum()) for lengths, _ in both] for split, both in counts.items()}
-    for what, (_, unknown), total in zip(("source", "target"), counts["train"], tokens["train"], strict=True):
-        if unknown == total:
-            advice = "remove text.reuse" if reused else LARGER
-            raise DataError(f"every {what} token in training is unknown; {advice}")
+        write_sequences(output, f"train.{name}", side.lengths[fits], side.encode(vocabulary, fits))
+    encoded = {split: encode_examples(processor, examples) for split, examples in splits.evaluation.items()}
+    encoded["valid"].save(output, "valid")  # the test split is only counted: it is scored as text
+    encoded = {"train": EncodedPairs.load(output, "train"), **encoded}
+    both = {split: (pairs.src, pairs.tgt) for split, pairs in encoded.items()}
+    unknown = {
+        split: [np.count_nonzero(side.ids == UNK_ID) / max(1, len(side.ids)) for side in pairs]
+        for split, pairs in both.items()
+    }
+    for what, share in zip(("source", "target"), unknown["train"], strict=True):
+        if share == 1:
+            raise DataError(f"every {what} token in training is unknown; {'remove text.reuse' if reused else LARGER}")
     return EncodingReport(
         reused=reused is not None,
         tokenizer=tokenizers[0].kind,
@@ -92,25 +89,11 @@ def encode(
         vocabulary={name: len(vocabulary) for name, vocabulary in zip(SIDES, vocabularies, strict=True)},
         distinct_tokens={name: len(side.counts) for name, side in zip(SIDES, sides, strict=True)},
         coverage={name: side.coverage(COVERAGE) for name, side in zip(SIDES, sides, strict=True)},
-        lengths={split: [np.bincount(lengths).tolist() for lengths, _ in both] for split, both in counts.items()},
-        tokens=tokens,
-        unknown_share={
-            split: [round(unknown / max(1, total), 6) for (_, unknown), total in zip(both, tokens[split], strict=True)]
-            for split, both in counts.items()
-        },
-        longest_training_pair=[int(lengths.max()) for lengths, _ in counts["train"]],
+        lengths={split: [np.bincount(side.lengths).tolist() for side in pairs] for split, pairs in both.items()},
+        tokens={split: [len(side.ids) for side in pairs] for split, pairs in both.items()},
+        unknown_share={split: [round(share, 6) for share in shares] for split, shares in unknown.items()},
+        longest_training_pair=[int(side.lengths.max()) for side in both["train"]],
     )
-
-
-def _counting(pieces: Iterator[Ids], unknown: list[int]) -> Iterator[Ids]:
-    """Pass pieces of ids on, and append the number of unknown tokens of each to a list."""
-    for piece in pieces:
-        unknown.append(_count_unknown(piece))
-        yield piece
-
-
-def _count_unknown(ids: Ids) -> int:
-    return int(np.count_nonzero(ids == UNK_ID))
 
 
 def load_reused(config: Config, path: Path) -> TextProcessor:
@@ -192,9 +175,100 @@ def _make_vocabularies(
     counts = [side.counter() for side in sides]
     if options.min_count == 0:
         for count, tokenizer in zip(counts, tokenizers, strict=True):
-            count.update(dict.fromkeys(tokenizer.pieces, 0) if isinstance(tokenizer, SubwordTokenizer) else {})
+            count.update(dict.fromkeys(tokenizer.scores, 0) if isinstance(tokenizer, SubwordTokenizer) else {})
     if options.joint:
         counts[0].update(counts[1])  # `+` would drop tokens that never occur
         counts = [counts[0]] * 2
     src, tgt = (Vocabulary.from_counts(c, min_count=options.min_count, max_size=options.max_size) for c in counts)
     return src, tgt
+
+
+class TokenizedLines(NamedTuple):
+    """Tokens of some lines, in the compact form in which processes exchange them.
+
+    Attributes:
+        tokens: The distinct tokens, in order of first appearance.
+        numbers: All tokens of all lines, concatenated, as places in `tokens`.
+        lengths: Number of tokens of each line.
+    """
+
+    tokens: list[str]
+    numbers: NDArray[np.int32]
+    lengths: NDArray[np.int64]
+
+
+def tokenize_block(directory: Path, side: str, block: bytes) -> TokenizedLines:
+    """Tokenise a block of lines with a saved tokenizer, which each process reads once: the work of one process.
+
+    Args:
+        directory: Folder that `Tokenizer.save` wrote to.
+        side: `src` or `tgt`.
+        block: UTF-8 lines, each ending in a line feed.
+    """
+    written = (directory / f"{side}.tokenizer.json").stat().st_mtime_ns  # another run may use the same folder
+    places: dict[str, int] = {}
+    numbers: list[int] = []
+    lengths: list[int] = []
+    for tokens in _saved_tokenizer(directory, side, written).tokenize(decode_lines(block)):
+        numbers += [places.setdefault(token, len(places)) for token in tokens]
+        lengths.append(len(tokens))
+    return TokenizedLines(list(places), np.array(numbers, dtype=np.int32), np.array(lengths, dtype=np.int64))
+
+
+@lru_cache(maxsize=2)
+def _saved_tokenizer(directory: Path, side: str, written: int) -> Tokenizer:
+    return load_tokenizer(directory, side)
+
+
+class NumberedText:
+    """Tokens of one side of the training pairs, numbered by first appearance and counted, on disk.
+
+    Args:
+        path: A file for the numbers.
+
+    Attributes:
+        counts: Occurrences of each token, by number.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.counts = np.zeros(0, dtype=np.int64)
+        self._numbers: dict[str, int] = {}
+        self._lengths: list[NDArray[np.int64]] = []
+        self._path = path
+
+    def append(self, lines: TokenizedLines) -> None:
+        """Number and count the tokens of further lines."""
+        numbers = self._numbers
+        table = np.array([numbers.setdefault(token, len(numbers)) for token in lines.tokens], dtype=np.int32)
+        numbered = table[lines.numbers]
+        counts = np.bincount(numbered, minlength=len(numbers))
+        counts[: len(self.counts)] += self.counts
+        self.counts = counts
+        self._lengths.append(lines.lengths)
+        with self._path.open("ab") as file:
+            file.write(numbered.tobytes())
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Tokens of each line."""
+        return np.concatenate(self._lengths)
+
+    def coverage(self, sizes: Sequence[int]) -> dict[int, float]:
+        """Share of all tokens that the N most frequent ones make up, for each N in `sizes` and for all."""
+        covered = np.cumsum(np.sort(self.counts)[::-1]) / max(1, self.counts.sum())
+        total = len(covered)
+        return {size: round(float(covered[size - 1]), 6) for size in (*(s for s in sizes if s < total), total)}
+
+    def counter(self) -> Counter[str]:
+        """Number of occurrences of each token."""
+        return Counter(dict(zip(self._numbers, self.counts.tolist(), strict=True)))
+
+    def encode(self, vocabulary: Vocabulary, keep: NDArray[np.bool_]) -> Iterator[NDArray[np.int32]]:
+        """Vocabulary ids of the lines to keep, piece by piece."""
+        table = np.array(vocabulary.encode(list(self._numbers)), dtype=np.int32)
+        every = self.lengths
+        with self._path.open("rb") as file:
+            for piece in in_chunks(np.arange(len(every))):
+                lengths = every[piece]
+                numbers = np.fromfile(file, dtype=np.int32, count=int(lengths.sum()))
+                yield table[numbers[np.repeat(keep[piece], lengths)]]

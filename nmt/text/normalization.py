@@ -6,9 +6,10 @@ import html
 import re
 import unicodedata
 from collections.abc import Callable
-from functools import partial
+from dataclasses import asdict, dataclass
+from functools import cached_property, partial
 from html.entities import html5
-from typing import Literal, get_args
+from typing import Any, Literal
 
 # Removed: control characters other than white space, zero-width space, word joiner, soft hyphen, byte order mark, and
 # marks of direction, annotation and invisible operators. The zero-width (non-)joiners U+200C and U+200D stay: Persian,
@@ -31,46 +32,43 @@ _KATAKANA_MARKS = "\uff9e\uff9f"  # letters that are marks in NFKC
 _MANY_MARKS = re.compile(f"[\\W{_KATAKANA_MARKS}]{{{MAX_MARKS + 1},}}")  # may contain too many marks
 
 Form = Literal["nfc", "nfkc", "none"]
-FORMS = get_args(Form)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Normalizer:
     """Repairs one sentence. Repairing it again changes nothing.
 
-    Args:
+    Attributes:
         unicode: Normal form; combining marks after the first `MAX_MARKS` in a row are removed.
         control_characters: Remove control, zero-width and direction characters and soft hyphens.
         html_entities: Replace `&amp;` and the like, including those escaped twice.
         quotes: Replace typographic quotation marks by straight ones.
         dashes: Replace typographic dashes and hyphens by `-`.
-
-    Raises:
-        ValueError: There is no such normal form.
     """
 
-    def __init__(
-        self,
-        *,
-        unicode: Form = "nfc",
-        control_characters: bool = True,
-        html_entities: bool = True,
-        quotes: bool = False,
-        dashes: bool = False,
-    ) -> None:
-        if unicode not in FORMS:
-            raise ValueError(f"unicode: {unicode!r} is not a normal form; use one of {', '.join(FORMS)}")
-        flags = {"control_characters": control_characters, "html_entities": html_entities}
-        self.settings = {"unicode": unicode, **flags, "quotes": quotes, "dashes": dashes}
+    unicode: Form = "nfc"
+    control_characters: bool = True
+    html_entities: bool = True
+    quotes: bool = False
+    dashes: bool = False
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All attributes by name."""
+        return asdict(self)
+
+    @cached_property
+    def steps(self) -> dict[str, Callable[[str], str]]:
+        """The chosen steps by name, in order."""
         steps: dict[str, Callable[[str], str] | None] = {
-            "control_characters": partial(_INVISIBLE.sub, "") if control_characters else None,
-            "html_entities": _unescape if html_entities else None,
-            "unicode": None if unicode == "none" else _composer(unicode),
-            "quotes": _straight_quotes if quotes else None,
-            "dashes": partial(_DASHES.sub, "-") if dashes else None,
+            "control_characters": partial(_INVISIBLE.sub, "") if self.control_characters else None,
+            "html_entities": _unescape if self.html_entities else None,
+            "unicode": None if self.unicode == "none" else _composer(self.unicode),
+            "quotes": _straight_quotes if self.quotes else None,
+            "dashes": partial(_DASHES.sub, "-") if self.dashes else None,
             "blanks": lambda text: " ".join(text.split()),  # every run of Unicode white space becomes one space
         }
-        self.steps = {name: step for name, step in steps.items() if step}
-        self._leaves_plain = not quotes  # ` is a quotation mark in ASCII
+        return {name: step for name, step in steps.items() if step}
 
     def __call__(self, text: str) -> str:
         """Repair a sentence: the chosen steps, then single spaces between words and none around them."""
@@ -78,7 +76,7 @@ class Normalizer:
 
     def explain(self, text: str) -> tuple[str, tuple[str, ...]]:
         """Repair a sentence, and name the steps that changed it."""
-        if self._leaves_plain and _PLAIN.fullmatch(text):
+        if not self.quotes and _PLAIN.fullmatch(text):  # ` is a quotation mark in ASCII
             return text, ()
         applied: dict[str, None] = {}
         while True:  # one step can make work for another: an entity may stand for an invisible character

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from nmt.system.files import check_file, write_json
@@ -29,30 +30,23 @@ OPTIONAL_FILES = ("src.subwords.model", "tgt.subwords.model", SEEN)
 """Those that may be missing."""
 
 
+@dataclass(frozen=True, eq=False)
 class TextProcessor:
     """Tokenizers and vocabularies of source and target.
 
-    Args:
+    Attributes:
         src_tokenizer: Tokenizer of the source language.
         tgt_tokenizer: Tokenizer of the target language.
         src_vocabulary: Vocabulary of the source.
         tgt_vocabulary: Vocabulary of the target.
-        normalizer: Repairs source text in the same way as training text; None is the default one.
+        normalizer: Repairs source text in the same way as training text.
     """
 
-    def __init__(
-        self,
-        src_tokenizer: Tokenizer,
-        tgt_tokenizer: Tokenizer,
-        src_vocabulary: Vocabulary,
-        tgt_vocabulary: Vocabulary,
-        normalizer: Normalizer | None = None,
-    ) -> None:
-        self.src_tokenizer = src_tokenizer
-        self.tgt_tokenizer = tgt_tokenizer
-        self.src_vocabulary = src_vocabulary
-        self.tgt_vocabulary = tgt_vocabulary
-        self.normalizer = normalizer or Normalizer()
+    src_tokenizer: Tokenizer
+    tgt_tokenizer: Tokenizer
+    src_vocabulary: Vocabulary
+    tgt_vocabulary: Vocabulary
+    normalizer: Normalizer = field(default_factory=Normalizer)
 
     def tokenize_source(self, lines: Sequence[str]) -> list[list[str]]:
         """Tokens of raw source lines, repaired in the same way as training text."""
@@ -133,21 +127,13 @@ def load_processor(directory: Path, vocabularies: tuple[Vocabulary, Vocabulary] 
     Raises:
         DataError: Files are missing or damaged.
     """
+    settings = read_settings(directory / NORMALIZATION, NormalizationSettings)
     return TextProcessor(
         load_tokenizer(directory, "src"),
         load_tokenizer(directory, "tgt"),
         *(vocabularies or load_vocabularies(directory)),
-        load_normalizer(directory),
+        Normalizer(**settings.model_dump()),
     )
-
-
-def load_normalizer(directory: Path) -> Normalizer:
-    """The normalizer of the training text.
-
-    Raises:
-        DataError: The file is missing, damaged, or of another version.
-    """
-    return Normalizer(**read_settings(directory / NORMALIZATION, NormalizationSettings).model_dump())
 
 
 def load_vocabularies(directory: Path) -> tuple[Vocabulary, Vocabulary]:

@@ -96,7 +96,6 @@ class WordTokenizer(Tokenizer):
         self.language = language
         self.lowercase = lowercase
         self.spacing = spacing or Spacing()
-        self.version = version("spacy")
 
     def _docs(self, lines: Iterable[str]) -> Iterator[Any]:
         for line in lines:
@@ -124,7 +123,7 @@ class WordTokenizer(Tokenizer):
             "kind": self.kind,
             "language": self.language,
             "lowercase": self.lowercase,
-            "spacy_version": self.version,
+            "spacy_version": version("spacy"),
             "glue_left": sorted(self.spacing.left),
             "glue_right": sorted(self.spacing.right),
         }
@@ -161,7 +160,6 @@ class SubwordTokenizer(Tokenizer):
             raise RuntimeError("empty model")
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         self.lowercase = lowercase
-        self.version = version("sentencepiece")
 
     @classmethod
     def learn(
@@ -219,21 +217,17 @@ class SubwordTokenizer(Tokenizer):
 
     def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:
         """Pieces of each line; unseen characters stay as pieces without an id."""
-        for start in range(0, len(lines), 10_000):
-            chunk = [line.lower() if self.lowercase else line for line in lines[start : start + 10_000]]
-            yield from self._processor.encode(chunk, out_type=str)
+        yield from self._processor.encode([line.lower() for line in lines] if self.lowercase else lines, out_type=str)
 
     @property
     def scores(self) -> dict[str, float]:
-        """Score of each piece except control pieces: a log-probability, or for BPE minus the rank of its merge."""
+        """Pieces except control pieces, in SentencePiece's order, and their scores.
+
+        A score is a log-probability, or for BPE minus the rank of its merge.
+        """
         processor = self._processor
         ids = (i for i in range(processor.get_piece_size()) if not (processor.is_unknown(i) or processor.is_control(i)))
         return {processor.id_to_piece(index): processor.get_score(index) for index in ids}
-
-    @property
-    def pieces(self) -> list[str]:
-        """All pieces except control pieces, in SentencePiece's order."""
-        return list(self.scores)
 
     @property
     def algorithm(self) -> Literal["bpe", "unigram"]:
@@ -248,7 +242,7 @@ class SubwordTokenizer(Tokenizer):
     def save(self, directory: Path, side: str) -> None:
         """Write the model and the settings."""
         (directory / f"{side}.subwords.model").write_bytes(self._model)
-        settings = {"kind": self.kind, "lowercase": self.lowercase, "sentencepiece_version": self.version}
+        settings = {"kind": self.kind, "lowercase": self.lowercase, "sentencepiece_version": version("sentencepiece")}
         write_json(directory / f"{side}.tokenizer.json", settings)
 
 

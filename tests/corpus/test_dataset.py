@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import numpy as np
@@ -31,27 +32,14 @@ def test_sequences_are_concatenated() -> None:
     assert len(packed) == 4
 
 
-@given(st.lists(st.lists(st.integers(0, 2**31 - 1))))
-def test_packed_sequences_are_the_sequences(lists: list[list[int]]) -> None:
-    packed = Sequences.pack(iter(lists))
-    assert unpacked(packed) == lists
-    assert packed.lengths.tolist() == [len(ids) for ids in lists]
-
-
 @pytest.mark.parametrize("lists", [LISTS, [], [[]], [[], []]])
 def test_saved_sequences_are_loaded_as_they_were(tmp_path: Path, lists: list[list[int]]) -> None:
     Sequences.pack(lists).save(tmp_path, "a")
     loaded = Sequences.load(tmp_path, "a")
     assert unpacked(loaded) == lists
+    assert isinstance(loaded.ids, np.memmap)  # ids stay on disk
+    assert not loaded.ids.flags.writeable
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.ids.npy", "a.offsets.npy"]
-
-
-def test_loaded_sequences_stay_on_disk(tmp_path: Path) -> None:
-    Sequences.pack(LISTS).save(tmp_path, "a")
-    loaded = Sequences.load(tmp_path, "a")
-    assert isinstance(loaded.ids, np.memmap)
-    with pytest.raises(ValueError, match="read-only"):
-        loaded.ids[0] = 1
 
 
 @settings(deadline=None)
@@ -70,19 +58,14 @@ def test_sequences_written_piece_by_piece_are_those_saved_at_once(
 
 
 @pytest.mark.parametrize("kind", ["ids", "offsets"])
-@pytest.mark.parametrize("kept", [0, 3, 60, -4])
-def test_cut_sequences_are_a_data_error(tmp_path: Path, kind: str, kept: int) -> None:
+@pytest.mark.parametrize("kept", [0, 3, 60, -4, None])
+def test_cut_and_pickled_sequences_are_a_data_error(tmp_path: Path, kind: str, kept: int | None) -> None:
     Sequences.pack(LISTS).save(tmp_path, "a")
     path = tmp_path / f"a.{kind}.npy"
     path.write_bytes(path.read_bytes()[:kept])
+    if kept is None:  # whole, but nothing that is safe to load
+        np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(DataError, match=rf"a\.{kind}\.npy: damaged"):
-        Sequences.load(tmp_path, "a")
-
-
-def test_pickled_arrays_are_never_loaded(tmp_path: Path) -> None:
-    Sequences.pack(LISTS).save(tmp_path, "a")
-    np.save(tmp_path / "a.ids.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    with pytest.raises(DataError, match=r"a\.ids\.npy: damaged"):
         Sequences.load(tmp_path, "a")
 
 
@@ -128,11 +111,8 @@ def test_damaged_examples_are_a_data_error(tmp_path: Path, content: bytes) -> No
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"test\.jsonl: damaged"):
         read_examples(path)
-
-
-def test_missing_examples_are_a_data_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"test\.jsonl: missing; there is no such split"):
-        read_examples(tmp_path / "test.jsonl")
+    with pytest.raises(DataError, match=r"none\.jsonl: missing; there is no such split"):
+        read_examples(tmp_path / "none.jsonl")
 
 
 @pytest.fixture
@@ -150,7 +130,9 @@ def directory(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_data_directory_is_opened(directory: Path) -> None:
+def test_a_data_directory_is_opened_without_tokenizers(directory: Path) -> None:
+    for path in (directory / "text").glob("*.tokenizer.json"):
+        path.unlink()
     data = open_data(directory)
     assert data.path == directory
     assert data.text == directory / "text"
@@ -158,12 +140,6 @@ def test_a_data_directory_is_opened(directory: Path) -> None:
     assert data.src_vocabulary == Vocabulary(["a", "b", "c"])
     assert data.tgt_vocabulary == Vocabulary(["x", "y"])
     assert (len(data.train), len(data.valid)) == (3, 0)
-
-
-def test_training_needs_no_tokenizer_files(directory: Path) -> None:
-    for path in (directory / "text").glob("*.tokenizer.json"):
-        path.unlink()
-    assert len(open_data(directory).train) == 3
 
 
 def test_vocabularies_are_read_once(directory: Path) -> None:
@@ -178,18 +154,14 @@ def test_another_folder_is_a_data_error(tmp_path: Path) -> None:
         open_data(tmp_path)
 
 
-@pytest.mark.parametrize("facts", [{"format_version": 2}, {"format_version": 0}, {"format_version": "1"}, {}])
-def test_another_format_version_is_a_data_error(directory: Path, facts: dict[str, object]) -> None:
-    write_json(directory / "data.json", facts)
-    found = facts.get("format_version")
-    with pytest.raises(DataError, match=f"data format {found!r}, this version reads 1; preprocess again"):
-        open_data(directory)
-
-
-@pytest.mark.parametrize("content", ["", "{", "[]", "3", "null"])
-def test_a_damaged_marker_is_a_data_error(directory: Path, content: str) -> None:
+@pytest.mark.parametrize(
+    "content", ['{"format_version": 2}', '{"format_version": 0}', '{"format_version": "1"}', "{}", "", "{", "[]", "3"]
+)
+def test_another_or_no_format_version_is_a_data_error(directory: Path, content: str) -> None:
     (directory / "data.json").write_text(content, encoding="utf-8")
-    with pytest.raises(DataError, match="data"):
+    version = re.search(r"version\": (.*)}", content.replace('"1"', "'1'"))
+    found = rf"data format {version[1] if version else None}, this version reads 1; preprocess again"
+    with pytest.raises(DataError, match=found if content not in ("", "{") else r"data\.json: not valid JSON"):
         open_data(directory)
 
 

@@ -154,10 +154,7 @@ def in_another_process(url: str, directory: Path, before: str = "") -> "subproce
         "except Exception as error: sys.exit(f'{type(error).__name__} {error}')\n"
     )
     return subprocess.Popen(
-        [sys.executable, "-c", program, url, str(directory)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", program, url, str(directory)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 

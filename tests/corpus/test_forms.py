@@ -7,14 +7,7 @@ import pytest
 
 from nmt.config import AugmentSection
 from nmt.corpus import Pair
-from nmt.corpus.forms import (
-    FORMS,
-    find_numbers,
-    in_title_case,
-    make_copies,
-    with_lowercase_first,
-    without_final_stop,
-)
+from nmt.corpus.forms import FORMS, find_numbers, in_title_case, make_copies, with_lowercase_first, without_final_stop
 
 
 @pytest.mark.parametrize(

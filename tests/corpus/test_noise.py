@@ -186,7 +186,7 @@ def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, DataDirec
     for algorithm, tokenizer in LEARNT.items():
         path = tmp_path_factory.mktemp(algorithm)
         (path / "text").mkdir()
-        vocabularies = Vocabulary(tokenizer.pieces), Vocabulary(sorted(tokenizer.pieces))
+        vocabularies = Vocabulary(tokenizer.scores), Vocabulary(sorted(tokenizer.scores))
         sides = []
         for side, vocabulary, lines in zip(("src", "tgt"), vocabularies, (ENGLISH[:60], GERMAN[:60]), strict=True):
             tokenizer.save(path / "text", side)
@@ -284,8 +284,7 @@ def test_sampling_without_its_library_is_a_config_error(
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "section"),
-    [("unigram", NoiseSection(bpe_dropout=0.1)), ("bpe", NoiseSection(unigram_alpha=0.1))],
+    ("algorithm", "section"), [("unigram", NoiseSection(bpe_dropout=0.1)), ("bpe", NoiseSection(unigram_alpha=0.1))]
 )
 def test_subwords_of_the_other_kind_are_a_config_error(
     algorithm: str, section: NoiseSection, directories: dict[str, DataDirectory]

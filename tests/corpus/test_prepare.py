@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from conftest import Cli
 
-from nmt.config import Config, load_config
+from nmt.config import Config
 from nmt.corpus.dataset import DataDirectory, EncodedPairs, compute_checksums, open_data, read_examples
 from nmt.corpus.licence import with_sources
 from nmt.corpus.prepare import write_data
@@ -57,12 +57,14 @@ def run(config: Config, output: str = "out", *, overwrite: bool = False) -> dict
 def decoded(data: DataDirectory, pairs: EncodedPairs) -> Pairs:
     """Encoded pairs as text, tokens joined by spaces."""
     return [
-        (
-            " ".join(data.src_vocabulary.decode(pairs.src[index])),
-            " ".join(data.tgt_vocabulary.decode(pairs.tgt[index])),
-        )
+        (" ".join(data.src_vocabulary.decode(pairs.src[index])), " ".join(data.tgt_vocabulary.decode(pairs.tgt[index])))
         for index in range(len(pairs))
     ]
+
+
+def training_pairs(output: str = "out") -> Pairs:
+    data = open_data(Path(output))
+    return decoded(data, data.train)
 
 
 def contents(directory: Path) -> dict[str, bytes]:
@@ -170,12 +172,12 @@ def test_many_unknown_tokens_are_reported(cli: Cli, caplog: pytest.LogCaptureFix
     assert "WARNING: 50.0% of the target tokens in training" in cli("data", "out").out
 
 
-def test_a_reused_vocabulary_that_knows_no_word() -> None:
-    run(make_config(data={"source": write_splits(train=[("a", "b")], valid=[("a", "b")])}), "first")
-    write_table(PAIRS)
+def test_a_reused_vocabulary_that_knows_no_word(first: Path) -> None:
+    write_table([("a", "b")] * 9)
+    config = make_config(data={"split": {"valid_size": 0, "test_size": 0}}, text={"reuse": str(first)})
     with pytest.raises(DataError, match=r"every source token in training is unknown; remove text\.reuse"):
-        run(make_config(text={"reuse": "first"}), "second")
-    assert not Path("second").exists()
+        run(config)
+    assert not Path("out").exists()
 
 
 def test_the_report_in_words(caplog: pytest.LogCaptureFixture) -> None:
@@ -207,8 +209,7 @@ def test_given_splits_are_used_unchanged() -> None:
     valid = [("I have thirteen .", "ich habe 13 ."), PAIRS[1], PAIRS[1]]
     test = [PAIRS[0], ("", "leer"), ("I have two .", "anders"), (" two  blanks ", "x")]
     report = run(make_config(data={"source": write_splits(train=PAIRS, valid=valid, test=test)}))
-    data = open_data(Path("out"))
-    assert decoded(data, data.train) == PAIRS
+    assert training_pairs() == PAIRS
     assert examples_of("valid") == valid
     assert examples_of("test") == [*test[:3], ("two blanks", "x")]
     assert report["given_splits"] is True
@@ -234,8 +235,7 @@ def test_given_splits_have_text(split: str, side: str, pairs: list[tuple[str, st
 def test_training_pairs_of_given_splits_can_be_fewer() -> None:
     sources = write_splits(train=PAIRS, valid=PAIRS[:1])
     report = run(make_config(data={"source": sources, "split": {"train_size": 5}}))
-    data = open_data(Path("out"))
-    assert decoded(data, data.train) == PAIRS[:5]
+    assert training_pairs() == PAIRS[:5]
     assert report["sources"] == {"train": 5, "valid": 1, "test": 0}
     assert not Path("out/test.jsonl").exists()
     with pytest.raises(DataError, match="13 pairs wanted, but the training file has 12"):
@@ -248,8 +248,7 @@ def test_overlap_of_given_splits_can_be_dropped(unicode_marks: str) -> None:
     test = [("other", PAIRS[4][1]), ("I have thirteen .", "x")]
     config = make_config(data={"source": write_splits(train=PAIRS, valid=valid, test=test), "drop_overlap": True})
     report = run(config)
-    data = open_data(Path("out"))
-    assert decoded(data, data.train) == [pair for pair in PAIRS if pair not in (PAIRS[1], PAIRS[4])]
+    assert training_pairs() == [pair for pair in PAIRS if pair not in (PAIRS[1], PAIRS[4])]
     assert report["dropped_overlap"] == 2
     assert report["overlap"]["valid"] == {"sources": 0, "targets": 0, "examples": 2}
     assert report["overlap"]["test"] == {"sources": 0, "targets": 0, "examples": 2}
@@ -261,15 +260,10 @@ def test_overlap_of_given_splits_can_be_dropped(unicode_marks: str) -> None:
 @pytest.mark.parametrize("files", [1, 2, 4])
 def test_a_corpus_can_be_reversed(files: int) -> None:
     valid = [("I have thirteen .", "ich habe 13 .")]
-    sources = {
-        1: [write_table(PAIRS)],
-        2: write_splits(all=PAIRS),
-        4: write_splits(train=PAIRS, valid=valid),
-    }[files]
+    sources = {1: [write_table(PAIRS)], 2: write_splits(all=PAIRS), 4: write_splits(train=PAIRS, valid=valid)}[files]
     sizes = {"valid_size": 0, "test_size": 0}
     report = run(make_config(data={"source": sources, "reverse": True, "split": sizes}))
-    data = open_data(Path("out"))
-    assert decoded(data, data.train) == [(tgt, src) for src, tgt in PAIRS]
+    assert training_pairs() == [(tgt, src) for src, tgt in PAIRS]
     assert report["languages"] == ["de", "en"]
     assert files != 4 or examples_of("valid") == [(tgt, src) for src, tgt in valid]
 
@@ -341,7 +335,13 @@ def test_an_earlier_result_is_kept_unless_it_may_be_overwritten() -> None:
     assert sorted(path.name for path in Path().iterdir()) == ["corpus.tsv", "out"]
 
 
+FOUR = ["train.0", "train.1", "valid.0", "valid.1"]
 FAILURES = [
+    (
+        {"data": {"source": FOUR, "split": {"train_size": 9}, "cleaning": {"min_letters": 0.91}}},
+        "9 pairs wanted, but the training file has 2, as cleaning kept 2 of 12 pairs",
+    ),
+    ({"data": {"source": "latin.tsv", "max_malformed": 1}}, "3 of 3 lines are malformed: 3 not UTF-8"),
     (
         {"text": {"vocabulary": {"min_count": 10**9}}},
         "every source token in training is unknown; lower text.vocabulary.min_count",
@@ -370,20 +370,6 @@ FAILURES = [
 ]
 
 
-def test_the_training_file_is_too_small_after_cleaning() -> None:
-    sources = write_splits(train=PAIRS, valid=PAIRS[:1])
-    cleaning = {"min_letters": 0.91}
-    config = make_config(data={"source": sources, "cleaning": cleaning, "split": {"train_size": 9}})
-    with pytest.raises(DataError, match=r"9 pairs wanted, but the training file has 2, as cleaning kept 2 of 12 pairs"):
-        run(config)
-
-
-def test_only_malformed_lines_are_not_blamed_on_cleaning() -> None:
-    Path("corpus.tsv").write_bytes(b"\xff\ta\n" * 3)
-    with pytest.raises(DataError, match="3 of 3 lines are malformed: 3 not UTF-8"):
-        run(make_config(data={"max_malformed": 1}))
-
-
 def test_a_connected_corpus_can_have_ready_made_splits() -> None:
     pairs = [(f"I see {number} .", "ich sehe .") for number in range(20)]
     write_table(pairs)
@@ -398,6 +384,8 @@ def test_a_connected_corpus_can_have_ready_made_splits() -> None:
 @pytest.mark.parametrize("earlier", [False, True])
 def test_a_failure_changes_nothing(sections: dict[str, Any], message: str, earlier: bool) -> None:
     write_table(PAIRS)
+    write_splits(train=PAIRS, valid=PAIRS[:1])
+    Path("latin.tsv").write_bytes(b"\xff\ta\n" * 3)
     if earlier:
         run(make_config(), "deep/out")
     before = contents(Path())
@@ -425,43 +413,54 @@ def test_text_is_reused() -> None:
     assert decoded(data, data.train)[0] == ("i have <unk> <unk> .", "ich habe <unk> .")
 
 
-def test_text_is_reused_from_a_run() -> None:
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory of `PAIRS`."""
+    folder = tmp_path_factory.mktemp("first")
+    source = write_table(PAIRS, str(folder / "corpus.tsv"))
+    run(make_config(data={"source": source}), str(folder / "data"))
+    return folder / "data"
+
+
+def test_text_is_reused_from_a_run(first: Path) -> None:
     write_table(PAIRS)
-    run(make_config(), "first")
-    Path("run/best").mkdir(parents=True)
-    for name in ("text", "config.yaml"):
-        Path("first", name).rename(Path("run/best", name))
+    Path("run").mkdir()
+    Path("run/best").symlink_to(first)
     run(make_config(text={"reuse": "run"}), "second")
-    assert contents(Path("run/best/text")) == contents(Path("second/text"))
-
-
-def test_text_with_other_settings_is_not_reused() -> None:
-    write_table(PAIRS)
-    run(make_config(text={"lowercase": True}), "first")
-    config = make_config(data={"cleaning": {"dashes": True}}, text={"reuse": "first"})
-    with pytest.raises(ConfigError) as caught:
-        run(config, "second")
-    assert str(caught.value) == (
-        "text.reuse: first has other settings: text.lowercase (True there, False here), "
-        "data.cleaning.dashes (False there, True here); set the same"
-    )
+    assert contents(first / "text") == contents(Path("second/text"))
 
 
 @pytest.mark.parametrize(
-    ("data", "here"),
+    ("sections", "differing"),
     [
-        ({"reverse": True}, "de to en"),
-        ({"src_language": "de", "tgt_language": "en"}, "de to en"),
-        ({"tgt_language": "nl"}, "en to nl"),
+        (
+            {"data": {"cleaning": {"dashes": True}}, "text": {"lowercase": True}},
+            "text.lowercase (False there, True here), data.cleaning.dashes (False there, True here)",
+        ),
+        *(
+            ({"data": data}, f"data.src_language, data.tgt_language and data.reverse (en to de there, {here} here)")
+            for data, here in (
+                ({"reverse": True}, "de to en"),
+                ({"src_language": "de", "tgt_language": "en"}, "de to en"),
+                ({"tgt_language": "nl"}, "en to nl"),
+            )
+        ),
     ],
 )
-def test_text_of_other_languages_is_not_reused(data: dict[str, Any], here: str) -> None:
+def test_text_with_other_settings_is_not_reused(
+    first: Path, sections: dict[str, dict[str, Any]], differing: str
+) -> None:
     write_table(PAIRS)
-    run(make_config(), "first")
-    with pytest.raises(ConfigError, match=rf"text\.reuse: first .*_language.* \(en to de there, {here} here\)"):
-        run(make_config(data=data, text={"reuse": "first"}), "second")
+    text = {"reuse": str(first), **sections.pop("text", {})}
+    with pytest.raises(ConfigError) as caught:
+        run(make_config(**sections, text=text))
+    assert str(caught.value) == f"text.reuse: {first} has other settings: {differing}; set the same"
+
+
+def test_text_is_reused_for_the_same_languages_named_otherwise(first: Path) -> None:
+    write_table(PAIRS)
     swapped = {"columns": [2, 1], "src_language": "de", "tgt_language": "en", "reverse": True}
-    run(make_config(data=swapped, text={"reuse": "first"}), "third")  # English to German after all
+    run(make_config(data=swapped, text={"reuse": str(first)}))  # English to German after all
 
 
 def test_a_joint_vocabulary_counts_both_sides() -> None:
@@ -478,49 +477,42 @@ def small_sample(**sections: dict[str, Any]) -> Config:
     return make_config(data=data, **sections)
 
 
-def test_the_bundled_sample_is_found_from_any_folder() -> None:
+def test_the_bundled_sample_is_found_from_any_folder_and_its_subwords_restore_it() -> None:
     run(small_sample())
     lines = shipped("data/sample/deu.txt").read_text(encoding="utf-8").splitlines()[:400]
-    pairs = {tuple(line.split("\t")[:2]) for line in lines}
-    data = open_data(Path("out"))
-    assert set(decoded(data, data.train)) | set(examples_of("valid")) | set(examples_of("test")) == pairs
-
-
-@pytest.mark.parametrize("joint", [False, True])
-def test_subwords_restore_the_training_text(joint: bool) -> None:
-    subword = {"vocabulary_size": 100, "joint": joint}
-    run(small_sample(text={"tokenizer": "subword", "subword": subword, "vocabulary": {"joint": joint}}))
-    data, processor = open_data(Path("out")), load_processor(Path("out/text"))
-    run(small_sample(), "words")
-    words = open_data(Path("words"))
-    for index, (src, tgt) in enumerate(decoded(words, words.train)):
-        assert processor.src_tokenizer.detokenize(data.src_vocabulary.decode(data.train.src[index])) == src
-        assert processor.tgt_tokenizer.detokenize(processor.target_tokens(data.train.tgt[index].tolist())) == tgt
-    assert isinstance(processor.src_tokenizer, SubwordTokenizer)
-    assert (data.src_vocabulary == data.tgt_vocabulary) is joint
-    models = [Path(f"out/text/{side}.subwords.model").read_bytes() for side in ("src", "tgt")]
-    assert (models[0] == models[1]) is joint
+    words = training_pairs()
+    evaluation = examples_of("valid") + examples_of("test")
+    assert set(words + evaluation) == {tuple(line.split("\t")[:2]) for line in lines}
+    for joint in (False, True):
+        subword = {"vocabulary_size": 100, "joint": joint}
+        text = {"tokenizer": "subword", "subword": subword, "vocabulary": {"joint": joint}}
+        run(small_sample(text=text), "pieces", overwrite=True)
+        data, processor = open_data(Path("pieces")), load_processor(Path("pieces/text"))
+        for index, (src, tgt) in enumerate(words):
+            assert processor.src_tokenizer.detokenize(data.src_vocabulary.decode(data.train.src[index])) == src
+            assert processor.tgt_tokenizer.detokenize(processor.target_tokens(data.train.tgt[index].tolist())) == tgt
+        assert isinstance(processor.src_tokenizer, SubwordTokenizer)
+        models = [Path(f"pieces/text/{side}.subwords.model").read_bytes() for side in ("src", "tgt")]
+        assert (data.src_vocabulary == data.tgt_vocabulary) is (models[0] == models[1]) is joint
 
 
 def test_words_learn_their_spacing_from_the_training_text() -> None:
     run(small_sample(text={"tokenizer": "spacy"}))
     processor = load_processor(Path("out/text"))
-    assert isinstance(processor.src_tokenizer, WordTokenizer)
-    assert isinstance(processor.tgt_tokenizer, WordTokenizer)
-    assert (processor.src_tokenizer.language, processor.tgt_tokenizer.language) == ("en", "de")
-    for src, tgt in (*examples_of("valid"), *examples_of("test")):
-        [tokens] = processor.tokenize_source([src])
-        assert processor.src_tokenizer.detokenize(tokens) == src
-        [tokens] = processor.tgt_tokenizer.tokenize([tgt])
-        assert processor.tgt_tokenizer.detokenize(tokens) == tgt
+    for language, tokenizer, texts in zip(
+        ("en", "de"), processor.tokenizers, zip(*examples_of("valid"), *examples_of("test"), strict=True), strict=True
+    ):
+        assert isinstance(tokenizer, WordTokenizer)
+        assert tokenizer.language == language
+        assert [tokenizer.detokenize(tokens) for tokens in tokenizer.tokenize(texts)] == list(texts)
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 6])
 def test_sources_can_be_replaced(number: int) -> None:
     sources = [f"file{index}" for index in range(number)]
-    config = with_sources(load_config("sample"), sources)
-    assert config.data.source == tuple(sources)
-    assert config.text == load_config("sample").text
+    config = make_config()
+    replaced = with_sources(config, sources)
+    assert (replaced.data.source, replaced.text) == (tuple(sources), config.text)
 
 
 @pytest.mark.parametrize("number", [0, 5, 7])

@@ -1,5 +1,6 @@
 import bz2
 import gzip
+import io
 import lzma
 import random
 import zipfile
@@ -19,6 +20,7 @@ from nmt.system.errors import DataError, printable
 from nmt.system.limits import MAX_LINE
 
 HELLO = [Pair("Hi.", "Hallo!"), Pair("Run!", "Lauf!")]
+FORMATS = ["txt", "gz", "bz2", "xz", "zip"]
 TABLE = "Hi.\tHallo!\nRun!\tLauf!\n"
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
@@ -29,11 +31,16 @@ def written(path: Path, data: bytes | str) -> Path:
     return path
 
 
-def archive(path: Path, members: dict[str, str]) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+def zipped(members: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
         for name, text in members.items():
             file.writestr(name, text)
-    return path
+    return buffer.getvalue()
+
+
+def archive(path: Path, members: dict[str, str]) -> Path:
+    return written(path, zipped(members))
 
 
 def collect(source: Source) -> tuple[list[Pair], LineReport]:
@@ -65,7 +72,7 @@ def test_a_tab_separated_file_is_read(tmp_path: Path, name: str) -> None:
     corpus = open_corpus([path])
     assert collect(corpus.train) == (HELLO, LineReport(read=2))
     assert corpus.given == {}
-    assert corpus.train.description == f"{path}: source in column 1, target in column 2"
+    assert str(corpus.train) == f"{path}: source in column 1, target in column 2"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +133,7 @@ def test_parallel_files_are_read(tmp_path: Path) -> None:
     tgt = written(tmp_path / "a.de.gz", "\ufeffHallo!\nLauf!")
     corpus = open_corpus([src, tgt])
     assert collect(corpus.train) == ([Pair(odd, "Hallo!"), HELLO[1]], LineReport(read=2))
-    assert corpus.train.description == f"{src} and {tgt}: parallel lines"
+    assert str(corpus.train) == f"{src} and {tgt}: parallel lines"
 
 
 @pytest.mark.parametrize("names", [("train", "valid"), ("train", "valid", "test")])
@@ -259,11 +266,6 @@ def test_long_lines_of_one_file_alone_are_counted(tmp_path: Path) -> None:
     assert ": 3 and 1 lines; " in refusal(*paths)
 
 
-def test_old_line_ends_are_named_in_a_long_line(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.txt", b"a\tb\r" * MAX_LINE)
-    assert "lines end in a carriage return alone" in refusal(path)
-
-
 def test_strict_reading_allows_no_malformed_line(tmp_path: Path) -> None:
     path = written(tmp_path / "latin.txt", b"Hi.\tHallo!\n" + "Hi.\tGrüß Gott!\n".encode("latin-1"))
     assert refusal(path) == (f"1 of 2 lines are malformed: 1 not UTF-8 ({path}:2); convert the file to UTF-8")
@@ -274,113 +276,70 @@ def test_strict_reading_allows_no_malformed_line(tmp_path: Path) -> None:
     assert refusal(short) == f"1 of 2 lines are malformed: 1 with too few columns ({short}:2); correct the file"
 
 
-@pytest.mark.parametrize(
-    ("encoding", "data"),
-    [(name, TABLE.encode(name)) for name in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be")]
-    + [("utf-16", b"\xfe\xff" + "日本\t日本\n".encode("utf-16-be"))],  # the mark is enough
-)
-def test_other_unicode_encodings_are_named(tmp_path: Path, encoding: str, data: bytes) -> None:
-    path = written(tmp_path / "a.txt", data)
-    name = encoding[:6].upper()
-    assert refusal(path) == f"{path}: looks like {name}; convert it: iconv -f {name} -t UTF-8"
+def changed(data: bytes, *places: tuple[int, int]) -> bytes:
+    """An archive of one file in which fields of its two headers have other values."""
+    content = bytearray(data)
+    for signature, (place, value) in zip((b"PK\x03\x04", b"PK\x01\x02"), places, strict=True):
+        content[content.index(signature) + place] = value
+    return bytes(content)
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
-def test_data_compressed_without_saying_so_or_twice_is_named(tmp_path: Path, name: str) -> None:
+LONG = b"".join(b"%d\t%d\n" % (number, number * number) for number in range(500))
+STORED = zipped({"a.txt": "Hi.\tHallo!\n"})
+ONE_NEEDED = "in the archive, exactly one is needed; unpack it and give the text file"
+UNUSABLE = [  # name, content (None: missing; 0: a folder), message
+    *(
+        (f"{name}.{end}", None, "{}: no such file; check the path")
+        for name in ("x", "a\0b", "\ud800")
+        for end in FORMATS
+    ),
+    *((f"x.{end}", 0, "{}: cannot be read (Is a directory); check the path") for end in FORMATS),
+    *(
+        ("a.txt", TABLE.encode(name), f"{{}}: looks like {name[:6]}; convert it: iconv -f {name[:6]} -t UTF-8")
+        for name in ("UTF-16", "UTF-16-LE", "UTF-16-BE", "UTF-32", "UTF-32-BE")
+    ),
+    ("a.txt", b"\xfe\xff" + "日本\t日本\n".encode("utf-16-be"), "looks like UTF-16"),  # the mark is enough
+    ("a.txt", b"a\tb\r" * MAX_LINE, "{}: lines end in a carriage return alone"),
+    ("a.txt", gzip.compress(b"a\tb\n"), "{}: contains compressed data"),
+    ("a.gz", gzip.compress(gzip.compress(b"a\tb\n")), "{}: contains compressed data"),
+    *(
+        (f"a{end}", damaged, "{}: damaged compressed data (")
+        for end, pack in COMPRESS.items()
+        for damaged in (b"plain text", pack(LONG)[:-12], pack(LONG)[:40] + b"?" * 30)
+    ),
+    ("page.zip", b"<html>", "{}: not a readable zip archive ("),
+    ("a.zip", STORED.replace(b"Hallo", b"Holla"), "not a readable zip archive (Bad CRC-32"),
+    ("a.zip", changed(STORED, (6, 1), (8, 1)), "{}: cannot be unpacked ("),  # encrypted
+    ("a.zip", changed(STORED, (8, 99), (10, 99)), "{}: cannot be unpacked ("),  # a compression that is not known
+    ("a.zip", changed(STORED, (4, 200), (6, 200)), "{}: cannot be unpacked (zip file version"),
+    ("a.zip", zipped({}), f"{{}}: no data file {ONE_NEEDED}"),
+    ("a.zip", zipped({"_about.txt": "x", "folder/": ""}), f"{{}}: no data file {ONE_NEEDED}"),
+    ("a.zip", zipped({"a.txt": "x", "b/c.txt": "x"}), f"{{}}: 2 data files (a.txt, b/c.txt) {ONE_NEEDED}"),
+    *(
+        ("empty.txt", text.encode(), "{}: empty; give a file with lines of source<TAB>target")
+        for text in ("", "\n", " \n\r\n\n", "\ufeff", "\ufeff\n")
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), UNUSABLE, ids=lambda value: ascii(value)[:30])
+def test_an_unusable_file_is_refused(tmp_path: Path, name: str, content: bytes | int | None, message: str) -> None:
     path = tmp_path / name
-    data = gzip.compress(b"a\tb\n")
-    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    assert "contains compressed data" in refusal(path)
-
-
-@pytest.mark.parametrize("name", ["none.txt", "none.gz", "none.bz2", "none.xz", "none.zip"])
-def test_a_missing_file_is_refused(tmp_path: Path, name: str) -> None:
-    assert refusal(tmp_path / name) == f"{tmp_path / name}: no such file; check the path"
-    table = written(tmp_path / "a", "1\n")
-    assert "no such file" in refusal(table, tmp_path / name)
-
-
-@pytest.mark.parametrize("name", ["folder", "folder.gz", "folder.bz2", "folder.zip"])
-def test_a_folder_is_refused(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).mkdir()
-    assert refusal(tmp_path / name) == f"{tmp_path / name}: cannot be read (Is a directory); check the path"
-
-
-def test_a_file_that_is_not_a_zip_is_refused(tmp_path: Path) -> None:
-    message = refusal(written(tmp_path / "page.zip", "<html>"))
-    assert message.startswith(f"{tmp_path / 'page.zip'}: not a readable zip archive (")
-
-
-def test_a_zip_with_damaged_data_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "damaged.zip"
-    with zipfile.ZipFile(path, "w") as file:  # stored, so that only the checksum can tell
-        file.writestr("deu.txt", "Hi.\tHallo!\n")
-    path.write_bytes(path.read_bytes().replace(b"Hallo", b"Holla"))
-    assert "not a readable zip archive (Bad CRC-32" in refusal(path)
-
-
-@pytest.mark.parametrize(
-    ("members", "found"),
-    [
-        ({}, "no data file in the archive"),
-        ({"_about.txt": "x", "folder/": ""}, "no data file in the archive"),
-        ({"a.txt": "x", "b/c.txt": "x"}, "2 data files (a.txt, b/c.txt) in the archive"),
-    ],
-)
-def test_a_zip_without_one_data_file_is_refused(tmp_path: Path, members: dict[str, str], found: str) -> None:
-    message = refusal(archive(tmp_path / "a.zip", members))
-    assert message == f"{tmp_path / 'a.zip'}: {found}, exactly one is needed; unpack it and give the text file"
+    if content == 0:
+        path.mkdir()
+    elif isinstance(content, bytes):
+        path.write_bytes(content)
+    assert message.format(printable(str(path))) in refusal(path)
+    assert content is not None or "no such file" in refusal(written(tmp_path / "a", "1\n"), path)
 
 
 def test_what_a_zip_holds_is_reported_in_few_words(tmp_path: Path) -> None:
     path = tmp_path / "many.zip"
-    archive(path, {f"{number}\x1b[2J\u202e\n.txt": "" for number in range(20_000)})
+    archive(path, {f"{number}\x1b[2J\u202e\n.txt": "" for number in range(2_000)})
     message = refusal(path)
-    assert "20,000 data files (0\\x1b[2J\\u202e\\n.txt, " in message
-    assert "4\\x1b[2J\\u202e\\n.txt and 19,995 more)" in message
+    assert "2,000 data files (0\\x1b[2J\\u202e\\n.txt, " in message
+    assert "4\\x1b[2J\\u202e\\n.txt and 1,995 more)" in message
     assert message.isprintable()
-
-
-@pytest.mark.parametrize("name", ["a\0b.tsv", "a\0b.zip", "\ud800.tsv", "\ud800.gz"])
-def test_a_name_that_no_file_can_have(name: str) -> None:
-    assert refusal(Path(name)) == f"{printable(name)}: no such file; check the path"
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ((6, 8), 1),  # encrypted
-        ((8, 10), 99),  # a compression that is not known
-    ],
-)
-def test_a_zip_that_cannot_be_unpacked_is_refused(tmp_path: Path, field: tuple[int, int], value: int) -> None:
-    path = archive(tmp_path / "secret.zip", {"a.txt": "x"})
-    data = bytearray(path.read_bytes())
-    for signature, place in zip((b"PK\x03\x04", b"PK\x01\x02"), field, strict=True):
-        data[data.index(signature) + place] = value
-    path.write_bytes(data)
-    assert "cannot be unpacked (" in refusal(path)
-
-
-def test_a_zip_of_a_later_version_is_refused(tmp_path: Path) -> None:
-    path = archive(tmp_path / "later.zip", {"a.txt": "x"})
-    data = bytearray(path.read_bytes())
-    data[data.index(b"PK\x01\x02") + 6] = 200
-    path.write_bytes(data)
-    assert "not a readable zip archive (zip file version" in refusal(path)
-
-
-LONG = b"".join(b"%d\t%d\n" % (number, number * number) for number in range(500))
-
-
-@pytest.mark.parametrize("suffix", COMPRESS)
-@pytest.mark.parametrize(
-    "damage", [lambda data: b"plain text", lambda data: data[:-12], lambda data: data[:40] + b"?" * 30]
-)
-def test_damaged_compressed_data_is_refused(tmp_path: Path, suffix: str, damage: Callable[[bytes], bytes]) -> None:
-    path = tmp_path / f"a.txt{suffix}"
-    path.write_bytes(damage(COMPRESS[suffix](LONG)))
-    assert f"{path}: damaged compressed data (" in refusal(path)
 
 
 @pytest.mark.parametrize("suffix", [*COMPRESS, ".zip"])
@@ -413,12 +372,6 @@ def test_both_totals_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         f"{paths[0]} and {paths[1]}: {numbers[0]} and {numbers[1]} lines; parallel files need one sentence per line "
         "and the same number of lines"
     )
-
-
-@pytest.mark.parametrize("content", ["", "\n", " \n\r\n\n", "\ufeff", "\ufeff\n"])
-def test_empty_tables_are_refused(tmp_path: Path, content: str) -> None:
-    empty = written(tmp_path / "empty.txt", content)
-    assert refusal(empty) == f"{empty}: empty; give a file with lines of source<TAB>target"
 
 
 @pytest.mark.parametrize("suffix", [".txt", *COMPRESS])
@@ -459,7 +412,7 @@ def test_linked_sentences_are_pairs(tmp_path: Path) -> None:
     assert pairs == [Pair("Hi.", "Hallo!"), Pair("Run!", "Lauf!"), Pair("Run!", "Renn!")]  # in the order of the links
     assert report == LineReport(read=4 + 3 + 7, blank=2)
     assert corpus.given == {}
-    assert corpus.train.description == f"{paths[0]} and {paths[1]}: sentences, linked by {paths[2]}"
+    assert str(corpus.train) == f"{paths[0]} and {paths[1]}: sentences, linked by {paths[2]}"
     assert read(*paths, reverse=True) == [Pair(*pair[::-1]) for pair in pairs]
     assert read(*paths, first_lines=4) == pairs[:2]
 
@@ -480,10 +433,10 @@ def test_the_detailed_export_and_both_directions_of_links_are_read(tmp_path: Pat
         (0, b"9" * 30 + b"\teng\ta", "not_a_number"),
         (0, b"9\teng\tgr\xfc\xdf", "not_utf8"),
         (1, b"9\tdeu\t\xff", "not_utf8"),
-        (2, b"1", "not_a_number"),
+        (2, b"1", "too_few_columns"),
         (2, b"1\tx", "not_a_number"),
         (2, b"9" * 5000 + b"\t4", "not_a_number"),
-        (2, b"\xff\xff\x00 4", "not_a_number"),
+        (2, b"\xff\xff\x00\t4", "not_utf8"),
         (0, LONGEST + b"x", "too_long"),
         (1, b"9\tdeu\t" + LONGEST, "too_long"),
         (2, LONGEST + b"\t1", "too_long"),

@@ -3,7 +3,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nmt.system.errors import DataError
@@ -28,14 +28,10 @@ COUNTS = Counter({"the": 5, "cat": 2, "bat": 2, "Zoo": 2, "älter": 1, "ant": 1}
 def test_the_most_frequent_come_first_and_ties_are_alphabetical(
     min_count: int, max_size: int | None, expected: list[str]
 ) -> None:
-    vocabulary = Vocabulary.from_counts(COUNTS, min_count=min_count, max_size=max_size)
-    assert vocabulary.tokens == [*SPECIAL_TOKENS, *expected]
-    assert len(vocabulary) == 4 + len(expected)
-
-
-@given(st.permutations(sorted(COUNTS)))
-def test_the_order_of_the_text_does_not_matter(order: list[str]) -> None:
-    assert Vocabulary.from_counts(Counter({token: COUNTS[token] for token in order})) == Vocabulary.from_counts(COUNTS)
+    for counts in (COUNTS, Counter(dict(sorted(COUNTS.items(), reverse=True)))):  # in whatever order the text has them
+        vocabulary = Vocabulary.from_counts(counts, min_count=min_count, max_size=max_size)
+        assert vocabulary.tokens == [*SPECIAL_TOKENS, *expected]
+        assert len(vocabulary) == 4 + len(expected)
 
 
 def test_special_tokens_have_the_first_four_ids() -> None:
@@ -50,15 +46,8 @@ def test_tokens_round_trip_through_ids() -> None:
     assert vocabulary.encode([]) == []
 
 
-@pytest.mark.parametrize("text", SPECIAL_TOKENS)
-def test_text_cannot_make_a_special_token(text: str) -> None:
-    assert Vocabulary(["a"]).encode([text, "a"]) == [UNK_ID, 4]
-    counted = Vocabulary.from_counts(Counter({text: 9, "a": 1}))
-    assert counted.tokens == [*SPECIAL_TOKENS, "a"]
-    assert counted.encode([text, "a"]) == [UNK_ID, 4]
-
-
-@given(st.lists(st.text()))
+@given(st.lists(st.text() | st.sampled_from(SPECIAL_TOKENS)))
+@example([*SPECIAL_TOKENS, "a"])
 def test_no_text_is_encoded_as_padding_or_as_a_boundary(tokens: list[str]) -> None:
     vocabulary = Vocabulary.from_counts(Counter(tokens))
     ids = vocabulary.encode(tokens)
@@ -66,11 +55,6 @@ def test_no_text_is_encoded_as_padding_or_as_a_boundary(tokens: list[str]) -> No
     assert [token for token in tokens if token not in SPECIAL_TOKENS] == vocabulary.decode(
         index for index in ids if index != UNK_ID
     )
-
-
-def test_a_token_occurs_in_a_vocabulary_once() -> None:
-    with pytest.raises(ValueError, match="twice"):
-        Vocabulary(["a", "a"])
 
 
 def test_a_saved_vocabulary_is_loaded_as_it_was(tmp_path: Path) -> None:
@@ -83,11 +67,14 @@ def test_a_saved_vocabulary_is_loaded_as_it_was(tmp_path: Path) -> None:
     assert loaded != vocabulary.tokens
 
 
-@pytest.mark.parametrize("content", ["", "{", "{}", '"abc"', "[1]", '["a", null]', '["a", "a"]', '["<s>"]', "[[]]"])
-def test_a_damaged_vocabulary_is_a_data_error(tmp_path: Path, content: str) -> None:
+@pytest.mark.parametrize(
+    "content", [None, "", "{", "{}", '"abc"', "[1]", '["a", null]', '["a", "a"]', '["<s>"]', "[[]]"]
+)
+def test_a_damaged_or_missing_vocabulary_is_a_data_error(tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "v.json"
-    path.write_text(content, encoding="utf-8")
-    with pytest.raises(DataError, match=r"v\.json: "):
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=r"v\.json: missing" if content is None else r"v\.json: "):
         Vocabulary.load(path)
 
 
@@ -102,8 +89,3 @@ def test_an_impossible_token_is_a_data_error(token: str, tmp_path: Path) -> None
     found = f"token 2 is {token!r}, which no tokenizer produces; the directory is damaged"
     assert str(caught.value) == f"{path}: {found}"
     assert str(caught.value).isprintable()
-
-
-def test_a_missing_vocabulary_is_a_data_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"v\.json: missing"):
-        Vocabulary.load(tmp_path / "v.json")

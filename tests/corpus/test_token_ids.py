@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.corpus.lines import encode_lines
-from nmt.corpus.numbering import NumberedText, tokenize_block
+from nmt.corpus.token_ids import NumberedText, tokenize_block
 from nmt.text.tokenizers import WhitespaceTokenizer
 from nmt.text.vocabulary import UNK_ID, Vocabulary
 
