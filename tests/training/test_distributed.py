@@ -32,7 +32,7 @@ from safetensors.torch import load_file
 from test_kills import PLATEAU, SAMPLING, children_of, kill_during_training, moments
 
 from nmt.system.errors import ConfigError, DataError, NmtError
-from nmt.training.distributed import AGREE_EVERY, SINGLE, Workers, join_workers, launch_id, was_restarted
+from nmt.training.distributed import AGREE_EVERY, SINGLE, Workers, join_workers, launch_id, restarts
 from nmt.training.resume import command_to_resume
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -69,19 +69,19 @@ def test_one_process_alone() -> None:
 @pytest.mark.parametrize(
     ("variables", "again", "name"),
     [
-        ({}, False, None),
-        ({"TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_RUN_ID": "a"}, False, "a"),
-        ({"TORCHELASTIC_RESTART_COUNT": "2", "TORCHELASTIC_RUN_ID": "none"}, True, f"process {os.getppid()}"),
+        ({}, 0, None),
+        ({"TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_RUN_ID": "a"}, 0, "a"),
+        ({"TORCHELASTIC_RESTART_COUNT": "2", "TORCHELASTIC_RUN_ID": "none"}, 2, f"process {os.getppid()}"),
     ],
 )
 def test_restarts_and_launch_ids_come_from_torchrun(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], again: bool, name: str | None
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], again: int, name: str | None
 ) -> None:
     for variable in ("TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_RUN_ID"):
         monkeypatch.delenv(variable, raising=False)
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)
-    assert (was_restarted(), launch_id()) == (again, name)
+    assert (restarts(), launch_id()) == (again, name)
 
 
 @pytest.mark.parametrize(
