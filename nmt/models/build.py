@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import InitializationSection, ModelSection
-from nmt.layers.attention.attention import Attention, FixedContext, build_attention
+from nmt.layers.attention.attention import Attention, build_attention
 from nmt.layers.attention.score import Score
 from nmt.layers.output import FixedNormOutput, OutputLayer
 from nmt.layers.recurrent import GATES, NormalizedLayer, build_stack
@@ -17,7 +17,6 @@ from nmt.models.recurrent.cell import BahdanauCell, DecoderCell, LuongCell
 from nmt.models.recurrent.decoder import InitialState, RecurrentDecoder
 from nmt.models.recurrent.encoder import RecurrentEncoder
 from nmt.models.seq2seq import Seq2Seq
-from nmt.system.errors import ConfigError
 from nmt.text.vocabulary import PAD_ID
 
 
@@ -75,16 +74,9 @@ def _build_recurrent_decoder(config: ModelSection, encoder: Encoder, embedding: 
     # With tied weights the output layer is the embedding, so the readout has the embedding's size.
     readout_size = section.hidden_size if config.tying == "none" else config.embedding_size
     attention = build_attention(config.attention, section.hidden_size, encoder.output_size)
-    if isinstance(attention, FixedContext) and not encoder.final_size:
-        raise ConfigError(f"model.attention.score: none needs a final state, which {config.encoder.kind} encoders lack")
     cell = _build_cell(config, attention, readout_size)
     output = _build_output(config, readout_size, embedding)
     size = {"backward": encoder.backward_size, "final": encoder.final_size, "zeros": 0}[section.initial_state]
-    if not size and section.initial_state != "zeros":
-        raise ConfigError(
-            f"model.decoder.initial_state: {section.initial_state} needs a state of the encoder that "
-            f"{config.encoder.kind} encoders lack; set zeros"
-        )
     initial_state = InitialState(section.initial_state, size, cell.recurrent)
     dropout = _or(config.embedding_dropout, config.dropout)
     return RecurrentDecoder(embedding, cell, initial_state, output, embedding_dropout=dropout)

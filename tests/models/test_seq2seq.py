@@ -12,6 +12,7 @@ from nmt.config import (
     RecurrentDecoderSection,
     RecurrentEncoderSection,
 )
+from nmt.config.sections import Conflict
 from nmt.corpus.batching import Batch, pad, real_positions
 from nmt.layers.attention.attention import ScoreAttention
 from nmt.layers.recurrent import NormalizedLayer
@@ -19,7 +20,6 @@ from nmt.models import build
 from nmt.models.base import Encoder, EncoderOutput
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
-from nmt.system.errors import ConfigError
 from nmt.text.vocabulary import PAD_ID
 
 SOURCES = [[4, 5, 6], [6]]
@@ -325,20 +325,33 @@ class Summaryless(Encoder):
         return EncoderOutput(self.embedding(src), src != PAD_ID, lengths)
 
 
-def test_a_decoder_that_needs_a_state_which_the_encoder_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "_build_encoder", lambda config, embedding: Summaryless(embedding))
+class SummarylessSection(RecurrentEncoderSection):
+    """The section of an encoder without a final state."""
 
-    def model(score: str = "general", initial_state: str = "zeros") -> Seq2Seq:
+    @property
+    def states(self) -> tuple[str, ...]:
+        return ("zeros",)
+
+
+def test_what_needs_a_state_that_the_encoder_lacks_is_refused() -> None:
+    def conflicts(score: str = "general", initial_state: str = "zeros") -> list[Conflict]:
         decoder = RecurrentDecoderSection(hidden_size=4, initial_state=initial_state)
-        return build_model(model_config(decoder=decoder, attention=AttentionSection(score=score)), 9, 9)
+        attention = AttentionSection(score=score)
+        return list(model_config(encoder=SummarylessSection(), decoder=decoder, attention=attention).conflicts())
 
-    for choices, key in (
-        ({"score": "none"}, "attention.score: none"),
-        ({"initial_state": "final"}, "initial_state: f"),
-    ):
-        with pytest.raises(ConfigError, match=rf"^model\.\w*\.?{key}[^\n]*needs a[^\n]*$"):
-            model(**choices)
-    one = model()
+    ((keys, message),) = conflicts(score="none")
+    assert keys == ("attention.score",)
+    assert message == "none needs a final state, which recurrent encoders lack"
+    ((keys, message),) = conflicts(initial_state="final")
+    assert keys[0] == "decoder.initial_state"
+    assert message == "final needs a state that recurrent encoders lack; it can be zeros"
+    assert not conflicts()
+
+
+def test_a_decoder_works_with_an_encoder_without_a_final_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "_build_encoder", lambda config, embedding: Summaryless(embedding))
+    decoder = RecurrentDecoderSection(hidden_size=4, initial_state="zeros")
+    one = build_model(model_config(decoder=decoder, attention=AttentionSection(score="general")), 9, 9)
     assert one.readouts(make_batch())[0].isfinite().all()
     src, lengths = make_batch().src, make_batch().src_lengths
     output, details = one.decoder.inspect(make_batch().tgt_in, one.encode(src, lengths))
