@@ -407,6 +407,11 @@ class RecurrentDecoderSection(RecurrentSection):
         return "before" if self.order == "bahdanau" else "after"
 
     @property
+    def traits(self) -> tuple[str, ...]:
+        """How it attends, in words."""
+        return f"{self.order.capitalize()}'s order", *(["input feeding"] if self.input_feeding else [])
+
+    @property
     def query_size(self) -> int:
         """Size of the state that attends."""
         return self.hidden_size
