@@ -190,9 +190,9 @@ class Batcher:
 
     def _next_batch(self) -> list[_Waiting]:
         """The sentences to translate next; none when the server is stopping."""
-        size = self.translator.options.batch_size
         with self._changed:
             while not self._stopping:
+                size = self.translator.options.batch_size
                 left = self.queue[0].job.arrived + self._batch_wait - time.monotonic() if self.queue else None
                 if left is not None and (left <= 0 or len(self.queue) >= size):
                     return self._take(size)

@@ -3,8 +3,8 @@
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Coroutine, Iterator
+from typing import Any, TypeVar
 
 import httpx
 import pytest
@@ -13,6 +13,10 @@ from real_server import SENTENCES, Gated, golden, recording, serving, wait_until
 from nmt.serving.batches import LONG, Batcher, QueueFull, ServerStopping, Translated
 from nmt.system.errors import ConfigError
 from nmt.text.sentences import SentenceSplitter
+
+T = TypeVar("T")
+LONG_SENTENCE = ["word"] * (2 * LONG)
+BODY = {"source": "en", "target": "de"}
 
 
 @pytest.fixture
@@ -35,6 +39,20 @@ async def ask(batcher: Batcher, *texts: str, n_best: int = 1) -> Translated:
     return await batcher.translate([part for (part,) in batcher.translator.read(texts)], n_best)
 
 
+def meanwhile(gated: Gated, first: Coroutine[Any, Any, T], *others: Coroutine[Any, Any, T]) -> list[T]:
+    """The replies to a request and to those that come while the model works for it."""
+
+    async def work() -> list[T]:
+        tasks = [asyncio.create_task(first)]
+        await asyncio.to_thread(gated.started.wait)
+        tasks += map(asyncio.create_task, others)
+        await asyncio.sleep(0.02)
+        gated.open.set()
+        return await asyncio.gather(*tasks)
+
+    return asyncio.run(work())
+
+
 def test_200_concurrent_requests_get_the_same_translations_as_one_by_one() -> None:
     translator = golden()
     chosen = SENTENCES[::100][:20] + [" ".join(SENTENCES[n : n + 3]) for n in range(10)]
@@ -47,7 +65,7 @@ def test_200_concurrent_requests_get_the_same_translations_as_one_by_one() -> No
             async def ask(number: int) -> tuple[str, str]:
                 text = chosen[number % len(chosen)]
                 kind = {"alternatives": 1} if number % 7 == 0 else {}
-                reply = await client.post("/translate", json={"q": text, "source": "en", "target": "de", **kind})
+                reply = await client.post("/translate", json={**BODY, "q": text, **kind})
                 return text, reply.json()["translatedText"]
 
             return await asyncio.gather(*map(ask, range(200)))
@@ -60,67 +78,36 @@ def test_200_concurrent_requests_get_the_same_translations_as_one_by_one() -> No
 
 def test_requests_take_turns(gated: Gated, batcher: Batcher) -> None:
     gated.options = gated.options.model_copy(update={"batch_size": 3})
-
-    async def work() -> None:
-        first = asyncio.create_task(ask(batcher, "go"))
-        await asyncio.to_thread(gated.started.wait)
-        large = asyncio.create_task(ask(batcher, *(f"a{n}" for n in range(5))))
-        small = asyncio.create_task(ask(batcher, "b"))
-        other = asyncio.create_task(ask(batcher, "c0", "c1", n_best=2))
-        await asyncio.sleep(0.02)
-        gated.open.set()
-        await asyncio.gather(first, large, small, other)
-
-    asyncio.run(work())
+    large = ask(batcher, *(f"a{n}" for n in range(5)))
+    meanwhile(gated, ask(batcher, "go"), large, ask(batcher, "b"), ask(batcher, "c0", "c1", n_best=2))
     assert gated.batches == [["go"], ["a0", "b", "a1"], ["c0", "c1"], ["a2", "a3", "a4"]]
 
 
 def test_long_and_short_sentences_do_not_share_a_batch(gated: Gated, batcher: Batcher) -> None:
-    long = ["word"] * (2 * LONG)
     gated.options = gated.options.model_copy(update={"batch_size": 16})
-
-    async def work() -> list[int]:
-        first = asyncio.create_task(ask(batcher, "go"))
-        await asyncio.to_thread(gated.started.wait)
-        tasks = [asyncio.create_task(batcher.translate(each)) for each in ([["a"]], [long] * 5, [["b"]])]
-        await asyncio.sleep(0.02)
-        gated.open.set()
-        return [(await task).batch for task in [first, *tasks]]
-
-    assert asyncio.run(work()) == [1, 2, 2, 2]
-    whole = "word" * (2 * LONG)  # 16 / 4 * LONG tokens have room for two of these
+    others = [batcher.translate(sentences) for sentences in ([["a"]], [LONG_SENTENCE] * 5, [["b"]])]
+    assert [reply.batch for reply in meanwhile(gated, ask(batcher, "go"), *others)] == [1, 2, 2, 2]
+    whole = "".join(LONG_SENTENCE)  # 16 / 4 * LONG tokens have room for two of these
     assert gated.batches == [["go"], ["a", "b"], [whole] * 2, [whole] * 2, [whole]]
 
 
 def test_long_sentences_do_not_split_the_batches_of_their_request(gated: Gated, batcher: Batcher) -> None:
     gated.open.set()
-    sentences = [["word"] * (2 * LONG if number % 2 else 1) for number in range(8)]
+    sentences = [LONG_SENTENCE if number % 2 else ["word"] for number in range(8)]
     found = asyncio.run(batcher.translate(sentences))
     assert [len(batch) for batch in gated.batches] == [4, 4]
     assert [len(each[0].src_tokens) for each in found.translations] == [len(each) for each in sentences]
 
 
-def test_a_short_request_waits_for_one_batch_of_a_long_one(gated: Gated) -> None:
-    long = ["word"] * (2 * LONG)
+def test_a_short_request_waits_for_one_batch_of_a_long_one(gated: Gated, batcher: Batcher) -> None:
     gated.options = gated.options.model_copy(update={"batch_size": 2})
-    batcher = Batcher(gated, max_queue=200, batch_wait=0)
-
-    async def work() -> None:
-        large = asyncio.create_task(batcher.translate([long] * 3))
-        await asyncio.to_thread(gated.started.wait)
-        small = asyncio.create_task(ask(batcher, "a"))
-        await asyncio.sleep(0.02)
-        gated.open.set()
-        await asyncio.gather(large, small)
-
-    asyncio.run(work())
-    batcher.stop(10)
-    whole = "word" * (2 * LONG)
+    meanwhile(gated, batcher.translate([LONG_SENTENCE] * 3), ask(batcher, "a"))
+    whole = "".join(LONG_SENTENCE)
     assert gated.batches == [[whole], ["a"], [whole], [whole]]
 
 
 def test_a_long_line_is_split_before_it_waits(gated: Gated) -> None:
-    body = {"q": "I am old. " * 5, "source": "en", "target": "de"}
+    body = {**BODY, "q": "I am old. " * 5}
     with recording() as records, serving(("en", "de", gated), limits={"max_sentences": 4, "max_queue": 4}) as client:
         gated.splitter = SentenceSplitter("en", "de")
         reply = client.post("/translate", json=body)
@@ -209,7 +196,7 @@ def test_the_sentences_of_a_disconnected_client_are_dropped(gated: Gated, monkey
             batchers.append(self)
 
     monkeypatch.setattr("nmt.serving.app.Batcher", Listed)
-    body = {"q": ["never"] * 20, "source": "en", "target": "de"}
+    body = {**BODY, "q": ["never"] * 20}
     with recording() as records, serving(("en", "de", gated)) as client:
         first = threading.Thread(target=lambda: client.post("/translate", json={**body, "q": "go"}))
         first.start()
@@ -228,7 +215,7 @@ def test_the_sentences_of_a_disconnected_client_are_dropped(gated: Gated, monkey
 
 
 def test_a_request_to_a_full_queue_is_refused(gated: Gated) -> None:
-    body = {"q": ["a"] * 3, "source": "en", "target": "de"}
+    body = {**BODY, "q": ["a"] * 3}
     found: list[httpx.Response] = []
     with serving(("en", "de", gated), limits={"max_queue": 3, "max_sentences": 3}) as client:
         threads = [
@@ -249,11 +236,10 @@ def test_a_request_to_a_full_queue_is_refused(gated: Gated) -> None:
 
 def test_a_very_long_sentence_does_not_affect_others() -> None:
     translator = golden()
-    fields = {"source": "en", "target": "de"}
-    body = {"data": {**fields, "q": "a b" * 33_000}}
+    body = {"data": {**BODY, "q": "a b" * 33_000}}
     with serving(("en", "de", translator)) as client:
         long = threading.Thread(target=client.post, args=("/translate",), kwargs=body)
         long.start()
-        found = client.post("/translate", data={**fields, "q": "I am old."}).json()
+        found = client.post("/translate", data={**BODY, "q": "I am old."}).json()
         long.join()
     assert found == {"translatedText": translator.translate("I am old.").text}
