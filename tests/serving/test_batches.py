@@ -4,6 +4,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, TypeVar
 
 import httpx
@@ -197,9 +198,8 @@ def test_the_sentences_of_a_disconnected_client_are_dropped(gated: Gated, monkey
 
     monkeypatch.setattr("nmt.serving.app.Batcher", Listed)
     body = {**BODY, "q": ["never"] * 20}
-    with recording() as records, serving(("en", "de", gated)) as client:
-        first = threading.Thread(target=lambda: client.post("/translate", json={**body, "q": "go"}))
-        first.start()
+    with recording() as records, serving(("en", "de", gated)) as client, ThreadPoolExecutor() as pool:
+        pool.submit(client.post, "/translate", json={**body, "q": "go"})
         assert gated.started.wait(10)
         request = client.build_request("POST", "/translate", json=body)
         with socket.create_connection((client.base_url.host, client.base_url.port or 80)) as other:
@@ -209,26 +209,22 @@ def test_the_sentences_of_a_disconnected_client_are_dropped(gated: Gated, monkey
         wait_until(lambda: len(records.lines) == 1)
         assert (records.last["status"], records.last["sentences"]) == (499, 20)
         gated.open.set()
-        first.join()
     assert len(records.lines) == 2
     assert gated.batches == [["go"]]
 
 
 def test_a_request_to_a_full_queue_is_refused(gated: Gated) -> None:
     body = {**BODY, "q": ["a"] * 3}
-    found: list[httpx.Response] = []
-    with serving(("en", "de", gated), limits={"max_queue": 3, "max_sentences": 3}) as client:
-        threads = [
-            threading.Thread(target=lambda: found.append(client.post("/translate", json=body))) for _ in range(3)
-        ]
-        threads[0].start()
+    with (
+        serving(("en", "de", gated), limits={"max_queue": 3, "max_sentences": 3}) as client,
+        ThreadPoolExecutor() as pool,
+    ):
+        replies = [pool.submit(client.post, "/translate", json=body)]
         assert gated.started.wait(10)
-        for thread in threads[1:]:
-            thread.start()
-        wait_until(lambda: bool(found))  # of two, one is refused
+        replies += [pool.submit(client.post, "/translate", json=body) for _ in range(2)]
+        refused = next(as_completed(replies))  # of two, one is refused
         gated.open.set()
-        for thread in threads:
-            thread.join()
+        found = [refused.result(), *(reply.result() for reply in replies if reply is not refused)]
     assert [reply.status_code for reply in found] == [503, 200, 200]
     assert "wait" in found[0].json()["error"]
     assert int(found[0].headers["retry-after"]) > 0
@@ -237,9 +233,7 @@ def test_a_request_to_a_full_queue_is_refused(gated: Gated) -> None:
 def test_a_very_long_sentence_does_not_affect_others() -> None:
     translator = golden()
     body = {"data": {**BODY, "q": "a b" * 33_000}}
-    with serving(("en", "de", translator)) as client:
-        long = threading.Thread(target=client.post, args=("/translate",), kwargs=body)
-        long.start()
+    with serving(("en", "de", translator)) as client, ThreadPoolExecutor() as pool:
+        pool.submit(client.post, "/translate", **body)
         found = client.post("/translate", data={**BODY, "q": "I am old."}).json()
-        long.join()
     assert found == {"translatedText": translator.translate("I am old.").text}
