@@ -71,7 +71,7 @@ def test_200_concurrent_requests_get_the_same_translations_as_one_by_one() -> No
 
             return await asyncio.gather(*map(ask, range(200)))
 
-    with recording() as records, serving(("en", "de", translator), limits={"batch_wait": 0.05}) as client:
+    with recording() as records, serving(limits={"batch_wait": 0.05}) as client:
         found = asyncio.run(ask_all(str(client.base_url)))
     assert [answer for _, answer in found] == [expected[text] for text, _ in found]
     assert max(int(line.split('"batch": ')[1].split("}")[0]) for line in records.lines) > 1
@@ -233,7 +233,7 @@ def test_a_request_to_a_full_queue_is_refused(gated: Gated) -> None:
 def test_a_very_long_sentence_does_not_affect_others() -> None:
     translator = golden()
     body = {"data": {**BODY, "q": "a b" * 33_000}}
-    with serving(("en", "de", translator)) as client, ThreadPoolExecutor() as pool:
+    with serving() as client, ThreadPoolExecutor() as pool:
         pool.submit(client.post, "/translate", **body)
         found = client.post("/translate", data={**BODY, "q": "I am old."}).json()
     assert found == {"translatedText": translator.translate("I am old.").text}

@@ -32,7 +32,7 @@ IMPATIENT = {"max_characters": 200, "body_seconds": 0.4, "head_seconds": 0.4}
 @pytest.fixture(scope="module")
 def client() -> Iterator[httpx.Client]:
     """A client of a server with short time limits."""
-    with serving(("en", "de", golden()), limits=IMPATIENT) as found:
+    with serving(limits=IMPATIENT) as found:
         yield found
 
 
@@ -98,7 +98,7 @@ def test_a_body_may_arrive_in_pieces(client: httpx.Client) -> None:
 def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nmt.serving.server, "MAX_CONNECTIONS", 2)
     ask = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    with serving(("en", "de", golden())) as client:
+    with serving() as client:
         address = client.base_url.host, client.base_url.port or 80
         with socket.create_connection(address), socket.create_connection(address):
             assert talk(client, pause=0.1) == b""
@@ -124,7 +124,7 @@ def malformed(chance: random.Random) -> bytes:
 
 def attack(number: int, seed: int) -> None:
     chance = random.Random(seed)
-    with recording() as records, serving(("en", "de", golden()), limits=IMPATIENT) as client:
+    with recording() as records, serving(limits=IMPATIENT) as client:
         for _ in range(number):
             found = talk(client, malformed(chance), seconds=0.05)
             assert not found or re.match(rb"HTTP/1\.1 (200|400|403|404|405|408|413|431) ", found)
@@ -220,7 +220,7 @@ def test_a_client_that_reads_nothing_is_disconnected(patience: float) -> None:
     """With patience it reads slowly, for longer than the time limit, and gets everything."""
     number, found = 60, b""
     ask = b"GET /explore HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with serving(("en", "de", golden()), limits={"send_seconds": 1.0}) as client, socket.socket() as connection:
+    with serving(limits={"send_seconds": 1.0}) as client, socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536 if patience else 4096)
         connection.settimeout(10)
         connection.connect((client.base_url.host, client.base_url.port or 80))
@@ -244,7 +244,7 @@ def test_a_body_in_very_many_chunks_is_refused(client: httpx.Client) -> None:
 
 
 def test_a_wrong_key_in_the_head_is_refused_before_the_body() -> None:
-    with serving(("en", "de", golden()), api_keys=["right", "richtig-ä"]) as client:
+    with serving(api_keys=["right", "richtig-ä"]) as client:
         start = time.monotonic()
         for place in ("Authorization: Bearer wrong\r\n", ""):
             sent = head(1000, place)
@@ -343,7 +343,7 @@ def test_errors_at_the_start_are_reported_in_one_line(
 def test_a_server_for_other_machines_without_a_key_warns(caplog: pytest.LogCaptureFixture) -> None:
     def warned(keys: list[str]) -> bool:
         caplog.clear()
-        with serving(("en", "de", golden()), host="0.0.0.0", api_keys=keys) as client:
+        with serving(host="0.0.0.0", api_keys=keys) as client:
             port = client.base_url.port
             assert httpx.get(f"http://127.0.0.1:{port}/health", headers={"Host": "mt.example"}).status_code == 200
         return "--host 0.0.0.0" in caplog.text
