@@ -200,6 +200,18 @@ def random_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return Project(root, config, data, run)
 
 
+@pytest.fixture
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Learning curves take most of the time of such short runs."""
+    monkeypatch.setattr("nmt.drawing.charts.draw_learning_curve", lambda run: None)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run directory that does not exist yet."""
+    return tmp_path / "run"
+
+
 def train_arguments(project: Project, run: Path, *more: str) -> list[str]:
     """`nmt train` of a project into a run directory; arguments with `=` are settings."""
     command = ["train", "--config", str(project.config), "--data", str(project.data), "--output", str(run)]
