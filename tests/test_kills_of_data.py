@@ -1,9 +1,5 @@
 """SIGKILL while data or translations are written: what was there is still there, or the new is there whole."""
 
-import random
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -94,48 +90,6 @@ def test_a_killed_preprocess(prepared: Prepared, tmp_path: Path, place: str, num
     killed = run_killed(place, number, [*prepared["new"][0], "--output", str(output), *["--overwrite"] * earlier])
     assert killed or (place, number, earlier) not in FEW
     assert_one_is_whole(prepared, output, earlier)
-
-
-@pytest.mark.soak
-def test_kills_at_random_times(prepared: Prepared, tmp_path: Path) -> None:
-    seed = random.SystemRandom().randrange(10**6)
-    print(f"seed {seed}")
-    chance = random.Random(seed)
-    output = tmp_path / "folder/data"
-    command = [sys.executable, "-m", "nmt", *prepared["new"][0], "--output", str(output), "--overwrite"]
-    begin = time.perf_counter()
-    subprocess.run(command, stderr=subprocess.DEVNULL, check=True)
-    longest = time.perf_counter() - begin
-    kills, begun = 0, 0
-    for _ in range(30):
-        assert call(*prepared["earlier"][0], "--output", output, "--overwrite") == 0
-        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-            try:
-                process.wait(chance.uniform(0.4, 1.1) * longest)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                kills += 1
-        begun += bool(list(output.parent.glob(".data.*")))
-        assert_one_is_whole(prepared, output, earlier=True)
-    print(f"{kills} kills within {longest:.1f} s, {begun} of them at work")
-    assert kills > 5
-
-
-@pytest.mark.soak
-def test_workers_end_with_a_killed_preprocess(tmp_path: Path) -> None:
-    """Each of them holds the standard error that `run_killed` reads to its end."""
-    source, config = tmp_path / "corpus.tsv", tmp_path / "c.yaml"
-    chance = random.Random(1)
-    lines = [" ".join(chance.choices("abcdefgh", k=12)) for _ in range(200_000)]
-    source.write_text("".join(f"{line}\t{line[::-1]}\n" for line in lines), encoding="utf-8")
-    settings = CONFIG.format(source=source, size=5).replace("workers: 1", "workers: 2")
-    config.write_text(settings, encoding="utf-8")
-    arguments = ["preprocess", "--config", str(config), "--output", str(tmp_path / "data")]
-    for place, number in (("nmt.corpus.lines.line_lengths", 4), ("nmt.corpus.store.in_chunks", 1)):
-        assert run_killed(place, number, arguments)
-        assert not (tmp_path / "data").exists()
-    assert call(*arguments) == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["c.yaml", "corpus.tsv", "data"]
 
 
 @pytest.mark.parametrize("earlier", [None, "an earlier translation\n"])

@@ -47,16 +47,13 @@ def chinese(number: int) -> str:
     return text + (digits[ones] if ones or not text else "")
 
 
-@pytest.mark.parametrize(
-    ("number", "words", "characters"),
-    [
-        (0, "zero", "零"), (7, "seven", "七"), (10, "ten", "十"), (14, "fourteen", "十四"), (20, "twenty", "二十"),
-        (38, "thirty-eight", "三十八"), (100, "one hundred", "一百"), (105, "one hundred and five", "一百零五"),
-        (110, "one hundred and ten", "一百一十"), (999, "nine hundred and ninety-nine", "九百九十九"),
-    ],
-)  # fmt: skip
-def test_the_numbers_are_right(number: int, words: str, characters: str) -> None:
-    assert (english(number), chinese(number)) == (words, characters)
+def test_the_numbers_are_right() -> None:
+    by_hand = {
+        **{0: ("zero", "零"), 7: ("seven", "七"), 10: ("ten", "十"), 14: ("fourteen", "十四"), 20: ("twenty", "二十")},
+        **{38: ("thirty-eight", "三十八"), 100: ("one hundred", "一百"), 105: ("one hundred and five", "一百零五")},
+        **{110: ("one hundred and ten", "一百一十"), 999: ("nine hundred and ninety-nine", "九百九十九")},
+    }
+    assert {number: (english(number), chinese(number)) for number in by_hand} == by_hand
 
 
 def sentences() -> list[tuple[str, str]]:

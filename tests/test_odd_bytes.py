@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import warnings
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -91,26 +93,22 @@ def test_entities_make_no_surrogates(cli: Cli) -> None:
 
 
 @each_name
-def test_a_corpus_of_an_odd_name(cli: Cli, name: str) -> None:
-    Path(name).write_bytes(b"\n".join(LINES))
-    assert_taken_or_refused(preprocess(cli, name), "out")
-
-
-@each_name
-def test_an_output_of_an_odd_name(cli: Cli, name: str) -> None:
-    Path("a.tsv").write_bytes(b"\n".join(LINES))
-    outcome = preprocess(cli, "a.tsv", output=name)
-    assert_taken_or_refused(outcome, name)
-    if outcome.code == 0:
-        assert cli("data", name).code == 0
+def test_a_corpus_and_an_output_of_an_odd_name(cli: Cli, name: str) -> None:
+    for source, output in ((name, "out"), ("a.tsv", f"data {name}")):
+        Path(source).write_bytes(b"\n".join(LINES))
+        outcome = preprocess(cli, source, output=output)
+        assert_taken_or_refused(outcome, output)
+        if outcome.code == 0:
+            assert cli("data", output).code == 0
 
 
 @each_name
 def test_an_archive_whose_member_has_an_odd_name(cli: Cli, name: str) -> None:
-    script = "import sys, tarfile, zipfile; zipfile.ZipFile('a.zip', 'w').write('a.tsv', sys.argv[1])"
-    Path("a.tsv").write_bytes(b"\n".join(LINES))
-    if subprocess.run([sys.executable, "-W", "ignore", "-c", script, name], stderr=subprocess.DEVNULL).returncode:
-        pytest.skip("no zip holds such a name")
+    with warnings.catch_warnings(action="ignore"), zipfile.ZipFile("a.zip", "w") as archive:
+        try:
+            archive.writestr(name, b"\n".join(LINES))
+        except UnicodeError:
+            pytest.skip("no zip holds such a name")
     assert preprocess(cli, "a.zip").code == 0
 
 

@@ -185,16 +185,17 @@ def _prepare_data(trial: Trial, directory: Path, split: str) -> str:
         DataError: It cannot be made, is damaged, or lacks the split.
     """
     from nmt.corpus.dataset import MARKER as DATA_MARKER
-    from nmt.corpus.dataset import open_data, read_checksum
+    from nmt.corpus.dataset import combine_checksums, open_data
     from nmt.corpus.prepare import write_data
     from nmt.training.setup import with_text_of
 
     if not (directory / DATA_MARKER).is_file():
         write_data(trial.config, directory)
-    with_text_of(trial.config, open_data(directory))
+    data = open_data(directory)
+    with_text_of(trial.config, data)
     if not (directory / f"{split}.jsonl").is_file():
         raise DataError(f"{directory}: has no {split} split; choose another --split, or set data.split.{split}_size")
-    return str(read_checksum(directory))
+    return str(combine_checksums(data.checksums))
 
 
 def _write_tables(trials: Mapping[Path, Trial], output: Path) -> list[Row]:

@@ -43,7 +43,7 @@ def add_copies(data: DataSection, store: PairStore, splits: Splits) -> tuple[Row
             store.append(block)
             forms.append(numbers)
             bar.update(len(numbers))
-    rows = without_overlap(store, np.arange(before, len(store)), [*splits.valid, *splits.test])
+    rows = without_overlap(store, np.arange(before, len(store)), splits.evaluation["valid"] + splits.evaluation["test"])
     counts = np.bincount(np.concatenate(forms)[rows - before], minlength=len(shares))
     return rows, dict(zip(shares, counts.tolist(), strict=True))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -141,12 +141,6 @@ def make_batch(pairs: EncodedPairs, indices: NDArray[np.int64], noise: Noise = n
 def real_positions(tgt_out: Tensor) -> Tensor:
     """Indices of real tokens in the flattened target ids, [B, T] -> [N]; computed on the CPU to save a device sync."""
     return (tgt_out != PAD_ID).flatten().nonzero().squeeze(1)
-
-
-def iterate_batches(pairs: EncodedPairs, plan: Sequence[NDArray[np.int64]]) -> Iterator[Batch]:
-    """Yield the batches of a plan."""
-    for indices in plan:
-        yield make_batch(pairs, indices)
 
 
 def epoch_generator(seed: int, epoch: int) -> np.random.Generator:

@@ -179,11 +179,6 @@ class DataDirectory(WithText):
                         "vocabulary; preprocess again"
                     )
 
-    @property
-    def checksum(self) -> str | None:
-        """One checksum of all checksums, which identifies the data; None if never computed."""
-        return combine_checksums(self.checksums)
-
 
 def open_data(path: Path) -> DataDirectory:
     """Open a data directory.
@@ -200,15 +195,6 @@ def open_data(path: Path) -> DataDirectory:
         EncodedPairs.load(path, "valid"),
         marker.sha256,
     )
-
-
-def read_checksum(path: Path) -> str | None:
-    """Read `DataDirectory.checksum` from the marker alone.
-
-    Raises:
-        DataError: It is not a data directory, is damaged, or of another format version.
-    """
-    return combine_checksums(read_marker(path).sha256)
 
 
 def read_marker(path: Path) -> Marker:

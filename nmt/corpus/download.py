@@ -106,17 +106,15 @@ def _download(url: str, path: Path) -> None:
         downloader = pooch.HTTPDownloader(progressbar=bar, chunk_size=BLOCK, **options)
         try:
             pooch.retrieve(url, None, path.name, path.parent, downloader=downloader)
-        except RequestException as error:
-            if error.response is not None:
-                reason, code = f"HTTP {error.response.status_code} {error.response.reason}", error.response.status_code
-                raise _failure(url, reason, ADVICE.get(code, LATER)) from None
+        except (RequestException, ValueError) as error:  # a ValueError alone is a malformed header
+            if (response := getattr(error, "response", None)) is not None:
+                reason = f"HTTP {response.status_code} {response.reason}"
+                raise _failure(url, reason, ADVICE.get(response.status_code, LATER)) from None
             cause: BaseException = error
             while earlier := cause.__cause__ or cause.__context__:  # libraries wrap each other's errors
                 cause = earlier
             reason = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
             raise _failure(url, reason, BY_HAND if isinstance(error, ValueError) else LATER) from None
-        except ValueError as error:  # a malformed header
-            raise _failure(url, str(error)) from None
     set_default_permissions(path)
     with path.open("rb") as file:
         start = file.read(1024).removeprefix(b"\xef\xbb\xbf").lstrip().lower()

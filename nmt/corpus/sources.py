@@ -383,15 +383,17 @@ def _rows(chunk: Chunk, report: LineReport, numbers: int = 0) -> Iterator[list[s
         report: Counts the lines.
         numbers: How many of the columns, from the first, are numbers.
     """
-    sides = [[line.removesuffix("\r") for line in _decode(block).split("\n")[:-1]] for block in chunk.blocks]
+    decoded = [*map(_decode, chunk.blocks)]
+    all_utf8 = not any(map(NOT_UTF8.search, decoded))
+    sides = [[line.removesuffix("\r") for line in text.split("\n")[:-1]] for text in decoded]
+    columns = chunk.columns or (1, 2)
     report.read += len(sides[0])
     for number, texts in enumerate(zip(*sides, strict=True), start=chunk.first_line):
-        malformed = [(kind, file) for text, file in zip(texts, chunk.files, strict=True) if (kind := _text_fault(text))]
+        place = None if all_utf8 else next((place for place, text in enumerate(texts) if NOT_UTF8.search(text)), None)
         cells = texts[0].split("\t") if chunk.columns else texts
-        columns = chunk.columns or (1, 2)
-        if malformed:
-            kind, file = malformed[0]
-            report.skip(kind, f"{file}:{number}")
+        if place is not None:
+            kind = "too_long" if texts[place] == _decode(TOO_LONG[:-1]) else "not_utf8"
+            report.skip(kind, f"{chunk.files[place]}:{number}")
         elif len(cells) < max(columns):
             if texts[0].strip():
                 report.skip("too_few_columns", f"{chunk.files[0]}:{number}")
@@ -426,10 +428,3 @@ def read_pairs(source: Source) -> list[Pair]:
 def _decode(block: bytes) -> str:
     """UTF-8 as text, in which bytes that are not UTF-8 become lone surrogates."""
     return block.decode("utf-8", "surrogateescape")
-
-
-def _text_fault(text: str) -> str | None:
-    """What is wrong with a decoded line, as one of `KINDS`; None if nothing is."""
-    if text.isascii() or not NOT_UTF8.search(text):
-        return None
-    return "too_long" if text == _decode(TOO_LONG[:-1]) else "not_utf8"

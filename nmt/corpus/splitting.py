@@ -23,9 +23,10 @@ from nmt.corpus.identity import draw, identities
 from nmt.corpus.lines import Rows
 from nmt.corpus.schema import Overlap, SplitReport
 from nmt.corpus.sources import Source, read_pairs
-from nmt.corpus.store import SIDES, PairStore, in_chunks, most_frequent
+from nmt.corpus.store import PairStore, in_chunks, most_frequent
 from nmt.system.errors import DataError, shorten
 from nmt.text.normalization import Normalizer
+from nmt.text.processor import SIDES
 
 MAX_HUBS = 3
 """How many of the sentences that connect a corpus are named."""
@@ -61,24 +62,17 @@ class Splits:
 
     Attributes:
         train: Rows of the training pairs in their store.
-        valid: Validation examples.
-        test: Test examples.
+        evaluation: Validation and test examples, by the name of their split, `valid` or `test`.
         components: Number of components in the corpus; 0 if the splits are ready-made.
         largest_component: Size of the largest one, in pairs.
         dropped_overlap: Training pairs dropped because valid or test share them; None if that was not asked for.
     """
 
     train: Rows
-    valid: list[Example]
-    test: list[Example]
+    evaluation: dict[str, list[Example]]
     components: int = 0
     largest_component: int = 0
     dropped_overlap: int | None = None
-
-    @property
-    def evaluation(self) -> dict[str, list[Example]]:
-        """Validation and test examples by the name of their split."""
-        return {"valid": self.valid, "test": self.test}
 
 
 def split_corpus(
@@ -113,10 +107,10 @@ def take_given(data: DataSection, given: Mapping[str, Source], store: PairStore,
         for side, texts in zip(("source", "target"), zip(*pairs, strict=True), strict=False):
             if not any(texts):
                 raise DataError(f"{name}: all {len(pairs):,} {side} lines are empty; give text")
-        examples[name] = as_examples(pairs)
-    splits = Splits(rows, examples["valid"], examples["test"])
+        examples[name] = [Example(src, (tgt,)) for src, tgt in pairs]
+    splits = Splits(rows, examples)
     if data.drop_overlap:
-        apart = without_overlap(store, rows, [*splits.valid, *splits.test])
+        apart = without_overlap(store, rows, examples["valid"] + examples["test"])
         splits = replace(splits, train=apart, dropped_overlap=len(rows) - len(apart))
     left, size = len(splits.train), data.split.train_size
     if not left:
@@ -169,7 +163,7 @@ def split_pairs(store: PairStore, rows: Rows, options: SplitSection) -> Splits:
             f"{options.valid_size:,} valid sentences",
             "ask for smaller splits or give more data",
         )
-    return Splits(train, examples["valid"], examples["test"], len(sizes), int(sizes.max()))
+    return Splits(train, examples, len(sizes), int(sizes.max()))
 
 
 def group_references(pairs: Iterable[Pair]) -> list[Example]:
@@ -178,18 +172,6 @@ def group_references(pairs: Iterable[Pair]) -> list[Example]:
     for src, tgt in pairs:
         references.setdefault(src, set()).add(tgt)
     return [Example(src, tuple(sorted(texts))) for src, texts in references.items()]
-
-
-def as_examples(pairs: Iterable[Pair]) -> list[Example]:
-    """Make each pair an example with one reference, in order: for ready-made test sets."""
-    return [Example(src, (tgt,)) for src, tgt in pairs]
-
-
-def count_references(store: PairStore, rows: Rows) -> list[int]:
-    """Number of distinct source texts with one pair, with two pairs, and so on."""
-    _, pairs = np.unique(store.fingerprints("src_text")[rows], return_counts=True)
-    counts: list[int] = np.bincount(pairs)[1:].tolist()
-    return counts
 
 
 def measure_overlap(store: PairStore, train: Rows, examples: Sequence[Example]) -> Overlap:
@@ -249,16 +231,17 @@ def report_splits(store: PairStore, rows: Rows, splits: Splits, *, given: bool) 
         given: Whether they are ready-made.
     """
     evaluation = splits.evaluation
-    counts = {name: [len(example.references) for example in examples] for name, examples in evaluation.items()}
-    references = {"train": count_references(store, splits.train)}
-    references |= {name: np.bincount(numbers)[1:].tolist() for name, numbers in counts.items()}
+    counts = {"train": np.unique(store.fingerprints("src_text")[splits.train], return_counts=True)[1]}
+    for name, examples in evaluation.items():
+        counts[name] = np.array([len(example.references) for example in examples], dtype=np.int64)
+    references = {name: np.bincount(numbers)[1:].tolist() for name, numbers in counts.items()}
     frequent = {
         side: most_frequent(store.lines(side), store.fingerprints(f"{side}_text"), splits.train, FREQUENT)
         for side in SIDES
     }
     return SplitReport(
         given_splits=given,
-        pairs={"train": len(splits.train)} | {name: sum(numbers) for name, numbers in counts.items()},
+        pairs={name: int(numbers.sum()) for name, numbers in counts.items()},
         sources={name: sum(numbers) for name, numbers in references.items()},
         components=splits.components,
         largest_component=splits.largest_component,
@@ -266,7 +249,7 @@ def report_splits(store: PairStore, rows: Rows, splits: Splits, *, given: bool) 
         frequent=frequent,
         overlap={name: measure_overlap(store, splits.train, some) for name, some in evaluation.items() if some},
         dropped_overlap=splits.dropped_overlap,
-        naive_overlap=None if given or not splits.test else naive_overlap(store, rows, sum(counts["test"])),
+        naive_overlap=None if given or not evaluation["test"] else naive_overlap(store, rows, counts["test"].sum()),
     )
 
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from nmt.corpus import Pair
 from nmt.corpus.identity import FINGERPRINT_NAMES, Fingerprints, take_fingerprints
 from nmt.corpus.lines import Lines, Rows, encode_lines, line_lengths
-
-SIDES = ("src", "tgt")
+from nmt.text.processor import SIDES
 
 
 class Block(NamedTuple):

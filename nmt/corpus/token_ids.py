@@ -19,11 +19,11 @@ from nmt.corpus.lines import Lines, Rows, decode_lines
 from nmt.corpus.processes import map_chunks
 from nmt.corpus.schema import EncodingReport
 from nmt.corpus.splitting import Splits
-from nmt.corpus.store import SIDES, PairStore, in_chunks
+from nmt.corpus.store import PairStore, in_chunks
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import check_file
 from nmt.system.progress import progress_bar
-from nmt.text.processor import SEEN, TEXT, TextProcessor, load_processor
+from nmt.text.processor import SEEN, SIDES, TEXT, TextProcessor, load_processor
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer, load_tokenizer
 from nmt.text.vocabulary import LARGER, UNK_ID, Vocabulary
 

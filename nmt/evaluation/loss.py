@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from nmt.corpus.batching import iterate_batches, plan_batches
+from nmt.corpus.batching import make_batch, plan_batches
 from nmt.corpus.dataset import EncodedPairs
 from nmt.layers.kernels.cross_entropy import CHUNK_ROWS
 from nmt.layers.kernels.transfer import to_host
@@ -100,8 +100,9 @@ def _predictions(
     """Readouts [P, K] and words [P] of the references, batch by batch, in evaluation mode."""
     plan = plan_batches(pairs.src.lengths, pairs.tgt.lengths, size=batch_size, unit="sentences")
     with evaluating(model):
-        for batch in iterate_batches(pairs, plan):
-            readouts, targets, _ = model.readouts(batch.to(model.device), choose)
+        for indices in plan:
+            batch = make_batch(pairs, indices).to(model.device)
+            readouts, targets, _ = model.readouts(batch, choose)
             yield readouts, targets
 
 

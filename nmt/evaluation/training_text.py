@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.corpus import Pair
-from nmt.corpus.dataset import EncodedPairs, Sequences, read_checksum, read_marker
+from nmt.corpus.dataset import EncodedPairs, Sequences, combine_checksums, read_marker
 from nmt.corpus.identity import count_seen, load_seen
 from nmt.corpus.splitting import Example
 from nmt.evaluation.metrics import ScoringRules, words_of
@@ -83,7 +83,7 @@ def is_other_data(saved: SavedModel, data: Path) -> bool:
     """Whether a data directory is not the one that a model was trained on."""
     trained_on = saved.facts.get("data")
     identity = trained_on.get("identity") if isinstance(trained_on, dict) else None
-    return identity is not None and identity != read_checksum(data)
+    return identity is not None and identity != combine_checksums(read_marker(data).sha256)
 
 
 def find_training_data(saved: SavedModel, data: Path | None) -> Path:

@@ -63,7 +63,7 @@ class Normalizer:
         steps: dict[str, Callable[[str], str] | None] = {
             "control_characters": partial(_INVISIBLE.sub, "") if self.control_characters else None,
             "html_entities": _unescape if self.html_entities else None,
-            "unicode": None if self.unicode == "none" else _composer(self.unicode),
+            "unicode": partial(_compose, self.unicode) if self.unicode != "none" else None,
             "quotes": _straight_quotes if self.quotes else None,
             "dashes": partial(_DASHES.sub, "-") if self.dashes else None,
             "blanks": lambda text: " ".join(text.split()),  # every run of Unicode white space becomes one space
@@ -96,14 +96,10 @@ def _unescape(text: str) -> str:
     return _ENTITY.sub(lambda e: html.unescape(e[0]) if e[1][0] == "#" else html5.get(e[1], e[0]), text)
 
 
-def _composer(form: Literal["nfc", "nfkc"]) -> Callable[[str], str]:
+def _compose(form: Form, text: str) -> str:
     name: Literal["NFC", "NFKC"] = "NFC" if form == "nfc" else "NFKC"
-
-    def compose(text: str) -> str:
-        text = _MANY_MARKS.sub(_without_excess_marks, text)
-        return text if unicodedata.is_normalized(name, text) else unicodedata.normalize(name, text)
-
-    return compose
+    text = _MANY_MARKS.sub(_without_excess_marks, text)
+    return text if unicodedata.is_normalized(name, text) else unicodedata.normalize(name, text)
 
 
 def _without_excess_marks(run: re.Match[str]) -> str:

@@ -37,14 +37,11 @@ def prepare(output: str, augment: dict[str, float], **data: Any) -> dict[str, An
 
 def read_sides(output: str) -> list[tuple[str, str]]:
     data = open_data(Path(output))
-    return [
-        (" ".join(data.src_vocabulary.decode(src)), " ".join(data.tgt_vocabulary.decode(tgt)))
-        for src, tgt in zip(
-            (data.train.src[n].tolist() for n in range(len(data.train))),
-            (data.train.tgt[n].tolist() for n in range(len(data.train))),
-            strict=True,
-        )
-    ]
+    src, tgt = (
+        [" ".join(vocabulary.decode(side[n])) for n in range(len(side))]
+        for vocabulary, side in ((data.src_vocabulary, data.train.src), (data.tgt_vocabulary, data.train.tgt))
+    )
+    return list(zip(src, tgt, strict=True))
 
 
 def test_copies_come_after_the_training_pairs_and_are_counted() -> None:
@@ -105,12 +102,13 @@ def test_copies_that_are_too_long_are_left_out(cli: Cli) -> None:
     assert "60 copies" in cli("data", "out").out
 
 
-@pytest.mark.parametrize("value", ["-0.1", "1.1", "true", "x"])
-def test_a_share_is_from_0_to_1(value: str) -> None:
-    with pytest.raises(ConfigError, match=r"data\.augment\.all_caps"):
-        load_config("tatoeba", [f"data.augment.all_caps={value}"])
-
-
-def test_unknown_forms_are_refused() -> None:
-    with pytest.raises(ConfigError, match="did you mean all_caps"):
-        load_config("tatoeba", ["data.augment.all_cap=0.1"])
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        *((f"all_caps={value}", r"data\.augment\.all_caps") for value in ("-0.1", "1.1", "true", "x")),
+        ("all_cap=0.1", "did you mean all_caps"),
+    ],
+)
+def test_a_share_is_from_0_to_1_and_of_a_known_form(setting: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_config("tatoeba", [f"data.augment.{setting}"])

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nmt.corpus.batching import epoch_generator, iterate_batches, make_batch, pad, plan_batches
+from nmt.corpus.batching import epoch_generator, make_batch, pad, plan_batches
 from nmt.corpus.dataset import EncodedPairs, Ids, Sequences
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
@@ -148,8 +148,3 @@ def test_padding_nothing_and_moving_nowhere() -> None:
     assert pad([[], []], suffix=True).tolist() == [[EOS_ID], [EOS_ID]]
     batch = make_batch(PAIRS, np.array([0]))
     assert batch.to(torch.device("cpu")) is batch
-
-
-def test_batches_follow_the_plan() -> None:
-    plan = [np.array([2]), np.array([0, 1])]
-    assert [batch.indices.tolist() for batch in iterate_batches(PAIRS, plan)] == [[2], [0, 1]]

@@ -161,6 +161,8 @@ def in_another_process(url: str, directory: Path, before: str = "") -> "subproce
 def test_a_url_is_downloaded_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     raw = tmp_path / "data" / "raw"
+    assert resolve_sources(["a.en", "b/a.de"], raw) == [Path("a.en"), Path("b/a.de")]
+    assert not raw.exists()
     with serving() as server:
         url = f"{server.address}/deu%2Deng.zip?version=1"
         paths = resolve_sources([url, "local/a.txt"], raw)
@@ -176,11 +178,6 @@ def test_a_url_is_downloaded_once(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         f"Downloading {url} to {raw / 'deu-eng.zip'}",
         f"Using {raw / 'deu-eng.zip'}, downloaded earlier (delete it to download it again)",
     ]
-
-
-def test_local_paths_need_no_folder(tmp_path: Path) -> None:
-    assert resolve_sources(["a.en", "b/a.de"], tmp_path / "raw") == [Path("a.en"), Path("b/a.de")]
-    assert not (tmp_path / "raw").exists()
 
 
 CHUNKED = Reply(
@@ -251,20 +248,27 @@ def test_connection_refused(tmp_path: Path) -> None:
     assert "(Connection refused); run" in refusal(f"http://127.0.0.1:{port}/deu-eng.zip", tmp_path / "raw")
 
 
-@pytest.mark.parametrize("name", ["/", "/?file=deu-eng.zip", "/..", "/a/%2e%2e", "/a%00.zip", "/a%1b.zip", "/a%0a.zip"])
-def test_a_url_without_a_file_name(tmp_path: Path, name: str) -> None:
-    assert "has no file name" in refusal(f"http://127.0.0.1:1{name}", tmp_path)
+NAMELESS = ["/", "/?file=deu-eng.zip", "/..", "/a/%2e%2e", "/a%00.zip", "/a%1b.zip", "/a%0a.zip"]
 
 
-@pytest.mark.parametrize("url", ["ftp://example.org/a.zip", "S3://bucket/a.zip"])
-def test_other_schemes_are_refused(tmp_path: Path, url: str) -> None:
-    with pytest.raises(DataError, match="is not supported; download it yourself"):
-        resolve_sources([url], tmp_path)
-
-
-@pytest.mark.parametrize("url", ["http://127.0.0.1:port/a.zip", "http://[::1/a.zip"])
-def test_a_malformed_url(tmp_path: Path, url: str) -> None:
-    refusal(url, tmp_path / "raw")
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        *(
+            (f"http://127.0.0.1:1{name}", "cannot be downloaded (the URL has no file name); download")
+            for name in NAMELESS
+        ),
+        ("ftp://example.org/a.zip", "ftp:// is not supported; download it yourself"),
+        ("S3://bucket/a.zip", "s3:// is not supported; download it yourself"),
+        ("http://127.0.0.1:port/a.zip", "cannot be downloaded ("),
+        ("http://[::1/a.zip", "cannot be downloaded ("),
+    ],
+)
+def test_an_unusable_url(tmp_path: Path, url: str, reason: str) -> None:
+    with pytest.raises(DataError) as caught:
+        resolve_sources([url], tmp_path / "raw")
+    assert str(caught.value).startswith(f"{url}: {reason}")
+    assert str(caught.value).endswith("give the file with --source PATH")
     assert names(tmp_path / "raw") == []
 
 

@@ -56,20 +56,9 @@ def test_letters_and_digits_are_the_identity(text: str, same: str) -> None:
 def test_contractions_are_their_full_forms(forms: tuple[str, ...]) -> None:
     assert len(set(map(identity, forms))) == 1
     assert len(set(identities(forms).tolist())) == 1
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("I am here.", "I was here."),
-        ("They were not old.", "They are not old."),
-        ("He has not come.", "He is not come."),
-        ("Ich bin nicht da.", "Ich bins nicht."),
-        ("Will I am?", "William?!"),
-    ],
-)
-def test_other_words_stay_different(one: str, other: str) -> None:
-    assert identity(one) != identity(other)
+    others = ("I was here.", "I am here.", "They were not old.", "They are not old.", "He has not come.")
+    others += ("He is not come.", "Ich bin nicht da.", "Ich bins nicht.", "Will I am?", "William?!")
+    assert len(set(map(identity, others))) == len(others)  # other words stay different
 
 
 @settings(deadline=None)

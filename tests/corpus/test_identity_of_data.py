@@ -79,25 +79,26 @@ def test_data_whose_text_is_not_what_was_written_is_refused(here: Project, cli: 
     assert not (Path("new") / "best").exists()
 
 
+@pytest.mark.parametrize("change", ["changed", "gone", "unlisted", b"", b"\xff\0  \x80\n" * 9])
 @pytest.mark.parametrize("name", ["tgt.vocabulary.json", "src.tokenizer.json", SEEN])
-@pytest.mark.parametrize("change", ["changed", "gone"])
-def test_a_run_whose_text_was_changed_is_not_resumed(here: Project, cli: Cli, name: str, change: str) -> None:
-    path = here.run / "text" / name
-    path.unlink() if change == "gone" else path.write_bytes(path.read_bytes() + b" ")
-    outcome = cli(*train_arguments(here, here.run, "train.epochs=9", "--resume"))
-    assert outcome.code == 1
-    assert f"nmt: error: {path}: is missing or has changed since the run started" in outcome.err
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff\0  \x80\n" * 9, None])
-def test_a_damaged_list_of_checksums_is_named(here: Project, cli: Cli, content: bytes | None) -> None:
-    path = here.run / "text/SHA256SUMS"
-    first, *others = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(others) if content is None else content)
+def test_a_run_whose_text_or_list_of_checksums_was_changed_is_not_resumed(
+    here: Project, cli: Cli, name: str, change: str | bytes
+) -> None:
+    path, listed = here.run / "text" / name, here.run / "text/SHA256SUMS"
+    first, *others = listed.read_bytes().splitlines(keepends=True)
+    if change == "gone":
+        path.unlink()
+    elif change == "changed":
+        path.write_bytes(path.read_bytes() + b" ")
+    else:
+        listed.write_bytes(change if isinstance(change, bytes) else b"".join(others))
+    message = f"{path}: is missing or has changed since the run started"
+    if change not in ("gone", "changed"):
+        message = f"{listed}: does not list {first.split()[1].decode()}; "
     before = files(here.run)
     outcome = cli(*train_arguments(here, here.run, "train.epochs=9", "--resume"))
     assert outcome.code == 1
-    assert f"nmt: error: {path}: does not list {first.split()[1].decode()}; " in outcome.err
+    assert f"nmt: error: {message}" in outcome.err
     assert files(here.run) == before
 
 
@@ -127,19 +128,9 @@ def test_two_runs_share_their_data(here: Project) -> None:
         check_not_in_use(here.data)
 
 
-@pytest.mark.parametrize(
-    ("run", "data", "path"),
-    [
-        ("/a/runs/x", "/a/data/y", "../../data/y"),
-        ("/a/b/runs/x", "/a/y", "../../../y"),
-        ("/somewhere/runs/x", "/elsewhere/data", None),
-    ],
-)
-def test_a_model_has_the_path_of_its_data_relative_to_its_run(run: str, data: str, path: str | None) -> None:
-    assert path_from(Path(run), Path(data)) == path
-
-
 def test_a_run_and_its_data_may_be_moved_together(here: Project, cli: Cli) -> None:
+    assert path_from(Path("/a/b/runs/x"), Path("/a/y")) == "../../../y"
+    assert path_from(Path("/somewhere/runs/x"), Path("/elsewhere/data")) is None
     facts = json.loads((here.run / "best/model.json").read_text(encoding="utf-8"))
     assert facts["data"]["path"] == "../../data/prepared/reversal"
     assert len(facts["data"]["identity"]) == 64
@@ -169,6 +160,10 @@ def test_a_model_without_its_data(here: Project, cli: Cli, data: object) -> None
 
 def test_training_sentences_are_not_a_test_set(here: Project, cli: Cli) -> None:
     """Preprocess again with another seed: most test sentences are those that the model was trained on."""
+    outcome = cli("evaluate", "--json", "scores.json")
+    assert json.loads(Path("scores.json").read_text())["in_training"] == {"sources": 0, "of": 50, "marked": False}
+    assert "UNSEEN" not in outcome.out
+    assert "differs from the data" not in outcome.err
     other = ["--set", "data.split.seed=2"]
     assert call("preprocess", "--config", here.config, "--overwrite", *other) == 0
     outcome = cli("evaluate", "--json", "scores.json")
@@ -184,13 +179,6 @@ def test_training_sentences_are_not_a_test_set(here: Project, cli: Cli) -> None:
     assert f"overlap: {found['sources']} of 50 sources ({found['sources'] / 50:.1%})" in outcome.err
     scores = outcome.out.splitlines()[:4]
     assert all(line.endswith("NOT A TEST OF UNSEEN TEXT, see overlap") for line in scores)
-
-
-def test_an_honest_test_set_is_not_marked(here: Project, cli: Cli) -> None:
-    outcome = cli("evaluate", "--json", "scores.json")
-    assert json.loads(Path("scores.json").read_text())["in_training"] == {"sources": 0, "of": 50, "marked": False}
-    assert "UNSEEN" not in outcome.out
-    assert "differs from the data" not in outcome.err
 
 
 def test_files_are_compared_too(here: Project, cli: Cli) -> None:

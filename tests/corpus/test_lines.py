@@ -39,19 +39,18 @@ def measure(small: Path, large: Path) -> None:
 @contextlib.contextmanager
 def packed(path: Path) -> Iterator[IO[bytes]]:
     """A file to write, quickly packed as its suffix says."""
-    with contextlib.ExitStack() as stack:
-        match path.suffix:
-            case ".zip":
-                archive = stack.enter_context(zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1))
-                yield stack.enter_context(archive.open("a.tsv", "w", force_zip64=True))
-            case ".gz":
-                yield stack.enter_context(gzip.open(path, "wb", compresslevel=1))
-            case ".bz2":
-                yield stack.enter_context(bz2.open(path, "wb", compresslevel=1))
-            case ".xz":
-                yield stack.enter_context(lzma.open(path, "wb", preset=0))
-            case _:
-                yield stack.enter_context(path.open("wb"))
+    if path.suffix == ".zip":
+        archive = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
+        with archive, archive.open("a.tsv", "w", force_zip64=True) as member:
+            yield member
+    else:
+        pack = {
+            ".gz": functools.partial(gzip.open, compresslevel=1),
+            ".bz2": functools.partial(bz2.open, compresslevel=1),
+            ".xz": functools.partial(lzma.open, preset=0),
+        }
+        with pack.get(path.suffix, open)(path, "wb") as file:
+            yield file
 
 
 def write_long_line(path: Path, megabytes: int) -> Path:

@@ -19,6 +19,7 @@ from nmt.corpus.sources import LineReport, Source, open_corpus, parse_chunk, rea
 from nmt.system.errors import DataError, printable
 from nmt.system.limits import MAX_LINE
 
+LONGEST = b"x" * MAX_LINE
 HELLO = [Pair("Hi.", "Hallo!"), Pair("Run!", "Lauf!")]
 FORMATS = ["txt", "gz", "bz2", "xz", "zip"]
 TABLE = "Hi.\tHallo!\nRun!\tLauf!\n"
@@ -174,6 +175,7 @@ def test_malformed_lines_are_counted_with_their_places(tmp_path: Path) -> None:
     assert report.places == {"too_few_columns": [f"{path}:2"], "not_utf8": places}
 
     report.check(0.45)
+    LineReport(read=10, blank=10).check(None)
     with pytest.raises(DataError) as caught:
         report.check(0.44)
     assert str(caught.value) == (
@@ -182,22 +184,16 @@ def test_malformed_lines_are_counted_with_their_places(tmp_path: Path) -> None:
     )
 
 
-def test_without_a_malformed_line_nothing_is_refused() -> None:
-    LineReport(0).check(None)
-    LineReport(read=10, blank=10).check(0.0)
-
-
 @pytest.mark.parametrize("broken", [0, 1])
 def test_a_malformed_line_drops_its_parallel_line(tmp_path: Path, broken: int) -> None:
     sides = [b"1\n2\n3\n", b"1\n2\n3\n"]
-    sides[broken] = b"1\n\xe4\xf6\n3\n"
+    sides[broken] = b"1\n\xe4\xf6\n3\n" + LONGEST + b"x\n"
+    sides[1 - broken] += LONGEST + b"x\n"
     paths = [written(tmp_path / name, data) for name, data in zip(("a.en", "a.de"), sides, strict=True)]
     pairs, report = collect(open_corpus(paths).train)
     assert pairs == [Pair("1", "1"), Pair("3", "3")]
-    assert report == LineReport(3, 0, {"not_utf8": 1}, {"not_utf8": [f"{paths[broken]}:2"]})
-
-
-LONGEST = b"x" * MAX_LINE
+    assert (report.read, report.malformed) == (4, {"not_utf8": 1, "too_long": 1})
+    assert report.places == {"not_utf8": [f"{paths[broken]}:2"], "too_long": [f"{paths[0]}:4"]}
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz", "a.tsv.bz2", "a.tsv.xz", "a.zip"])
@@ -250,15 +246,6 @@ def test_an_overlong_line_drops_its_parallel_line(tmp_path: Path, at: int, numbe
         4, 0, {"too_long": len(numbers)}, {"too_long": [f"{paths[at]}:{number + 1}" for number in numbers]}
     )
     assert f"of 4 lines are malformed: {len(numbers)} longer than 1 MB ({paths[at]}:" in refusal(*paths)
-
-
-def test_two_overlong_parallel_lines_are_one_pair(tmp_path: Path) -> None:
-    paths = [written(tmp_path / name, b"1\n" + LONGEST + b"x\n\xff\n") for name in ("a.en", "a.de")]
-    pairs, report = collect(open_corpus(paths).train)
-    assert pairs == [Pair("1", "1")]
-    assert report.read == 3
-    assert report.malformed == {"too_long": 1, "not_utf8": 1}
-    assert report.places == {"too_long": [f"{paths[0]}:2"], "not_utf8": [f"{paths[0]}:3"]}
 
 
 def test_long_lines_of_one_file_alone_are_counted(tmp_path: Path) -> None:
@@ -473,41 +460,33 @@ CELL = st.binary(max_size=3).map(lambda cell: cell.replace(b"\n", b"").replace(b
 )
 
 
-def compare_chunks(source: Source, block: int) -> None:
-    """Read a source in chunks of other sizes: nothing changes."""
+def collect_in_chunks(source: Source, block: int) -> tuple[list[Pair], LineReport]:
+    """Read a source; chunks of another size change nothing."""
     whole = collect(source)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines_of_files, "BLOCK", block)
+        patch.setattr(lines_of_files.in_blocks, "__defaults__", (block, None))
         assert collect(source) == whole
+    return whole
 
 
 @settings(deadline=None)
-@given(st.lists(st.lists(CELL, max_size=3).map(b"\t".join), max_size=15), st.booleans(), st.integers(1, 30))
-def test_tables_are_the_same_in_any_chunks(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], ended: bool, block: int
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "chunked.tsv"
-    source = open_corpus([written(path, b"safe\tstart\n" + b"\n".join(lines) + b"\n" * ended)]).train
-    pairs, report = collect(source)
-    compare_chunks(source, block)
-    assert report.read == len(pairs) + report.blank + sum(report.malformed.values())
-    assert report.read == 1 + path.read_bytes()[11:].count(b"\n") + (not path.read_bytes().endswith(b"\n"))
-
-
-@settings(deadline=None)
-@given(st.lists(st.tuples(CELL, CELL), max_size=15), st.integers(1, 20))
-def test_parallel_files_are_the_same_in_any_chunks(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[tuple[bytes, bytes]], size: int
+@given(st.lists(st.lists(CELL, max_size=3), max_size=15), st.booleans(), st.integers(1, 30))
+def test_tables_and_parallel_files_are_the_same_in_any_chunks(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[list[bytes]], ended: bool, block: int
 ) -> None:
     folder = tmp_path_factory.getbasetemp()
+    lines = [b"safe\tstart", *map(b"\t".join, rows)]
+    table = written(folder / "chunked.tsv", b"\n".join(lines) + b"\n" * ended)
+    pairs, report = collect_in_chunks(open_corpus([table]).train, block)
+    assert report.read == len(pairs) + report.blank + sum(report.malformed.values())
+    assert report.read == len(lines) - (not ended and lines[-1] == b"")
+    sides = [[b"safe", *(b"".join(row[side:]) for row in rows)] for side in (0, 1)]
     paths = [
-        written(folder / f"chunked.{side}", b"safe\n" + b"".join(line[side] + b"\n" for line in lines))
-        for side in (0, 1)
+        written(folder / f"chunked.{name}", b"".join(line + b"\n" for line in side))
+        for name, side in zip("ab", sides, strict=True)
     ]
-    source = open_corpus(paths).train
-    pairs, report = collect(source)
-    compare_chunks(source, size)
-    assert report.read == len(lines) + 1 == len(pairs) + sum(report.malformed.values())
+    pairs, report = collect_in_chunks(open_corpus(paths).train, block)
+    assert report.read == len(lines) == len(pairs) + sum(report.malformed.values())
 
 
 @settings(deadline=None)
@@ -519,8 +498,6 @@ def test_exports_are_the_same_in_any_chunks(
     english = "".join(f"{number}\teng\te{number}\n" for number in (3, 1, 4, 2))
     german = "".join(f"{number}\tdeu\td{number}\n" for number in (12, 10, 11))
     paths = export(folder, english, german, "".join(f"{a}\t{b}\n" for a, b in linked))
-    source = open_corpus(paths).train
-    pairs, report = collect(source)
-    compare_chunks(source, block)
+    pairs, report = collect_in_chunks(open_corpus(paths).train, block)
     assert pairs == [Pair(f"e{a}", f"d{b}") for a, b in linked if 1 <= a <= 4 and 10 <= b <= 12]
     assert report == LineReport(read=7 + len(linked))
