@@ -83,6 +83,7 @@ class Outcome:
 
 
 Cli = Callable[..., Outcome]
+Refusal = Callable[..., str]
 
 
 def call(*arguments: object) -> int:
@@ -109,6 +110,34 @@ def cli(capfd: pytest.CaptureFixture[str]) -> Cli:
         return Outcome(code, *capfd.readouterr())
 
     return run
+
+
+def errors(text: str) -> list[str]:
+    """The lines on standard error that tell of an error."""
+    assert "Traceback" not in text
+    assert "Exception ignored" not in text
+    return [line for line in text.splitlines() if line.startswith("nmt: error: ")]
+
+
+@pytest.fixture
+def refusal(cli: Cli) -> Refusal:
+    """`refusal("translate", ...)` runs a command that fails, and returns what its one line says."""
+
+    def run(*arguments: object) -> str:
+        outcome = cli(*arguments)
+        assert outcome.code == 1
+        (line,) = errors(outcome.err)
+        assert line.isprintable()
+        assert len(line) < 800
+        assert "root:" not in line  # nothing of /etc/passwd is quoted
+        return line.removeprefix("nmt: error: ")
+
+    return run
+
+
+def tree(root: Path = Path()) -> dict[str, bytes]:
+    """Every file below a folder, hidden ones too."""
+    return {str(path): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
 @dataclass(frozen=True)
@@ -169,6 +198,18 @@ def random_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     assert call("preprocess", "--config", config, "--output", data) == 0
     assert call("train", "--config", config, "--data", data, "--output", run) == 0
     return Project(root, config, data, run)
+
+
+@pytest.fixture
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Learning curves take most of the time of such short runs."""
+    monkeypatch.setattr("nmt.drawing.charts.draw_learning_curve", lambda run: None)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run directory that does not exist yet."""
+    return tmp_path / "run"
 
 
 def train_arguments(project: Project, run: Path, *more: str) -> list[str]:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from config_keys import refused
 
 from nmt.config import Config, differing_keys, dump_config, load_config, parse_config
 from nmt.config.sections import kinds_of
@@ -14,14 +15,6 @@ FULL = {  # keys of sections as versions without a format number wrote them
     "schedule": {"warmup": 7, "factor": 0.5, "patience": 0, "floor": 0.01},
     "teacher_forcing": {"ratio": 1.0, "minimum": 0.0, "updates": None},
 }
-
-
-def refused(tmp_path: Path, text: str, *overrides: str) -> list[str]:
-    path = tmp_path / "mine.yaml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError) as caught:
-        load_config(str(path), overrides)
-    return str(caught.value).replace(f"{tmp_path}/", "").split("\n")
 
 
 @pytest.mark.parametrize("path", ["model.encoder", "model.decoder", "train.optimizer", "train.schedule"])

@@ -8,7 +8,7 @@ from torch import nn
 
 from nmt.config import AdamSection, Config, ModelSection, RecurrentDecoderSection, RecurrentEncoderSection, TrainSection
 from nmt.corpus.dataset import EncodedPairs, Sequences
-from nmt.layers.kernels.lstm import cpu_has_bfloat16_lstm
+from nmt.layers.kernels.cells import cpu_has_bfloat16_lstm
 from nmt.models.build import build_model
 from nmt.system import device as devices
 from nmt.system.device import (
