@@ -23,9 +23,7 @@ from nmt.training.checkpoint import newest_checkpoint
 
 REVERSAL_CONFIG = """
 name: reversal
-data:
-  source: {source}
-  split: {{valid_size: 50, test_size: 50}}
+data: {{source: {source}, split: {{valid_size: 50, test_size: 50}}}}
 text: {{tokenizer: whitespace}}
 model:
   embedding_size: 32
@@ -33,12 +31,7 @@ model:
   encoder: {{cell: gru, hidden_size: 48}}
   decoder: {{cell: gru, hidden_size: 64, order: bahdanau}}
   attention: {{score: additive}}
-train:
-  epochs: 8
-  batch: {{size: 64}}
-  optimizer: {{learning_rate: 0.01}}
-  schedule: {{name: cosine}}
-  device: cpu
+train: {{epochs: 8, batch: {{size: 64}}, optimizer: {{learning_rate: 0.01}}, schedule: {{name: cosine}}, device: cpu}}
 decode: {{beam_size: 3}}
 """
 
@@ -49,15 +42,10 @@ if hasattr(signal, "SIGHUP"):
 # Whatever a run could forget when it is resumed: random numbers of all kinds, patience, sums between two reports.
 RANDOM_CONFIG = """
 name: random
-data:
-  source: {source}
-  split: {{valid_size: 20, test_size: 20}}
+data: {{source: {source}, split: {{valid_size: 20, test_size: 20}}}}
 text: {{tokenizer: whitespace}}
 model:
-  embedding_size: 8
-  dropout: 0.3
-  encoder: {{cell: gru, hidden_size: 8}}
-  decoder: {{cell: gru, hidden_size: 12}}
+  {{embedding_size: 8, dropout: 0.3, encoder: {{cell: gru, hidden_size: 8}}, decoder: {{cell: gru, hidden_size: 12}}}}
 train:
   epochs: 2
   batch: {{size: 8}}
@@ -233,10 +221,8 @@ def signal_at(monkeypatch: pytest.MonkeyPatch, update: int, number: int = signal
 def read_metrics(run: Path) -> list[dict[str, Any]]:
     """The lines of `metrics.jsonl` without what the clock says."""
     lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [
-        {key: value for key, value in json.loads(line).items() if key not in ("seconds", "tokens_per_second")}
-        for line in lines
-    ]
+    clock = ("seconds", "tokens_per_second")
+    return [{key: value for key, value in json.loads(line).items() if key not in clock} for line in lines]
 
 
 def read_tensors(run: Path) -> dict[str, Tensor]:

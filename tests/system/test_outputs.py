@@ -98,27 +98,26 @@ def test_files_of_the_same_names_make_no_directory_of_ours(here: Project, cli: C
     assert cli("preprocess", "--config", here.config, "--output", "new").code == 0
 
 
+WITHIN_A_RUN = ("best/thesis.txt", "models/update-000000007/x", "checkpoints/old.safetensors")
+
+
 @pytest.mark.parametrize(
-    "name", ["thesis.txt", ".notes", "text/words.txt", "mine/a.txt", "config.yaml.orig", "README.md", "link"]
+    ("command", "name"),
+    [
+        *(
+            (command, name)
+            for command in ("preprocess", "train")
+            for name in (".notes", "text/words.txt", "mine/a.txt", "config.yaml.orig", "README.md", "link")
+        ),
+        *(("train", name) for name in WITHIN_A_RUN),
+    ],
 )
-@pytest.mark.parametrize("command", ["preprocess", "train"])
 def test_overwrite_spares_files_of_the_user(here: Project, refusal: Refusal, command: str, name: str) -> None:
-    output = DATA if command == "preprocess" else RUN
-    (output / name).parent.mkdir(exist_ok=True)
-    if name == "link":
-        (output / name).symlink_to(here.config.parent)
-    else:
-        (output / name).write_text("mine")
+    path = (DATA if command == "preprocess" else RUN) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(here.config.parent) if name == "link" else path.write_text("mine")
     line = refusal(command, "--config", here.config, "--overwrite")
-    assert line.startswith(f"{output}: contains {name}, which nmt did not write; ")
-
-
-@pytest.mark.parametrize("name", ["best/thesis.txt", "models/update-000000007/x", "checkpoints/old.safetensors"])
-def test_overwrite_spares_files_anywhere_in_a_run(here: Project, refusal: Refusal, name: str) -> None:
-    (RUN / name).parent.mkdir(parents=True, exist_ok=True)
-    (RUN / name).write_text("mine")
-    line = refusal("train", "--config", here.config, "--overwrite")
-    assert line.startswith(f"{RUN}: contains {name}, ")
+    assert line.startswith(f"{DATA if command == 'preprocess' else RUN}: contains {name}, which nmt did not write; ")
 
 
 def test_a_restarted_run_spares_them_too(here: Project, refusal: Refusal) -> None:
@@ -183,17 +182,14 @@ def files(here: Project) -> list[str]:
     return ["--src", "src", "--ref", "ref"]
 
 
-@pytest.mark.parametrize("option", ["--json", "--hypotheses"])
+@pytest.mark.parametrize("option", ["--json", "--hypotheses", "--output"])
 @pytest.mark.parametrize("name", ["src", "ref", "./ref", "hard", "soft"])
-def test_evaluate_does_not_write_over_its_input(files: list[str], refusal: Refusal, option: str, name: str) -> None:
-    line = refusal("evaluate", *files, option, name)
+def test_no_command_writes_over_its_input(files: list[str], refusal: Refusal, option: str, name: str) -> None:
+    command = (
+        ["translate", "--input", name if "ref" in name else "src"] if option == "--output" else ["evaluate", *files]
+    )
+    line = refusal(*command, option, name)
     assert line == f"{option} {Path(name)}: is read by this command; choose another file"
-
-
-@pytest.mark.parametrize("name", ["src", "hard", "soft"])
-def test_translate_does_not_write_over_its_input(files: list[str], refusal: Refusal, name: str) -> None:
-    line = refusal("translate", "--input", "src", "--output", name)
-    assert line == f"--output {name}: is read by this command; choose another file"
 
 
 @pytest.mark.skipif(not Path("/dev/stdin").exists(), reason="standard input has no name here")
