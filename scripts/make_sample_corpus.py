@@ -57,7 +57,7 @@ class Phrase(NamedTuple):
 
 _keys = itertools.count()
 NOTHING = Phrase([], [])
-COMMA, CLOSING_COMMA = Token(","), Token(";")
+COMMA, CLOSING_COMMA = Phrase([], [Token(",")]), Phrase([], [Token(";")])
 """A comma of German alone; one that disappears before another mark."""
 
 
@@ -76,6 +76,11 @@ def linked(text: str) -> Phrase:
 
     english, german = text.split("=")
     return Phrase(side(english), side(german))
+
+
+def entries(text: str) -> list[str]:
+    """The entries of a table that is written with semicolons."""
+    return [" ".join(entry.split()) for entry in text.split(";")]
 
 
 def joined(*phrases: Phrase) -> Phrase:
@@ -138,25 +143,11 @@ NOUNS = _nouns(
     """
 )
 ADJECTIVES = dict(
-    line.split("=")
-    for line in [
-        "old=alt",
-        "young=jung",
-        "friendly=freundlich",
-        "small=klein",
-        "big=groß",
-        "beautiful=schön",
-        "new=neu",
-        "red=rot",
-        "green=grün",
-        "long=lang",
-        "good=gut",
-        "hot=heiß",
-        "cold=kalt",
-        "tired=müde",
-        "happy=glücklich",
-        "sick=krank",
-    ]
+    entry.split("=")
+    for entry in entries(
+        """old=alt; young=jung; friendly=freundlich; small=klein; big=groß; beautiful=schön; new=neu; red=rot;
+        green=grün; long=lang; good=gut; hot=heiß; cold=kalt; tired=müde; happy=glücklich; sick=krank"""
+    )
 )
 PASSING = ("tired", "happy", "sick")
 COLOURS = ("red", "green")
@@ -249,34 +240,23 @@ def noun_phrase(determiner: str, noun: str, adjective: str = "") -> NounPhrase:
         noun: English noun.
         adjective: English adjective, or none.
     """
-    entry = NOUNS[noun]
-    key, adjective_key, noun_key, negator = (next(_keys) for _ in range(4))
-    countable = entry.kind != "mass" and entry.gender != "p"
+    entry, (key, adjective_key, noun_key, negator) = NOUNS[noun], itertools.islice(_keys, 4)
+    gender, countable = entry.gender, entry.kind != "mass" and entry.gender != "p"
     if determiner == "a" and not countable:
         determiner = "bare"
-    article = {"bare": "", "a": "a", "no": "a" if countable else ""}.get(determiner, determiner)
+    article = {"bare": "", "no": "a" if countable else ""}.get(determiner, determiner)
     if article == "a" and (adjective or noun)[0] in "aeiou":
         article = "an"
     english = words(article, key) + words(adjective, adjective_key) + words(noun, noun_key)
     german = []
     for case, form in enumerate(entry.cases):
-        if determiner in EIN_WORDS:
-            word = EIN_WORDS[determiner] + EIN_ENDINGS[entry.gender][case]
-            own = words(word, key, negator) if determiner == "no" else words(word, key)
-        else:
-            own = words(THE[entry.gender][case] if determiner == "the" else "", key)
-        ending = adjective_ending(case, entry.gender, determiner)
-        own += words(ADJECTIVES[adjective] + ending if adjective else "", adjective_key)
-        german.append(own + words(form, noun_key))
-    return NounPhrase(
-        noun,
-        THEY if entry.gender == "p" else SHE,
-        english,
-        english,
-        german,
-        is_definite=determiner in ("the", "my", "his", "our"),
-        negator=negator if determiner == "no" else None,
-    )
+        ein_word = EIN_WORDS[determiner] + EIN_ENDINGS[gender][case] if determiner in EIN_WORDS else ""
+        described = ADJECTIVES[adjective] + adjective_ending(case, gender, determiner) if adjective else ""
+        own = words(THE[gender][case] if determiner == "the" else ein_word, key, negator)
+        german.append(own + words(described, adjective_key) + words(form, noun_key))
+    person, definite = THEY if gender == "p" else SHE, determiner in ("the", "my", "his", "our")
+    kein = negator if determiner == "no" else None
+    return NounPhrase(noun, person, english, english, german, is_definite=definite, negator=kein)
 
 
 # Verbs -------------------------------------------------------------------------------------------------------------
@@ -284,19 +264,12 @@ def noun_phrase(determiner: str, noun: str, adjective: str = "") -> NounPhrase:
 TENSES = {"present": 30, "past": 36, "future": 12, "can": 6, "must": 6, "want": 6, "should": 4}
 """How often each is drawn. English past is German perfect."""
 AUXILIARIES = {
-    name: forms.split()
-    for name, forms in {
-        "haben": "habe hast hat haben",
-        "sein": "bin bist ist sind",
-        "war": "war warst war waren",
-        "future": "werde wirst wird werden",
-        "can": "kann kannst kann können",
-        "must": "muss musst muss müssen",
-        "want": "will willst will wollen",
-        "should": "sollte solltest sollte sollten",
-        "am": "am are is are",
-        "was": "was were was were",
-    }.items()
+    entry.split()[0]: entry.split()[1:]
+    for entry in entries(
+        """haben habe hast hat haben; sein bin bist ist sind; war war warst war waren; future werde wirst wird werden;
+        can kann kannst kann können; must muss musst muss müssen; want will willst will wollen;
+        should sollte solltest sollte sollten; am am are is are; was was were was were"""
+    )
 }
 """Forms by person."""
 
@@ -307,7 +280,7 @@ class Verb(NamedTuple):
     Attributes:
         english: Base, third person, past.
         german: Forms for ich and er, infinitive (and plural), participle; all but the last without a prefix.
-        frame: none; acc, dat, both: cases of its objects; place, goal, city: what it needs.
+        frame: none; acc, dat, both: cases of its objects; place, goal, city: what it needs; other: not drawn freely.
         objects: English nouns that its object may be.
         options: `with`, English words behind the verb; `particle`, behind a pronoun; `prefix`, separable in German;
             `auxiliary`; `by`, German preposition; `habit`, said of every day; `anywhere`, with a place; `ask`, whose
@@ -377,39 +350,28 @@ VERBS = _verbs(
     stay stays stayed | bleibe bleibt bleiben geblieben | place | | auxiliary=sein ask habit
     go goes went | gehe geht gehen gegangen | goal | | auxiliary=sein ask habit
     travel travels traveled | reise reist reisen gereist | city | | auxiliary=sein
+    be - - | - - sein - | other | |
+    rain rains rained | regne regnet regnen geregnet | other | |
+    snow snows snowed | schneie schneit schneien geschneit | other | |
+    know knows knew | weiß weiß wissen gewusst | other | |
+    believe believes believed | glaube glaubt glauben geglaubt | other | |
+    hope hopes hoped | hoffe hofft hoffen gehofft | other | |
+    say says said | sage sagt sagen gesagt | other | |
     """
 )
-OTHER_VERBS = _verbs(
-    """
-    be - - | - - sein - | none | |
-    rain rains rained | regne regnet regnen geregnet | none | |
-    snow snows snowed | schneie schneit schneien geschneit | none | |
-    know knows knew | weiß weiß wissen gewusst | that | |
-    believe believes believed | glaube glaubt glauben geglaubt | that | |
-    hope hopes hoped | hoffe hofft hoffen gehofft | that | |
-    say says said | sage sagt sagen gesagt | that | |
-    """
+FULL_VERBS = [name for name, verb in VERBS.items() if verb.frame != "other"]
+BE = VERBS["be"]
+PLACES = entries(
+    """in/1 the/1 garden/2 = im/1 Garten/2; in/1 the/1 park/2 = im/1 Park/2; in/1 the/1 forest/2 = im/1 Wald/2;
+    in/1 the/2 city/3 = in/1 der/2 Stadt/3; in/1 the/2 school/3 = in/1 der/2 Schule/3;
+    in/1 the/2 street/3 = auf/1 der/2 Straße/3; at/1 the/1 station/2 = am/1 Bahnhof/2; at/1 home/2 = zu/1 Hause/2"""
 )
-BE = OTHER_VERBS["be"]
-PLACES = (
-    "in/1 the/1 garden/2 = im/1 Garten/2",
-    "in/1 the/1 park/2 = im/1 Park/2",
-    "in/1 the/1 forest/2 = im/1 Wald/2",
-    "in/1 the/2 city/3 = in/1 der/2 Stadt/3",
-    "in/1 the/2 school/3 = in/1 der/2 Schule/3",
-    "in/1 the/2 street/3 = auf/1 der/2 Straße/3",
-    "at/1 the/1 station/2 = am/1 Bahnhof/2",
-    "at/1 home/2 = zu/1 Hause/2",
+GOALS = entries(
+    """to/1 the/2 park/3 = in/1 den/2 Park/3; to/1 the/2 forest/3 = in/1 den/2 Wald/3;
+    to/1 the/2 city/3 = in/1 die/2 Stadt/3; to/1 the/1 school/2 = zur/1 Schule/2;
+    to/1 the/1 station/2 = zum/1 Bahnhof/2; home = nach Hause"""
 )
-GOALS = (
-    "to/1 the/2 park/3 = in/1 den/2 Park/3",
-    "to/1 the/2 forest/3 = in/1 den/2 Wald/3",
-    "to/1 the/2 city/3 = in/1 die/2 Stadt/3",
-    "to/1 the/1 school/2 = zur/1 Schule/2",
-    "to/1 the/1 station/2 = zum/1 Bahnhof/2",
-    "home = nach Hause",
-)
-CITIES = ("to/1 Berlin/2 = nach/1 Berlin/2", "to/1 Munich/2 = nach/1 München/2", "to/1 Vienna/2 = nach/1 Wien/2")
+CITIES = entries("to/1 Berlin/2 = nach/1 Berlin/2; to/1 Munich/2 = nach/1 München/2; to/1 Vienna/2 = nach/1 Wien/2")
 MONDAY, FRIDAY = "on/1 Monday/2 = am/1 Montag/2", "on/1 Friday/2 = am/1 Freitag/2"
 YESTERDAY, TODAY, TOMORROW = "yesterday = gestern", "today = heute", "tomorrow = morgen"
 TIMES = {
@@ -446,13 +408,16 @@ class Clause(NamedTuple):
     def statement(self) -> Phrase:
         """Subject first in English, verb second in German."""
         first, second = (self.front, self.subject) if self.front.german else (self.subject, NOTHING)
-        both = joined(first, Phrase(second.english, []), self.finite, Phrase([], second.german), self.rest)
-        return Phrase(both.english, both.german + self.prefix + self.end + self.tail)
+        return joined(first, Phrase(second.english, []), self.finite, Phrase([], second.german), self.rest, self.close)
 
     def question(self) -> Phrase:
         """Auxiliary first in English, finite verb first in German."""
-        both = joined(self.finite, self.subject, self.rest)
-        return Phrase(both.english, both.german + self.prefix + self.end + self.tail)
+        return joined(self.finite, self.subject, self.rest, self.close)
+
+    @property
+    def close(self) -> Phrase:
+        """What ends a German main clause."""
+        return Phrase([], self.prefix + self.end + self.tail)
 
     def inverted(self) -> Phrase:
         """English as in a statement, German as in a question: behind a subordinate clause."""
@@ -494,7 +459,7 @@ def clause(
         time, place: Adverbials.
         front: Whether the time comes first.
     """
-    verb_key, finite_key, not_key, by_key = (next(_keys) for _ in range(4))
+    verb_key, finite_key, not_key, by_key = itertools.islice(_keys, 4)
     base, third, past = verb.english
     first, singular, infinitive, participle = verb.german
     option, person = verb.options.get, subject.person
@@ -553,18 +518,18 @@ def clause(
     nicht = words("nicht" if negated and (obj is None or obj.negator is None) else "", not_key)
     adverbs = early + time.german + given
     middle = adverbs + late + nicht + behind_nicht + place.german + last + complement.german
-    negation = words("not" if negated else "", not_key)
-    rest = [*full, *objects, *complement.english, *place.english, *time.english]
-    finite = words(auxiliary, finite_key)
-    return Clause(
-        front=at_front,
-        subject=joined(Phrase(subject.subject, subject.german[NOM]), subject.relative),
-        finite=Phrase(finite, [Token(german, frozenset(keys))]),
-        rest=Phrase(negation + rest, middle),
-        prefix=prefix,
-        end=end,
-        tail=obj.relative.german if obj else [],
-    )
+    rest = words("not" if negated else "", not_key) + full + objects
+    rest += [*complement.english, *place.english, *time.english]
+    said = joined(Phrase(subject.subject, subject.german[NOM]), subject.relative)
+    finite = Phrase(words(auxiliary, finite_key), [Token(german, frozenset(keys))])
+    return Clause(at_front, said, finite, Phrase(rest, middle), prefix, end, obj.relative.german if obj else [])
+
+
+KINDS = {"statement": 22, "state": 8, "yes_no": 8, "wh": 9, "who": 4, "imperative": 4, "that": 9, "because": 9}
+KINDS |= {"fronted": 10, "coordination": 5, "relative": 9, "long": 5}
+"""How often each kind of sentence is drawn: the methods of `Grammar`."""
+MARKS = {"yes_no": "?", "wh": "?", "who": "?", "imperative": "!"}
+CONJUNCTIONS = ("and = und", ",/2 but = ,/2 aber")
 
 
 class Grammar:
@@ -572,21 +537,10 @@ class Grammar:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.kinds: dict[Callable[[], tuple[Phrase, str]], int] = {
-            self.statement: 22,
-            self.state: 8,
-            self.yes_no: 8,
-            self.wh: 9,
-            self.who: 4,
-            self.imperative: 4,
-            self.that: 9,
-            self.because: 9,
-            self.fronted: 10,
-            self.coordination: 5,
-            self.relative: 9,
-            self.long: 5,
-        }
-        """How often each kind of sentence is drawn."""
+
+    def draw(self, kind: str) -> Pair:
+        """A sentence of a kind."""
+        return finish(getattr(self, kind)(), MARKS.get(kind, "."))
 
     def chance(self, probability: float) -> bool:
         """True with `probability`."""
@@ -628,7 +582,7 @@ class Grammar:
         self,
         *tenses: str,
         subject: NounPhrase | None = None,
-        verbs: Sequence[str] = tuple(VERBS),
+        verbs: Sequence[str] = FULL_VERBS,
         negation: float = 0.13,
         adverbials: float = 0.4,
         fronting: float = 0.0,
@@ -645,20 +599,19 @@ class Grammar:
         obj = recipient = None
         if verb.objects:
             obj = self.other(verb.objects, subject.name, 0.4 if "man" in verb.objects else 0.0, negated)
-            accusative = verb.frame != "dat"
-            kein = obj.negator is not None
+            accusative, kein = verb.frame != "dat", obj.negator is not None
             if (kein and ("by" in verb.options or not accusative)) or (obj.name == "they" and accusative):
                 raise Misfit  # kein stands with an accusative; `sie` would be `her` and `them`
-        if verb.frame == "both":
-            recipient, negated = self.other(PEOPLE, subject.name, 0.5), obj is not None and obj.negator is not None
+            if verb.frame == "both":
+                recipient, negated = self.other(PEOPLE, subject.name, 0.5), kein
         needed = {"place": PLACES, "goal": GOALS, "city": CITIES}.get(verb.frame)
         there = needed or ("anywhere" in verb.options and self.chance(adverbials / 2))
         place = linked(self.pick(needed or PLACES)) if there else NOTHING
         time = NOTHING
         if self.chance(adverbials) and (tense != "present" or "habit" in verb.options):
             time = linked(self.pick(TIMES.get(tense, (TODAY, *TIMES["future"]))))
-        front = "time" if time.german and self.chance(fronting) else ""
-        return clause(verb, subject, tense, obj, recipient, NOTHING, time, place, negated, question, bool(front))
+        front = bool(time.german) and self.chance(fronting)
+        return clause(verb, subject, tense, obj, recipient, NOTHING, time, place, negated, question, front)
 
     def be(
         self, *tenses: str, people: float = 0.75, fronting: float = 0.0, subject: NounPhrase | None = None
@@ -686,7 +639,7 @@ class Grammar:
         """A clause that can be a reason or circumstance."""
         tense = "past" if past else "present"
         if self.chance(0.12):
-            return clause(OTHER_VERBS[self.pick(("rain", "snow"))], pronoun("it"), tense, negated=self.chance(0.15))
+            return clause(VERBS[self.pick(("rain", "snow"))], pronoun("it"), tense, negated=self.chance(0.15))
         if self.chance(0.35):
             return self.be(tense, people=0.95)
         return self.clause(*(["past"] if past else ["present", "want", "must", "can"]), adverbials=0.15)
@@ -696,100 +649,92 @@ class Grammar:
         tenses = ["past"] if past else ["present", "future", "want", "must", "can"]
         return self.clause(*tenses, fronting=fronting, adverbials=0.25, negation=0.1)
 
-    def statement(self) -> tuple[Phrase, str]:
+    def statement(self) -> Phrase:
         """A main clause."""
-        return self.clause(fronting=0.55, adverbials=0.55).statement(), "."
+        return self.clause(fronting=0.55, adverbials=0.55).statement()
 
-    def state(self) -> tuple[Phrase, str]:
+    def state(self) -> Phrase:
         """Somebody or something is something."""
-        return self.be("present", "past", "future", fronting=0.5).statement(), "."
+        return self.be("present", "past", "future", fronting=0.5).statement()
 
-    def yes_no(self) -> tuple[Phrase, str]:
+    def yes_no(self) -> Phrase:
         """A question without question word."""
         if self.chance(0.2):
-            return self.be("present", "past").question(), "?"
-        return self.clause("past", "past", "future", "can", question=True, negation=0).question(), "?"
+            return self.be("present", "past").question()
+        return self.clause("past", "past", "future", "can", question=True, negation=0).question()
 
-    def wh(self) -> tuple[Phrase, str]:
+    def wh(self) -> Phrase:
         """A question for time, place or reason."""
         start = self.pick(("where = wo", "when = wann", "why = warum", "why = warum"))
         why = start[:3] == "why"
         tenses = ("present", "past", "want", "must") if why else ("past", "future", "want")
         verbs = [name for name, verb in VERBS.items() if verb.frame in ("none", "acc")]
         drawn = self.clause(*tenses, verbs=verbs, question=True, negation=0.25 * why, adverbials=0)
-        return joined(linked(start), drawn.question()), "?"
+        return joined(linked(start), drawn.question())
 
-    def who(self) -> tuple[Phrase, str]:
+    def who(self) -> Phrase:
         """A question for the subject."""
         tenses = ("present", "past", "future", "can", "want")
-        return self.clause(*tenses, subject=pronoun("who"), negation=0).statement(), "?"
+        return self.clause(*tenses, subject=pronoun("who"), negation=0).statement()
 
-    def imperative(self) -> tuple[Phrase, str]:
+    def imperative(self) -> Phrase:
         """A request."""
         nobody = NounPhrase("you", ICH, [], [], [[], [], []])
-        asked = self.clause(
-            "imperative",
-            subject=nobody,
-            verbs=[name for name, verb in VERBS.items() if "ask" in verb.options],
-            adverbials=0,
-        )
-        return joined(linked("please = bitte"), asked.question()), "!"
+        verbs = [name for name, verb in VERBS.items() if "ask" in verb.options]
+        asked = self.clause("imperative", subject=nobody, verbs=verbs, adverbials=0)
+        return joined(linked("please = bitte"), asked.question())
 
-    def that(self) -> tuple[Phrase, str]:
+    def that(self) -> Phrase:
         """A that-clause, or an indirect question."""
         name = self.pick(("know", "believe", "hope", "say"))
-        verb, subject = OTHER_VERBS[name], self.person()
+        subject = self.person()
         tense = "past" if name == "say" and self.chance(0.5) else "present"
         if subject.person == YOU:
             raise Misfit
         whether = name == "know" and self.chance(0.6)
         negated = whether or (name != "hope" and self.chance(0.1))
-        main = clause(verb, subject, tense, negated=negated).statement()
         tenses = ("past",) if tense == "past" else ("present", "past", "future", "want", "must", "can")
         inner = self.be(*tenses[:2]) if self.chance(0.2) else self.clause(*tenses, adverbials=0.3)
-        phrase = inner.subordinate("whether = ob" if whether else "that = dass")
-        return Phrase(main.english + phrase.english, [*main.german, COMMA, *phrase.german, CLOSING_COMMA]), "."
+        main = clause(VERBS[name], subject, tense, negated=negated).statement()
+        return joined(main, COMMA, inner.subordinate("whether = ob" if whether else "that = dass"), CLOSING_COMMA)
 
-    def because(self, past: bool | None = None) -> tuple[Phrase, str]:
+    def because(self, past: bool | None = None) -> Phrase:
         """A main clause with a reason."""
         past = self.chance(0.5) if past is None else past
-        main, reason = self.main(past, 0.4).statement(), self.reason(past).subordinate("because = weil")
-        return Phrase(main.english + reason.english, [*main.german, COMMA, *reason.german, CLOSING_COMMA]), "."
+        main = self.main(past, 0.4).statement()
+        return joined(main, COMMA, self.reason(past).subordinate("because = weil"), CLOSING_COMMA)
 
-    def fronted(self, past: bool | None = None) -> tuple[Phrase, str]:
+    def fronted(self, past: bool | None = None) -> Phrase:
         """A subordinate clause first, so that German inverts the main clause."""
         past = self.chance(0.5) if past is None else past
         conjunction = self.pick(("although = obwohl", "when = als" if past else "if = wenn"))
-        return joined(self.reason(past).subordinate(conjunction), linked(", = ,"), self.main(past).inverted()), "."
+        return joined(self.reason(past).subordinate(conjunction), linked(", = ,"), self.main(past).inverted())
 
-    def coordination(self) -> tuple[Phrase, str]:
+    def coordination(self) -> Phrase:
         """Two main clauses."""
         past = self.chance(0.5)
         left, right = (self.main(past, fronting).statement() for fronting in (0.3, 0.2))
-        return joined(left, linked(self.pick(("and = und", ",/2 but = ,/2 aber"))), right), "."
+        return joined(left, linked(self.pick(CONJUNCTIONS)), right)
 
-    def relative(self) -> tuple[Phrase, str]:
+    def relative(self) -> Phrase:
         """A subject with a relative clause."""
         subject = self.person(pronouns=0)
-        pronoun = relative_pronoun(subject.name)
-        inner = self.clause("present", "past", "want", subject=pronoun, adverbials=0.2).subordinate("")
-        subject.relative = Phrase(inner.english, [COMMA, *inner.german, CLOSING_COMMA])
+        inner = self.clause("present", "past", "want", subject=relative_pronoun(subject.name), adverbials=0.2)
+        subject.relative = joined(COMMA, inner.subordinate(""), CLOSING_COMMA)
         outer = self.be("present", subject=subject) if self.chance(0.3) else self.clause(subject=subject, adverbials=0)
-        return outer.statement(), "."
+        return outer.statement()
 
-    def long(self) -> tuple[Phrase, str]:
+    def long(self) -> Phrase:
         """Several sentences in one, 24 to 40 English words."""
         past = self.chance(0.5)
-        kinds: tuple[Callable[[], tuple[Phrase, str]], ...] = (
-            *(self.that, self.relative),
-            *(lambda: self.because(past), lambda: self.fronted(past)),
-        )
-        whole = self.pick(kinds)()[0]
+        kinds: list[Callable[[], Phrase]] = [self.that, self.relative]
+        kinds += [lambda: self.because(past), lambda: self.fronted(past)]
+        whole = self.pick(kinds)()
         for _ in range(self.pick((1, 1, 2))):
-            whole = joined(whole, linked(self.pick(("and = und", ",/2 but = ,/2 aber"))), self.pick(kinds[:3])()[0])
+            whole = joined(whole, linked(self.pick(CONJUNCTIONS)), self.pick(kinds[:3])())
         if not 24 <= len(whole.english) < 40:
             raise Misfit
-        return whole, "."
+        return whole
 
 
 # The corpus --------------------------------------------------------------------------------------------------------
@@ -806,27 +751,24 @@ class Pair(NamedTuple):
 
     english: str
     german: str
-    forms: tuple[tuple[str, str], ...]
-    links: tuple[tuple[int, int], ...]
+    forms: list[tuple[str, str]]
+    links: list[tuple[int, int]]
 
 
 def finish(phrase: Phrase, mark: str = ".") -> Pair:
     """Add the final mark, resolve commas, and capitalise."""
-    phrase = joined(phrase, linked(f"{mark} = {mark}"))
     sides: list[Tokens] = []
-    for tokens in phrase:
+    for tokens in joined(phrase, linked(f"{mark} = {mark}")):
         following = [*(token.text for token in tokens[1:]), ""]
-        tokens = [
-            token._replace(text=token.text.replace(";", ","))
-            for token, after in zip(tokens, following, strict=True)
-            if token.text != ";" or after not in (",", ";", mark)
-        ]
-        sides.append([tokens[0]._replace(text=tokens[0].text[0].upper() + tokens[0].text[1:]), *tokens[1:]])
+        both = zip(tokens, following, strict=True)
+        kept = [token for token, after in both if token.text != ";" or after not in (",", ";", mark)]
+        first, *rest = (token._replace(text=token.text.replace(";", ",")) for token in kept)
+        sides.append([first._replace(text=first.text[0].upper() + first.text[1:]), *rest])
     english, german = sides
     links = [(i, j) for i, left in enumerate(english) for j, right in enumerate(german) if left.keys & right.keys]
     forms = [(language, token.text) for language, side in zip(("en", "de"), sides, strict=True) for token in side]
     english_text, german_text = (re.sub(r" (?=[,.?!])", "", " ".join(token.text for token in side)) for side in sides)
-    return Pair(english_text, german_text, tuple(forms), tuple(links))
+    return Pair(english_text, german_text, forms, links)
 
 
 def unseen() -> list[Pair]:
@@ -834,14 +776,13 @@ def unseen() -> list[Pair]:
     teacher, sister = noun_phrase("the", "teacher", "old"), noun_phrase("his", "sister")
     called = clause(VERBS["call"], teacher, "past", sister, time=linked(YESTERDAY), front=True).statement()
     sick = clause(BE, pronoun("she"), "past", complement=joined(linked("very = sehr"), linked("sick = krank")))
-    know = clause(OTHER_VERBS["know"], pronoun("I")).statement()
+    know = clause(VERBS["know"], pronoun("I")).statement()
     buy = clause(VERBS["buy"], noun_phrase("the", "girl"), "want", obj=noun_phrase("the", "bicycle", "green"))
-    rain = clause(OTHER_VERBS["rain"], pronoun("it")).subordinate("if = wenn")
+    rain = clause(VERBS["rain"], pronoun("it")).subordinate("if = wenn")
     stay = clause(VERBS["stay"], noun_phrase("the", "children"), "future", place=linked(PLACES[-1])).inverted()
-    comma = Phrase([], [COMMA])
     return [
-        finish(joined(called, comma, sick.subordinate("because = weil"))),
-        finish(joined(know, comma, buy.subordinate("that = dass"))),
+        finish(joined(called, COMMA, sick.subordinate("because = weil"))),
+        finish(joined(know, COMMA, buy.subordinate("that = dass"))),
         finish(joined(rain, linked(", = ,"), stay)),
     ]
 
@@ -858,11 +799,11 @@ def generate(size: int = PAIRS, seed: int = SEED) -> list[Pair]:
         known = reserved.union(*(pair[:2] for pair in pairs))
         counts = Counter(form for pair in pairs for form in pair.forms)
         while len(pairs) < size:
-            kind = grammar.weighted(grammar.kinds)
+            kind = grammar.weighted(KINDS)
             candidates: list[Pair] = []
             while len(candidates) < CANDIDATES:
                 with contextlib.suppress(Misfit):
-                    candidates.append(finish(*kind()))
+                    candidates.append(grammar.draw(kind))
             new = [pair for pair in candidates if known.isdisjoint(pair[:2]) and banned.isdisjoint(pair.forms)]
             if new:
                 pairs.append(min(new, key=lambda pair: min(counts[form] for form in pair.forms)))

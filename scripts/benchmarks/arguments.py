@@ -6,7 +6,8 @@ import argparse
 import math
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.measuring import RunError
@@ -42,6 +43,46 @@ def run_command(description: str | None, modules: Iterable[Any]) -> None:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(128 + signal.SIGINT)
+
+
+def add_parser(
+    commands: Commands,
+    run: Callable[[argparse.Namespace], None],
+    name: str,
+    about: str,
+    output: str,
+    *,
+    rounds: int | None = None,
+    threads: int = 2,
+    workload: bool = False,
+    peers: Iterable[str] = (),
+) -> argparse.ArgumentParser:
+    """Add a command with the options that several have.
+
+    Args:
+        commands: What it is added to.
+        run: What it does.
+        name: Its name.
+        about: Text of the help.
+        output: Default of `--output`.
+        rounds: Default of `--rounds`; None without this option.
+        threads: Default of `--threads`.
+        workload: Whether it needs the output of the workload command.
+        peers: Other toolkits that it can measure: opennmt, joeynmt, marian.
+    """
+    parser = commands.add_parser(name, help=about)
+    parser.set_defaults(run=run)
+    if workload:
+        parser.add_argument(
+            "--workload", type=Path, required=True, metavar="DIR", help="output of the command workload"
+        )
+    for peer in peers:
+        parser.add_argument(f"--{peer}", type=Path, metavar="PYTHON", help=f"a Python interpreter that has {peer}")
+    if rounds:
+        parser.add_argument("--rounds", type=positive, default=rounds, help="how often each measurement is made")
+    parser.add_argument("--threads", type=positive, default=threads, help="CPU threads of each system")
+    parser.add_argument("--output", type=Path, default=Path(output), help="folder for data, models and logs")
+    return parser
 
 
 def positive(text: str) -> int:

@@ -6,24 +6,23 @@ import argparse
 import math
 import re
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tqdm import tqdm
 
 from benchmarks import joeynmt, opennmt, ours
-from benchmarks.arguments import Commands, positive
-from benchmarks.measuring import MIB, Finished, RunError, environment, run
-from benchmarks.quality import score
+from benchmarks.arguments import Commands, add_parser
+from benchmarks.measuring import MIB, Finished, RunError, environment, launch, run
 from benchmarks.systems import System, list_systems
 from benchmarks.tables import markdown
-from benchmarks.train import LAUNCHER, empty_folder
+from benchmarks.train import empty_folder
 from benchmarks.workload import check_workload, read_lines
+from nmt.corpus.splitting import Example
+from nmt.evaluation.metrics import ScoringRules, score_corpus
 
 EPOCHS = 5
-BATCH = 64
-"""Sentences per update."""
 ROWS = {
     "nmt-luong-lstm": ("float32", "bfloat16"),
     "nmt-bahdanau-lstm": ("float32", "bfloat16"),
@@ -69,18 +68,11 @@ class Result:
 
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("decode", help="translation speed, compared with OpenNMT-py and JoeyNMT")
-    parser.add_argument("--workload", type=Path, required=True, metavar="DIR", help="output of the workload command")
-    parser.add_argument("--opennmt", type=Path, metavar="PYTHON", help="an interpreter that has OpenNMT-py")
-    parser.add_argument("--joeynmt", type=Path, metavar="PYTHON", help="an interpreter that has JoeyNMT")
+    about, output = "translation speed, compared with OpenNMT-py and JoeyNMT", "runs/benchmark/decode"
+    peers = ("opennmt", "joeynmt")
+    parser = add_parser(commands, benchmark_decode, "decode", about, output, rounds=3, workload=True, peers=peers)
     parser.add_argument("--only", nargs="+", choices=list(ROWS), help="rows to run; all of them unless given")
-    parser.add_argument("--rounds", type=positive, default=3)
-    parser.add_argument("--threads", type=positive, default=2, help="CPU threads of each system")
     parser.add_argument("--train", action="store_true", help="only train the models that are missing")
-    parser.add_argument(
-        "--output", type=Path, default=Path("runs/benchmark/decode"), help="folder for models, logs and translations"
-    )
-    parser.set_defaults(run=benchmark_decode)
 
 
 def benchmark_decode(arguments: argparse.Namespace) -> None:
@@ -89,25 +81,24 @@ def benchmark_decode(arguments: argparse.Namespace) -> None:
     check_workload(workload)
     output: Path = arguments.output.resolve()
     pythons = {"nmt": Path(), "OpenNMT-py": arguments.opennmt, "JoeyNMT": arguments.joeynmt}
-    systems = [
-        system
-        for system in list_systems()
-        if system.name in (arguments.only or ROWS) and pythons[system.toolkit] is not None
-    ]
+    chosen = [system for system in list_systems() if system.name in (arguments.only or ROWS)]
+    systems = [system for system in chosen if pythons[system.toolkit] is not None]
     for system in tqdm(systems, desc="training", unit=" models", disable=None):
-        python = pythons[system.toolkit].absolute()
-        train(system, python, workload, output / system.name, arguments.threads)
+        folder = output / system.name
+        if not (folder / "finished").exists():
+            train(system, pythons[system.toolkit], workload, empty_folder(folder), arguments.threads)
+            (folder / "finished").touch()
     if arguments.train:
         return
-    decodings = [
-        Decoding(system, precision, beam) for system in systems for precision in ROWS[system.name] for beam in BEAMS
-    ]
-    results = {decoding: Result() for decoding in decodings}
+    results = {
+        Decoding(system, precision, beam): Result()
+        for system in systems
+        for precision in ROWS[system.name]
+        for beam in BEAMS
+    }
     for _ in tqdm(range(arguments.rounds), desc="translating", unit=" rounds", disable=None):
         for decoding, result in results.items():
-            python = pythons[decoding.system.toolkit].absolute()
-            folder = output / decoding.system.name
-            translate = TRANSLATORS[decoding.system.toolkit]
+            python, folder = pythons[decoding.system.toolkit], output / decoding.system.name
             seconds, finished, translations = translate(decoding, python, workload, folder, arguments.threads)
             result.seconds.append(seconds)
             result.commands.append(finished.seconds)
@@ -118,78 +109,54 @@ def benchmark_decode(arguments: argparse.Namespace) -> None:
 
 def updates_of(workload: Path) -> int:
     """Training updates of each model."""
-    return EPOCHS * math.ceil(len(read_lines(workload / "train.en")) / BATCH)
+    return EPOCHS * math.ceil(len(read_lines(workload / "train.en")) / opennmt.BATCH)
 
 
-def train(system: System, python: Path, workload: Path, folder: Path, threads: int) -> None:
-    """Train a toolkit's model in a folder, unless that is already done."""
-    if (folder / "finished").exists():
-        return
-    empty_folder(folder)
-    run(training_command(system, python, workload, folder, threads), folder / "train.log", environment(threads))
-    (folder / "finished").touch()
-
-
-def training_command(system: System, python: Path, workload: Path, folder: Path, threads: int) -> list[str]:
-    """Prepare the config or data of a toolkit's model; returns the command that trains it."""
+def train(system: System, python: Path, workload: Path, folder: Path, threads: int) -> Finished:
+    """Train a toolkit's model in an empty folder."""
     if system.toolkit == "nmt":
         config = ours.write_config(folder)
         ours.prepare_workload(config, workload, folder / "data", threads)
         command = ours.nmt("train", "--config", config, "--data", folder / "data", "--output", folder / "run")
-        return [*command, *ours.overriding(ours.OVERRIDES[system.kind])]
+        command += ours.overriding(ours.OVERRIDES[system.kind])
+        return run(command, folder / "train.log", environment(threads))
     peer = opennmt if system.toolkit == "OpenNMT-py" else joeynmt
-    arguments = peer.arguments(system, workload, folder, updates_of(workload))
-    return [str(python), str(LAUNCHER), "default", peer.MODULE, *arguments]
+    options = peer.arguments(system, workload, folder, updates_of(workload))
+    return launch(python, peer.MODULE, options, folder / "train.log", threads)
 
 
-Translated = tuple[float, Finished, Path]
-"""Seconds by the toolkit's own clock, the command, and the translations."""
+def translate(
+    decoding: Decoding, python: Path, workload: Path, folder: Path, threads: int
+) -> tuple[float, Finished, Path]:
+    """Translate the test split with a toolkit's model.
+
+    Returns:
+        Seconds by the toolkit's own clock, which starts once the model is loaded; the command; the translations.
+    """
+    toolkit, beam, test = decoding.system.toolkit, decoding.beam, workload / "test.en"
+    output = folder / (f"{decoding.precision}-{beam}.de" if toolkit == "nmt" else f"beam-{beam}.de")
+    log = output.with_suffix(".log")
+    if toolkit == "nmt":
+        command = ours.nmt("translate", "--model", folder / "run", "--input", test, "--output", output)
+        command += ["--beam-size", str(beam), "--batch-size", "128", "--precision", decoding.precision]
+        command += ["--no-split-sentences"]  # the test split has one sentence per line
+        finished, pattern = run(command, log, environment(threads)), r"lines in ([\d.]+) s"
+    elif toolkit == "OpenNMT-py":
+        options = opennmt.search_arguments(folder / f"model_step_{updates_of(workload)}.pt", test, output, beam)
+        finished = launch(python, opennmt.TRANSLATE_MODULE, options, log, threads)
+        pattern = opennmt.TRANSLATION_TIME
+    else:
+        options, output = joeynmt.translate_arguments(decoding.system, workload, folder, beam)
+        finished, pattern = launch(python, joeynmt.MODULE, options, log, threads), joeynmt.TRANSLATION_TIME
+    return read_seconds(pattern, finished.text), finished, output
 
 
-def translate_ours(decoding: Decoding, python: Path, workload: Path, folder: Path, threads: int) -> Translated:
-    """Translate with `nmt translate`, which reports its time after loading the model."""
-    translations = folder / f"{decoding.precision}-{decoding.beam}.de"
-    command = ours.nmt("translate", "--model", folder / "run", "--input", workload / "test.en")
-    options = [
-        "--output",
-        str(translations),
-        "--beam-size",
-        str(decoding.beam),
-        "--batch-size",
-        "128",
-        "--precision",
-        decoding.precision,
-    ]
-    options += ["--no-split-sentences"]  # the test split has one sentence per line
-    finished = run([*command, *options], translations.with_suffix(".log"), environment(threads))
-    return read_seconds(r"lines in ([\d.]+) s", finished.text), finished, translations
-
-
-def translate_opennmt(decoding: Decoding, python: Path, workload: Path, folder: Path, threads: int) -> Translated:
-    """Translate with `onmt_translate -report_time`."""
-    translations = folder / f"beam-{decoding.beam}.de"
-    updates = updates_of(workload)
-    options = opennmt.translate_arguments(workload, folder, updates, translations, decoding.beam)
-    command = [str(python), str(LAUNCHER), "default", opennmt.TRANSLATE_MODULE, *options]
-    variables = environment(threads) | opennmt.TRANSLATE_VARIABLES
-    finished = run(command, translations.with_suffix(".log"), variables)
-    return read_seconds(opennmt.TRANSLATION_TIME, finished.text), finished, translations
-
-
-def translate_joeynmt(decoding: Decoding, python: Path, workload: Path, folder: Path, threads: int) -> Translated:
-    """Translate with `joeynmt test`, which also scores the translations."""
-    arguments, translations = joeynmt.translate_arguments(decoding.system, workload, folder, decoding.beam)
-    command = [str(python), str(LAUNCHER), "default", joeynmt.MODULE, *arguments]
-    finished = run(command, translations.with_suffix(".log"), environment(threads))
-    return read_seconds(joeynmt.TRANSLATION_TIME, finished.text), finished, translations
-
-
-Translate = Callable[[Decoding, Path, Path, Path, int], Translated]
-TRANSLATORS: dict[str, Translate] = {
-    "nmt": translate_ours,
-    "OpenNMT-py": translate_opennmt,
-    "JoeyNMT": translate_joeynmt,
-}
+def score(translations: Path, workload: Path) -> tuple[float, str]:
+    """BLEU of tokenised, lower-case translations without detokenisation, and its signature."""
+    pairs = zip(read_lines(workload / "test.en"), read_lines(workload / "test.de"), strict=True)
+    examples = [Example(src, (tgt,)) for src, tgt in pairs]
+    bleu = score_corpus(examples, read_lines(translations), ScoringRules(tokenize="none"))["bleu"]
+    return bleu.value, bleu.signature
 
 
 def read_seconds(pattern: str, log: str) -> float:
@@ -212,16 +179,17 @@ def table(results: dict[Decoding, Result], sentences: int) -> str:
     speeds = {decoding: [sentences / seconds for seconds in result.seconds] for decoding, result in results.items()}
 
     def ratio(decoding: Decoding, peer: str) -> str:
-        others = [statistics.median(figures) for other, figures in speeds.items() if is_peer(other, peer, decoding)]
+        others = [
+            statistics.median(figures)
+            for other, figures in speeds.items()
+            if (other.system.name, other.beam) == (peer, decoding.beam)
+        ]
         ours_first = decoding.system.toolkit == "nmt"
         return f"{statistics.median(speeds[decoding]) / others[0]:.2f}" if ours_first and others else ""
 
     rows: list[Sequence[str]] = [
         [
-            decoding.system.toolkit,
-            decoding.system.description,
-            decoding.precision,
-            str(decoding.beam),
+            *(decoding.system.toolkit, decoding.system.description, decoding.precision, str(decoding.beam)),
             f"{statistics.median(speeds[decoding]):,.0f}",
             ", ".join(f"{speed:,.0f}" for speed in speeds[decoding]),
             f"{statistics.median(result.commands):.1f}",
@@ -232,8 +200,3 @@ def table(results: dict[Decoding, Result], sentences: int) -> str:
         for decoding, result in results.items()
     ]
     return markdown(header, rows)
-
-
-def is_peer(other: Decoding, name: str, decoding: Decoding) -> bool:
-    """Whether a row belongs to the system `name` and has the same beam size as `decoding`."""
-    return other.system.name == name and other.beam == decoding.beam

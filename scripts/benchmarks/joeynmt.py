@@ -94,12 +94,8 @@ def translate_arguments(system: System, workload: Path, folder: Path, beam: int)
     """Write a config that translates the test split; return the arguments of the module and the file it writes."""
     settings = config(system, workload, folder, updates=1)
     settings["data"]["test"] = str(workload / "test")
-    settings["testing"] |= {
-        "beam_size": beam,
-        "beam_alpha": 1.0,
-        "max_output_length": 60,
-        "sacrebleu_cfg": {"tokenize": "none"},
-    }
+    settings["testing"] |= {"beam_size": beam, "beam_alpha": 1.0, "max_output_length": 60}
+    settings["testing"]["sacrebleu_cfg"] = {"tokenize": "none"}
     path = folder / f"beam-{beam}.yaml"
     path.write_text(json.dumps(settings, indent=1), encoding="utf-8")
     output = folder / f"beam-{beam}"

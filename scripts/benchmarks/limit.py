@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
+import torch
 from tqdm import tqdm
 
 from benchmarks import ours
-from benchmarks.arguments import Commands, positive, updates
+from benchmarks.arguments import Commands, add_parser, updates
 from benchmarks.products import Product, Standard, forward_products, training_operations, weighted_rate
 from benchmarks.tables import markdown
-from benchmarks.train import outcome_of
 from benchmarks.workload import check_workload, read_lines
 
 PATHS = ("fp32", "fp32, fast products", "bf16")
@@ -26,18 +27,14 @@ KINDS: tuple[Literal["luong", "bahdanau"], ...] = ("luong", "bahdanau")
 
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("limit", help="the machine's matrix rate in the model's shapes, and our share of it")
+    about = "the machine's matrix rate in the model's shapes, and our share of it"
+    parser = add_parser(commands, benchmark_limit, "limit", about, "runs/benchmark")
     parser.add_argument("--workload", type=Path, metavar="DIR", help="train on it to measure our share")
     parser.add_argument("--updates", type=updates, default=150, help="updates per training run")
-    parser.add_argument("--threads", type=positive, default=2, help="CPU threads")
-    parser.add_argument("--output", type=Path, default=Path("runs/benchmark"), help="folder for logs and models")
-    parser.set_defaults(run=benchmark_limit)
 
 
 def benchmark_limit(arguments: argparse.Namespace) -> None:
     """Print the rate of each product by path and, with a workload, the share of it that training reaches."""
-    import torch
-
     torch.set_num_threads(arguments.threads)
     lengths, vocabulary = (8.86, 8.81), 5083
     if arguments.workload:
@@ -85,7 +82,7 @@ def share_table(
     for precision in ("float32", "bfloat16"):
         overrides = [*ours.OVERRIDES[kind], f"train.precision={precision}"]
         folder = output / "limit" / f"{kind}-{precision}"
-        found = outcome_of(ours.train(config, data, folder, arguments.updates, arguments.threads, overrides))
+        found = ours.train(config, data, folder, arguments.updates, arguments.threads, overrides)
         reached, rate = operations * found.speed, rates[found.precision]
         rows.append([kind, found.precision, f"{found.speed:,.0f}", f"{reached / 1e9:,.0f}", f"{rate / 1e9:,.0f}"])
         rows[-1].append(f"{reached / rate:.0%}")
@@ -101,8 +98,6 @@ def mean_length(path: Path) -> float:
 
 def product_rate(product: Product, path: str) -> float:
     """Operations per second of a product and the two of its backward pass."""
-    import torch
-
     number, rows, inner, columns = product.shape
     kind = torch.bfloat16 if path == "bf16" else torch.float32
     sizes = (rows, inner), (columns, inner), (rows, columns)  # a layer's weight has a row for each column of its result
@@ -114,17 +109,17 @@ def product_rate(product: Product, path: str) -> float:
         _ = gradient @ weight
         _ = gradient.mT @ inputs
 
-    return with_products(path, lambda: 3 * 2 * number * rows * inner * columns / seconds_of(work))
+    with products_of(path):
+        return 3 * 2 * number * rows * inner * columns / seconds_of(work)
 
 
-def with_products(path: str, measure: Callable[[], float]) -> float:
-    """Measure with the setting of a path."""
-    import torch
-
+@contextlib.contextmanager
+def products_of(path: str) -> Iterator[None]:
+    """The setting of a path."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium" if path == "fp32, fast products" else "highest")
     try:
-        return measure()
+        yield
     finally:
         torch.set_float32_matmul_precision(before)
 
@@ -145,14 +140,9 @@ def seconds_of(work: Callable[[], None]) -> float:
 
 def relative_error(path: str) -> float:
     """Error of a product of random matrices by a path, relative to the norm of the exact product."""
-    import torch
-
     generator = torch.Generator().manual_seed(0)
     left, right = (torch.randn(512, 512, generator=generator) for _ in range(2))
-
-    def measure() -> float:
-        a, b = ((t.bfloat16() if path == "bf16" else t) for t in (left, right))
-        exact = left.double() @ right.double()
+    a, b = ((t.bfloat16() if path == "bf16" else t) for t in (left, right))
+    exact = left.double() @ right.double()
+    with products_of(path):
         return float(((a @ b).double() - exact).norm() / exact.norm())
-
-    return with_products(path, measure)

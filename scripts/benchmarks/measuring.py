@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
+import psutil
+
+LAUNCHER = Path(__file__).with_name("launcher.py")
+PEER_VARIABLES = {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
+"""Without this, OpenNMT-py 3.5.1 cannot load its own checkpoints with current torch."""
 INTERVAL = 0.25  # seconds between memory samples
 SECONDS_TO_END = 60
 MIB = 1 << 20
@@ -34,6 +40,37 @@ class Finished:
     seconds: float
     peak: int
     text: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One measured training.
+
+    Attributes:
+        reports: Target tokens per second, without padding, of each report after the warm-up.
+        precision: The precision actually used.
+        peak: Peak resident memory, in bytes.
+    """
+
+    reports: Sequence[float]
+    precision: str
+    peak: int
+
+    @property
+    def speed(self) -> float:
+        """Median target tokens per second."""
+        return statistics.median(self.reports)
+
+
+def steady(reports: Sequence[float], warm_up: int = 3) -> Sequence[float]:
+    """The reports after the warm-up; the last one if there are no others.
+
+    Raises:
+        RunError: There is no report.
+    """
+    if not reports:
+        raise RunError("its log has no report of its speed")
+    return reports[min(warm_up, len(reports) - 1) :]
 
 
 def environment(threads: int) -> dict[str, str]:
@@ -61,13 +98,7 @@ def run(command: Sequence[str], log: Path, variables: Mapping[str, str]) -> Fini
     begin = time.perf_counter()
     with log.open("wb") as file:
         try:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **variables},
-            )
+            process = start(command, file, variables)
         except OSError as error:
             raise RunError(f"{command[0]}: cannot be started ({error.strerror})") from None
         try:
@@ -84,6 +115,12 @@ def run(command: Sequence[str], log: Path, variables: Mapping[str, str]) -> Fini
     return Finished(seconds, usage.ru_maxrss * 1024, text)  # Linux counts in KiB
 
 
+def start(command: Sequence[str], log: BinaryIO, variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start a command with its output in a file."""
+    chosen = {**os.environ, **variables}
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=chosen)
+
+
 def end(process: subprocess.Popen[bytes]) -> None:
     """Ask a process to end, and kill it if it has not done so after a while; a training writes a checkpoint first."""
     process.terminate()
@@ -93,6 +130,31 @@ def end(process: subprocess.Popen[bytes]) -> None:
     finally:
         process.kill()
         process.wait()
+
+
+def launch(
+    python: Path,
+    module: str,
+    arguments: Sequence[object],
+    log: Path,
+    threads: int,
+    precision: str = "default",
+) -> Finished:
+    """Run a module of another toolkit in its own interpreter.
+
+    Args:
+        python: The interpreter. It is not resolved, as it finds the packages of its environment by its path.
+        module: The module.
+        arguments: Its arguments.
+        log: File for standard output and standard error.
+        threads: CPU threads.
+        precision: PRECISION of the launcher.
+
+    Raises:
+        RunError: It cannot be started, or failed.
+    """
+    command = [str(python.absolute()), str(LAUNCHER), precision, module, *map(str, arguments)]
+    return run(command, log, environment(threads) | PEER_VARIABLES)
 
 
 def measure(command: list[str]) -> tuple[float, int]:
@@ -105,34 +167,16 @@ def measure(command: list[str]) -> tuple[float, int]:
     Raises:
         SystemExit: The command failed.
     """
-    begin = time.perf_counter()
-    peak = 0
+    begin, peak = time.perf_counter(), 0
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         while process.poll() is None:
-            peak = max(peak, sum(map(proportional_size, tree(process.pid))))
+            with contextlib.suppress(psutil.Error):  # one of them has ended
+                root = psutil.Process(process.pid)
+                processes = [root, *root.children(recursive=True)]
+                peak = max(peak, sum(each.memory_full_info().pss for each in processes))
             time.sleep(INTERVAL)
         seconds = time.perf_counter() - begin
         errors = process.stderr.read() if process.stderr else ""
     if process.returncode:
         sys.exit(f"{' '.join(command)}\n{errors}")
     return seconds, peak
-
-
-def tree(pid: int) -> Iterator[int]:
-    """A process and all its descendants."""
-    yield pid
-    try:
-        children = [Path(task, "children").read_text().split() for task in Path(f"/proc/{pid}/task").iterdir()]
-    except OSError:  # it has ended
-        return
-    for child in itertools.chain.from_iterable(children):
-        yield from tree(int(child))
-
-
-def proportional_size(pid: int) -> int:
-    """Proportional set size of a process in bytes; 0 once it has ended."""
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))

@@ -8,19 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.systems import UPDATES_PER_REPORT, System
+from benchmarks.workload import read_lines
 
 MODULE = "onmt.bin.train"
 TRANSLATE_MODULE = "onmt.bin.translate"
 BATCH = 64
 """Sentences of a batch in training."""
-TRANSLATE_VARIABLES = {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
-"""Without this, version 3.5.1 cannot load its own checkpoints with current torch."""
 
 
 def config(system: System, workload: Path, folder: Path, updates: int) -> dict[str, Any]:
     """OpenNMT-py's config for a row."""
-    with (workload / "train.en").open(encoding="utf-8") as file:
-        pairs = sum(1 for _ in file)
+    pairs = len(read_lines(workload / "train.en"))
     texts = (workload / "train.en", workload / "train.de")
     vocabularies = (workload / "vocab.onmt.en", workload / "vocab.onmt.de")
     return standard_config(texts, vocabularies, folder, updates, pairs) | {
@@ -97,11 +95,6 @@ def write_config(values: dict[str, Any], path: Path) -> list[str]:
 
 TRANSLATION_TIME = r"(?:Total translation time|Time w/o python interpreter load/terminate)[^\d]*([\d.]+)"
 """Where `onmt_translate` tells how many seconds it took."""
-
-
-def translate_arguments(workload: Path, folder: Path, updates: int, output: Path, beam: int = 5) -> list[str]:
-    """Arguments that translate the test split with the model after so many updates."""
-    return search_arguments(folder / f"model_step_{updates}.pt", workload / "test.en", output, beam)
 
 
 def search_arguments(model: Path, src: Path, output: Path, beam: int, max_length: int = 60) -> list[str]:

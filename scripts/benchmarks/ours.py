@@ -6,12 +6,12 @@ import json
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measuring import Finished, RunError, environment, run
+from benchmarks.measuring import Outcome, RunError, environment, run, steady
 from benchmarks.systems import UPDATES_PER_REPORT
+from benchmarks.workload import LANGUAGES, read_lines
 from nmt.system.files import read_json
 
 SPLITS = ("train", "valid", "test")
@@ -58,21 +58,6 @@ OVERRIDES = {
 """Overrides of each kind of model; see `systems.System.kind`."""
 
 
-@dataclass(frozen=True)
-class Speed:
-    """Speed of a run of `nmt train`.
-
-    Attributes:
-        reports: Target tokens per second of each report.
-        finished: Time and memory of its process.
-        precision: `fp32`, `fp32, fast products` or `bf16`.
-    """
-
-    reports: list[float]
-    finished: Finished
-    precision: str
-
-
 def write_config(folder: Path, values: dict[str, Any] | None = None) -> Path:
     """Write a config for `--config`, by default the standard one: JSON is YAML."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +66,7 @@ def write_config(folder: Path, values: dict[str, Any] | None = None) -> Path:
     return path
 
 
-def nmt(*arguments: str | Path) -> list[str]:
+def nmt(*arguments: object) -> list[str]:
     """Command line of an `nmt` command."""
     return [sys.executable, "-m", "nmt", *map(str, arguments)]
 
@@ -91,33 +76,29 @@ def overriding(overrides: Sequence[str]) -> list[str]:
     return [part for override in overrides for part in ("--set", override)]
 
 
-def split_files(workload: Path) -> list[str]:
-    """`--source` options for the six files of a workload."""
-    files = [workload / f"{split}.{language}" for split in SPLITS for language in ("en", "de")]
+def sources_of(*files: Path) -> list[str]:
+    """`--source` options for files."""
     return [part for file in files for part in ("--source", str(file))]
 
 
-def prepare_workload(config: str | Path, workload: Path, output: Path, threads: int) -> Path:
+def prepare_workload(config: str | Path, workload: Path, output: Path, threads: int) -> None:
     """Preprocess a workload; no pair may be dropped.
 
     Raises:
         RunError: The command failed, or the data has another number of training pairs than the workload.
     """
-    command = nmt("preprocess", "--config", config, *split_files(workload), "--output", output, "--overwrite")
+    sources = sources_of(*(workload / f"{split}.{language}" for split in SPLITS for language in LANGUAGES))
+    command = nmt("preprocess", "--config", config, *sources, "--output", output, "--overwrite")
     run(command, output.with_suffix(".log"), environment(threads))
-    with (workload / "train.en").open(encoding="utf-8") as file:
-        expected = sum(1 for _ in file)
+    expected = len(read_lines(workload / "train.en"))
     found = read_json(output / "data.json")["pairs"]["train"]
     if found != expected:
-        raise RunError(
-            f"{output}: has {found:,} of the {expected:,} training pairs of {workload}; loosen data.cleaning"
-        )
-    return output
+        raise RunError(f"{output}: has {found:,} of the {expected:,} pairs of {workload}; loosen data.cleaning")
 
 
 def train(
     config: str | Path, data: Path, output: Path, updates: int, threads: int, overrides: Sequence[str] = ()
-) -> Speed:
+) -> Outcome:
     """Run `nmt train` for some updates.
 
     Raises:
@@ -128,9 +109,8 @@ def train(
     shutil.rmtree(output, ignore_errors=True)
     command = nmt("train", "--config", config, "--data", data, "--output", output, *overriding([*limits, *overrides]))
     finished = run(command, output.with_suffix(".log"), environment(threads))
-    return Speed(
-        read_speeds((output / "metrics.jsonl").read_text(encoding="utf-8")), finished, read_precision(output, overrides)
-    )
+    speeds = read_speeds((output / "metrics.jsonl").read_text(encoding="utf-8"))
+    return Outcome(steady(speeds), read_precision(output, overrides), finished.peak)
 
 
 def read_speeds(metrics: str) -> list[float]:

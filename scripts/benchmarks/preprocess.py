@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import statistics
-import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks import ours
 from benchmarks.arguments import Commands, positive
 from benchmarks.measuring import MIB, measure
 from nmt.corpus.sources import open_corpus, read_pairs
@@ -43,14 +42,10 @@ def benchmark_preprocess(arguments: argparse.Namespace) -> None:
                     suffix = f" {repetition + 1}" if repetition else ""
                     file.write(f"{pairs[place].src}{suffix}\t{pairs[place].tgt}{suffix}\n")
             for workers in arguments.workers:
-                command = [sys.executable, "-m", "nmt", "preprocess", "--config", arguments.config]
-                command += ["--source", str(corpus), "--output", str(Path(folder) / "data"), "--overwrite"]
-                overrides = [f"data.workers={workers}", *arguments.overrides]
-                command += itertools.chain.from_iterable(("--set", override) for override in overrides)
+                command = ours.nmt("preprocess", "--config", arguments.config, "--source", corpus)
+                command += ["--output", f"{folder}/data", "--overwrite"]
+                command += ours.overriding([f"data.workers={workers}", *arguments.overrides])
                 runs = [measure(command) for _ in range(arguments.rounds)]
-                seconds = statistics.median(run[0] for run in runs)
-                peak = statistics.median(run[1] for run in runs)
-                print(
-                    f"| {number:,} | {workers} | {seconds:.1f} | {number / seconds:,.0f} | {peak / MIB:,.0f} |",
-                    flush=True,
-                )
+                seconds, peak = map(statistics.median, zip(*runs, strict=True))
+                cells = f"{number:,}", f"{workers}", f"{seconds:.1f}", f"{number / seconds:,.0f}", f"{peak / MIB:,.0f}"
+                print(f"| {' | '.join(cells)} |", flush=True)

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import math
 import shutil
 import statistics
 import sys
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from tqdm import tqdm
 
-from benchmarks import opennmt, ours
-from benchmarks.arguments import Commands, positive
+from benchmarks import decode, ours
+from benchmarks.arguments import Commands, add_parser
 from benchmarks.measuring import MIB, RunError, environment, run
 from benchmarks.systems import list_systems
 from benchmarks.tables import markdown
-from benchmarks.train import LAUNCHER, empty_folder
-from benchmarks.workload import check_workload, read_lines
-from nmt.corpus.splitting import Example
-from nmt.evaluation.metrics import ScoringRules, score_corpus
+from benchmarks.train import empty_folder
+from benchmarks.workload import check_workload
 
 PEER_ROW = "opennmt-py-bahdanau-lstm"
-PEER_EPOCHS = 5
-BATCH = 64
 
 
 @dataclass(frozen=True)
@@ -43,24 +38,18 @@ class Quality:
     name: str
     training: float
     decoding: float
-    peak: int
+    peak: float
     bleu: float
     signature: str
 
 
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("quality", help="seconds of training and test BLEU, compared with OpenNMT-py")
-    parser.add_argument("--workload", type=Path, required=True, metavar="DIR", help="output of the workload command")
+    about, output = "seconds of training and test BLEU, compared with OpenNMT-py", "runs/benchmark/quality"
+    parser = add_parser(commands, benchmark_quality, "quality", about, output, workload=True, peers=["opennmt"])
     parser.add_argument("--config", metavar="FILE|NAME", help="this project's config [default: the standard model]")
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="seeds of this project's runs")
-    parser.add_argument("--opennmt", type=Path, metavar="PYTHON", help="a Python interpreter with OpenNMT-py")
-    parser.add_argument("--threads", type=positive, default=2, help="CPU threads of each system")
-    parser.add_argument(
-        "--output", type=Path, default=Path("runs/benchmark/quality"), help="folder for logs and models"
-    )
-    parser.set_defaults(run=benchmark_quality)
 
 
 def benchmark_quality(arguments: argparse.Namespace) -> None:
@@ -77,23 +66,19 @@ def benchmark_quality(arguments: argparse.Namespace) -> None:
     found = []
     for seed in tqdm(arguments.seeds, desc="nmt", unit=" seeds", disable=None):
         found.append(train_ours(config, seed, workload, output, arguments))
-    rows = [cells(quality) for quality in found]
+    rows = list(found)
     if len(found) > 1:
-        means = [
-            statistics.mean(values) for values in zip(*((q.training, q.decoding, q.bleu) for q in found), strict=True)
-        ]
-        spread = statistics.stdev(quality.bleu for quality in found)
-        peak = statistics.mean(quality.peak for quality in found)
-        mean = Quality("nmt, mean", means[0], means[1], round(peak), means[2], f"standard deviation {spread:.2f}")
-        rows.append(cells(mean))
+        training, decoding, peak, bleu = map(statistics.mean, zip(*(astuple(q)[1:5] for q in found), strict=True))
+        deviation = f"standard deviation {statistics.stdev(quality.bleu for quality in found):.2f}"
+        rows.append(Quality("nmt, mean", training, decoding, peak, bleu, deviation))
     failure = ""
     if arguments.opennmt:
         try:
-            rows.append(cells(train_opennmt(arguments.opennmt, workload, output, arguments.threads)))
+            rows.append(train_opennmt(arguments.opennmt, workload, output, arguments.threads))
         except RunError as error:
             failure = f"{PEER_ROW}: {error}"
     header = ["system", "training, s", "translating, s", "peak MiB", "test BLEU", "signature"]
-    print(markdown(header, rows))
+    print(markdown(header, map(cells, rows)))
     if failure:
         sys.exit(failure)
 
@@ -109,36 +94,19 @@ def train_ours(config: str | Path, seed: int, workload: Path, output: Path, argu
     translations = folder / "test.translations"
     command = ours.nmt("translate", "--model", folder, "--input", workload / "test.en", "--output", translations)
     decoding = run([*command, "--beam-size", "5"], output / f"nmt-{seed}.translate.log", variables)
-    return Quality(
-        f"nmt, seed {seed}", training.seconds, decoding.seconds, training.peak, *score(translations, workload)
-    )
+    scores = decode.score(translations, workload)
+    return Quality(f"nmt, seed {seed}", training.seconds, decoding.seconds, training.peak, *scores)
 
 
 def train_opennmt(python: Path, workload: Path, output: Path, threads: int) -> Quality:
     """OpenNMT-py's standard model with additive attention and input feeding, for 5 epochs."""
     folder = empty_folder(output / "opennmt")
     system = next(system for system in list_systems() if system.name == PEER_ROW)
-    updates = PEER_EPOCHS * math.ceil(len(read_lines(workload / "train.en")) / BATCH)
-    variables = environment(threads) | opennmt.TRANSLATE_VARIABLES
-    launch = [str(python.absolute()), str(LAUNCHER), "default"]
-    training = run(
-        [*launch, opennmt.MODULE, *opennmt.arguments(system, workload, folder, updates)],
-        folder / "train.log",
-        variables,
-    )
-    translations = folder / "test.translations"
-    decode = opennmt.translate_arguments(workload, folder, updates, translations)
-    decoding = run([*launch, opennmt.TRANSLATE_MODULE, *decode], folder / "translate.log", variables)
-    name = f"OpenNMT-py, {system.description}"
-    return Quality(name, training.seconds, decoding.seconds, training.peak, *score(translations, workload))
-
-
-def score(translations: Path, workload: Path) -> tuple[float, str]:
-    """BLEU of tokenised, lower-case translations without detokenisation, and its signature."""
-    pairs = zip(read_lines(workload / "test.en"), read_lines(workload / "test.de"), strict=True)
-    examples = [Example(src, (tgt,)) for src, tgt in pairs]
-    bleu = score_corpus(examples, read_lines(translations), ScoringRules(tokenize="none"))["bleu"]
-    return bleu.value, bleu.signature
+    training = decode.train(system, python, workload, folder, threads)
+    choice = decode.Decoding(system, "float32", 5)
+    _, decoding, translations = decode.translate(choice, python, workload, folder, threads)
+    name, scores = f"OpenNMT-py, {system.description}", decode.score(translations, workload)
+    return Quality(name, training.seconds, decoding.seconds, training.peak, *scores)
 
 
 def cells(quality: Quality) -> list[str]:

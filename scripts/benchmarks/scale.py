@@ -14,10 +14,11 @@ from pathlib import Path
 from tqdm import tqdm
 
 from benchmarks import ours
-from benchmarks.arguments import Commands, positive, updates
-from benchmarks.measuring import MIB, environment, run
+from benchmarks.arguments import Commands, add_parser, updates
+from benchmarks.measuring import MIB, Outcome, environment, run
 from benchmarks.tables import counts, markdown
-from benchmarks.train import Outcome, outcome_of, overall
+from benchmarks.train import overall
+from benchmarks.workload import write_lines
 
 BASE_PAIRS = 20_000
 KINDS = ("luong", "bahdanau")
@@ -55,13 +56,10 @@ VARIED: dict[str, tuple[str, tuple[int, ...]]] = {
 
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("scale", help="training speed and memory as data, vocabulary, model, sentences grow")
+    about = "training speed and memory as data, vocabulary, model, sentences grow"
+    parser = add_parser(commands, benchmark_scale, "scale", about, "runs/benchmark/scale", rounds=1)
     parser.add_argument("--only", nargs="+", choices=VARIED, default=list(VARIED), help="what to vary")
     parser.add_argument("--updates", type=updates, default=80, help="updates per run")
-    parser.add_argument("--rounds", type=positive, default=1, help="runs per point")
-    parser.add_argument("--threads", type=positive, default=2, help="CPU threads")
-    parser.add_argument("--output", type=Path, default=Path("runs/benchmark/scale"), help="folder for data and models")
-    parser.set_defaults(run=benchmark_scale)
 
 
 def benchmark_scale(arguments: argparse.Namespace) -> None:
@@ -75,15 +73,11 @@ def benchmark_scale(arguments: argparse.Namespace) -> None:
         for number, point, kind in bar:
             bar.set_postfix_str(f"round {number + 1}, {kind}, {point}")
             data = prepare(folder, point, arguments.threads)
-            overrides = [
-                *ours.OVERRIDES[kind],
-                f"model.decoder.hidden_size={point.hidden}",
-                f"model.encoder.hidden_size={point.hidden // 2}",
-            ]
+            sizes = [f"model.decoder.hidden_size={point.hidden}", f"model.encoder.hidden_size={point.hidden // 2}"]
+            overrides = [*ours.OVERRIDES[kind], *sizes]
             run_folder = folder / "runs" / f"{kind}-{point.data_name}-{point.hidden}"
             config = data.parent / "benchmark.yaml"
-            speed = ours.train(config, data, run_folder, arguments.updates, arguments.threads, overrides)
-            outcome = outcome_of(speed)
+            outcome = ours.train(config, data, run_folder, arguments.updates, arguments.threads, overrides)
             found.setdefault((kind, point), []).append(outcome)
             tqdm.write(f"{kind}, {point}: {outcome.speed:,.0f} target tokens/s, {outcome.peak / MIB:,.0f} MiB")
     header = ["varied", "value"]
@@ -118,12 +112,10 @@ def prepare(folder: Path, point: Scale, threads: int) -> Path:
     values["data"]["split"] = {"valid_size": 0, "test_size": 0}
     values["text"]["vocabulary"]["min_count"] = 1
     config = ours.write_config(place, values)
-    files = []
-    for side, seed in (("src", 1), ("tgt", 2)):
-        files.append(place / f"train.{side}")
-        with files[-1].open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{sentence}\n" for sentence in random_sentences(point, seed))
-    sources = [part for path in files for part in ("--source", str(path))]
+    files = [place / "train.src", place / "train.tgt"]
+    for seed, path in enumerate(files, 1):
+        write_lines(path, random_sentences(point, seed))
+    sources = ours.sources_of(*files)
     command = ours.nmt("preprocess", "--config", config, *sources, "--output", data, "--overwrite")
     run(command, place / "preprocess.log", environment(threads))
     for path in files:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import re
 import signal
 import socket
@@ -23,8 +22,8 @@ import torch
 
 import nmt
 from benchmarks import opennmt, ours
-from benchmarks.arguments import Commands, positive
-from benchmarks.measuring import MIB, RunError, environment
+from benchmarks.arguments import Commands, add_parser, positive
+from benchmarks.measuring import MIB, PEER_VARIABLES, RunError, environment, start
 from benchmarks.startup import read_memory
 from benchmarks.tables import markdown
 from nmt.models.run_records import find_model
@@ -73,16 +72,13 @@ class Server:
 
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("serve", help="errors, response times and memory of nmt serve under load")
+    about, output = "errors, response times and memory of nmt serve under load", "runs/benchmark/serve"
+    parser = add_parser(commands, benchmark_serve, "serve", about, output, threads=1, peers=["opennmt"])
     parser.add_argument("--model", type=Path, required=True, help="run or model directory")
     parser.add_argument("--input", type=Path, required=True, help="sentences to translate, one per line; tabs end them")
     parser.add_argument("--clients", type=positive, default=200, help="concurrent clients")
     parser.add_argument("--seconds", type=positive, default=60, help="duration")
-    parser.add_argument("--threads", type=positive, default=1, help="CPU threads of the server")
-    parser.add_argument("--opennmt", type=Path, metavar="PYTHON", help="also test OpenNMT-py's server")
-    parser.add_argument("--opennmt-model", type=Path, metavar="FILE", help="its model")
-    parser.add_argument("--output", type=Path, default=Path("runs/benchmark/serve"), help="folder for the log")
-    parser.set_defaults(run=benchmark_serve)
+    parser.add_argument("--opennmt-model", type=Path, metavar="FILE", help="the model of OpenNMT-py's server")
 
 
 def benchmark_serve(arguments: argparse.Namespace) -> None:
@@ -93,8 +89,8 @@ def benchmark_serve(arguments: argparse.Namespace) -> None:
     texts = list(filter(None, dict.fromkeys(line.split("\t")[0].strip() for line in lines)))[:SENTENCES]
     starts = [start_ours] if arguments.opennmt is None else [start_ours, start_opennmt]
     rows = []
-    for start in starts:
-        server = start(arguments, texts, folder)
+    for start_server in starts:
+        server = start_server(arguments, texts, folder)
         process, load = server.process, Load()
         try:
             asyncio.run(ask_all(server, load, arguments.clients, arguments.seconds))
@@ -118,7 +114,8 @@ def start_ours(arguments: argparse.Namespace, texts: list[str], folder: Path) ->
     target = load_model(find_model(arguments.model), torch.device("cpu")).config.data.languages[1]
     command = ours.nmt("serve", "--model", arguments.model, "--port", "0", "--device", "cpu")
     log = folder / "nmt.log"
-    process = run_server(command, log, environment(arguments.threads))
+    with log.open("wb") as file:
+        process = start(command, file, environment(arguments.threads))
     while not (found := re.search(r"serving .*:(\d+);", log.read_text(encoding="utf-8"))):
         wait_for(process, log)
 
@@ -140,26 +137,19 @@ def start_opennmt(arguments: argparse.Namespace, texts: list[str], folder: Path)
     config.write_text(json.dumps(opennmt.server_config(arguments.opennmt_model.resolve())), encoding="utf-8")
     command = [str(arguments.opennmt.absolute()), "-W", "ignore", "-m", opennmt.SERVER_MODULE]
     command += ["--model_config", str(config), "--ip", "127.0.0.1", "--port", str(port)]
-    process = run_server(command, log, {**environment(arguments.threads), **opennmt.TRANSLATE_VARIABLES})
+    with log.open("wb") as file:
+        process = start(command, file, environment(arguments.threads) | PEER_VARIABLES)
     path = "/translator/translate"
     expected: dict[str, str] = {}
     while len(expected) < len(texts):
         text = texts[len(expected)]
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{port}{path}", json.dumps(opennmt.request_body(text)).encode()
-        )
+        body = json.dumps(opennmt.request_body(text)).encode()
         try:
-            with urllib.request.urlopen(request) as reply:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", body) as reply:
                 expected[text] = opennmt.read_reply(json.load(reply))
         except urllib.error.URLError:  # it does not listen yet
             wait_for(process, log)
     return Server("OpenNMT-py", process, port, path, opennmt.request_body, opennmt.read_reply, expected)
-
-
-def run_server(command: list[str], log: Path, variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a server in its own process, with its messages in a file."""
-    with log.open("wb") as file:
-        return subprocess.Popen(command, stdout=file, stderr=file, env={**os.environ, **variables})
 
 
 def wait_for(process: subprocess.Popen[bytes], log: Path) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
-import subprocess
 import time
 from pathlib import Path
 
@@ -13,8 +11,9 @@ import numpy as np
 from tqdm import tqdm
 
 from benchmarks import ours
-from benchmarks.arguments import Commands, positive
+from benchmarks.arguments import Commands, add_parser, positive
 from benchmarks.measuring import MIB, RunError, environment
+from benchmarks.measuring import start as start_command
 from benchmarks.scale import word
 from benchmarks.tables import markdown
 from nmt.config import dump_config, load_config
@@ -32,14 +31,9 @@ INTERVAL = 0.02  # seconds between checks for the first update
 
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("startup", help="seconds and memory from the start of nmt train to its first update")
+    about = "seconds and memory from the start of nmt train to its first update"
+    parser = add_parser(commands, benchmark_startup, "startup", about, "runs/benchmark/startup", rounds=1)
     parser.add_argument("--pairs", type=positive, nargs="+", default=[5_000_000], help="training pairs")
-    parser.add_argument("--rounds", type=positive, default=1, help="number of starts")
-    parser.add_argument("--threads", type=positive, default=2, help="CPU threads")
-    parser.add_argument(
-        "--output", type=Path, default=Path("runs/benchmark/startup"), help="folder for data and models"
-    )
-    parser.set_defaults(run=benchmark_startup)
 
 
 def benchmark_startup(arguments: argparse.Namespace) -> None:
@@ -94,9 +88,7 @@ def start(config: Path, data: Path, output: Path, threads: int) -> tuple[float, 
     log, metrics = output.with_suffix(".log"), output / "metrics.jsonl"
     begin = time.perf_counter()
     with log.open("wb") as file:
-        process = subprocess.Popen(
-            command, stdout=file, stderr=subprocess.STDOUT, env={**os.environ, **environment(threads)}
-        )
+        process = start_command(command, file, environment(threads))
         try:
             while not (metrics.is_file() and metrics.stat().st_size):
                 if process.poll() is not None:

@@ -34,22 +34,11 @@ class System:
     precision: Precision
 
 
-DESCRIPTIONS: dict[Toolkit, dict[str, str]] = {
-    "nmt": {
-        "luong": "general, no feeding",
-        "luong_feeding": "general, input feeding",
-        "bahdanau": "additive, Bahdanau order",
-    },
-    "OpenNMT-py": {
-        "luong": "general, no feeding",
-        "luong_feeding": "general, input feeding",
-        "bahdanau": "mlp, input feeding",
-    },
-    "JoeyNMT": {
-        "luong": "luong, no feeding",
-        "luong_feeding": "luong, input feeding",
-        "bahdanau": "bahdanau, input feeding",
-    },
+KINDS = ("luong", "luong_feeding", "bahdanau")
+DESCRIPTIONS: dict[Toolkit, tuple[str, str, str]] = {
+    "nmt": ("general, no feeding", "general, input feeding", "additive, Bahdanau order"),
+    "OpenNMT-py": ("general, no feeding", "general, input feeding", "mlp, input feeding"),
+    "JoeyNMT": ("luong, no feeding", "luong, input feeding", "bahdanau, input feeding"),
 }
 
 
@@ -65,19 +54,12 @@ def list_systems() -> list[System]:
     rows.append(("nmt", "luong_feeding", "lstm", "default"))
     peers: tuple[Toolkit, ...] = ("OpenNMT-py", "JoeyNMT")
     for toolkit in peers:
-        for kind in ("luong", "luong_feeding", "bahdanau"):
+        for kind in KINDS:
             rows += [(toolkit, kind, "lstm", precision) for precision in ("default", "fast")]
         rows += [(toolkit, kind, "gru", "default") for kind in ("luong", "bahdanau")]
-    systems = [
-        System(
-            "-".join([toolkit.lower(), kind, cell, *([precision] if precision != "default" else [])]),
-            toolkit,
-            kind,
-            DESCRIPTIONS[toolkit][kind],
-            cell,
-            precision,
-        )
-        for toolkit, kind, cell, precision in rows
-    ]
+    systems = []
+    for toolkit, kind, cell, precision in rows:
+        name = "-".join([toolkit.lower(), kind, cell, *([precision] if precision != "default" else [])])
+        systems.append(System(name, toolkit, kind, DESCRIPTIONS[toolkit][KINDS.index(kind)], cell, precision))
     marian = System("marian", "Marian", "conditional", "s2s: conditional cell, encoder 2x512", "lstm", "default")
     return [*systems, marian]

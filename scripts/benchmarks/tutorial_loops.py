@@ -17,6 +17,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import torch
+from torch import Tensor, nn
+
 from nmt.corpus.dataset import EncodedPairs, open_data
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
@@ -32,8 +35,6 @@ def main() -> None:
     parser.add_argument("--updates", type=int, required=True)
     parser.add_argument("--report-every", type=int, default=20)
     arguments = parser.parse_args()
-    import torch
-
     random.seed(1)
     torch.manual_seed(1)
     data = open_data(arguments.data)
@@ -59,9 +60,6 @@ def luong_updates(pairs: EncodedPairs, src_size: int, tgt_size: int) -> Iterator
     Yields:
         Target tokens of each update.
     """
-    import torch
-    from torch import Tensor, nn
-
     size = 256
 
     class Encoder(nn.Module):
@@ -98,13 +96,12 @@ def luong_updates(pairs: EncodedPairs, src_size: int, tgt_size: int) -> Iterator
             return torch.log_softmax(self.output(feedback), dim=1), feedback, state
 
     encoder, decoder = Encoder(), Decoder()
-    optimizers = [torch.optim.Adam(module.parameters(), lr=0.001) for module in (encoder, decoder)]
+    optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr=0.001)
     while True:
         index = random.randrange(len(pairs))
         source = torch.tensor([*pairs.src[index].tolist(), EOS_ID])
         target = torch.tensor([*pairs.tgt[index].tolist(), EOS_ID])
-        for optimizer in optimizers:
-            optimizer.zero_grad()
+        optimizer.zero_grad()
         states, state = encoder(source)
         word, feedback, loss = torch.tensor([BOS_ID]), torch.zeros(1, size), torch.zeros(())
         forced = random.random() < FORCING
@@ -114,8 +111,7 @@ def luong_updates(pairs: EncodedPairs, src_size: int, tgt_size: int) -> Iterator
             loss = loss + nn.functional.nll_loss(log_probs, expected)
             word = expected if forced else log_probs.argmax(dim=1)
         torch.autograd.backward(loss / len(target))
-        for optimizer in optimizers:
-            optimizer.step()
+        optimizer.step()
         yield len(target)
 
 
@@ -125,9 +121,6 @@ def bahdanau_updates(pairs: EncodedPairs, src_size: int, tgt_size: int) -> Itera
     Yields:
         Target tokens of each update, without padding; the loss is over all positions.
     """
-    import torch
-    from torch import Tensor, nn
-
     size = 128
 
     class Encoder(nn.Module):
@@ -166,13 +159,12 @@ def bahdanau_updates(pairs: EncodedPairs, src_size: int, tgt_size: int) -> Itera
 
     longest = int(pairs.src.lengths.max()), int(pairs.tgt.lengths.max())
     encoder, decoder = Encoder(), Decoder()
-    optimizers = [torch.optim.Adam(module.parameters(), lr=0.001) for module in (encoder, decoder)]
+    optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr=0.001)
     while True:
         indices = random.choices(range(len(pairs)), k=BATCH_SIZES["bahdanau"])
         source = padded([pairs.src[index].tolist() for index in indices], longest[0])
         target = padded([pairs.tgt[index].tolist() for index in indices], longest[1])
-        for optimizer in optimizers:
-            optimizer.zero_grad()
+        optimizer.zero_grad()
         states, state = encoder(source)
         words, loss = torch.full((len(indices),), BOS_ID), torch.zeros(())
         for position in range(target.size(1)):
@@ -181,9 +173,9 @@ def bahdanau_updates(pairs: EncodedPairs, src_size: int, tgt_size: int) -> Itera
             forced = torch.rand(len(indices)) < FORCING
             words = torch.where(forced, target[:, position], log_probs.argmax(dim=1))
         torch.autograd.backward(loss / target.size(1))
-        for module, optimizer in zip((encoder, decoder), optimizers, strict=True):
+        for module in (encoder, decoder):
             nn.utils.clip_grad_norm_(module.parameters(), 1.0)
-            optimizer.step()
+        optimizer.step()
         yield int((target != PAD_ID).sum())
 
 

@@ -5,29 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.arguments import Commands, minutes, positive
-from benchmarks.measuring import MIB, RunError, environment, run
-from benchmarks.opennmt import (
-    BATCH,
-    MODULE,
-    TRANSLATE_MODULE,
-    TRANSLATE_VARIABLES,
-    search_arguments,
-    standard_config,
-    write_config,
-)
-from benchmarks.train import LAUNCHER
+from benchmarks import opennmt
+from benchmarks.arguments import Commands, minutes
+from benchmarks.measuring import MIB, Finished, RunError, launch
 from benchmarks.workload import read_lines, write_lines
 
-from experiments.ledger import path_of, read_result, rounded, write_result
+from experiments.ledger import Score, path_of, read_result, rounded, write_result
 from experiments.plan import Cell, read_experiment
-from experiments.runs import BEAM_SIZE, CORPORA, new_result, prepare_data, product_rate
+from experiments.runs import BEAM_SIZE, add_parser, new_result, prepare_data, product_rate
 from nmt.corpus.dataset import DataDirectory, open_data, read_examples
 from nmt.evaluation.metrics import ScoringRules, score_corpus
 from nmt.text.vocabulary import SPECIAL_TOKENS
@@ -46,44 +36,21 @@ PROBE, REPORT = 150, 50
 
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("opennmt", help="train OpenNMT-py on the data of the experiment's first cell")
-    parser.add_argument("experiment", type=Path, metavar="FILE", help="a TOML file of this folder")
+    parser = add_parser(
+        commands, train_opennmt, "opennmt", "train OpenNMT-py on the data of the experiment's first cell"
+    )
     parser.add_argument("--python", type=Path, required=True, metavar="PYTHON", help="interpreter with OpenNMT-py")
     parser.add_argument("--kind", choices=CONFIGS, default="general", help="attention and feeding")
     parser.add_argument("--minutes", type=minutes, required=True, help="time of training")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--threads", type=positive, default=2, help="CPU threads")
-    parser.add_argument("--corpora", type=Path, help=f"folder of the corpora [default: the variable {CORPORA}]")
-    parser.add_argument("--output", type=Path, default=Path("runs/experiments"), help="folder for data and runs")
     parser.add_argument("--test", action="store_true", help="add the score of the test split to a finished result")
-    parser.set_defaults(run=train_opennmt)
-
-
-@dataclass(frozen=True)
-class Peer:
-    """Where one of its models is trained.
-
-    Attributes:
-        python: Interpreter with OpenNMT-py.
-        folder: Folder for texts, logs and checkpoints.
-        variables: Environment variables.
-    """
-
-    python: Path
-    folder: Path
-    variables: dict[str, str]
-
-    def run(self, name: str, module: str, arguments: Sequence[object]) -> Any:
-        """Run one of its modules."""
-        command = [str(self.python.absolute()), str(LAUNCHER), "default", module, *map(str, arguments)]
-        return run(command, self.folder / f"{name}.log", self.variables)
 
 
 def train_opennmt(arguments: argparse.Namespace) -> None:
     """Train for about the given time, translate and score, and add the result to the ledger."""
     experiment = read_experiment(arguments.experiment)
     name = f"OpenNMT-py {arguments.kind}, {arguments.minutes:g} min"
-    cell = Cell(experiment.name, name, arguments.seed, experiment.cells[0].data_overrides)
+    cell = Cell(name=name, seed=arguments.seed, settings=experiment.cells[0].data_settings)
     known = path_of(experiment.name, cell.key).exists()
     if known and not arguments.test:
         return
@@ -91,24 +58,24 @@ def train_opennmt(arguments: argparse.Namespace) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     data = open_data(prepare_data(experiment, cell, arguments.output / experiment.name, arguments))
     write_texts(data, folder)
-    peer = Peer(arguments.python, folder, environment(arguments.threads) | TRANSLATE_VARIABLES)
+    scored = partial(score, arguments, data, folder)
     if known:
         result = read_result(experiment.name, cell.key)
-        result = replace(result, scores=result.scores | {"test": translate(peer, data, "test", result.updates)})
+        result = replace(result, scores=result.scores | {"test": scored("test", result.updates)})
         print(f"{write_result(result, cell.key)}: test BLEU {result.bleu('test'):.2f}")
         return
 
-    before = product_rate(arguments.threads, fast=False)["float32"]
-    probe = config_of(arguments.kind, folder, PROBE, len(data.train), arguments.seed)
-    first, *_, last = read_seconds(peer.run("probe", MODULE, write_config(probe, folder / "probe.json")).text)
-    updates = max(PROBE, round(arguments.minutes * 60 * (PROBE - REPORT) / (last - first)))
-    config = config_of(arguments.kind, folder, updates, len(data.train), arguments.seed)
-    begin = time.perf_counter()
-    finished = peer.run("train", MODULE, write_config(config, folder / "config.json"))
-    total = (time.perf_counter() - begin) / 60
-    after = product_rate(arguments.threads, fast=False)["float32"]
+    def train(updates: int, file: str) -> tuple[dict[str, Any], Finished]:
+        config = config_of(arguments.kind, folder, updates, len(data.train), arguments.seed)
+        options = opennmt.write_config(config, folder / f"{file}.json")
+        finished = launch(arguments.python, opennmt.MODULE, options, folder / f"{file}.log", arguments.threads)
+        return config, finished
 
-    scores = {"valid": translate(peer, data, "valid", updates)}
+    before = product_rate(arguments.threads, fast=False)["float32"]
+    first, *_, last = read_seconds(train(PROBE, "probe")[1].text)
+    updates = max(PROBE, round(arguments.minutes * 60 * (PROBE - REPORT) / (last - first)))
+    config, finished = train(updates, "config")
+    after = product_rate(arguments.threads, fast=False)["float32"]
     pairs, tokens = len(data.train), int(data.train.tgt.lengths.sum()) + len(data.train)
     result = replace(
         new_result(experiment, cell, arguments.threads),
@@ -117,13 +84,13 @@ def train_opennmt(arguments: argparse.Namespace) -> None:
         settings=[f"{key}={json.dumps(value)}" for key, value in sorted(config.items()) if key not in PATHS],
         gflops=round((before + after) / 2),
         parameters=int(re.findall(r"number of parameters: (\d+)", finished.text)[-1]),
-        epochs=round(updates * BATCH / pairs, 2),
+        epochs=round(updates * opennmt.BATCH / pairs, 2),
         updates=updates,
-        tokens=round(tokens * updates * BATCH / pairs),
+        tokens=round(tokens * updates * opennmt.BATCH / pairs),
         minutes=round(read_seconds(finished.text)[-1] / 60, 1),
-        total_minutes=round(total, 1),
+        total_minutes=round(finished.seconds / 60, 1),
         peak_mib=round(finished.peak / MIB),
-        scores=scores,
+        scores={"valid": scored("valid", updates)},
     )
     print(f"{write_result(result, cell.key)}: valid BLEU {result.bleu('valid'):.2f}, {result.minutes:.1f} min")
 
@@ -149,7 +116,7 @@ def config_of(kind: str, folder: Path, updates: int, pairs: int, seed: int) -> d
     that falls: it is halved 6 times in the last 40% of the updates.
     """
     texts, vocabularies = ((folder / f"{name}.src", folder / f"{name}.tgt") for name in ("train", "vocabulary"))
-    return standard_config(texts, vocabularies, folder, updates, pairs) | {
+    return opennmt.standard_config(texts, vocabularies, folder, updates, pairs) | {
         **CONFIGS[kind],
         "seed": seed,
         "src_vocab_size": 100_000,
@@ -175,15 +142,17 @@ def read_seconds(log: str) -> list[float]:
     return found
 
 
-def translate(peer: Peer, data: DataDirectory, split: str, updates: int) -> dict[str, Any]:
+def score(
+    arguments: argparse.Namespace, data: DataDirectory, folder: Path, split: str, updates: int
+) -> dict[str, Score]:
     """Translate a split with beam 5, detokenise, and score against all its references."""
-    output = peer.folder / f"{split}.tokens"
-    model = peer.folder / f"model_step_{updates}.pt"
-    command = search_arguments(model, peer.folder / f"{split}.src", output, BEAM_SIZE, max_length=100)
-    peer.run(f"translate-{split}", TRANSLATE_MODULE, command)
+    output, model = folder / f"{split}.tokens", folder / f"model_step_{updates}.pt"
+    options = opennmt.search_arguments(model, folder / f"{split}.src", output, BEAM_SIZE, max_length=100)
+    log = folder / f"translate-{split}.log"
+    launch(arguments.python, opennmt.TRANSLATE_MODULE, options, log, arguments.threads)
     detokenize = data.load_processor().tgt_tokenizer.detokenize
     lines = [detokenize(line.split()) for line in read_lines(output)]
-    write_lines(peer.folder / f"{split}.txt", lines)
+    write_lines(folder / f"{split}.txt", lines)
     examples = read_examples(data.path / f"{split}.jsonl")
     rules = ScoringRules.for_text(data.config.text, data.config.data.languages[1])
     return rounded({key: asdict(score) for key, score in score_corpus(examples, lines, rules).items()})

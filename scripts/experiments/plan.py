@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +20,18 @@ Seeds = Annotated[tuple[Seed, ...], Field(min_length=1)]
 
 
 class CellTable(Section):
-    """A cell in a file: one training for each of its seeds."""
+    """A cell in a file: one training for each of its seeds.
+
+    Attributes:
+        name: Name of the cell.
+        seeds: Seeds of training; None: those of the experiment.
+        settings: `section.key=value` settings.
+        models: Keys of other cells that translate together instead of a training.
+        teachers: Keys of other cells, whose joint translations of the training sources are added to the training pairs
+            (sequence-level distillation, Kim & Rush, 2016).
+        init_from: Experiment and key of a finished cell, such as "tatoeba/22-epochs-1", whose weights and vocabularies
+            the training starts from; empty for a new model.
+    """
 
     name: Annotated[str, Field(pattern="[A-Za-z0-9]")]
     seeds: Seeds | None = None
@@ -32,7 +42,15 @@ class CellTable(Section):
 
 
 class ExperimentTable(Section):
-    """The file of an experiment; what is common to all cells stands above them."""
+    """The file of an experiment; what is common to all cells stands above them.
+
+    Attributes:
+        config: Config that all cells start from.
+        source: Files of the corpus, relative to the folder of corpora; empty: those of the config.
+        seeds: Seeds of cells without their own.
+        settings: Settings of all cells.
+        cells: The trainings.
+    """
 
     config: str
     source: Texts = ()
@@ -41,29 +59,10 @@ class ExperimentTable(Section):
     cells: Annotated[tuple[CellTable, ...], Field(min_length=1)]
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One training of an experiment.
+class Cell(CellTable):
+    """One training of an experiment; its settings are those of all cells, then its own."""
 
-    Attributes:
-        experiment: Name of the experiment.
-        name: Name of the cell.
-        seed: Seed of training.
-        overrides: `section.key=value` settings of the cell.
-        models: Keys of other cells that translate together instead of a training.
-        teachers: Keys of other cells, whose joint translations of the training sources are added to the training pairs
-            (sequence-level distillation, Kim & Rush, 2016).
-        init_from: Experiment and key of a finished cell, such as "tatoeba/22-epochs-1", whose weights and vocabularies
-            the training starts from; empty for a new model.
-    """
-
-    experiment: str
-    name: str
-    seed: int
-    overrides: tuple[str, ...]
-    models: tuple[str, ...] = ()
-    teachers: tuple[str, ...] = ()
-    init_from: str = ""
+    seed: Seed
 
     @property
     def key(self) -> str:
@@ -71,25 +70,15 @@ class Cell:
         return f"{re.sub(r'[^a-z0-9.]+', '-', self.name.lower()).strip('-')}-{self.seed}"
 
     @property
-    def data_overrides(self) -> tuple[str, ...]:
+    def data_settings(self) -> Texts:
         """The settings that preprocessing depends on."""
-        return tuple(override for override in self.overrides if override.startswith(("data.", "text.")))
+        return tuple(setting for setting in self.settings if setting.startswith(("data.", "text.")))
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """Several trainings on one corpus.
-
-    Attributes:
-        name: The name of its file.
-        config: Config that all cells start from.
-        source: Files of the corpus, relative to the folder of corpora; empty: those of the config.
-        cells: The trainings.
-    """
+class Experiment(ExperimentTable):
+    """Several trainings on one corpus, by the name of their file."""
 
     name: str
-    config: str
-    source: tuple[str, ...]
     cells: tuple[Cell, ...]
 
 
@@ -109,11 +98,11 @@ def read_experiment(path: Path) -> Experiment:
         problems = find_problems(error, values, ExperimentTable)
         raise ConfigError(*(f"{path}: {dotted(place)}: {message}" for place, message, _ in problems)) from None
     cells = tuple(
-        Cell(path.stem, cell.name, seed, (*found.settings, *cell.settings), cell.models, cell.teachers, cell.init_from)
+        Cell(**{**dict(cell), "seed": seed, "settings": (*found.settings, *cell.settings)})
         for cell in found.cells
         for seed in cell.seeds or found.seeds
     )
     repeated = [key for key, number in Counter(cell.key for cell in cells).items() if number > 1]
     if repeated:
         raise ConfigError(f"{path}: several cells have the key {repeated[0]}; give them names or seeds that differ")
-    return Experiment(path.stem, found.config, found.source, cells)
+    return Experiment(**{**dict(found), "name": path.stem, "cells": cells})

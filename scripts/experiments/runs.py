@@ -8,13 +8,14 @@ import hashlib
 import os
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 from benchmarks import ours
-from benchmarks.arguments import Commands, positive
+from benchmarks.arguments import Commands
+from benchmarks.arguments import add_parser as add_common
 from benchmarks.measuring import MIB, environment, run
 from benchmarks.workload import read_lines, write_lines
 
@@ -40,14 +41,19 @@ def add_command(commands: Commands) -> None:
         "test": (test_experiment, "score the test split with cells that were chosen by their validation scores, once"),
     }
     for name, (function, text) in about.items():
-        parser = commands.add_parser(name, help=text)
-        parser.add_argument("experiment", type=Path, metavar="FILE", help="a TOML file of this folder")
+        parser = add_parser(commands, function, name, text)
         parser.add_argument("--cell", action="append", metavar="NAME", help="only these cells", required=name == "test")
         parser.add_argument("--seed", type=int, action="append", help="only these seeds")
-        parser.add_argument("--threads", type=positive, default=2, help="CPU threads")
-        parser.add_argument("--corpora", type=Path, help=f"folder of the corpora [default: the variable {CORPORA}]")
-        parser.add_argument("--output", type=Path, default=Path("runs/experiments"), help="folder for data and runs")
-        parser.set_defaults(run=function)
+
+
+def add_parser(
+    commands: Commands, run: Callable[[argparse.Namespace], None], name: str, about: str
+) -> argparse.ArgumentParser:
+    """Add a command with the options that all of them have."""
+    parser = add_common(commands, run, name, about, "runs/experiments")
+    parser.add_argument("experiment", type=Path, metavar="FILE", help="a TOML file of this folder")
+    parser.add_argument("--corpora", type=Path, help=f"folder of the corpora [default: the variable {CORPORA}]")
+    return parser
 
 
 def chosen_cells(experiment: Experiment, arguments: argparse.Namespace) -> list[Cell]:
@@ -64,9 +70,8 @@ def chosen_cells(experiment: Experiment, arguments: argparse.Namespace) -> list[
     seeds = sorted({cell.seed for cell in cells})
     for seed in arguments.seed or []:
         if seed not in seeds:
-            raise ConfigError(
-                f"--seed {seed}: not planned for these cells; their seeds are {', '.join(map(str, seeds))}"
-            )
+            known = ", ".join(map(str, seeds))
+            raise ConfigError(f"--seed {seed}: not planned for these cells; their seeds are {known}")
     return [cell for cell in cells if not arguments.seed or cell.seed in arguments.seed]
 
 
@@ -105,7 +110,7 @@ def train_cell(experiment: Experiment, cell: Cell, arguments: argparse.Namespace
     planned, cell = cell, with_parent(cell, arguments.output)
     data = prepare_data(experiment, cell, folder, arguments)
     output, log = folder / cell.key, folder / f"{cell.key}.log"
-    overrides = ours.overriding([*cell.overrides, f"train.seed={cell.seed}", f"train.threads={arguments.threads}"])
+    overrides = ours.overriding([*cell.settings, f"train.seed={cell.seed}", f"train.threads={arguments.threads}"])
     chosen = ["--config", experiment.config, "--data", data, "--output", output, *overrides]
     before = product_rate(arguments.threads)
     finished = run(ours.nmt("train", *chosen, "--resume"), log, environment(arguments.threads))
@@ -132,7 +137,8 @@ def with_parent(cell: Cell, output: Path) -> Cell:
     if not cell.init_from:
         return cell
     parent = output / cell.init_from
-    return replace(cell, overrides=(*cell.overrides, f"text.reuse={parent}", f"train.init_from={parent}"))
+    settings = (*cell.settings, f"text.reuse={parent}", f"train.init_from={parent}")
+    return cell.model_copy(update={"settings": settings})
 
 
 def score_ensemble(experiment: Experiment, cell: Cell, folder: Path, arguments: argparse.Namespace) -> Result:
@@ -155,7 +161,7 @@ def new_result(experiment: Experiment, cell: Cell, threads: int) -> Result:
         seed=cell.seed,
         system=f"nmt {nmt.__version__}",
         config=experiment.config,
-        settings=settings_of(load_config(experiment.config, list(cell.overrides))),
+        settings=settings_of(load_config(experiment.config, list(cell.settings))),
         finished=datetime.datetime.now(datetime.UTC).date().isoformat(),
         threads=threads,
         beam_size=BEAM_SIZE,
@@ -182,7 +188,7 @@ def score(cell: Cell, models: Sequence[Path], folder: Path, threads: int, split:
     chosen = [part for model in models for part in ("--model", model)]
     command = ours.nmt("evaluate", *chosen, "--split", split, "--json", path, "--no-short-inputs")
     command += ["--hypotheses", str(path.with_suffix(".txt")), "--beam-size", str(BEAM_SIZE)]
-    command += ours.overriding([override for override in cell.overrides if override.startswith("decode.")])
+    command += ours.overriding([override for override in cell.settings if override.startswith("decode.")])
     run(command, path.with_suffix(".log"), environment(threads))
     return {split: rounded(read_json(path)["scores"])}
 
@@ -191,7 +197,7 @@ def prepare_data(experiment: Experiment, cell: Cell, folder: Path, arguments: ar
     """The data directory of a cell, which it shares with all cells with equal text and data settings and sources."""
     corpora = arguments.corpora or Path(os.environ.get(CORPORA, "../shared/data"))
     sources = [corpora / name for name in experiment.source]
-    config = load_config(experiment.config, list(cell.overrides))
+    config = load_config(experiment.config, list(cell.settings))
     settings = config.model_dump_json(include={"data", "text"})
     parts = [settings, *(str(source.resolve()) for source in sources), *(f"teacher {key}" for key in cell.teachers)]
     digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
@@ -200,9 +206,9 @@ def prepare_data(experiment: Experiment, cell: Cell, folder: Path, arguments: ar
         if cell.teachers:
             teachers = [folder / key for key in cell.teachers]
             sources[:2] = distill(sources[:2], teachers, data.with_suffix(".distilled"), arguments.threads)
-        command = ours.nmt("preprocess", "--config", experiment.config, "--output", data, "--overwrite")
-        command += [part for source in sources for part in ("--source", str(source))]
-        run([*command, *ours.overriding(cell.data_overrides)], data.with_suffix(".log"), environment(arguments.threads))
+        options = [*ours.sources_of(*sources), *ours.overriding(cell.data_settings)]
+        command = ours.nmt("preprocess", "--config", experiment.config, "--output", data, "--overwrite", *options)
+        run(command, data.with_suffix(".log"), environment(arguments.threads))
     return data
 
 

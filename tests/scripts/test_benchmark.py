@@ -1,12 +1,10 @@
 import argparse
-import json
 import os
 import signal
 import statistics
 import subprocess
 import sys
 import time
-from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +30,7 @@ from benchmarks import (  # noqa: E402
     tutorial_loops,
     workload,
 )
-from benchmarks.measuring import RunError, run  # noqa: E402
+from benchmarks.measuring import Outcome, RunError, launch, run, steady  # noqa: E402
 from benchmarks.products import (  # noqa: E402
     Product,
     Standard,
@@ -89,11 +87,11 @@ def test_speeds_are_read_from_logs(read, log: str, expected: list[float]) -> Non
 
 
 def test_first_reports_do_not_count_unless_there_are_no_others() -> None:
-    assert train.steady([1, 2, 3, 4, 5], 3) == [4, 5]
-    assert train.steady([1, 2, 3, 4], 3) == [4]
-    assert train.steady([1, 2], 3) == [2]
+    assert steady([1, 2, 3, 4, 5], 3) == [4, 5]
+    assert steady([1, 2, 3, 4], 3) == [4]
+    assert steady([1, 2], 3) == [2]
     with pytest.raises(RunError, match="no report"):
-        train.steady([], 3)
+        steady([], 3)
 
 
 def test_what_a_launched_process_ended_with(tmp_path: Path) -> None:
@@ -107,11 +105,11 @@ def test_what_a_launched_process_ended_with(tmp_path: Path) -> None:
     ("precision", "expected"), [pytest.param("default", "highest", marks=pytest.mark.soak), ("medium", "medium")]
 )
 def test_launcher_sets_the_precision_of_the_process_that_runs_the_module(
-    tmp_path: Path, precision: str, expected: str
+    tmp_path: Path, precision: str, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "shown.py").write_text("import sys, torch\nprint(torch.get_float32_matmul_precision(), sys.argv[1:])\n")
-    command = [sys.executable, str(train.LAUNCHER), precision, "shown", "--steps", "3"]
-    finished = run(command, tmp_path / "log", {"PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"})
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    finished = launch(Path(sys.executable), "shown", ["--steps", 3], tmp_path / "log", 1, precision)
     assert f"{expected} ['--steps', '3']" in finished.text
     assert train.read_ending(finished.text, tmp_path) == (expected, 1)
 
@@ -132,8 +130,8 @@ def test_a_command_that_fails_names_its_log(tmp_path: Path) -> None:
         run([str(tmp_path / "python")], log, {})
 
 
-def _outcome(*reports: float, precision: str = "fp32", peak: int = 100) -> train.Outcome:
-    return train.Outcome(list(reports), precision, seconds=1.0, peak=peak << 20)
+def _outcome(*reports: float, precision: str = "fp32", peak: int = 100) -> Outcome:
+    return Outcome(list(reports), precision, peak << 20)
 
 
 def _cells(table: str) -> list[list[str]]:
@@ -321,21 +319,16 @@ def test_a_row_that_fails_is_reported_once_and_the_others_go_on(
 ) -> None:
     rows = systems.list_systems()[:2]
 
-    def fail(folder: Path) -> train.Outcome:
-        raise RunError(f"exit code 1; log: {folder}/log.txt")
+    def run_row(row: systems.System, folder: Path) -> Outcome:
+        if row is rows[0]:
+            raise RunError(f"exit code 1; log: {folder}/log.txt")
+        return _outcome(100, 300)
 
-    runs = {rows[0].name: fail, rows[1].name: lambda folder: _outcome(100, 300)}
-    arguments = Namespace(rounds=2, threads=2, updates=40, json=tmp_path / "raw.jsonl")
-    results, failed = train.run_rounds(rows, runs, tmp_path, arguments)
+    results, failed = train.run_rounds(rows, run_row, tmp_path, 2)
     assert failed == [rows[0].name]
-    assert {name: len(outcomes) for name, outcomes in results.items()} == {rows[1].name: 2}
+    assert results == {rows[1].name: [_outcome(100, 300)] * 2}
     message = f"{rows[0].name}: exit code 1; log: {tmp_path}/round1/{rows[0].name}/log.txt"
     assert capsys.readouterr().err.count(message) == 1
-    lines = [json.loads(line) for line in (tmp_path / "raw.jsonl").read_text().splitlines()]
-    assert [(line["name"], line["round"], line["tokens_per_second"]) for line in lines] == [
-        (rows[1].name, 1, 200),
-        (rows[1].name, 2, 200),
-    ]
 
 
 def test_random_sentences_hold_every_word() -> None:

@@ -71,9 +71,9 @@ settings = ["text.subword.vocabulary_size=4000", "train.r_drop=1"]
     found = read_experiment(path)
     assert (found.name, found.config, found.source) == ("trial", "sample", ())
     assert [cell.key for cell in found.cells] == ["plain-1", "plain-2", "bpe-4-000-r-drop-3"]
-    assert found.cells[0].overrides == ("train.epochs=2",)
-    assert found.cells[2].overrides == ("train.epochs=2", "text.subword.vocabulary_size=4000", "train.r_drop=1")
-    assert found.cells[2].data_overrides == ("text.subword.vocabulary_size=4000",)
+    assert found.cells[0].settings == ("train.epochs=2",)
+    assert found.cells[2].settings == ("train.epochs=2", "text.subword.vocabulary_size=4000", "train.r_drop=1")
+    assert found.cells[2].data_settings == ("text.subword.vocabulary_size=4000",)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_every_cell_has_a_valid_config_and_a_name_of_its_own(path: Path) -> None
     cells = read_experiment(path).cells
     assert len({cell.key for cell in cells}) == len(cells)
     for cell in cells:
-        load_config(read_experiment(path).config, list(cell.overrides))
+        load_config(read_experiment(path).config, list(cell.settings))
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=[path.stem for path in EXPERIMENTS])
@@ -151,7 +151,7 @@ def test_the_ledger_has_results_of_the_experiments_as_they_are(path: Path) -> No
     for result in read_results(path.stem):
         if result.config:
             cell = cells[result.cell, result.seed]
-            assert result.settings == settings_of(load_config(experiment.config, list(cell.overrides)))
+            assert result.settings == settings_of(load_config(experiment.config, list(cell.settings)))
             assert (result.models, result.teachers) == (list(cell.models), list(cell.teachers))
             assert result.init_from == cell.init_from
         for scores in result.scores.values():
@@ -270,7 +270,7 @@ def test_opennmt_halves_its_learning_rate_at_the_end(tmp_path: Path) -> None:
     assert (config["global_attention"], config["input_feed"], config["seed"]) == ("mlp", 1, 3)
     assert (config["start_decay_steps"], config["decay_steps"]) == (600, 67)
     path = tmp_path / "config.json"
-    assert opennmt.write_config(config, path) == ["-config", str(path)]
+    assert opennmt.opennmt.write_config(config, path) == ["-config", str(path)]
     assert json.loads(path.read_text()) == config
 
 

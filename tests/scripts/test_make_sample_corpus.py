@@ -109,7 +109,7 @@ def test_translation_is_a_function_in_both_directions(pairs: list[tuple[str, str
     grammar = corpus.Grammar(7)
     while len(drawn) < 3000:
         with contextlib.suppress(corpus.Misfit):
-            drawn.add(corpus.finish(*grammar.weighted(grammar.kinds)())[:2])
+            drawn.add(grammar.draw(grammar.weighted(corpus.KINDS))[:2])
     assert len({english for english, _ in drawn}) == len({german for _, german in drawn}) == len(drawn)
 
 
@@ -257,7 +257,7 @@ def test_subordinate_clause_has_the_finite_verb_last(verb: str, tense: str, expe
 def test_relative_clause_is_closed_by_one_comma() -> None:
     inner = clause(VERBS["look for"], corpus.relative_pronoun("girl"), "past", obj=noun("the", "bag")).subordinate("")
     girl = noun("the", "girl")
-    girl.relative = corpus.Phrase(inner.english, [corpus.COMMA, *inner.german, corpus.CLOSING_COMMA])
+    girl.relative = corpus.joined(corpus.COMMA, inner, corpus.CLOSING_COMMA)
     assert say(clause(VERBS["laugh"], girl)) == (
         "The girl who looked for the bag laughs.",
         "Das Mädchen, das die Tasche gesucht hat, lacht.",
