@@ -1,11 +1,11 @@
 """Pictures say what run they show, and which of them are out of date."""
 
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Project
+from conftest import Outcome, Project
 from PIL import Image
 
 import nmt
@@ -13,9 +13,7 @@ from nmt.config import dump_config, load_config
 from nmt.system.files import PACKAGE, read_json
 
 sys.path.insert(0, str(PACKAGE.parent / "scripts"))
-from draw_pictures import describe_run, stamp
-
-SCRIPT = PACKAGE.parent / "scripts/draw_pictures.py"
+from draw_pictures import describe_run, main, stamp
 
 
 def picture(path: Path, **facts: str) -> Path:
@@ -24,26 +22,32 @@ def picture(path: Path, **facts: str) -> Path:
     return path
 
 
-def check(folder: Path) -> tuple[int, list[str]]:
-    """Exit code and lines of `--check`."""
-    command = [sys.executable, str(SCRIPT), "--check", "--output", str(folder)]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert found.stderr == ""
-    return found.returncode, found.stdout.splitlines()
+@pytest.fixture
+def draw(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """Runs the script."""
+
+    def run(*arguments: str | Path) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["draw_pictures.py", *map(str, arguments)])
+        with pytest.raises(SystemExit) as leaving:
+            main()
+        return Outcome(int(leaving.value.code or 0), *capsys.readouterr())
+
+    return run
 
 
-def test_pictures_of_another_config_are_listed(tmp_path: Path) -> None:
+def test_pictures_of_another_config_are_listed(tmp_path: Path, draw: Callable[..., Outcome]) -> None:
     shipped = load_config("sample")
     machine = ["data.source=[elsewhere.tsv]", "data.licence=none", "train.precision=bfloat16"]
     picture(tmp_path / "same.png", config=dump_config(load_config(shipped, machine)))
-    assert check(tmp_path) == (0, [])
+    assert draw("--check", "--output", tmp_path) == Outcome(0, "", "")
     text = dump_config(load_config(shipped, ["train.epochs=3", "model.dropout=0.25"]))
     other = picture(tmp_path / "other.png", config=text)
     older = picture(tmp_path / "older.png", config=text + "forgotten: 1\n")
     (tmp_path / "torn.png").write_bytes(other.read_bytes()[:20])
     unknown = picture(tmp_path / "unknown.png")
-    code, lines = check(tmp_path)
-    assert code == 1
+    found = draw("--check", "--output", tmp_path)
+    assert (found.code, found.err) == (1, "")
+    lines = found.out.splitlines()
     assert lines[1] == f"{other}: model.dropout (0.25 there, 0.2 here), train.epochs (3 there, 16 here)"
     assert lines[0].startswith(f"{older}: ")
     assert "forgotten" in lines[0]
@@ -73,11 +77,12 @@ def test_a_picture_holds_what_its_run_says(here: Project, tmp_path: Path) -> Non
         (["--commit", "abc", "--chromium", "no-such-program"], "no-such-program: no such program"),
     ],
 )
-def test_bad_input_is_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
+def test_bad_input_is_one_line(
+    arguments: list[str], message: str, tmp_path: Path, draw: Callable[..., Outcome]
+) -> None:
     browser = ["--chromium", sys.executable] if "--chromium" not in arguments else []
-    command = [sys.executable, str(SCRIPT), "--output", str(tmp_path), *browser, *arguments]
-    found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=SCRIPT.parents[1])
-    assert found.returncode == 1
-    assert found.stderr.startswith("error: ")
-    assert found.stderr.count("\n") == 1
-    assert message in found.stderr
+    found = draw("--output", tmp_path, *browser, *arguments)
+    assert found.code == 1
+    assert found.err.startswith("error: ")
+    assert found.err.count("\n") == 1
+    assert message in found.err
