@@ -37,6 +37,8 @@ decode: {{beam_size: 3}}
 
 if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests and what they start are not under nohup, even if pytest is
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # nor in the background of a shell
 
 
 # Whatever a run could forget when it is resumed: random numbers of all kinds, patience, sums between two reports.
