@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import itertools
 import re
 import textwrap
 from collections.abc import Callable, Iterator
@@ -143,22 +144,16 @@ def check(translator: Translator) -> None:
         ConfigError: It is not.
     """
     model: Any = translator.model
-    encoder, cell = model.encoder, model.decoder.cell
-    stacks = [stack for layer in getattr(encoder, "layers", [[]]) for stack in layer]
-    attention = getattr(cell, "attention", None)
-    fits = (
-        isinstance(encoder, RecurrentEncoder)
-        and len(stacks) == 2
-        and isinstance(cell, BahdanauCell)
-        and all(isinstance(each, PlainStack) and each.cell == "gru" for each in [*stacks, cell.recurrent])
-        and cell.recurrent.num_layers == 1
-        and isinstance(attention, ScoreAttention)
-        and isinstance(attention.score, AdditiveScore)
-        and attention.heads.number == 1
-        and isinstance(attention.window, GlobalWindow)
-        and not attention.reads_own_past
-        and type(model.decoder.output) is OutputLayer
-    )
+    cell: Any = getattr(model.decoder, "cell", None)
+    fits = isinstance(model.encoder, RecurrentEncoder) and isinstance(cell, BahdanauCell)
+    if fits:
+        stacks = [cell.recurrent, *itertools.chain(*model.encoder.layers)]
+        fits = [(type(stack), stack.cell, stack.num_layers) for stack in stacks] == 3 * [(PlainStack, "gru", 1)]
+    if fits:
+        attention = cell.attention
+        kinds = type(attention), type(attention.score), type(attention.window), type(model.decoder.output)
+        fits = kinds == (ScoreAttention, AdditiveScore, GlobalWindow, OutputLayer)
+        fits = fits and attention.heads.number == 1 and not attention.reads_own_past
     if not fits:
         raise ConfigError(
             "the chapter is about one layer of GRUs in Bahdanau's order with the additive score, without fixed norms"

@@ -7,25 +7,13 @@ import shutil
 import time
 from pathlib import Path
 
-import numpy as np
-from tqdm import tqdm
-
 from benchmarks import ours
 from benchmarks.arguments import Commands, add_parser, positive
 from benchmarks.measuring import MIB, RunError, environment
 from benchmarks.measuring import start as start_command
-from benchmarks.scale import word
+from benchmarks.scale import Scale, prepare
 from benchmarks.tables import markdown
-from nmt.config import dump_config, load_config
-from nmt.corpus.dataset import CONFIG, FORMAT_VERSION, MARKER, Ids, write_sequences
-from nmt.system.files import write_json, write_text
-from nmt.text.processor import TEXT, TextProcessor
-from nmt.text.tokenizers import WhitespaceTokenizer
-from nmt.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
-PIECE = 1_000_000  # sentences generated at once
-LENGTHS = (4, 20)  # tokens per sentence, uniformly distributed
-WORDS = 8000
 INTERVAL = 0.02  # seconds between checks for the first update
 
 
@@ -39,38 +27,15 @@ def add_command(commands: Commands) -> None:
 def benchmark_startup(arguments: argparse.Namespace) -> None:
     """Print seconds and memory for each number of pairs."""
     folder: Path = arguments.output.resolve()
-    config = ours.write_config(folder)
     rows = []
     for pairs in arguments.pairs:
-        data = folder / f"data-{pairs}"
-        make_data(config, data, pairs)
-        starts = [start(config, data, folder / "run", arguments.threads) for _ in range(arguments.rounds)]
-        shutil.rmtree(data)
-        for seconds, resident, own in starts:
+        data = prepare(folder, Scale(pairs=pairs), arguments.threads)
+        for _ in range(arguments.rounds):
+            config = data.parent / "benchmark.yaml"
+            seconds, resident, own = start(config, data, folder / "run", arguments.threads)
             rows.append([f"{pairs:,}", f"{seconds:.1f}", f"{resident / MIB:,.0f}", f"{own / MIB:,.0f}"])
+        shutil.rmtree(data.parent)
     print(markdown(["pairs", "seconds to the first update", "peak resident MiB", "MiB without files"], rows))
-
-
-def make_data(config: Path, folder: Path, pairs: int) -> None:
-    """Write a data directory of random ids, piece by piece, without text."""
-    shutil.rmtree(folder, ignore_errors=True)
-    (folder / TEXT).mkdir(parents=True)
-    vocabulary = Vocabulary(word(number) for number in range(WORDS))
-    tokenizer = WhitespaceTokenizer()
-    TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary).save(folder / TEXT)
-    generator = np.random.default_rng(1)
-    for side in ("src", "tgt"):
-        lengths = generator.integers(LENGTHS[0], LENGTHS[1], pairs, dtype=np.int64, endpoint=True)
-
-        def ids(piece: int, lengths: np.ndarray[tuple[int], np.dtype[np.int64]] = lengths) -> Ids:
-            size = int(lengths[piece : piece + PIECE].sum())
-            return generator.integers(len(SPECIAL_TOKENS), len(vocabulary), size, dtype=np.int32)
-
-        starts = tqdm(range(0, pairs, PIECE), desc=f"writing {side}", leave=False, disable=None)
-        write_sequences(folder, f"train.{side}", lengths, map(ids, starts))
-        write_sequences(folder, f"valid.{side}", np.zeros(0, dtype=np.int64), ())
-    write_text(folder / CONFIG, dump_config(load_config(str(config))))
-    write_json(folder / MARKER, {"format_version": FORMAT_VERSION, "pairs": {"train": pairs, "valid": 0, "test": 0}})
 
 
 def start(config: Path, data: Path, output: Path, threads: int) -> tuple[float, int, int]:

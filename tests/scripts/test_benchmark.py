@@ -1,4 +1,5 @@
 import argparse
+import itertools
 import os
 import signal
 import statistics
@@ -351,15 +352,15 @@ def test_one_parameter_varies_at_a_time() -> None:
             assert value in vars(point).values()
 
 
-def test_data_of_random_ids_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(startup, "PIECE", 30)
-    startup.make_data(ours.write_config(tmp_path), tmp_path / "data", 100)
-    data = open_data(tmp_path / "data")
-    assert len(data.train) == 100
-    assert len(data.valid) == 0
-    for side in (data.train.src, data.train.tgt):
-        assert startup.LENGTHS[0] <= side.lengths.min() <= side.lengths.max() <= startup.LENGTHS[1]
-        assert 4 <= side.ids.min() <= side.ids.max() < len(data.src_vocabulary) == startup.WORDS + 4
+def test_data_of_random_sentences_is_made_once(tmp_path: Path) -> None:
+    point = scale.Scale(pairs=100, vocabulary=60, length=5)
+    path = scale.prepare(tmp_path, point, 1)
+    data = open_data(path)
+    assert (len(data.train), len(data.valid), len(data.src_vocabulary)) == (100, 0, 64)
+    assert set(data.train.src.lengths.tolist()) == {5}
+    made = path.stat().st_mtime_ns
+    assert scale.prepare(tmp_path, point, 1) == path
+    assert path.stat().st_mtime_ns == made
 
 
 def test_memory_of_a_process_is_read() -> None:
@@ -367,26 +368,25 @@ def test_memory_of_a_process_is_read() -> None:
     assert startup.read_memory(status) == (200 << 20, 100 << 20)
 
 
-@pytest.mark.parametrize("updates", [tutorial_loops.luong_updates, tutorial_loops.bahdanau_updates])
-def test_loops_of_tutorials_count_real_tokens(updates) -> None:
+@pytest.mark.parametrize(("loop", "batch"), tutorial_loops.BATCH_SIZES.items())
+def test_loops_of_tutorials_count_real_tokens(loop: str, batch: int) -> None:
     ids = np.arange(4, 10, dtype=np.int32)
-    sentences = [ids[:3].tolist()] * 20
-    longest = EncodedPairs(Sequences.pack([*sentences, ids.tolist()]), Sequences.pack([*sentences, ids.tolist()]))
+    sentences = Sequences.pack([*[ids[:3].tolist()] * 20, ids.tolist()])
     size = len(Vocabulary(str(n) for n in range(6)))
     tutorial_loops.random.seed(0)
-    found = [tokens for tokens, _ in zip(updates(longest, size, size), range(3), strict=False)]
-    sentences_an_update = 1 if updates is tutorial_loops.luong_updates else 64
+    updates = tutorial_loops.updates(loop, EncodedPairs(sentences, sentences), size, size)
+    found = list(itertools.islice(updates, 3))
     # 3 tokens and the end, or 6 and the end for the one long sentence.
     for tokens in found:
-        assert 4 * sentences_an_update <= tokens <= 7 * sentences_an_update
-        assert (tokens - 4 * sentences_an_update) % 3 == 0
-    assert statistics.mean(found) < 5.5 * sentences_an_update
+        assert 4 * batch <= tokens <= 7 * batch
+        assert (tokens - 4 * batch) % 3 == 0
+    assert statistics.mean(found) < 5.5 * batch
 
 
 @pytest.mark.soak
 def test_tutorial_loop_runs_as_a_program(tmp_path: Path) -> None:
-    startup.make_data(ours.write_config(tmp_path), tmp_path / "data", 50)
-    command = [sys.executable, "-m", "benchmarks.tutorial_loops", "luong", "--data", str(tmp_path / "data")]
+    data = scale.prepare(tmp_path, scale.Scale(pairs=50, vocabulary=60), 1)
+    command = [sys.executable, "-m", "benchmarks.tutorial_loops", "luong", "--data", str(data)]
     command += ["--updates", "4", "--report-every", "2"]
     found = subprocess.run(command, cwd=SCRIPTS, capture_output=True, text=True, check=True)
     speeds = tutorial_loops.read_speeds(found.stdout)
