@@ -1,8 +1,10 @@
-"""Data augmentation: adds copies of training pairs in other forms to a corpus."""
+"""Data augmentation: copies of training pairs in other forms, as people type what a corpus has as sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+import re
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 import numpy as np
@@ -10,12 +12,114 @@ from numpy.typing import NDArray
 
 from nmt.config import DataSection
 from nmt.corpus import Pair
-from nmt.corpus.forms import make_copies
+from nmt.corpus.identity import draw
 from nmt.corpus.lines import Rows, decode_lines
 from nmt.corpus.processes import map_chunks
 from nmt.corpus.splitting import Splits, without_overlap
 from nmt.corpus.store import Block, PairStore, in_chunks
 from nmt.system.progress import progress_bar
+
+FINAL_STOPS = ".!?…。！？．؟۔।"
+NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+"""A number, a time or a date; separators are part of it."""
+WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]+")
+"""A word, or punctuation."""
+
+
+def without_final_stop(text: str) -> str:
+    """A sentence without its final stop; the text itself if nothing else is left of it."""
+    return text.rstrip(f"{FINAL_STOPS} ") or text
+
+
+def in_title_case(text: str) -> str:
+    """A sentence as a headline: every word with a capital, and no final stop."""
+    return " ".join(word[:1].upper() + word[1:] for word in without_final_stop(text).split(" "))
+
+
+def with_lowercase_first(text: str) -> str:
+    """A sentence with a small first letter."""
+    return text[:1].lower() + text[1:]
+
+
+def find_numbers(text: str) -> list[str]:
+    """The digits of each number of a text, in ascending order; 2:30, 2.30 and 2,30 are the same."""
+    return sorted(re.sub(r"\D", "", number) for number in NUMBER.findall(text))
+
+
+def _without_final_stops(pair: Pair, chance: random.Random) -> Pair:
+    shorter = Pair(without_final_stop(pair.src), without_final_stop(pair.tgt))
+    return pair if pair.src == shorter.src or pair.tgt == shorter.tgt else shorter
+
+
+def _in_title_case(pair: Pair, chance: random.Random) -> Pair:
+    """Only the source: most languages write headlines like sentences."""
+    title = in_title_case(pair.src)
+    return pair if title == without_final_stop(pair.src) else Pair(title, without_final_stop(pair.tgt))
+
+
+def _with_other_numbers(pair: Pair, chance: random.Random) -> Pair:
+    """Other digits, the same on both sides; 1 remains, as the words after it are singular."""
+    changed = {"1": "1"}
+
+    def change(number: re.Match[str]) -> str:
+        digits = re.sub(r"\D", "", number[0])
+        if digits not in changed:
+            first = "0" if digits[0] == "0" else chance.choice("123456789")
+            changed[digits] = first + "".join(chance.choice("0123456789") for _ in digits[1:])
+        new = iter(changed[digits])
+        return re.sub(r"\d", lambda _: next(new), number[0])
+
+    if find_numbers(pair.src) != find_numbers(pair.tgt):
+        return pair
+    return Pair(NUMBER.sub(change, pair.src), NUMBER.sub(change, pair.tgt))
+
+
+def _with_other_name(pair: Pair, chance: random.Random) -> Pair:
+    """A made-up word of Latin letters for the first capitalised one that both sides have."""
+    words = set(WORD.findall(pair.tgt))
+    names = (word for word in WORD.findall(pair.src) if word.istitle() and word.isalpha() and word.isascii())
+    name = next((word for word in names if len(word) > 2 and word in words), None)
+    if name is None:
+        return pair
+    syllables = (chance.choice("bcdfghjklmnprstvwz") + chance.choice("aeiou") for _ in range(chance.choice((2, 2, 3))))
+    new = ("".join(syllables) + chance.choice(("", "", "l", "n", "r", "s"))).capitalize()
+    src, tgt = (re.sub(rf"\b{name}\b", new, side) for side in pair)
+    return Pair(src, tgt)
+
+
+FORMS: dict[str, Callable[[Pair, random.Random], Pair]] = {
+    "no_final_stop": _without_final_stops,
+    "all_caps": lambda pair, chance: Pair(pair.src.upper(), pair.tgt.upper()),
+    "title_case": _in_title_case,
+    "lowercase_first": lambda pair, chance: Pair(with_lowercase_first(pair.src), pair.tgt),
+    "numbers": _with_other_numbers,
+    "names": _with_other_name,
+}
+"""The forms that a copy of a training pair can have; a pair that cannot have a form is returned as it is."""
+
+
+def make_copies(pairs: Iterable[Pair], shares: Mapping[str, float], seed: int) -> list[tuple[str, Pair]]:
+    """Copies of pairs in other forms.
+
+    Which pairs are copied, and how, depends on each pair and the seed alone.
+
+    Args:
+        pairs: Training pairs.
+        shares: By name of a form, the share of the pairs that are copied if they can have it.
+        seed: Which pairs.
+
+    Returns:
+        Name of the form and copy, in the order of the pairs and then of the forms.
+    """
+    copies = []
+    for pair in pairs:
+        for name, share in shares.items():
+            drawn = draw(name, seed, *pair)
+            if int.from_bytes(drawn) < share * 2**64:
+                copy = FORMS[name](pair, random.Random(drawn))
+                if copy != pair:
+                    copies.append((name, copy))
+    return copies
 
 
 def add_copies(data: DataSection, store: PairStore, splits: Splits) -> tuple[Rows, dict[str, int]]:

@@ -23,8 +23,6 @@ from nmt.text.normalization import Normalizer
 SAMPLES = 3
 """How many examples of a rule are in the report."""
 
-DUPLICATE_RULES = {"keep": 0, "drop": 1, "drop_casefold": 2}
-"""How many of the rules about duplicates apply, by `data.cleaning.duplicates`."""
 SETTINGS = {
     "empty": "data.columns",
     "too_short": "data.cleaning.min_length",
@@ -107,16 +105,15 @@ class Cleaner:
         shortest, longest, letters = options.min_length, options.max_length, options.min_letters
         characters, ratio = options.max_characters or math.inf, options.max_ratio or math.inf
         # The order matters: a pair counts under the first rule it violates, and later ones need words on both sides.
-        rules: dict[str, tuple[bool, Callable[[Pair], bool]]] = {
-            "empty": (True, lambda pair: not pair.src or not pair.tgt),
-            "too_short": (shortest > 1, lambda pair: min(map(_words, pair)) < shortest),
-            "too_long": (True, lambda pair: max(map(_words, pair)) > longest),
-            "too_many_characters": (characters < math.inf, lambda pair: max(map(len, pair)) > characters),
-            "length_ratio": (ratio < math.inf, lambda pair: max(map(len, pair)) > ratio * min(map(len, pair))),
-            "few_letters": (letters > 0, lambda pair: min(map(letter_share, pair)) < letters),
-            "copy": (not options.copies, lambda pair: pair.src == pair.tgt),
+        self.rules: dict[str, Callable[[Pair], bool]] = {
+            "empty": lambda pair: not pair.src or not pair.tgt,
+            "too_short": lambda pair: min(map(_words, pair)) < shortest,
+            "too_long": lambda pair: max(map(_words, pair)) > longest,
+            "too_many_characters": lambda pair: max(map(len, pair)) > characters,
+            "length_ratio": lambda pair: max(map(len, pair)) > ratio * min(map(len, pair)),
+            "few_letters": lambda pair: letters > 0 and min(map(letter_share, pair)) < letters,
+            "copy": lambda pair: not options.copies and pair.src == pair.tgt,
         }
-        self.rules = {name: violates for name, (active, violates) in rules.items() if active}
 
     def clean(self, pairs: Iterable[Pair]) -> tuple[list[Pair], CleaningReport]:
         """Repair every pair and drop those that violate a rule.
@@ -178,7 +175,7 @@ def drop_repeated(options: CleaningSection, store: PairStore, report: CleaningRe
     """
     rows = np.arange(len(store))
     fingerprints = {"duplicate": "pair_draw", "caseless_duplicate": "caseless_pair"}
-    for rule in list(fingerprints)[: DUPLICATE_RULES[options.duplicates]]:
+    for rule in list(fingerprints)[: ("keep", "drop", "drop_casefold").index(options.duplicates)]:
         first = np.zeros(len(rows), dtype=bool)
         first[np.unique(store.fingerprints(fingerprints[rule])[rows], return_index=True)[1]] = True
         if len(repeated := rows[~first]):

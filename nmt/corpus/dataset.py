@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.config import Config, read_config
-from nmt.corpus.schema import Marker, parse_marker
+from nmt.corpus.schema import Marker
 from nmt.corpus.splitting import Example
 from nmt.system.errors import DataError, shorten
 from nmt.system.files import check_file, map_array, read_json, sha256, write_json, write_text
 from nmt.system.limits import MAX_EXAMPLE, MAX_EXAMPLES
 from nmt.text.processor import TEXT, TextProcessor, WithText, load_vocabularies
+from nmt.text.settings import read_settings
 from nmt.text.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
@@ -46,8 +47,7 @@ class Sequences:
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Number of ids of each sequence."""
-        lengths: NDArray[np.int64] = np.diff(self.offsets)
-        return lengths
+        return self.offsets[1:] - self.offsets[:-1]
 
     @classmethod
     def pack(cls, sequences: Iterable[Sequence[int]]) -> Sequences:
@@ -209,10 +209,7 @@ def read_marker(path: Path) -> Marker:
     if type(version) is not int or version != FORMAT_VERSION:
         this = f"this version reads {FORMAT_VERSION}"
         raise DataError(f"{path}: data format {shorten(repr(version))}, {this}; preprocess again")
-    try:
-        return parse_marker(content)
-    except ValueError as error:
-        raise DataError(f"{path / MARKER}: {error}; the directory is damaged") from None
+    return read_settings(path / MARKER, Marker)
 
 
 def write_marker(path: Path, marker: Marker) -> None:

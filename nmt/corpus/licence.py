@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import struct
 import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.config import Config
 from nmt.system.errors import ConfigError
 
-UNREADABLE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, KeyError, OSError, RuntimeError, ValueError)
-"""Errors of an archive that is damaged, or lacks a file."""
 MAX_ABOUT = 1 << 16
 """Bytes that are read of an archive's `_about.txt`."""
 
@@ -51,6 +47,7 @@ def _is_copy(own: str, given: str) -> bool:
     if Path(given).name == name and "://" not in given:
         return True
     if Path(given).suffix.lower() == ".zip":
-        with contextlib.suppress(*UNREADABLE), zipfile.ZipFile(given) as archive:
+        # What is damaged, or has no such file, fails in many ways.
+        with contextlib.suppress(Exception), zipfile.ZipFile(given) as archive:
             return f"{folder}/".encode() in archive.open("_about.txt").read(MAX_ABOUT)
     return False

@@ -135,28 +135,28 @@ def _write_directory(config: Config, output: Path) -> DataReport:
     from nmt.system.replacement import atomic_directory
 
     begin = time.perf_counter()
-    corpus = open_corpus(
-        resolve_sources([_bundled(source) for source in config.data.source], RAW_DIRECTORY), config.data
-    )
+    paths = resolve_sources([_bundled(source) for source in config.data.source], RAW_DIRECTORY)
+    given = open_corpus(paths, config.data)
+    corpus = given.pop("train")
     reused = load_reused(config, Path(config.text.reuse)) if config.text.reuse else None
     with atomic_directory(output) as directory:
         store = PairStore(directory / "work")
         # Sources -> cleaning -> identity: pairs are decoded once, repaired or dropped, fingerprinted and stored.
-        lines, cleaned = clean_corpus(config.data, corpus.train, store)
+        lines, cleaned = clean_corpus(config.data, corpus, store)
         rows = drop_repeated(config.data.cleaning, store, cleaned)
         # Splitting: from here on, a pair is a row of the store. Copies of training pairs come after all others.
-        splits = split_corpus(config.data, corpus.given, store, rows, cleaned)
+        splits = split_corpus(config.data, given, store, rows, cleaned)
         copies, augmented = add_copies(config.data, store, splits)
         # Encoding: training pairs become ids, sentences of valid and test also stay text.
         encoded = encode(config, store, splits, copies, reused, directory)
         for name, examples in splits.evaluation.items():
             if examples:
                 write_examples(directory / f"{name}.jsonl", examples)
-        split = report_splits(store, rows, splits, given=bool(corpus.given))
+        split = report_splits(store, rows, splits, given=bool(given))
         del store, rows, splits, copies  # the report's picture needs the memory of the mapped texts
         shutil.rmtree(directory / "work")
         report = DataReport(
-            corpus=str(corpus.train),
+            corpus=str(corpus),
             languages=[*config.data.languages],
             lines=lines,
             cleaning=cleaned,

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
 from nmt.corpus.cleaning import CleaningReport
 from nmt.corpus.sources import LineReport
-from nmt.system.errors import shorten
 
 
 @dataclass(frozen=True)
@@ -128,19 +127,6 @@ class Marker:
     pairs: Mapping[str, int] = field(default_factory=dict)
     sha256: Mapping[str, str] = field(default_factory=dict)
     copies: Annotated[int, Field(strict=True, ge=0)] = 0
-
-
-def parse_marker(content: object) -> Marker:
-    """A marker from JSON.
-
-    Raises:
-        ValueError: A value is not of its type; the message names it.
-    """
-    try:
-        return TypeAdapter(Marker).validate_python(content)
-    except ValidationError as error:
-        fault = error.errors()[0]
-        raise ValueError(f"{'.'.join(map(str, fault['loc']))} is {shorten(repr(fault['input']))}") from None
 
 
 def parse_report(content: object) -> DataReport:

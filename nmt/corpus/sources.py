@@ -267,7 +267,7 @@ class Export(Source):
             numbers = np.array(links, dtype=np.int64).reshape(-1, 2)
             given = np.concatenate([numbers, numbers[:, ::-1]], axis=1).reshape(-1, 2)
             src_rows, tgt_rows = src.find(given[:, 0]), tgt.find(given[:, 1])
-            both = (src_rows >= 0) & (tgt_rows >= 0)
+            both = (src_rows > 0) & (tgt_rows > 0)
             blocks = src.lines.raw(src_rows[both]), tgt.lines.raw(tgt_rows[both])
             report.read -= int(both.sum())  # `parse_chunk` counts them again
             yield Chunk(chunk.files * 2, chunk.first_line, blocks)
@@ -292,8 +292,8 @@ class _NumberedSentences:
     """
 
     def __init__(self, path: Path, report: LineReport) -> None:
-        text = bytearray()
-        numbers, lengths = array("q"), array("q")
+        # A line with a number that no sentence has stands for all sentences that are not there.
+        text, numbers, lengths = bytearray(b"\n"), array("q", [-1]), array("q", [1])
         languages: set[str] = set()
         for chunk in TabSeparated(path, (1, 2, 3)).chunks(report):
             for number, language, sentence in _rows(chunk, report, numbers=1):
@@ -310,27 +310,12 @@ class _NumberedSentences:
         self._numbers = np.array(numbers, dtype=np.int64)[self._order]
 
     def find(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Rows of sentences by number; -1 for unknown numbers."""
-        if not len(self._numbers):
-            return np.full(len(numbers), -1)
+        """Rows of sentences by number; 0 for unknown numbers."""
         places = np.minimum(np.searchsorted(self._numbers, numbers), len(self._numbers) - 1)
-        return np.where(self._numbers[places] == numbers, self._order[places], -1)
+        return np.where(self._numbers[places] == numbers, self._order[places], 0)
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """A corpus that is yet to be split, or one with ready-made splits.
-
-    Attributes:
-        train: All of an unsplit corpus, or the training split.
-        given: Ready-made validation and test splits, by name.
-    """
-
-    train: Source
-    given: dict[str, Source]
-
-
-def open_corpus(paths: Sequence[Path], data: DataSection | None = None) -> Corpus:
+def open_corpus(paths: Sequence[Path], data: DataSection | None = None) -> dict[str, Source]:
     """Recognise the format of a corpus by its number of files.
 
     Every file is UTF-8, with or without a byte order mark, lines ending in LF or CRLF; it may be plain, compressed
@@ -343,6 +328,9 @@ def open_corpus(paths: Sequence[Path], data: DataSection | None = None) -> Corpu
         data: Columns and languages of a tab-separated file, whether to swap source and target, and how many lines to
             read of an unsplit corpus or of the training split; None is the default.
 
+    Returns:
+        `train`, which is all of an unsplit corpus, and ready-made splits, by name.
+
     Raises:
         DataError: There is no format with so many files.
     """
@@ -350,19 +338,18 @@ def open_corpus(paths: Sequence[Path], data: DataSection | None = None) -> Corpu
     swap = -1 if data.reverse else 1
     if len(paths) == 1:
         languages = (*data.languages, *map(language_name, data.languages))
-        src_column, tgt_column = data.columns[::swap]
-        return Corpus(TabSeparated(paths[0], (src_column, tgt_column), data.first_lines, languages), {})
+        return {"train": TabSeparated(paths[0], data.columns[::swap], data.first_lines, languages)}
     if len(paths) == 3:
         src, tgt = paths[:2][::swap]
-        return Corpus(Export(src, tgt, paths[2], data.first_lines), {})
+        return {"train": Export(src, tgt, paths[2], data.first_lines)}
     if len(paths) not in (2, 4, 6):
         raise DataError(
             f"sources: {len(paths)} files given; give 1 (tab-separated text), 2 (source, target), 3 (Tatoeba's "
             "sentences, sentences, links), 4 (source and target of train, then of valid) or 6 (the same and test)"
         )
-    train, *given = (paths[place : place + 2][::swap] for place in range(0, len(paths), 2))
-    ready = {name: Parallel(src, tgt) for name, (src, tgt) in zip(("valid", "test"), given, strict=False)}
-    return Corpus(Parallel(train[0], train[1], data.first_lines), dict(ready))
+    pairs = (paths[place : place + 2][::swap] for place in range(0, len(paths), 2))
+    first_lines = {"train": data.first_lines, "valid": None, "test": None}
+    return {name: Parallel(src, tgt, first_lines[name]) for name, (src, tgt) in zip(first_lines, pairs, strict=False)}
 
 
 def parse_chunk(chunk: Chunk) -> tuple[list[Pair], LineReport]:

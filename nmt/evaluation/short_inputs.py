@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from nmt.corpus import Pair
-from nmt.corpus.forms import NUMBER, WORD, find_numbers, in_title_case, without_final_stop
+from nmt.corpus.augmentation import NUMBER, WORD, find_numbers, in_title_case, without_final_stop
 from nmt.corpus.identity import draw
 from nmt.translation.translator import Translator
 

@@ -65,7 +65,8 @@ def _run(command: Callable[[], int | None]) -> NoReturn:
         sys.exit(code)
     except RunInterrupted as stop:
         if str(stop):
-            write_message(str(stop))
+            with contextlib.suppress(OSError):
+                write_message(str(stop))
         sys.exit(STOPPED)
     except NmtError as error:
         _fail(str(error), 1)
@@ -117,8 +118,9 @@ def _fail_without_memory(error: Exception) -> None:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    for line in filter(None, message.split("\n")):  # none if another process of the run shows it
-        write_message(f"nmt: error: {line}")
+    with contextlib.suppress(OSError):  # standard error is closed
+        for line in filter(None, message.split("\n")):  # none if another process of the run shows it
+            write_message(f"nmt: error: {line}")
     sys.exit(code)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, StrictBool, StrictStr, ValidationError
+from pydantic import BaseModel, ConfigDict, StrictBool, StrictStr, TypeAdapter, ValidationError
 
 from nmt.system.errors import DataError, shorten
 from nmt.system.files import read_json
@@ -39,17 +39,17 @@ class WordSettings(TokenizerSettings):
     glue_right: list[StrictStr]
 
 
-Settings = TypeVar("Settings", bound=BaseModel)
+Settings = TypeVar("Settings")
 
 
 def read_settings(path: Path, kind: type[Settings]) -> Settings:
-    """Read settings.
+    """Read settings of a class.
 
     Raises:
         DataError: The file is missing, damaged, or of another version.
     """
     try:
-        return kind.model_validate(read_json(path, MAX_TEXT_FILE))
+        return TypeAdapter(kind).validate_python(read_json(path, MAX_TEXT_FILE))
     except ValidationError as error:
         fault = error.errors()[0]
         key = shorten(".".join(map(str, fault["loc"])) or "content")

@@ -61,9 +61,7 @@ def average(
         sums = {name: part.double() for name, part in first.model.state_dict().items()}
         for directory in directories[1:]:
             other = load_model(directory, allowed_classes=allowed_classes)
-            if other.config.model != first.config.model or text_of(other) != text_of(first):
-                what = f"has a different model section or vocabulary than {first.path}"
-                raise CheckpointError(f"{other.path}: {what}; only models with the same ones can be averaged")
+            _check_alike(first, other)
             for name, part in other.model.state_dict().items():
                 sums[name] += part
         first.model.load_state_dict({name: part / len(directories) for name, part in sums.items()})
@@ -97,6 +95,15 @@ def _latest(paths: Sequence[Path], last: int) -> list[Path]:
         raise ConfigError(f"--last {last}: must be at least 2")
     models = sorted((paths[0] / MODELS).glob("update-*"))
     if len(models) < last:
-        advice = "set train.checkpoint.keep_best before training"
-        raise CheckpointError(f"{paths[0]}: has kept {len(models)} models, not {last}; {advice}")
+        raise CheckpointError(
+            f"{paths[0]}: has kept {len(models)} models, not {last}; set train.checkpoint.keep_best before training"
+        )
     return models[-last:]
+
+
+def _check_alike(first: SavedModel, other: SavedModel) -> None:
+    if other.config.model != first.config.model or text_of(other) != text_of(first):
+        raise CheckpointError(
+            f"{other.path}: has a different model section or vocabulary than {first.path}; only models with the same "
+            "ones can be averaged"
+        )

@@ -42,7 +42,7 @@ class Checkpoint:
     """
 
     tensors: Mapping[str, Tensor]
-    metadata: dict[str, Any]
+    metadata: Mapping[str, Any]
 
 
 def write_checkpoint(run: Path, update: int, checkpoint: Checkpoint, keep: int) -> None:

@@ -31,7 +31,7 @@ def benchmark_preprocess(arguments: argparse.Namespace) -> None:
     A corpus is enlarged by repeating it, with the number of the repetition appended to each sentence, so that no pair
     is a duplicate.
     """
-    pairs = read_pairs(open_corpus([arguments.corpus]).train)
+    pairs = read_pairs(open_corpus([arguments.corpus])["train"])
     print("| pairs | processes | seconds | pairs/s | peak memory, MiB |\n|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for number in arguments.pairs:

@@ -39,7 +39,7 @@ def add_command(commands: Commands) -> None:
 
 def make_workload(arguments: argparse.Namespace) -> None:
     """Write the six files of the splits, and vocabularies in the format of each toolkit."""
-    pairs = [(pair.src, pair.tgt) for pair in read_pairs(open_corpus([arguments.corpus]).train)]
+    pairs = [(pair.src, pair.tgt) for pair in read_pairs(open_corpus([arguments.corpus])["train"])]
     random.Random(SEED).shuffle(pairs)
     wanted = sum(SIZES.values()) + SPARE
     groups = group_by_source(itertools.islice(tokenized(pairs, wanted), wanted))

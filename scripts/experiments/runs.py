@@ -219,7 +219,7 @@ def distill(training: Sequence[Path], teachers: Sequence[Path], folder: Path, th
         The files with both.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    pairs = list(read_pairs(open_corpus(training).train))
+    pairs = list(read_pairs(open_corpus(training)["train"]))
     src, tgt = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
     sources, translations = folder / "sources.txt", folder / "translations.txt"
     write_lines(sources, src)

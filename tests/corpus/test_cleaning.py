@@ -140,9 +140,7 @@ def test_marks_count_with_their_letters(text: str, share: float) -> None:
         ("字" * 1001, "字" * 1000, "too_many_characters"),
     ],
 )
-def test_the_default_rules_keep_every_script_and_drop_what_is_no_translation(
-    src: str, tgt: str, broken: str | None
-) -> None:
+def test_the_default_rules_keep_every_script_and_drop_the_rest(src: str, tgt: str, broken: str | None) -> None:
     for pair in (Pair(src, tgt), Pair(tgt, src)):
         kept, report = Cleaner(CleaningSection()).clean([pair])
         assert (kept, list(report.dropped)) == (([], [broken]) if broken else ([pair], []))

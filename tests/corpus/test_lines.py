@@ -20,7 +20,7 @@ SUFFIXES = [".tsv", ".gz", ".bz2", ".xz", ".zip"]
 def read(*paths: Path) -> None:
     """Read three lines, of which the second is too long in each file."""
     report, pairs = LineReport(0), 0
-    for chunk in open_corpus(list(paths)).train.chunks(report):
+    for chunk in open_corpus(list(paths))["train"].chunks(report):
         found, lines = parse_chunk(chunk)
         pairs += len(found)
         report.add(lines)

@@ -2,7 +2,7 @@ import itertools
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from nmt.config import Config, NoiseSection, TrainSection
 from nmt.corpus.batching import make_batch
 from nmt.corpus.dataset import DataDirectory, EncodedPairs, Sequences
-from nmt.corpus.noise import bpe_dropout, hide_words, make_noise, no_noise, resample_words, unigram_sampling
+from nmt.corpus.noise import Segment, bpe_dropout, hide_words, make_noise, no_noise, resample_words, unigram_sampling
 from nmt.system.errors import ConfigError
 from nmt.system.files import shipped
 from nmt.text.tokenizers import SubwordTokenizer, WhitespaceTokenizer
@@ -31,6 +31,7 @@ LEARNT = {
 }
 SEEN = sorted(set("".join(GERMAN)) - {" "})
 algorithms = pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+Directories = dict[str, DataDirectory]
 Distribution = dict[tuple[str, ...], float]
 
 
@@ -127,9 +128,7 @@ def unigram_by_enumeration(word: str, alpha: float) -> Distribution:
         ),
     ],
 )
-def test_segmentations_have_their_probabilities(
-    segment: Callable[[str, Iterator[float]], Sequence[str]], word: str, expected: Distribution
-) -> None:
+def test_segmentations_have_their_probabilities(segment: Segment, word: str, expected: Distribution) -> None:
     assert sum(expected.values()) == pytest.approx(1)
     assert len(expected) > 5
     number = 20_000
@@ -227,7 +226,7 @@ def noisy_pairs(
 
 @every_noise
 def test_noise_depends_on_seed_epoch_and_pair_alone(
-    algorithm: str, section: NoiseSection, directories: dict[str, DataDirectory]
+    algorithm: str, section: NoiseSection, directories: Directories
 ) -> None:
     data, options = directories[algorithm], TrainSection(seed=3, noise=section)
     together = noisy_pairs(data, options, 2, [range(60)])
@@ -237,7 +236,7 @@ def test_noise_depends_on_seed_epoch_and_pair_alone(
     assert noisy_pairs(data, TrainSection(seed=4, noise=section), 2, [range(60)]) != together
 
 
-def test_the_same_sentence_twice_gets_different_noise(directories: dict[str, DataDirectory]) -> None:
+def test_the_same_sentence_twice_gets_different_noise(directories: Directories) -> None:
     data = directories["bpe"]
     pairs = EncodedPairs(*(Sequences.pack([side[0].tolist()] * 8) for side in (data.train.src, data.train.tgt)))
     found = noisy_pairs(replace(data, train=pairs), TrainSection(noise=NoiseSection(bpe_dropout=0.5)), 1, [range(8)])
@@ -245,9 +244,7 @@ def test_the_same_sentence_twice_gets_different_noise(directories: dict[str, Dat
 
 
 @every_noise
-def test_only_the_configured_noise_is_applied(
-    algorithm: str, section: NoiseSection, directories: dict[str, DataDirectory]
-) -> None:
+def test_only_the_configured_noise_is_applied(algorithm: str, section: NoiseSection, directories: Directories) -> None:
     data = directories[algorithm]
     resampled = bool(section.bpe_dropout or section.unigram_alpha)
 
@@ -284,7 +281,7 @@ def test_sampling_needs_subwords_of_its_kind_and_their_library(
     algorithm: str,
     section: NoiseSection,
     message: str | None,
-    directories: dict[str, DataDirectory],
+    directories: Directories,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

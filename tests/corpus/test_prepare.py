@@ -447,9 +447,7 @@ def test_text_is_reused_from_a_run(first: Path) -> None:
         ),
     ],
 )
-def test_text_with_other_settings_is_not_reused(
-    first: Path, sections: dict[str, dict[str, Any]], differing: str
-) -> None:
+def test_text_of_other_settings_is_refused(first: Path, sections: dict[str, dict[str, Any]], differing: str) -> None:
     write_table(PAIRS)
     text = {"reuse": str(first), **sections.pop("text", {})}
     with pytest.raises(ConfigError) as caught:

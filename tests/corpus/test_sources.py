@@ -20,13 +20,14 @@ from nmt.system.errors import DataError, printable
 from nmt.system.limits import MAX_LINE
 
 LONGEST = b"x" * MAX_LINE
+Content = str | bytes
 HELLO = [Pair("Hi.", "Hallo!"), Pair("Run!", "Lauf!")]
 FORMATS = ["txt", "gz", "bz2", "xz", "zip"]
 TABLE = "Hi.\tHallo!\nRun!\tLauf!\n"
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
 
-def written(path: Path, data: bytes | str) -> Path:
+def written(path: Path, data: Content) -> Path:
     content = data.encode() if isinstance(data, str) else data
     path.write_bytes(COMPRESS.get(path.suffix, bytes)(content))
     return path
@@ -55,7 +56,7 @@ def collect(source: Source) -> tuple[list[Pair], LineReport]:
 
 
 def read(*paths: Path, **options: Any) -> list[Pair]:
-    return read_pairs(open_corpus(paths, DataSection(**options)).train)
+    return read_pairs(open_corpus(paths, DataSection(**options))["train"])
 
 
 def refusal(*paths: Path, **options: Any) -> str:
@@ -71,9 +72,9 @@ def test_a_tab_separated_file_is_read(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(COMPRESS.get(path.suffix.lower(), bytes)(TABLE.encode()))
     corpus = open_corpus([path])
-    assert collect(corpus.train) == (HELLO, LineReport(read=2))
-    assert corpus.given == {}
-    assert str(corpus.train) == f"{path}: source in column 1, target in column 2"
+    assert collect(corpus["train"]) == (HELLO, LineReport(read=2))
+    assert list(corpus) == ["train"]
+    assert str(corpus["train"]) == f"{path}: source in column 1, target in column 2"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_a_tab_separated_file_is_read(tmp_path: Path, name: str) -> None:
 )
 def test_a_header_is_no_pair(tmp_path: Path, caplog: pytest.LogCaptureFixture, first: str, is_header: bool) -> None:
     path = written(tmp_path / "a.tsv", f"{first}\n{TABLE}English\tGerman\nno pair\n")
-    pairs, report = collect(open_corpus([path]).train)
+    pairs, report = collect(open_corpus([path])["train"])
     assert pairs[-3:] == [*HELLO, Pair("English", "German")]
     assert len(pairs) == 3 + (not is_header and "\t" in first)
     assert report.places["too_few_columns"][-1] == f"{path}:5"  # the header is a line
@@ -106,7 +107,7 @@ def test_a_zip_is_read_and_its_underscored_members_are_not(tmp_path: Path) -> No
 
 def test_other_columns_can_be_named_and_short_lines_are_counted(tmp_path: Path) -> None:
     path = written(tmp_path / "ids.tsv", "1\tHallo!\t2\tHi.\n3\tkurz\n\n4\tLauf!\t5\tRun!")
-    pairs, report = collect(open_corpus([path], DataSection(columns=(4, 2))).train)
+    pairs, report = collect(open_corpus([path], DataSection(columns=(4, 2)))["train"])
     assert pairs == HELLO
     assert report == LineReport(4, 1, {"too_few_columns": 1}, {"too_few_columns": [f"{path}:2"]})
 
@@ -133,8 +134,8 @@ def test_parallel_files_are_read(tmp_path: Path) -> None:
     src = written(tmp_path / "a.en", f"\ufeff{odd}\r\nRun!\r\n")
     tgt = written(tmp_path / "a.de.gz", "\ufeffHallo!\nLauf!")
     corpus = open_corpus([src, tgt])
-    assert collect(corpus.train) == ([Pair(odd, "Hallo!"), HELLO[1]], LineReport(read=2))
-    assert str(corpus.train) == f"{src} and {tgt}: parallel lines"
+    assert collect(corpus["train"]) == ([Pair(odd, "Hallo!"), HELLO[1]], LineReport(read=2))
+    assert str(corpus["train"]) == f"{src} and {tgt}: parallel lines"
 
 
 @pytest.mark.parametrize("names", [("train", "valid"), ("train", "valid", "test")])
@@ -147,8 +148,8 @@ def test_given_splits_keep_their_names(tmp_path: Path, names: tuple[str, ...], r
             written(tmp_path / f"{name}.de", f"{name.upper()}\n2"),
         ]
     corpus = open_corpus(paths, DataSection(first_lines=1, reverse=reverse))
-    assert list(corpus.given) == list(names[1:])
-    for name, source in {"train": corpus.train, **corpus.given}.items():
+    assert list(corpus) == list(names)
+    for name, source in corpus.items():
         pair = Pair(name, name.upper())
         whole = [pair, Pair("2", "2")] if name != "train" else [pair]  # first_lines counts for training alone
         assert read_pairs(source) == [Pair(*p[::-1]) if reverse else p for p in whole]
@@ -167,7 +168,7 @@ def test_malformed_lines_are_counted_with_their_places(tmp_path: Path) -> None:
     for place in range(10, 17):
         lines[place] = b"a\t\xe9"
     path = written(tmp_path / "a.tsv", b"\n".join(lines))
-    pairs, report = collect(open_corpus([path]).train)
+    pairs, report = collect(open_corpus([path])["train"])
     assert pairs == [Pair("a", "b")] * 10
     assert (report.read, report.blank) == (20, 1)
     assert report.malformed == {"too_few_columns": 1, "not_utf8": 8}
@@ -190,7 +191,7 @@ def test_a_malformed_line_drops_its_parallel_line(tmp_path: Path, broken: int) -
     sides[broken] = b"1\n\xe4\xf6\n3\n" + LONGEST + b"x\n"
     sides[1 - broken] += LONGEST + b"x\n"
     paths = [written(tmp_path / name, data) for name, data in zip(("a.en", "a.de"), sides, strict=True)]
-    pairs, report = collect(open_corpus(paths).train)
+    pairs, report = collect(open_corpus(paths)["train"])
     assert pairs == [Pair("1", "1"), Pair("3", "3")]
     assert (report.read, report.malformed) == (4, {"not_utf8": 1, "too_long": 1})
     assert report.places == {"not_utf8": [f"{paths[broken]}:2"], "too_long": [f"{paths[0]}:4"]}
@@ -202,7 +203,7 @@ def test_a_line_longer_than_a_megabyte_is_skipped(tmp_path: Path, name: str) -> 
     lines = [b"1\ta", LONGEST[:-2] + b"\t2", LONGEST + b"\t3", b"4\td", LONGEST[1:] + "\tä".encode(), b"6\tf"]
     data = b"\n".join([*lines, LONGEST * 3 + b"\tend"])
     archive(path, {"a.tsv": data.decode()}) if name == "a.zip" else written(path, data)
-    pairs, report = collect(open_corpus([path]).train)
+    pairs, report = collect(open_corpus([path])["train"])
     assert pairs == [Pair("1", "a"), Pair("x" * (MAX_LINE - 2), "2"), Pair("4", "d"), Pair("6", "f")]
     places = [f"{path}:{number}" for number in (3, 5, 7)]
     assert report == LineReport(7, 0, {"too_long": 3}, {"too_long": places})
@@ -240,7 +241,7 @@ def test_an_overlong_line_drops_its_parallel_line(tmp_path: Path, at: int, numbe
         rows[number][at] = LONGEST + b"x"
     sides = [b"\n".join(row[side] for row in rows) for side in (0, 1)]
     paths = [written(tmp_path / name, data) for name, data in zip(("a.en.gz", "a.de"), sides, strict=True)]
-    pairs, report = collect(open_corpus(paths).train)
+    pairs, report = collect(open_corpus(paths)["train"])
     assert pairs == [Pair(str(number), str(number)) for number in range(4) if number not in numbers]
     assert report == LineReport(
         4, 0, {"too_long": len(numbers)}, {"too_long": [f"{paths[at]}:{number + 1}" for number in numbers]}
@@ -385,9 +386,7 @@ GERMAN = "77\tdeu\tLauf!\n1\tdeu\tHallo!\n5\tdeu\tRenn!\n"
 LINKS = "1\t4\n4\t1000\n\n30\t77\n5\t30\n88\t99\n4\t30\n"
 
 
-def export(
-    folder: Path, src: str | bytes = ENGLISH, tgt: str | bytes = GERMAN, links: str | bytes = LINKS
-) -> list[Path]:
+def export(folder: Path, src: Content = ENGLISH, tgt: Content = GERMAN, links: Content = LINKS) -> list[Path]:
     parts = {"eng.tsv.bz2": src, "deu.tsv": tgt, "links.csv": links}
     return [written(folder / name, data) for name, data in parts.items()]
 
@@ -395,11 +394,11 @@ def export(
 def test_linked_sentences_are_pairs(tmp_path: Path) -> None:
     paths = export(tmp_path)
     corpus = open_corpus(paths)
-    pairs, report = collect(corpus.train)
+    pairs, report = collect(corpus["train"])
     assert pairs == [Pair("Hi.", "Hallo!"), Pair("Run!", "Lauf!"), Pair("Run!", "Renn!")]  # in the order of the links
     assert report == LineReport(read=4 + 3 + 7, blank=2)
-    assert corpus.given == {}
-    assert str(corpus.train) == f"{paths[0]} and {paths[1]}: sentences, linked by {paths[2]}"
+    assert list(corpus) == ["train"]
+    assert str(corpus["train"]) == f"{paths[0]} and {paths[1]}: sentences, linked by {paths[2]}"
     assert read(*paths, reverse=True) == [Pair(*pair[::-1]) for pair in pairs]
     assert read(*paths, first_lines=4) == pairs[:2]
 
@@ -429,14 +428,12 @@ def test_the_detailed_export_and_both_directions_of_links_are_read(tmp_path: Pat
         (2, LONGEST + b"\t1", "too_long"),
     ],
 )
-def test_malformed_lines_of_an_export_are_counted_where_they_are(
-    tmp_path: Path, part: int, line: bytes, kind: str
-) -> None:
+def test_malformed_lines_of_an_export_are_located(tmp_path: Path, part: int, line: bytes, kind: str) -> None:
     parts = [ENGLISH.encode(), GERMAN.encode(), LINKS.encode()]
     first, rest = parts[part].split(b"\n", 1)
     parts[part] = b"\n".join([first, line, rest])
     paths = export(tmp_path, *parts)
-    pairs, report = collect(open_corpus(paths).train)
+    pairs, report = collect(open_corpus(paths)["train"])
     assert len(pairs) == 3
     assert report == LineReport(15, 2, {kind: 1}, {kind: [f"{paths[part]}:2"]})
     assert f"1 of 15 lines are malformed: 1 {sources.KINDS[kind]} ({paths[part]}:2)" in refusal(*paths)
@@ -477,7 +474,7 @@ def test_tables_and_parallel_files_are_the_same_in_any_chunks(
     folder = tmp_path_factory.getbasetemp()
     lines = [b"safe\tstart", *map(b"\t".join, rows)]
     table = written(folder / "chunked.tsv", b"\n".join(lines) + b"\n" * ended)
-    pairs, report = collect_in_chunks(open_corpus([table]).train, block)
+    pairs, report = collect_in_chunks(open_corpus([table])["train"], block)
     assert report.read == len(pairs) + report.blank + sum(report.malformed.values())
     assert report.read == len(lines) - (not ended and lines[-1] == b"")
     sides = [[b"safe", *(b"".join(row[side:]) for row in rows)] for side in (0, 1)]
@@ -485,7 +482,7 @@ def test_tables_and_parallel_files_are_the_same_in_any_chunks(
         written(folder / f"chunked.{name}", b"".join(line + b"\n" for line in side))
         for name, side in zip("ab", sides, strict=True)
     ]
-    pairs, report = collect_in_chunks(open_corpus(paths).train, block)
+    pairs, report = collect_in_chunks(open_corpus(paths)["train"], block)
     assert report.read == len(lines) == len(pairs) + sum(report.malformed.values())
 
 
@@ -498,6 +495,6 @@ def test_exports_are_the_same_in_any_chunks(
     english = "".join(f"{number}\teng\te{number}\n" for number in (3, 1, 4, 2))
     german = "".join(f"{number}\tdeu\td{number}\n" for number in (12, 10, 11))
     paths = export(folder, english, german, "".join(f"{a}\t{b}\n" for a, b in linked))
-    pairs, report = collect_in_chunks(open_corpus(paths).train, block)
+    pairs, report = collect_in_chunks(open_corpus(paths)["train"], block)
     assert pairs == [Pair(f"e{a}", f"d{b}") for a, b in linked if 1 <= a <= 4 and 10 <= b <= 12]
     assert report == LineReport(read=7 + len(linked))

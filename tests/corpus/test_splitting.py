@@ -193,9 +193,7 @@ CLUSTERS = [Pair(f"{word} {number}", f"{word}") for word in ("a", "b", "c") for 
         ([], {"test_size": 1}, "0 of 1 test sentences found"),
     ],
 )
-def test_sizes_out_of_reach_are_refused(
-    new_store: NewStore, pairs: list[Pair], sizes: dict[str, int], message: str
-) -> None:
+def test_sizes_out_of_reach(new_store: NewStore, pairs: list[Pair], sizes: dict[str, int], message: str) -> None:
     assert refusal(new_store(pairs), **sizes).startswith(f"corpus: {message}")
 
 
@@ -357,7 +355,7 @@ def test_the_tatoeba_test_set_is_unseen_where_a_plain_split_leaks_a_third(new_st
     if not path.exists():
         pytest.skip(f"{path} is absent; name its folder in NMT_BENCH_DATA")
     cleaned, _ = Cleaner(CleaningSection(max_characters=None, max_ratio=None, min_letters=0.0, copies=True)).clean(
-        read_pairs(open_corpus([path]).train)
+        read_pairs(open_corpus([path])["train"])
     )
     pairs = list(dict.fromkeys(cleaned))
     assert len(pairs) == 169_813

@@ -86,7 +86,7 @@ def test_unreadable_alignments_are_reported(tmp_path: Path) -> None:
 
 def test_sample_alignments_are_of_spacy_tokens() -> None:
     every = slice(None, None, 10)
-    pairs = read_pairs(open_corpus([shipped("data/sample/deu.txt")]).train)[every]
+    pairs = read_pairs(open_corpus([shipped("data/sample/deu.txt")])["train"])[every]
     gold = read_alignments(shipped("data/sample/alignments.txt"))[every]
     words = TextProcessor(WordTokenizer("en"), WordTokenizer("de"), Vocabulary(()), Vocabulary(()))
     sources, targets = ([re.findall(r"\w+|[,.?!]", text) for text in column] for column in zip(*pairs, strict=True))

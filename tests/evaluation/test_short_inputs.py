@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from nmt.corpus import Pair
+from nmt.corpus.augmentation import find_numbers, in_title_case, without_final_stop
 from nmt.corpus.dataset import EncodedPairs, Sequences
-from nmt.corpus.forms import find_numbers, in_title_case, without_final_stop
 from nmt.evaluation.short_inputs import (
     SIZES,
     ShortInput,

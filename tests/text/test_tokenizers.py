@@ -24,6 +24,7 @@ UNIGRAM = SubwordTokenizer.learn(SAMPLE, algorithm="unigram", vocabulary_size=20
 WORDS = WordTokenizer("de")
 WORDS.learn_spacing(SAMPLE)
 
+Algorithm = Literal["bpe", "unigram"]
 every_tokenizer = pytest.mark.parametrize(
     "tokenizer", [BPE, UNIGRAM, WORDS, WhitespaceTokenizer()], ids=["bpe", "unigram", "spacy", "whitespace"]
 )
@@ -135,7 +136,7 @@ def test_text_that_looks_like_a_special_token_is_text(tokenizer: Tokenizer, text
 
 
 @algorithms
-def test_lowercase_subwords(algorithm: Literal["bpe", "unigram"]) -> None:
+def test_lowercase_subwords(algorithm: Algorithm) -> None:
     tokenizer = SubwordTokenizer.learn(SAMPLE, algorithm=algorithm, vocabulary_size=150, lowercase=True)
     assert tokenizer.detokenize(tokens_of(tokenizer, "Ich KENNE den Ärger.")) == "ich kenne den ärger."
     pieces = {piece for tokens in tokenizer.tokenize(SAMPLE) for piece in tokens}
@@ -155,7 +156,7 @@ def test_lowercase_words_learn_the_spacing_of_lowercase_text() -> None:
 
 
 @algorithms
-def test_more_pieces_than_the_text_has_are_refused_with_advice(algorithm: Literal["bpe", "unigram"]) -> None:
+def test_more_pieces_than_the_text_has_are_refused_with_advice(algorithm: Algorithm) -> None:
     with pytest.raises(DataError, match=r"^cannot learn 50000 .* at most \d+; use fewer: --set ") as refused:
         SubwordTokenizer.learn(SAMPLE, algorithm=algorithm, vocabulary_size=50_000)
     _, _, option = str(refused.value).rpartition(" --set ")
@@ -174,9 +175,7 @@ def test_more_pieces_than_the_text_has_are_refused_with_advice(algorithm: Litera
         (["", ""], 100, ""),
     ],
 )
-def test_fewer_pieces_than_needed_and_no_text_are_refused_with_advice(
-    algorithm: Literal["bpe", "unigram"], lines: list[str], size: int, reason: str
-) -> None:
+def test_too_few_pieces_are_refused(algorithm: Algorithm, lines: list[str], size: int, reason: str) -> None:
     with pytest.raises(DataError, match=rf"^cannot learn {size} {algorithm} .*(?:{reason})"):
         SubwordTokenizer.learn(lines, algorithm=algorithm, vocabulary_size=size)
 
