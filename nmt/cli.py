@@ -150,10 +150,8 @@ def _parameters(function: Callable[..., Any], first: int = 0) -> Iterator[tuple[
         shown: dict[str, Any] = {"metavar": metavar, "help": text, "min": option.minimum, "max": option.maximum}
         shown |= {"parser": option.parse, "autocompletion": option.complete}
         info = typer.Argument(**shown) if isinstance(option, Argument) else typer.Option(*names_given, **shown)
-        yield (
-            key,
-            inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]),
-        )
+        offered = inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default)
+        yield key, offered.replace(annotation=Annotated[kind, info])
 
 
 def _leaves(annotation: Any) -> Iterator[Any]:

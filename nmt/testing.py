@@ -84,12 +84,9 @@ class ScoreTests:
         memory = _memory(attention, _states())
         for sentence in range(len(LENGTHS)):
             one = slice(sentence, sentence + 1)
-            alone = _memory(attention, _states()[one], LENGTHS[one])
-            _assert_equal(
-                attention.attend(queries[one], alone, {})[1],
-                attention.attend(queries, memory, {})[1][one],
-                "the alignment of a sentence should not depend on the others in its batch",
-            )
+            alone = attention.attend(queries[one], _memory(attention, _states()[one], LENGTHS[one]), {})[1]
+            together = attention.attend(queries, memory, {})[1][one]
+            _assert_equal(alone, together, "the alignment of a sentence should not depend on the others in its batch")
 
     def test_queries_do_not_see_each_other(self) -> None:
         """Many queries at once (target positions or hypotheses) give the same result as one by one."""
@@ -97,11 +94,8 @@ class ScoreTests:
         alignment, _ = _attend(attention, queries, _states())
         for place in range(QUERIES):
             one = slice(place, place + 1)
-            _assert_equal(
-                _attend(attention, queries[:, one], _states())[0],
-                alignment[:, one],
-                "the alignment of a query should not depend on the other queries",
-            )
+            alone, _ = _attend(attention, queries[:, one], _states())
+            _assert_equal(alone, alignment[:, one], "the alignment of a query should not depend on the other queries")
 
     def test_keys_are_computed_once_per_sentence(self) -> None:
         """The result of `project_keys` is valid for every step, also after other sentences were encoded."""
@@ -169,10 +163,9 @@ class ScoreTests:
         """All that it needs is in its weights, buffers and options."""
         attention, other = self._attention(), self._attention(seed=1)
         other.load_state_dict(safetensors.torch.load(safetensors.torch.save(attention.state_dict())))
+        loaded, saved = (_attend(each, self._queries(), _states())[0] for each in (other, attention))
         _assert_equal(
-            _attend(other, self._queries(), _states())[0],
-            _attend(attention, self._queries(), _states())[0],
-            "a loaded score should equal the saved one; make its tensors parameters or buffers",
+            loaded, saved, "a loaded score should equal the saved one; make its tensors parameters or buffers"
         )
 
     def _query_size(self) -> int:

@@ -46,18 +46,6 @@ def check_sizes(score: ScoreProperties, query_size: int, key_size: int) -> None:
         )
 
 
-def check_normalizer(name: str) -> None:
-    """Reject a normaliser whose library is not installed.
-
-    Raises:
-        ConfigError: It is not installed.
-    """
-    if name != "softmax" and importlib.util.find_spec(SPARSE_LIBRARY) is None:
-        raise ConfigError(
-            f"{name} needs the package {SPARSE_LIBRARY}, which is not installed: pip install {SPARSE_LIBRARY}"
-        )
-
-
 def attention_conflicts(config: Config, allowed_classes: Collection[str] | None) -> Iterator[Conflict]:
     """Choices in `model.attention` that cannot work together.
 
@@ -112,7 +100,7 @@ def _incompatible(score: ScoreProperties, section: AttentionSection, key_size: i
         yield "past.name", f"the score {section.score} does not support {past}; {takers} does"
     if past != "none" and heads > 1:
         yield "past.name", f"{past} needs one head, found {heads} heads"
-    try:
-        check_normalizer(section.normalizer.name)
-    except ConfigError as error:
-        yield "normalizer.name", str(error)
+    normalizer = section.normalizer.name
+    if normalizer != "softmax" and importlib.util.find_spec(SPARSE_LIBRARY) is None:
+        missing = f"{normalizer} needs the package {SPARSE_LIBRARY}, which is not installed"
+        yield "normalizer.name", f"{missing}: pip install {SPARSE_LIBRARY}"

@@ -40,10 +40,10 @@ def describe_keys(section: type[Section] = Config, above: str = "") -> Iterator[
         path, (mark, kinds) = f"{above}{name}", kinds_of(field)
         if mark:
             yield KeyDescription(path, "", "", "", mark.description)
-            names = [str(mark.name(kind)) for kind in kinds]
-            text = "; ".join(f"{name}: {_summary(kind)}" for name, kind in zip(names, kinds, strict=True))
-            yield KeyDescription(f"{path}.{mark.key}", ", ".join(names), names[0], "", text)
-            yield from _describe_kinds(dict(zip(names, kinds, strict=True)), path, mark.key)
+            named = {str(mark.name(kind)): kind for kind in kinds}
+            text = "; ".join(f"{name}: {_summary(kind)}" for name, kind in named.items())
+            yield KeyDescription(f"{path}.{mark.key}", ", ".join(named), next(iter(named)), "", text)
+            yield from _describe_kinds(named, path, mark.key)
         elif kinds:
             yield KeyDescription(path, "", "", "", f"{_summary(kinds[0])}.")
             yield from describe_keys(kinds[0], f"{path}.")
@@ -91,21 +91,14 @@ def _values_in_words(schema: Mapping[str, Any]) -> str:
 def json_schema() -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of a config file, for editors."""
     schema = Config.model_json_schema()
-    extends = {"extends": {"type": "string", "description": EXTENDS}}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "properties": {**extends, **schema["properties"]},
-    }
+    properties = {"extends": {"type": "string", "description": EXTENDS}, **schema["properties"]}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "properties": properties}
 
 
 def markdown_table() -> str:
     """Every key, in one Markdown table for each top-level section."""
-    lines = [
-        "| key | values | default | unit | description |",
-        "|---|---|---|---|---|",
-        f"| `extends` | text | | | {EXTENDS} |",
-    ]
+    header = ["| key | values | default | unit | description |", "|---|---|---|---|---|"]
+    lines = [*header, f"| `extends` | text | | | {EXTENDS} |"]
     for path, values, default, unit, text in describe_keys():
         text = html.escape(text, quote=False)
         if values:
@@ -114,7 +107,7 @@ def markdown_table() -> str:
         elif "." in path:
             lines.append(f"| **`{path.partition('.')[2]}`** | | | | *{text}* |")
         else:
-            lines += ["", f"**`{path}`**: {text}", "", *lines[:2]]
+            lines += ["", f"**`{path}`**: {text}", "", *header]
     return "\n".join(lines) + "\n"
 
 

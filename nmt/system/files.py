@@ -32,7 +32,7 @@ def as_path(path: AnyPath | None) -> Path | None:
 
 def as_paths(paths: AnyPaths | None) -> list[Path]:
     """One path, several or none, as a list."""
-    return [Path(path) for path in as_names(paths)]
+    return list(map(Path, as_names(paths)))
 
 
 def as_names(names: AnyPaths | None) -> list[str]:
@@ -62,10 +62,9 @@ def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
         if named is not None and not (temporary and Path(str(named)).is_relative_to(temporary)):
             raise
         hidden = re.search(r"(?:Errno|os error) (\d+)", str(error))
-        number = error.errno or (int(hidden[1]) if hidden else errno.EIO)
-        reason = (
-            os.strerror(number) if error.errno or hidden else f"not written completely ({error}); is the disk full?"
-        )
+        number, reason = errno.EIO, f"not written completely ({error}); is the disk full?"
+        if hidden:
+            number, reason = int(hidden[1]), os.strerror(int(hidden[1]))
         raise OSError(number, reason, str(path)) from None
 
 

@@ -78,14 +78,15 @@ def _run(command: Callable[[], int | None]) -> NoReturn:
         # nmt translate ... | head -1: stop silently, as other filters do.
         _discard_unwritten()
         sys.exit(128 + signal.SIGPIPE)
-    except OSError as error:
-        _fail_without_memory(error)
-        stream = "standard output" if _discard_unwritten() else "input or output"
-        _fail(describe_system_error(error, stream), 1)
-    except UnicodeEncodeError as error:
-        _fail(UNENCODABLE.format(ascii(error.object[-200:])), 1)
     except Exception as error:
-        _fail_without_memory(error)
+        if is_out_of_memory(error):  # without advice from deeper down
+            name = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+            _fail(f"nmt {name}: out of memory", 1)
+        if isinstance(error, OSError):
+            stream = "standard output" if _discard_unwritten() else "input or output"
+            _fail(describe_system_error(error, stream), 1)
+        if isinstance(error, UnicodeEncodeError):
+            _fail(UNENCODABLE.format(ascii(error.object[-200:])), 1)
         show = getattr(error, "show", None)  # a usage error knows how to show itself
         if show is None:
             raise
@@ -108,13 +109,6 @@ def _discard_unwritten() -> bool:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return True
     return False
-
-
-def _fail_without_memory(error: Exception) -> None:
-    """If memory ran out without advice from deeper down, name the command."""
-    if is_out_of_memory(error):
-        command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
-        _fail(f"nmt {command}: out of memory", 1)
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -7,7 +7,6 @@ therefore ends the process at once. Later, a signal waits while a library that w
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import re
 import signal
@@ -57,7 +56,7 @@ _LIBRARY = re.compile(
 )
 """Files of code that must not be interrupted: imports, and libraries but for those that only call our functions."""
 _OURS = str(Path(__file__).parents[1])
-_first = _latest = -math.inf  # when a signal was first postponed, and when it came last
+_deadline = 0.0  # when a signal that was postponed raises in any case
 _coming = False
 
 
@@ -71,20 +70,19 @@ def raise_when_safe(error: BaseException, number: int, frame: FrameType | None) 
         number: The signal.
         frame: The frame that it interrupted.
     """
-    global _first, _latest, _coming
+    global _deadline, _coming
     if _coming:
         return
     now = time.monotonic()
-    if now - _latest > 1:  # another handler took the last one
-        _first = now
-    _latest = now
-    if now - _first < PATIENCE and _in_library(frame):
+    if now > _deadline + 1:  # the first, as another handler may have taken the last one
+        _deadline = now + PATIENCE
+    if now < _deadline and _in_library(frame):
         _coming = True
         again = threading.Timer(POSTPONED, _raise_signal, [number])
         again.daemon = True
         again.start()
         return
-    _latest = -math.inf
+    _deadline = 0.0
     raise error
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar, cast
 import torch
 from torch import Tensor, nn
 
-from nmt.config.attention_checks import SPARSE_LIBRARY, check_normalizer
+from nmt.config.attention_checks import SPARSE_LIBRARY
 
 Normalizer = Callable[[Tensor], Tensor]
 
@@ -32,7 +32,6 @@ def make_normalizer(name: str, temperature: float = 1.0) -> Normalizer:
         name: `softmax`; or `sparsemax` or `entmax15`, with weights of exactly 0 (package `entmax`).
         temperature: Above 1 weights are more uniform, below 1 more peaked.
     """
-    check_normalizer(name)
     if name == "softmax":
         return lambda scores: (scores / temperature).softmax(dim=-1)
     sparse = getattr(importlib.import_module(SPARSE_LIBRARY), name)
