@@ -31,13 +31,14 @@ from nmt.system.files import AnyPath
 from nmt.system.options import CONFIG, SETTINGS, Argument, Option
 from nmt.system.process import open_output, run_program
 from nmt.system.signals import raise_on_interrupt
+from nmt.system.tables import Table
 from nmt.system.terminal import write_sections, write_table, write_text
 from nmt.translation.probability import score
 from nmt.translation.translate import translate
 
 if TYPE_CHECKING:
     from nmt.config import Overrides
-    from nmt.system.tables import Section, Table
+    from nmt.system.tables import Section
 
 log = logging.getLogger(__name__)
 
@@ -176,22 +177,21 @@ def _value_type(parts: Sequence[Any], option: Option) -> Any:
     return plain[0] if plain else Path if any(get_origin(part) is PathLike for part in parts) else str
 
 
-def _show(text: str) -> None:
-    """Print lines for a person to read."""
+def _show(*parts: str | Table | Sequence[Section]) -> None:
+    """Print text for a person to read, tables and reports."""
     with open_output(None) as file:
-        write_text(text, file)
+        for part in parts:
+            if isinstance(part, str):
+                write_text(part, file)
+            elif isinstance(part, Table):
+                write_table(part, file)
+            else:
+                write_sections(part, file)
 
 
-def _show_table(table: Table, comment: str = "") -> None:
-    with open_output(None) as file:
-        write_table(table, file)
-        if comment:
-            write_text(f"\n{comment}", file)
-
-
-def _show_sections(sections: Sequence[Section]) -> None:
-    with open_output(None) as file:
-        write_sections(sections, file)
+def _call(verb: partial[object]) -> None:
+    # The handler of commands that show nothing at their end; their help is that of the function.
+    verb()
 
 
 def _version(value: bool) -> None:
@@ -225,12 +225,10 @@ def _data(directory: Annotated[AnyPath, Argument(metavar="DIR")]) -> None:
     """
     from nmt.corpus.data_report import read_report
 
-    _show_sections(read_report(Path(directory)))
+    _show(read_report(Path(directory)))
 
 
-@command("train", nmt.train, imports="nmt.training.directory")
-def _train(train: partial[nmt.Run]) -> None:
-    train()
+command("train", nmt.train, imports="nmt.training.directory")(_call)
 
 
 @command("check", nmt.check, imports="nmt.training.readiness")
@@ -252,9 +250,7 @@ def _check(check: partial[Iterator[nmt.Finding]]) -> None:
     raise typer.Exit(bool(problems))
 
 
-@command("translate", translate, imports="nmt.translation.translator", names_model=True)
-def _translate(translate: partial[None]) -> None:
-    translate()
+command("translate", translate, imports="nmt.translation.translator", names_model=True)(_call)
 
 
 @command("evaluate", nmt.evaluate, imports="nmt.evaluation.model_evaluation")
@@ -272,13 +268,12 @@ def _evaluate(evaluate: partial[nmt.ModelEvaluation]) -> None:
     if evaluate.keywords["attention"] and not found.attention:
         lines += ["attention: none, as model.attention.score is none"]
     lines += [str(found.short_inputs)] if found.short_inputs else []
-    _show("".join(f"{line}\n" for line in lines))
-    if found.attention:
-        _show_table(tabulate_lengths(found.attention_by_length))
-    if found.comparisons:
-        _show_table(found.comparison_table)
-    if found.breakdown:
-        _show_sections(list(found.breakdown.sections()))
+    _show(
+        "\n".join(lines),
+        *([tabulate_lengths(found.attention_by_length)] if found.attention else []),
+        *([found.comparison_table] if found.comparisons else []),
+        *([list(found.breakdown.sections())] if found.breakdown else []),
+    )
 
 
 @command("attention", nmt.measure_attention, nmt.explore, imports="nmt.inspection.explorer_data", names_model=True)
@@ -301,14 +296,14 @@ def _attention(measure_attention: partial[nmt.AttentionReport], explore: partial
     from nmt.evaluation.attention_statistics import tabulate_lengths
 
     found, one = measure_attention(), "sentence" in measured
-    if one:
-        _show_table(found.step_table)
     several = len(found.heads) > 1
     lines = [f"{f'head {number}: ' if several else ''}{head}" for number, head in enumerate(found.heads, 1)]
     lines += [] if found.error_rate is None else [f"alignment error rate {found.error_rate:.3f}"]
-    _show("".join(f"{line}\n" for line in lines))
-    if not one:
-        _show_table(tabulate_lengths(found.by_length))
+    text = "\n".join(lines)
+    if one:
+        _show(found.step_table, text)
+    else:
+        _show(text, tabulate_lengths(found.by_length))
 
 
 @command("explain", nmt.explain, imports="nmt.inspection.record")
@@ -334,14 +329,12 @@ def _compare(
         run_trial(Path(cell))
         return
     found = compare()
-    _show_sections(found.sections)
+    _show(found.sections)
     if found.failed:
         raise TrainingError(*(f"{name}: {reason}" for name, reason in found.failed.items()))
 
 
-@command("score", score, imports="nmt.translation.translator", names_model=True)
-def _score(score: partial[None]) -> None:
-    score()
+command("score", score, imports="nmt.translation.translator", names_model=True)(_call)
 
 
 @command("serve", nmt.serve, imports="nmt.translation.translator", names_model=True)
@@ -352,9 +345,7 @@ def _serve(serve: partial[None]) -> None:
     exit_if_busy()
 
 
-@command("average", nmt.average, imports="nmt.models.storage")
-def _average(average: partial[Path]) -> None:
-    average()
+command("average", nmt.average, imports="nmt.models.storage")(_call)
 
 
 @command("runs")
@@ -370,7 +361,7 @@ def _runs(directory: Annotated[AnyPath, Argument(metavar="DIR")] = Path("runs"))
     """
     from nmt.models.run_records import list_runs
 
-    _show_table(list_runs(Path(directory)))
+    _show(list_runs(Path(directory)))
 
 
 @command("attentions")
@@ -381,7 +372,7 @@ def _attentions() -> None:
     """
     from nmt.layers.attention.catalog import WORK_CLASSES, tabulate_mechanisms
 
-    _show_table(tabulate_mechanisms(), WORK_CLASSES)
+    _show(tabulate_mechanisms(), f"\n{WORK_CLASSES}")
 
 
 app.add_typer(configs, name="config")

@@ -25,7 +25,7 @@ from nmt.evaluation.metrics import ScoringRules, score_corpus
 from nmt.models.storage import MARKER
 from nmt.system.files import read_json, shipped, write_json
 from nmt.system.replacement import atomic_directory
-from nmt.training.run import train_run
+from nmt.training.run import train
 
 GOLDEN = Path(__file__).resolve().parent.parent / "tests/golden"
 BEAMS = (1, 4)
@@ -63,7 +63,7 @@ def main() -> None:
             shutil.copy(shipped(str(corpus)), corpus)  # so that no path of this machine is recorded
             data, model = Path("golden/data"), Path("run/best")
             write_data(config, data)
-            train_run(config, data, Path("run"))
+            train(config, data=data, output="run")
             for unneeded in (data / "report.md", data / "lengths.png"):
                 unneeded.unlink()
             # The location of the data during training means nothing elsewhere.

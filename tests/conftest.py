@@ -23,9 +23,7 @@ from nmt.training.checkpoint import newest_checkpoint
 
 REVERSAL_CONFIG = """
 name: reversal
-data:
-  source: {source}
-  split: {{valid_size: 50, test_size: 50}}
+data: {{source: {source}, split: {{valid_size: 50, test_size: 50}}}}
 text: {{tokenizer: whitespace}}
 model:
   embedding_size: 32
@@ -33,12 +31,7 @@ model:
   encoder: {{cell: gru, hidden_size: 48}}
   decoder: {{cell: gru, hidden_size: 64, order: bahdanau}}
   attention: {{score: additive}}
-train:
-  epochs: 8
-  batch: {{size: 64}}
-  optimizer: {{learning_rate: 0.01}}
-  schedule: {{name: cosine}}
-  device: cpu
+train: {{epochs: 8, batch: {{size: 64}}, optimizer: {{learning_rate: 0.01}}, schedule: {{name: cosine}}, device: cpu}}
 decode: {{beam_size: 3}}
 """
 
@@ -51,15 +44,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Whatever a run could forget when it is resumed: random numbers of all kinds, patience, sums between two reports.
 RANDOM_CONFIG = """
 name: random
-data:
-  source: {source}
-  split: {{valid_size: 20, test_size: 20}}
+data: {{source: {source}, split: {{valid_size: 20, test_size: 20}}}}
 text: {{tokenizer: whitespace}}
 model:
-  embedding_size: 8
-  dropout: 0.3
-  encoder: {{cell: gru, hidden_size: 8}}
-  decoder: {{cell: gru, hidden_size: 12}}
+  {{embedding_size: 8, dropout: 0.3, encoder: {{cell: gru, hidden_size: 8}}, decoder: {{cell: gru, hidden_size: 12}}}}
 train:
   epochs: 2
   batch: {{size: 8}}
@@ -85,6 +73,7 @@ class Outcome:
 
 
 Cli = Callable[..., Outcome]
+Refusal = Callable[..., str]
 
 
 def call(*arguments: object) -> int:
@@ -111,6 +100,34 @@ def cli(capfd: pytest.CaptureFixture[str]) -> Cli:
         return Outcome(code, *capfd.readouterr())
 
     return run
+
+
+def errors(text: str) -> list[str]:
+    """The lines on standard error that tell of an error."""
+    assert "Traceback" not in text
+    assert "Exception ignored" not in text
+    return [line for line in text.splitlines() if line.startswith("nmt: error: ")]
+
+
+@pytest.fixture
+def refusal(cli: Cli) -> Refusal:
+    """`refusal("translate", ...)` runs a command that fails, and returns what its one line says."""
+
+    def run(*arguments: object) -> str:
+        outcome = cli(*arguments)
+        assert outcome.code == 1
+        (line,) = errors(outcome.err)
+        assert line.isprintable()
+        assert len(line) < 800
+        assert "root:" not in line  # nothing of /etc/passwd is quoted
+        return line.removeprefix("nmt: error: ")
+
+    return run
+
+
+def tree(root: Path = Path()) -> dict[str, bytes]:
+    """Every file below a folder, hidden ones too."""
+    return {str(path): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
 @dataclass(frozen=True)
@@ -173,6 +190,18 @@ def random_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return Project(root, config, data, run)
 
 
+@pytest.fixture
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Learning curves take most of the time of such short runs."""
+    monkeypatch.setattr("nmt.drawing.charts.draw_learning_curve", lambda run: None)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run directory that does not exist yet."""
+    return tmp_path / "run"
+
+
 def train_arguments(project: Project, run: Path, *more: str) -> list[str]:
     """`nmt train` of a project into a run directory; arguments with `=` are settings."""
     command = ["train", "--config", str(project.config), "--data", str(project.data), "--output", str(run)]
@@ -194,10 +223,8 @@ def signal_at(monkeypatch: pytest.MonkeyPatch, update: int, number: int = signal
 def read_metrics(run: Path) -> list[dict[str, Any]]:
     """The lines of `metrics.jsonl` without what the clock says."""
     lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [
-        {key: value for key, value in json.loads(line).items() if key not in ("seconds", "tokens_per_second")}
-        for line in lines
-    ]
+    clock = ("seconds", "tokens_per_second")
+    return [{key: value for key, value in json.loads(line).items() if key not in clock} for line in lines]
 
 
 def read_tensors(run: Path) -> dict[str, Tensor]:

@@ -27,22 +27,16 @@ PIPE = subprocess.PIPE
 DEVNULL = subprocess.DEVNULL
 
 LIBRARIES = [
-    "matplotlib.backends.backend_agg",
-    "matplotlib.figure",
-    "nmt.cli",
-    "nmt.corpus.download",
-    "nmt.evaluation.validator",
-    "nmt.training.check",
-    "nmt.evaluation.evaluate",
-    "nmt.corpus.data_report",
-    "nmt.corpus.token_ids",
-    "nmt.training.run",
-    "nmt.translation.stream",
-    "pytest",
-    "sacrebleu.metrics.bleu",
-    "sentencepiece",
-    "spacy",
-    "torch._dynamo",
+    *(
+        "matplotlib.backends.backend_agg",
+        "matplotlib.figure",
+        "pytest",
+        "sacrebleu.metrics.bleu",
+        "sentencepiece",
+        "spacy",
+    ),
+    *("nmt.cli", "nmt.corpus.data_report", "nmt.corpus.download", "nmt.corpus.token_ids", "nmt.evaluation.evaluate"),
+    *("nmt.evaluation.validator", "nmt.training.check", "nmt.training.run", "nmt.translation.stream", "torch._dynamo"),
 ]
 """What commands and tests import. None of them computes anything or starts a thread, which a fork would lose."""
 

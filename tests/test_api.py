@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Cli, Project
+from conftest import Cli, Project, tree
 
 import nmt
 from nmt.system.files import PACKAGE, shipped
@@ -63,16 +63,11 @@ def test_the_script_of_the_readme_runs(here: Project) -> None:
     assert done.stderr == ""
 
 
-def test_nothing_is_printed_and_messages_are_logged(here: Project, caplog: pytest.LogCaptureFixture) -> None:
-    arguments = f"{str(here.config)!r}, output='run', overrides={{'train.max_updates': 2}}"
-    done = python(f"import nmt; nmt.train({arguments}); nmt.evaluate('run')", here.root)
-    assert (done.stdout, done.stderr) == ("", "")
+def test_messages_are_logged(here: Project, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "nmt"):
-        nmt.evaluate("run", split="valid")
+        nmt.evaluate(here.run, split="valid", short_inputs=False)
     assert {record.name for record in caplog.records} == {"nmt.evaluation.model_evaluation"}
-    *_, last = caplog.messages
-    assert "translations are the same" in last  # it has made only two updates
-    assert "run/best on valid: 50 sentences, beam 3" in caplog.messages
+    assert "runs/reversal/best on valid: 50 sentences, beam 3" in caplog.messages
 
 
 def test_evaluate_gives_what_the_command_writes(here: Project, cli: Cli) -> None:
@@ -91,21 +86,6 @@ def test_files_are_evaluated(here: Project) -> None:
     found = nmt.evaluate(here.run, src="src", ref="ref", hypotheses_path="hypotheses")
     assert found.hypotheses == Path("hypotheses").read_text("utf-8").splitlines() == ["B A", "C"]
     assert nmt.evaluate(here.run, src=Path("src"), ref=["ref", Path("ref")]).bleu == found.bleu
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"src": "a"}, "--ref"),
-        ({"ref": ["a"]}, "--src"),
-        ({"src": "a", "ref": "b", "split": "test"}, "not both"),
-        ({"split": "train"}, "--split train"),
-        ({"src": "nowhere", "ref": "nowhere"}, "nowhere"),
-    ],
-)
-def test_conflicting_arguments(here: Project, arguments: dict[str, Any], words: str) -> None:
-    with pytest.raises(nmt.NmtError, match=words):
-        nmt.evaluate(here.run, **arguments)
 
 
 def test_a_run_has_its_outcome(here: Project) -> None:
@@ -191,27 +171,27 @@ def test_threads_share_a_translator(here: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("function", "options"),
     [
-        lambda project: nmt.load("x" * 300),
-        lambda project: nmt.load("a\0b"),
-        lambda project: nmt.load("\ud800"),
-        lambda project: nmt.evaluate(project.run, data=project.data, json_path="nowhere/x"),
-        lambda project: nmt.evaluate(project.run, data=project.data, json_path="/dev/full"),
-        lambda project: nmt.evaluate(project.run, data=project.data, hypotheses_path="."),
-        lambda project: nmt.train(project.config, data=project.data, output="/proc/x"),
-        lambda project: nmt.train(project.config, data=project.data, output="x" * 300),
-        lambda project: nmt.preprocess(project.config, output="/dev/null/x"),
-        lambda project: nmt.preprocess(project.config, output="a\0b"),
-        lambda project: nmt.preprocess(project.config, output="\ud800"),
-        lambda project: nmt.average([project.run, project.run], "/proc/x"),
+        *((nmt.load, {"model": path}) for path in ("x" * 300, "a\0b", "\ud800")),
+        *((nmt.evaluate, {"json_path": path}) for path in ("nowhere/x", "/dev/full")),
+        (nmt.evaluate, {"hypotheses_path": "."}),
+        *((nmt.train, {"output": path}) for path in ("/proc/x", "x" * 300)),
+        *((nmt.preprocess, {"output": path}) for path in ("/dev/null/x", "a\0b", "\ud800")),
+        (nmt.average, {"output": "/proc/x"}),
     ],
 )
 def test_paths_that_cannot_be_used_are_errors_of_nmt(
-    wrong: Callable[[Project], object], project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    function: Callable[..., object], options: dict[str, str], here: Project
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    given = {
+        nmt.evaluate: {"model": here.run, "data": here.data},
+        nmt.train: {"config": here.config, "data": here.data},
+        nmt.preprocess: {"config": here.config},
+        nmt.average: {"models": [here.run, here.run]},
+    }
+    before = tree()
     with pytest.raises(nmt.NmtError) as caught:
-        wrong(project)
+        function(**given.get(function, {}), **options)
     assert str(caught.value).isprintable()
-    assert not list(tmp_path.iterdir())
+    assert tree() == before

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from typing import Any
 import processes
 import pytest
 import typer
-from conftest import Cli, Project, call, write_reversal_corpus
+from conftest import Cli, Project, call, errors, write_reversal_corpus
 from processes import PIPE
 
 from nmt import cli as command_line
@@ -32,11 +31,9 @@ def here(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def assert_error(outcome, *words: str, code: int = 1) -> None:
     """One clear line on standard error, no traceback, nothing on standard output."""
-    assert outcome.code == code, outcome
-    lines = [line for line in outcome.err.splitlines() if line.startswith("nmt: error: ")]
+    assert (outcome.code, outcome.out) == (code, ""), outcome
+    lines = errors(outcome.err)
     assert lines, outcome.err
-    assert "Traceback" not in outcome.err
-    assert outcome.out == ""
     for word in words:
         assert word in "\n".join(lines), (word, lines)
 
@@ -69,6 +66,7 @@ def test_evaluate_on_files(here: Project, cli: Cli) -> None:
     Path("b.ref").write_text("B A\n")
     assert_error(cli("evaluate", "--src", "a.src", "--ref", "b.ref"), "b.ref", "1 lines", "2")
     assert_error(cli("evaluate", "--src", "a.src"), "--ref")
+    assert_error(cli("evaluate", "--ref", "a.ref"), "--src")
     assert_error(cli("evaluate", "--src", "a.src", "--ref", "a.ref", "--split", "test"), "not both")
     assert_error(cli("evaluate", "--split", "train"), "test or valid")
     assert_error(cli("evaluate", "--src", "none", "--ref", "a.ref"), "none")
@@ -99,18 +97,8 @@ def test_heatmap_is_written(here: Project, cli: Cli) -> None:
 
 
 def test_one_line_out_per_input_line(here: Project) -> None:
-    odd = [
-        "",
-        "   ",
-        "a b",
-        "🙂 🤷 a",
-        "zzz unknown",
-        " ".join(["a"] * 5000),
-        "a b \x0b c",
-        "tab\tb",
-        "a\u2028b\x85c",
-        "\x00",
-    ]
+    odd = ["", "   ", "a b", "🙂 🤷 a", "zzz unknown", " ".join(["a"] * 5000), "a b \x0b c", "tab\tb", "a\u2028b\x85c"]
+    odd.append("\x00")
     data = "\n".join(odd).encode() + b"\n\xff\xfe broken \xc3\n\xef\xbb\xbfa b\r\nlast line open"
     done = subprocess.run([*COMMAND, "translate", "--no-split-sentences"], input=data, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -202,45 +190,13 @@ def test_translating_without_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "damage", "words"),
-    [
-        ("model.safetensors", "truncate", ("model.safetensors", "truncated")),
-        ("model.safetensors", "remove", ("model.safetensors", "missing")),
-        ("config.yaml", "remove", ("config.yaml", "incomplete")),
-        ("model.json", "remove", ("model.json", "train first")),
-        ("text/src.vocabulary.json", "remove", ("src.vocabulary.json", "incomplete")),
-        ("text/tgt.vocabulary.json", "shrink", ("do not match",)),
-        ("text/tgt.tokenizer.json", "truncate", ("tgt.tokenizer.json",)),
-    ],
-)
-def test_damaged_models(
-    here: Project, tmp_path: Path, cli: Cli, name: str, damage: str, words: tuple[str, ...]
-) -> None:
-    model = tmp_path / "model"
-    shutil.copytree(here.run / "best", model)
-    file = model / name
-    if damage == "remove":
-        file.unlink()
-    elif damage == "shrink":
-        file.write_text(json.dumps(json.loads(file.read_text())[:-1]))
-    else:
-        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    assert_error(cli("translate", "a", "--model", model), *words)
-
-
 def test_all_config_errors_are_reported_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     monkeypatch.chdir(tmp_path)
     Path("bad.yaml").write_text("model:\n  encoder: {hidden_sizes: 3}\ntrain: {epochs: many}\nfoo: 1\n")
     found = cli("train", "--config", "bad.yaml")
-    assert_error(
-        found, "bad.yaml:2: model.encoder.hidden_sizes", "did you mean hidden_size?", "bad.yaml:3: train.epochs"
-    )
-    assert len([line for line in found.err.splitlines() if line.startswith("nmt: error: ")]) == 3
-    Path("broken.yaml").write_text("model:\n  encoder: {hidden_size: 3\n")
-    assert_error(cli("train", "--config", "broken.yaml"), "broken.yaml:", "not valid YAML")
+    assert_error(found, "bad.yaml:2: model.encoder.hidden_sizes", "mean hidden_size?", "bad.yaml:3: train.epochs")
+    assert len(errors(found.err)) == 3
     assert_error(cli("train", "--config", "tatoba"), "tatoba", "did you mean tatoeba?")
-    assert_error(cli("train", "--config", "sample", "--set", "train.epochs"), "section.key=value")
     assert list(tmp_path.glob("runs")) == []
 
 
@@ -315,12 +271,8 @@ def test_overrides_that_differ_from_the_data_are_refused(here: Project, tmp_path
 
 
 def test_overrides_that_match_the_data_are_accepted(here: Project, tmp_path: Path, cli: Cli) -> None:
-    same = [
-        "data.reverse=false",
-        "data.split={valid_size: 50}",
-        "text.tokenizer=whitespace",
-        f"data.directory={here.data}",
-    ]
+    same = ["data.reverse=false", "data.split={valid_size: 50}", "text.tokenizer=whitespace"]
+    same.append(f"data.directory={here.data}")
     settings = [part for setting in (*same, "train.max_updates=1") for part in ("--set", setting)]
     found = cli("train", "--config", here.config, "--output", tmp_path / "run", *settings)
     assert found.code == 0 or "learnt nothing" in found.err
@@ -328,9 +280,8 @@ def test_overrides_that_match_the_data_are_accepted(here: Project, tmp_path: Pat
 
 def test_training_starts_from_a_model(here: Project, tmp_path: Path, cli: Cli) -> None:
     common = ["--config", here.config, "--set", "train.max_updates=1", "--set", f"train.init_from={here.run}"]
-    assert (
-        cli("train", *common, "--output", tmp_path / "tuned", "--set", "train.optimizer.learning_rate=1e-9").code == 0
-    )
+    slow = ["--set", "train.optimizer.learning_rate=1e-9"]
+    assert cli("train", *common, "--output", tmp_path / "tuned", *slow).code == 0
     facts = [json.loads((run / "best/model.json").read_text()) for run in (here.run, tmp_path / "tuned")]
     assert facts[1]["scores"]["loss"] == pytest.approx(facts[0]["scores"]["loss"], rel=1e-3)
     different = ["--set", "model.decoder.hidden_size=32", "--set", "model.dropout=0.123"]
@@ -438,18 +389,18 @@ def test_help_imports_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("library", ["nmt.cli", "typer", "pydantic", "torch"])
 def test_an_interrupt_during_imports_is_one_line_whatever_a_library_does(here: Project, library: str) -> None:
-    program = (
-        "import contextlib, importlib.abc, os, signal, sys\n"
-        "class Interrupted(importlib.abc.MetaPathFinder):\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        f"        if name == {library!r}:\n"
-        "            with contextlib.suppress(BaseException):\n"
-        "                os.kill(os.getpid(), signal.SIGINT)\n"
-        "sys.meta_path.insert(0, Interrupted())\n"
-        "sys.argv = ['nmt', 'translate', 'a b']\n"
-        "from nmt.__main__ import main\n"
-        "main()\n"
-    )
+    program = f"""
+import contextlib, importlib.abc, os, signal, sys
+class Interrupted(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == {library!r}:
+            with contextlib.suppress(BaseException):
+                os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupted())
+sys.argv = ["nmt", "translate", "a b"]
+from nmt.__main__ import main
+main()
+"""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == "nmt: error: interrupted; earlier results are intact\n"

@@ -110,20 +110,12 @@ def test_a_kill_while_a_better_model_is_saved_harms_neither(
 
 
 PLACES = {
-    "os.fsync": 24,
-    "os.replace": 20,
-    "nmt.training.loop.train_step": 15,
-    "nmt.training.checkpoint.save_file": 3,
-    "nmt.training.checkpoint.delete_checkpoint": 2,
-    "nmt.training.metrics_log.append_text": 6,
-    "nmt.models.run_records.write_json": 4,
-    "nmt.drawing.charts.draw_learning_curve": 2,
-    "nmt.models.storage.save_weights": 1,
-    "nmt.models.storage.write_json": 1,
-    "nmt.evaluation.validator.mean_loss": 2,
-    "nmt.system.replacement.set_aside": 1,
-    "nmt.system.replacement.discard_earlier": 4,
-    "shutil.rmtree": 2,
+    **{"os.fsync": 24, "os.replace": 20, "shutil.rmtree": 2, "nmt.training.loop.train_step": 15},
+    **{"nmt.training.checkpoint.save_file": 3, "nmt.training.checkpoint.delete_checkpoint": 2},
+    **{"nmt.training.metrics_log.append_text": 6, "nmt.evaluation.validator.mean_loss": 2},
+    **{"nmt.models.run_records.write_json": 4, "nmt.drawing.charts.draw_learning_curve": 2},
+    **{"nmt.models.storage.save_weights": 1, "nmt.models.storage.write_json": 1},
+    **{"nmt.system.replacement.set_aside": 1, "nmt.system.replacement.discard_earlier": 4},
 }
 """Functions at whose calls a run may be killed, and how many calls a short life sees."""
 
@@ -194,19 +186,14 @@ ACCUMULATED = "train.batch={size: 4, accumulate: 3}"
 UNIGRAM = "train.noise={unigram_alpha: 0.2, src_word_dropout: 0.1}"
 PLATEAU = "train.schedule={name: plateau, warmup: 5, patience: 1, factor: 0.7}"
 SAMPLING = "train.teacher_forcing={ratio: 1, minimum: 0.2, unit: token, schedule: inverse_sigmoid, updates: 60}"
+CHRF = "train.validation.metric=chrf"
 COMBINATIONS = {
     "tokens": [TOKENS, "train.schedule.name=cosine", "train.validation.metric=bleu"],
     "accumulated": [ACCUMULATED, "train.checkpoint.keep_best=2", "train.label_smoothing=0.1"],
     "unigram": [UNIGRAM, "train.optimizer={name: adamw, weight_decay: 0.01}"],
     "plateau": [PLATEAU, "train.validation={every: 25, metric: chrf, patience: null}", "model.decoder.order=bahdanau"],
     "sampling": [SAMPLING, "train.precision=bfloat16", "train.checkpoint={every: 1, keep_last: 1}"],
-    "all": [
-        "train.batch={size: 40, unit: tokens, accumulate: 2}",
-        UNIGRAM,
-        PLATEAU,
-        SAMPLING,
-        "train.validation.metric=chrf",
-    ],
+    "all": ["train.batch={size: 40, unit: tokens, accumulate: 2}", UNIGRAM, PLATEAU, SAMPLING, CHRF],
 }
 LONG = ["train.epochs=25", "train.validation={every: 50, metric: loss, patience: null}", "train.log_every=2"]
 

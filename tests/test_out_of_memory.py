@@ -41,6 +41,7 @@ def run_limited(where: str, size: int, *arguments: object) -> str:
 
 needs_linux = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
 HUGE_SCORE = "model.attention={score: additive, options: {size: 65536}}"
+ONE_PAIR = ["train.max_updates=1", "train.batch.size=1", "decode.batch_size=50"]
 BATCH_OR_SIZES = "out of memory; lower train.batch.size or the sizes under model"
 
 
@@ -50,12 +51,7 @@ BATCH_OR_SIZES = "out of memory; lower train.batch.size or the sizes under model
     [
         ("command", 400, ["train.batch.size=100000", HUGE_SCORE], BATCH_OR_SIZES),
         ("command", 400, ["model.encoder.hidden_size=16000"], "out of memory; lower the sizes under model"),
-        (
-            "validation",
-            64,
-            ["train.max_updates=1", "train.batch.size=1", "decode.batch_size=50", HUGE_SCORE],
-            "out of memory; lower decode.batch_size or the sizes under model",
-        ),
+        ("validation", 64, [*ONE_PAIR, HUGE_SCORE], "out of memory; lower decode.batch_size or the sizes under model"),
     ],
 )
 def test_training(project: Project, tmp_path: Path, where: str, size: int, settings: list[str], expected: str) -> None:

@@ -29,7 +29,7 @@ from nmt.system.progress import progress_bar
 from nmt.system.replacement import locked
 from nmt.system.version import __version__
 from nmt.training.metrics_log import METRICS
-from nmt.training.run import train_run
+from nmt.training.run import train
 from nmt.training.timing import measure_updates
 from nmt.translation.loading import open_translator
 from nmt.translation.stream import within_memory
@@ -192,7 +192,7 @@ def _run(folder: Path) -> dict[str, Any]:
     data, config = (folder / trial["data"]).resolve(), read_config(folder / CONFIG)
     if not (folder / TRAINING).exists():
         config = _within_budget(config, data, trial["budget_minutes"], folder)
-        train_run(config, data, folder / RUN, resume=True)
+        train(config, data=data, output=folder / RUN, resume=True)
         write_json(folder / TRAINING, _describe_training(folder / RUN))
     training = _read(folder / TRAINING, TRAINING_KEYS)
     allowed = [config.model.attention.score]  # trusted, as the user's own config names it

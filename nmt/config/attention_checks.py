@@ -57,7 +57,7 @@ def attention_conflicts(config: Config, allowed_classes: Collection[str] | None)
     section = config.model.attention
     if names_class(section.score) and allowed_classes is not None and section.score not in allowed_classes:
         return
-    encoder, query_size = config.model.encoder, config.model.decoder.hidden_size
+    encoder, query_size = config.model.encoder, config.model.decoder.query_size
     key_size = encoder.output_size
     sizes = "model.decoder.hidden_size", "model.encoder.hidden_size", "model.encoder.bidirectional"
     score = "model.attention.score"

@@ -22,11 +22,6 @@ def conflicts(config: Config) -> Iterator[Conflict]:
     """Combinations that cannot work."""
     yield from _conflicts_within(config)
     model, text, noise = config.model, config.text, config.train.noise
-    state, states = model.decoder.initial_state, model.encoder.states
-    if state not in states:
-        places = "model.decoder.initial_state", "model.encoder.bidirectional"
-        lacking = f"{state} needs a state that {model.encoder.kind} encoders lack; it can be {' or '.join(states)}"
-        yield places, "backward needs model.encoder.bidirectional: true" if "final" in states else lacking
     if model.tying == "all" and not text.vocabulary.joint:
         yield ("model.tying", "text.vocabulary.joint"), "all needs text.vocabulary.joint: true"
     algorithm = text.subword.algorithm if text.tokenizer == "subword" else None

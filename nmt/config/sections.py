@@ -406,6 +406,25 @@ class RecurrentDecoderSection(RecurrentSection):
         """Whether the state that attends is the one before or after reading the last word."""
         return "before" if self.order == "bahdanau" else "after"
 
+    @property
+    def traits(self) -> tuple[str, ...]:
+        """How it attends, in words."""
+        return f"{self.order.capitalize()}'s order", *(["input feeding"] if self.input_feeding else [])
+
+    @property
+    def query_size(self) -> int:
+        """Size of the state that attends."""
+        return self.hidden_size
+
+    def lacking(self, encoder: EncoderSection) -> Iterator[Conflict]:
+        """What the decoder needs of an encoder that lacks it."""
+        if self.initial_state not in encoder.states:
+            lacking = f"{self.initial_state} needs a state that {encoder.kind} encoders lack"
+            message = f"{lacking}; it can be {' or '.join(encoder.states)}"
+            if "final" in encoder.states:
+                message = "backward needs {}encoder.bidirectional: true"
+            yield ("decoder.initial_state", "encoder.bidirectional"), message
+
     def conflicts(self) -> Iterator[Conflict]:
         """What does not go with the order, or with one layer."""
         yield from super().conflicts()
@@ -550,6 +569,12 @@ class ModelSection(Section):
     decoder: DecoderSection = RecurrentDecoderSection()
     attention: AttentionSection = AttentionSection()
     initialization: InitializationSection = InitializationSection()
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """What decoder and attention need of an encoder that lacks it."""
+        yield from self.decoder.lacking(self.encoder)
+        if self.attention.score == "none" and "final" not in self.encoder.states:
+            yield ("attention.score",), f"none needs a final state, which {self.encoder.kind} encoders lack"
 
 
 DROPOUT = ("dropout", "embedding_dropout", "output_dropout", "memory_dropout")

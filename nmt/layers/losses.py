@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from nmt.layers.kernels.consistency import consistent_cross_entropy
-from nmt.layers.kernels.cross_entropy import output_cross_entropy
+from nmt.layers.kernels.cross_entropy import consistent_cross_entropy, output_cross_entropy
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.sections import RecurrentDecoderSection, RecurrentSection
-from nmt.layers.kernels.cells import gru_sequence, gru_step, lstm_step
+from nmt.layers.kernels.cells import gru_sequence, gru_step, lstm_step, run_lstm
 from nmt.layers.kernels.dropout import Dropout
-from nmt.layers.kernels.lstm import run_lstm
 from nmt.layers.kernels.stepwise import StepWeight, WeightFormat
 
 RecurrentState = tuple[Tensor, ...]

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nmt.config import InitializationSection, ModelSection
-from nmt.layers.attention.attention import Attention, FixedContext, build_attention
+from nmt.config import InitializationSection, ModelSection, RecurrentDecoderSection
+from nmt.layers.attention.attention import build_attention
 from nmt.layers.attention.score import Score
 from nmt.layers.output import FixedNormOutput, OutputLayer
 from nmt.layers.recurrent import GATES, NormalizedLayer, build_stack
@@ -17,7 +17,6 @@ from nmt.models.recurrent.cell import BahdanauCell, DecoderCell, LuongCell
 from nmt.models.recurrent.decoder import InitialState, RecurrentDecoder
 from nmt.models.recurrent.encoder import RecurrentEncoder
 from nmt.models.seq2seq import Seq2Seq
-from nmt.system.errors import ConfigError
 from nmt.text.vocabulary import PAD_ID
 
 
@@ -57,9 +56,10 @@ def _or(value: float | None, default: float) -> float:
 
 
 def _build_decoder(config: ModelSection, encoder: Encoder, embedding: nn.Embedding) -> Decoder[Any, Any, Any]:
-    match config.decoder.kind:
+    section = config.decoder
+    match section.kind:
         case "recurrent":
-            return _build_recurrent_decoder(config, encoder, embedding)
+            return _build_recurrent_decoder(config, section, encoder, embedding)
 
 
 def _build_output(config: ModelSection, readout_size: int, embedding: nn.Embedding) -> OutputLayer:
@@ -70,33 +70,24 @@ def _build_output(config: ModelSection, readout_size: int, embedding: nn.Embeddi
     return output
 
 
-def _build_recurrent_decoder(config: ModelSection, encoder: Encoder, embedding: nn.Embedding) -> RecurrentDecoder:
-    section = config.decoder
+def _build_recurrent_decoder(
+    config: ModelSection, section: RecurrentDecoderSection, encoder: Encoder, embedding: nn.Embedding
+) -> RecurrentDecoder:
     # With tied weights the output layer is the embedding, so the readout has the embedding's size.
     readout_size = section.hidden_size if config.tying == "none" else config.embedding_size
     attention = build_attention(config.attention, section.hidden_size, encoder.output_size)
-    if isinstance(attention, FixedContext) and not encoder.final_size:
-        raise ConfigError(f"model.attention.score: none needs a final state, which {config.encoder.kind} encoders lack")
-    cell = _build_cell(config, attention, readout_size)
-    output = _build_output(config, readout_size, embedding)
-    size = {"backward": encoder.backward_size, "final": encoder.final_size, "zeros": 0}[section.initial_state]
-    if not size and section.initial_state != "zeros":
-        raise ConfigError(
-            f"model.decoder.initial_state: {section.initial_state} needs a state of the encoder that "
-            f"{config.encoder.kind} encoders lack; set zeros"
-        )
-    initial_state = InitialState(section.initial_state, size, cell.recurrent)
-    dropout = _or(config.embedding_dropout, config.dropout)
-    return RecurrentDecoder(embedding, cell, initial_state, output, embedding_dropout=dropout)
-
-
-def _build_cell(config: ModelSection, attention: Attention, readout_size: int) -> DecoderCell:
-    section = config.decoder
+    # The decoder's layers also read the context (Bahdanau order) or the last attentional vector (Luong order).
     extra_sizes = {"bahdanau": attention.context_size, "luong": readout_size if section.input_feeding else 0}
     recurrent = build_stack(section, config.embedding_size, extra_sizes[section.order], config.dropout)
     if section.order == "bahdanau":
-        return BahdanauCell(section, recurrent, attention, config.embedding_size, readout_size)
-    return LuongCell(section, recurrent, attention, readout_size)
+        cell: DecoderCell = BahdanauCell(section, recurrent, attention, config.embedding_size, readout_size)
+    else:
+        cell = LuongCell(section, recurrent, attention, readout_size)
+    output = _build_output(config, readout_size, embedding)
+    size = {"backward": encoder.backward_size, "final": encoder.final_size, "zeros": 0}[section.initial_state]
+    initial_state = InitialState(section.initial_state, size, recurrent)
+    dropout = _or(config.embedding_dropout, config.dropout)
+    return RecurrentDecoder(embedding, cell, initial_state, output, embedding_dropout=dropout)
 
 
 @torch.no_grad()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.system.errors import CheckpointError, DataError, shorten
-from nmt.system.files import check_file, read_json, real_path, write_json
+from nmt.system.files import check_file, read_json, real_path
 from nmt.system.replacement import is_locked
 from nmt.system.tables import Table
 
@@ -59,57 +59,12 @@ class RunOutcome:
         Raises:
             CheckpointError: It is not one, or is damaged.
         """
-        names = ("updates", "epochs", "metric", "best", "best_update", "training_seconds")
-        values = [read_fact(run, name) for name in names]
-        if not all(isinstance(value, kind) for value, kind in zip(values, RECORDED, strict=True)):
+        kinds = {"updates": int, "epochs": int, "metric": str, "best": float | None, "best_update": int}
+        kinds["training_seconds"] = int | float
+        values = [read_fact(run, name) for name in kinds]
+        if not all(map(isinstance, values, kinds.values())):
             raise CheckpointError(f"{run}: is not a run directory, or its {MARKER} is damaged; nmt train writes one")
         return cls(run, *values)
-
-
-RECORDED = (int, int, str, float | None, int, int | float)
-
-
-@dataclass(frozen=True)
-class RunMetadata:
-    """Content of `run.json` but for the time of writing, which tells how far a run is.
-
-    Attributes:
-        state: running, finished, stopped (can be resumed) or broken.
-        launch: Identifies one call of torchrun; None without it.
-        parameters: Number of weights.
-        updates: Updates so far.
-        updates_per_epoch: Updates in an epoch.
-        total_updates: Updates of the whole run, unless it stops early.
-        epochs: Epochs started.
-        tokens: Target tokens trained on.
-        metric: Metric that chooses the best model.
-        best: Its best value; None before the first validation.
-        best_update: Update of the best model; 0 if there is none.
-        training_seconds: Seconds spent on updates.
-        total_seconds: Seconds of the run, without the time between a stop and its resumption.
-        tokens_per_second: Target tokens a second of training; None before the first report.
-        reason: Why a run is broken; None if it is not.
-    """
-
-    state: str
-    launch: str | None
-    parameters: int
-    updates: int
-    updates_per_epoch: int
-    total_updates: int
-    epochs: int
-    tokens: int
-    metric: str
-    best: float | None
-    best_update: int
-    training_seconds: float
-    total_seconds: float
-    tokens_per_second: float | None
-    reason: str | None = None
-
-    def write(self, run: Path) -> None:
-        """Write `run.json` of a run directory."""
-        write_json(run / MARKER, {"time": time.strftime(TIME), **vars(self)})
 
 
 def path_from(run: Path, data: Path) -> str | None:
@@ -180,11 +135,6 @@ def read_state(run: Path) -> str | None:
     return None if state is None else str(state)
 
 
-def read_launch(run: Path) -> Any:
-    """The `launch_id` of a run; None if it has none."""
-    return read_fact(run, "launch")
-
-
 def read_fact(run: Path, name: str) -> Any:
     """A recorded value of a run; None if it cannot be read."""
     try:
@@ -231,10 +181,8 @@ def _describe_run(run: Path) -> tuple[str, ...]:
         best = "-" if facts["best"] is None else f"{facts['metric']} {facts['best']:.2f}"
         at = "-" if facts["best"] is None else f"{facts['best_update']:,}"
         minutes, seconds = divmod(round(facts["training_seconds"]), 60)
-        hours, minutes = divmod(minutes, 60)
+        training = f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
         changed = time.strftime("%Y-%m-%d %H:%M", time.strptime(facts["time"], TIME))
-        time_taken = f"{hours}:{minutes:02}:{seconds:02}"
-        cells = (run.name, state, updates, str(facts["epochs"]), best, at, time_taken, changed)
-        return tuple(map(shorten, cells))
+        return tuple(map(shorten, (run.name, state, updates, str(facts["epochs"]), best, at, training, changed)))
     except (DataError, KeyError, TypeError, ValueError, ArithmeticError, OSError):
         return shorten(run.name), "broken", *["-"] * 6

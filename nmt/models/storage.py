@@ -105,13 +105,12 @@ def _without_paths(config: Config) -> Config:
         return path.name if path.is_absolute() or ".." in path.parts or place.startswith("~") else place
 
     data = {"source": tuple(cut(source) for source in config.data.source), "directory": cut(config.data.directory)}
-    return config.model_copy(
-        update={
-            "data": config.data.model_copy(update=data),
-            "text": config.text.model_copy(update={"reuse": cut(config.text.reuse)}),
-            "train": config.train.model_copy(update={"init_from": cut(config.train.init_from)}),
-        }
-    )
+    sections = {
+        "data": config.data.model_copy(update=data),
+        "text": config.text.model_copy(update={"reuse": cut(config.text.reuse)}),
+        "train": config.train.model_copy(update={"init_from": cut(config.train.init_from)}),
+    }
+    return config.model_copy(update=sections)
 
 
 def load_model(
@@ -136,8 +135,8 @@ def load_model(
         facts = read_json(directory / MARKER)
         version = facts.get("format_version") if isinstance(facts, dict) else None
         if version != FORMAT_VERSION:
-            found = shorten(repr(version))
-            raise CheckpointError(f"{directory}: model format {found}, this version reads {FORMAT_VERSION}")
+            what = f"model format {shorten(repr(version))}, this version reads {FORMAT_VERSION}"
+            raise CheckpointError(f"{directory}: {what}")
         config = read_config(directory / CONFIG, allowed_classes)
         _check_class(config.model.attention.score, directory / CONFIG, allowed_classes)
         weights = check_file(directory / WEIGHTS, directory)
@@ -153,10 +152,9 @@ def load_model(
 
 def _check_class(score: str, path: Path, allowed: Collection[str]) -> None:
     if names_class(score) and score not in allowed:
-        raise CheckpointError(
-            f"{path}: model.attention.score is the class {shorten(score)}, whose code would run; if you trust it, "
-            f"allow it with --allow-class {shorten(score)}, or, for init_from, set it in your own config"
-        )
+        name = shorten(score)
+        advice = f"if you trust it, allow it with --allow-class {name}, or, for init_from, set it in your own config"
+        raise CheckpointError(f"{path}: model.attention.score is the class {name}, whose code would run; {advice}")
 
 
 def _check_text(folder: Path, weights: Path) -> None:
@@ -206,15 +204,15 @@ def read_weights(model: nn.Module, path: Path) -> None:
     stored = _read_header(path)
     if fault := _find_mismatch(wanted, {name: kind for name, (kind, _) in stored.items()}):
         raise CheckpointError(f"{path}: weights do not match config and vocabulary: {fault}")
+    weights: dict[str, Tensor] = {}
     with path.open("rb") as file:
         for tensor, names in wanted.items():
             value = torch.empty(tensor.shape, dtype=tensor.dtype)
             file.seek(next(stored[name][1] for name in names if name in stored))
             file.readinto(value.numpy().reshape(-1).view(np.uint8).data)  # mapping the file would need twice the memory
             given = nn.Parameter(value, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else value
-            for name in names:
-                owner, _, attribute = name.rpartition(".")
-                setattr(model.get_submodule(owner), attribute, given)
+            weights |= dict.fromkeys(names, given)  # so that tied weights stay one tensor
+    model.load_state_dict(weights, assign=True)
 
 
 _TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.int32: "I32", torch.bool: "BOOL"}
@@ -234,17 +232,10 @@ def _read_header(path: Path) -> dict[str, tuple[_Kind, int]]:
             if size > MAX_HEADER:
                 raise ValueError(f"a header of {size:,} bytes")
             header = json.loads(file.read(size))
-            ends = [facts["data_offsets"][1] for name, facts in header.items() if name != "__metadata__"]
-            if 8 + size + max(ends, default=0) != path.stat().st_size:
-                raise ValueError(f"{path.stat().st_size:,} bytes")
-        with safe_open(path, framework="pt") as checked:
-            return {
-                name: (
-                    (checked.get_slice(name).get_dtype(), checked.get_slice(name).get_shape()),
-                    8 + size + header[name]["data_offsets"][0],
-                )
-                for name in checked.keys()  # noqa: SIM118
-            }
+        with safe_open(path, framework="pt") as checked:  # which checks that the file is as long as its header says
+            parts = {name: checked.get_slice(name) for name in checked.keys()}  # noqa: SIM118
+            kinds = {name: (part.get_dtype(), part.get_shape()) for name, part in parts.items()}
+        return {name: (kind, 8 + size + header[name]["data_offsets"][0]) for name, kind in kinds.items()}
     except (SafetensorError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         reason = shorten(str(error))
         raise CheckpointError(f"{path}: damaged or truncated ({reason}); copy the model again") from None

@@ -101,9 +101,15 @@ class Searcher:
     def _settings(
         self, sources: Sequence[Ids], n_best: int, with_alignment: bool, forced: Sequence[Constraint] = ()
     ) -> SearchSettings:
-        size = self.options.no_repeat_ngram_size
+        options, sampling = self.options, self.options.sampling
+        strategy: Strategy = GreedyStrategy() if options.beam_size == 1 else BeamStrategy(options.beam_size)
+        if sampling.temperature is not None:
+            seeds, heat = [_seed(ids, sampling) for ids in sources], sampling.temperature
+            strategy = SamplingStrategy(
+                n_best, seeds, options.max_length, temperature=heat, top_k=sampling.top_k, top_p=sampling.top_p
+            )
+        size = options.no_repeat_ngram_size
         constraints = [*([] if size is None else [NoRepeat(size)]), *forced]
-        strategy = self._strategy(sources, n_best)
         return SearchSettings(strategy, self._lengths(), self._scoring(), constraints, n_best, with_alignment)
 
     def score(
@@ -145,20 +151,6 @@ class Searcher:
                     results[n] = hypotheses
                 advance(batch)
         return results
-
-    def _strategy(self, sources: Sequence[Ids], n_best: int) -> Strategy:
-        options = self.options
-        sampling = options.sampling
-        if sampling.temperature is not None:
-            return SamplingStrategy(
-                n_best,
-                [_seed(ids, sampling) for ids in sources],
-                options.max_length,
-                temperature=sampling.temperature,
-                top_k=sampling.top_k,
-                top_p=sampling.top_p,
-            )
-        return GreedyStrategy() if options.beam_size == 1 else BeamStrategy(options.beam_size)
 
     def _stepper(self, num_words: int) -> Stepper[Any]:
         """The models for a search that reads at least `num_words` words."""

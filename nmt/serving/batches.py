@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
@@ -56,7 +55,6 @@ class _Job:
         with_alignment: Whether to keep alignments.
         work: Called instead of translating; it does not share a batch.
         result: Receives what `Batcher.translate` or the work returns.
-        waiting: Indices of the sentences that wait, in the order in which they are translated: long ones last.
         translations: Those of the sentences that are done, by index.
         batch: Size of the largest batch that any of them was in.
         arrived: When it was queued, in seconds of the monotonic clock.
@@ -67,23 +65,9 @@ class _Job:
     with_alignment: bool = False
     work: Callable[[], object] | None = None
     result: Future[Any] = field(default_factory=Future)
-    waiting: deque[int] = field(init=False)
     translations: dict[int, list[Translation]] = field(default_factory=dict)
     batch: int = 0
     arrived: float = field(default_factory=time.monotonic)
-
-    def __post_init__(self) -> None:
-        self.waiting = deque(sorted(range(len(self.sentences)), key=lambda index: len(self.sentences[index]) > LONG))
-
-    @property
-    def next_length(self) -> int:
-        """Tokens of its next sentence."""
-        return len(self.sentences[self.waiting[0]])
-
-    @property
-    def kind(self) -> tuple[object, ...]:
-        """What its next sentence must have in common with those that share its batch."""
-        return self.n_best, self.with_alignment, self.work, self.next_length > LONG
 
     def finish(self, result: object) -> None:
         """Deliver a result, or an error, unless the request has ended."""
@@ -92,6 +76,27 @@ class _Job:
                 self.result.set_exception(result)
             else:
                 self.result.set_result(result)
+
+
+class _Waiting(NamedTuple):
+    """A sentence in the queue.
+
+    Attributes:
+        turn: Its place: the sentences of a request have one turn after another, those of several requests share them.
+        job: Its request.
+        number: Its index there.
+        length: Its tokens.
+    """
+
+    turn: int
+    job: _Job
+    number: int
+    length: int
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What it must have in common with the sentences that share its batch."""
+        return self.job.n_best, self.job.with_alignment, self.job.work, self.length > LONG
 
 
 class Batcher:
@@ -109,17 +114,12 @@ class Batcher:
         self.translator = translator
         self._max_queue = max_queue
         self._batch_wait = batch_wait
-        self._jobs: deque[_Job] = deque()
+        self.queue: list[_Waiting] = []  # in the order of their turns
+        self._turn = 0  # of the sentences that are translated now
         self._stopping = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._work, name=THREAD + name, daemon=True)
         self._thread.start()
-
-    @property
-    def waiting(self) -> int:
-        """Number of waiting sentences."""
-        with self._changed:
-            return sum(len(job.waiting) for job in self._jobs)
 
     async def translate(
         self, sentences: Sequence[list[str]], n_best: int = 1, with_alignment: bool = False
@@ -158,9 +158,11 @@ class Batcher:
         with self._changed:
             if self._stopping:
                 raise ServerStopping
-            if self.waiting + len(job.sentences) > self._max_queue:
+            if len(self.queue) + len(job.sentences) > self._max_queue:
                 raise QueueFull
-            self._jobs.append(job)
+            lengths = sorted(enumerate(map(len, job.sentences)), key=lambda pair: pair[1] > LONG)  # long ones last
+            self.queue += [_Waiting(turn, job, *pair) for turn, pair in enumerate(lengths, start=self._turn)]
+            self.queue.sort(key=lambda waiting: waiting.turn)
             self._changed.notify()
         try:
             return await asyncio.wrap_future(job.result)
@@ -171,70 +173,63 @@ class Batcher:
         """Accept no more sentences, drop those that are waiting, and give the current batch some time to finish."""
         with self._changed:
             self._stopping = True
-            for job in self._jobs:
+            for job in {waiting.job for waiting in self.queue}:
                 job.finish(ServerStopping())
-            self._jobs.clear()
+            self.queue.clear()
             self._changed.notify()
         self._thread.join(seconds)
 
     def _drop(self, job: _Job) -> None:
-        """Remove a job from the queue, if it is still there."""
-        with self._changed, contextlib.suppress(ValueError):
-            self._jobs.remove(job)
+        """Remove the sentences of a job from the queue."""
+        with self._changed:
+            self.queue = [waiting for waiting in self.queue if waiting.job is not job]
 
     def _work(self) -> None:
         while batch := self._next_batch():
             self._translate(batch)
-            with self._changed:
-                for job in dict.fromkeys(job for job, _ in batch):
-                    if job in self._jobs:  # its next sentences come after those of all others that wait
-                        self._jobs.remove(job)
-                        self._jobs.append(job)
 
-    def _next_batch(self) -> list[tuple[_Job, int]]:
-        """The sentences to translate next, each as a job and an index; none when the server is stopping."""
-        size = self.translator.options.batch_size
+    def _next_batch(self) -> list[_Waiting]:
+        """The sentences to translate next; none when the server is stopping."""
         with self._changed:
             while not self._stopping:
-                left = self._jobs[0].arrived + self._batch_wait - time.monotonic() if self._jobs else None
-                if left is not None and (left <= 0 or self.waiting >= size):
+                size = self.translator.options.batch_size
+                left = self.queue[0].job.arrived + self._batch_wait - time.monotonic() if self.queue else None
+                if left is not None and (left <= 0 or len(self.queue) >= size):
                     return self._take(size)
                 self._changed.wait(left)
             return []
 
-    def _take(self, size: int) -> list[tuple[_Job, int]]:
-        """Take sentences from the jobs in turn, only those that may share a batch with the first."""
-        batch: list[tuple[_Job, int]] = []
-        skipped: list[_Job] = []
-        kind, longest = self._jobs[0].kind, 0
-        while self._jobs and len(batch) < size:
-            job = self._jobs.popleft()
-            length = max(longest, job.next_length)
-            if batch and (job.kind != kind or (length > LONG and (len(batch) + 1) * length > size * LONG // 4)):
-                skipped.append(job)
-                continue
-            longest = length
-            batch.append((job, job.waiting.popleft()))
-            if job.waiting:
-                self._jobs.append(job)
-        self._jobs.extendleft(reversed(skipped))
+    def _take(self, size: int) -> list[_Waiting]:
+        """Take the first sentence from the queue, and those after it that may share its batch."""
+        first, longest = self.queue[0], 0
+        batch: list[_Waiting] = []
+        skipped: list[_Waiting] = []
+        for waiting in self.queue:
+            length = max(longest, waiting.length)
+            is_crowded = batch and length > LONG and (len(batch) + 1) * length > size * LONG // 4
+            if len(batch) == size or waiting.kind != first.kind or is_crowded:
+                skipped.append(waiting)
+            else:
+                longest = length
+                batch.append(waiting)
+        self.queue, self._turn = skipped, first.turn
         return batch
 
-    def _translate(self, batch: list[tuple[_Job, int]]) -> None:
-        first, _ = batch[0]
+    def _translate(self, batch: Sequence[_Waiting]) -> None:
+        first = batch[0].job
         try:
             if first.work is not None:
                 first.finish(first.work())
                 return
-            sentences = [job.sentences[index] for job, index in batch]
+            sentences = [job.sentences[number] for _, job, number, _ in batch]
             translations = self.translator.translate_tokens(sentences, first.n_best, first.with_alignment)
         except Exception as error:  # it fails the requests, but does not end the thread
-            for job, _ in batch:
-                self._drop(job)
-                job.finish(error)
+            for waiting in batch:
+                self._drop(waiting.job)
+                waiting.job.finish(error)
             return
-        for (job, index), hypotheses in zip(batch, translations, strict=True):
-            job.translations[index] = hypotheses
+        for (_, job, number, _), hypotheses in zip(batch, translations, strict=True):
+            job.translations[number] = hypotheses
             job.batch = max(job.batch, len(batch))
             if len(job.translations) == len(job.sentences):
                 job.finish(Translated([job.translations[n] for n in range(len(job.sentences))], job.batch))

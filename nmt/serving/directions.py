@@ -65,8 +65,6 @@ class Directions:
             if key in self._directions:
                 paths = f"{self._directions[key].path} and {direction.path}"
                 raise ConfigError(f"--model: {paths} both translate {direction}; give one model for each direction")
-            if "auto" in key:
-                raise ConfigError(f"{direction.path}: no language may be called auto, which asks for detection")
             self._directions[key] = direction
 
     def __iter__(self) -> Iterator[Direction]:

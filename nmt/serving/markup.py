@@ -96,30 +96,23 @@ class _Reader:
         if name in self._implied:
             return
         values = "".join(f' {key}="{html.escape(value)}"' for key, value in attributes.items())
-        tag = f"<{name}{values}>"
-        if not self._depth and (name in VOID or not _is_untranslated(name, attributes)):
-            self._add(tag, "block" if name not in INLINE else "single" if name in VOID else "start")
-            if name not in VOID:
-                self._open.append(self._pieces[-1])
-            return
-        if not self._depth:
-            self._flush("text")
-        self._depth += name not in VOID
-        self._raw = name in RAW
-        self._buffer.append(tag)
+        opens = name not in VOID
+        inside = self._depth > 0 or (opens and _is_untranslated(name, attributes))
+        self._raw = inside and name in RAW
+        kind = "block" if name not in INLINE else "start" if opens else "single"
+        self._add(f"<{name}{values}>", kind, deeper=int(opens and inside))
+        if opens and not inside:
+            self._open.append(self._pieces[-1])
 
     def end(self, name: str) -> None:
         """An end tag, or the place where a browser would add it."""
         if name in self._implied or name in VOID:
             return
-        if not self._depth:
+        if self._depth:
+            self._raw = False
+            self._add(f"</{name}>", "single" if name in INLINE else "block", deeper=-1)
+        else:
             self._add(f"</{name}>", "end" if self._open.pop().kind == "start" else "block")
-            return
-        self._depth -= 1
-        self._raw = False
-        self._buffer.append(f"</{name}>")
-        if not self._depth:
-            self._flush("single" if name in INLINE else "block")
 
     def data(self, text: str) -> None:
         """A part of a text, without entities."""
@@ -127,10 +120,7 @@ class _Reader:
 
     def comment(self, text: str) -> None:
         """A comment, or anything that browsers read as one."""
-        if self._depth:
-            self._buffer.append(f"<!--{text}-->")
-        else:
-            self._add(f"<!--{text}-->", "single")
+        self._add(f"<!--{text}-->", "single")
 
     def doctype(self, name: str, public: str | None, system: str | None) -> None:
         """The document type."""
@@ -143,10 +133,14 @@ class _Reader:
         self._flush("text")
         return self._pieces
 
-    def _add(self, source: str, kind: str) -> None:
-        self._flush("text")
+    def _add(self, source: str, kind: str, *, deeper: int = 0) -> None:
+        """Add a piece, or a part of an element that is not translated, which some parts begin and end."""
+        if not self._depth:
+            self._flush("text")
+        self._depth += deeper
         self._buffer.append(source)
-        self._flush(kind)
+        if not self._depth:
+            self._flush(kind)
 
     def _flush(self, kind: str) -> None:
         """Add what is in the buffer; inline elements around a block are blocks, too."""

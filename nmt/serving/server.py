@@ -29,7 +29,6 @@ from nmt.system.signals import ENDING, handled_signals
 log = logging.getLogger(__name__)
 logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it warns of what the client is told
 
-BACKLOG = 1024
 SEND_BUFFER = 64 * KIB
 STOP_SHARE = 7 / 8
 """Share of the time to stop after which requests that are not finished are answered with an error."""
@@ -103,7 +102,6 @@ class Server(uvicorn.Server):
                 server_header=False,
                 proxy_headers=bool(trusted_proxies),
                 forwarded_allow_ips=list(trusted_proxies),
-                backlog=BACKLOG,
                 timeout_graceful_shutdown=STOP_SHARE * service.limits.stop_seconds,  # type: ignore[arg-type]
             )
         )

@@ -108,19 +108,19 @@ def describe_system_error(error: OSError, stream: str = "input or output") -> st
 
 def is_out_of_memory(error: Exception) -> bool:
     """Whether memory ran out: PyTorch has no single exception class for it on all devices."""
-    if isinstance(error, OSError):
-        return error.errno == errno.ENOMEM
-    if isinstance(error, NmtError):  # has its own advice
-        return False
-    known = (
-        "can't allocate memory",
-        "cannot allocate memory",
-        "not enough memory",
-        "bad_alloc",
-        "out of memory",
-        "could not create a primitive",
-    )
-    return isinstance(error, MemoryError) or any(words in str(error).lower() for words in known)
+    if isinstance(error, OSError | NmtError):  # an NmtError has its own advice
+        return isinstance(error, OSError) and error.errno == errno.ENOMEM
+    words = str(error).lower().replace("cannot", "can't")
+    return isinstance(error, MemoryError) or any(known in words for known in _OUT_OF_MEMORY)
+
+
+_OUT_OF_MEMORY = (
+    "can't allocate memory",
+    "not enough memory",
+    "bad_alloc",
+    "out of memory",
+    "could not create a primitive",
+)
 
 
 def printable(text: str) -> str:

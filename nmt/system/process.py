@@ -65,8 +65,7 @@ def _run(command: Callable[[], int | None]) -> NoReturn:
         sys.exit(code)
     except RunInterrupted as stop:
         if str(stop):
-            with contextlib.suppress(OSError):
-                write_message(str(stop))
+            write_message(str(stop))
         sys.exit(STOPPED)
     except NmtError as error:
         _fail(str(error), 1)
@@ -112,9 +111,8 @@ def _discard_unwritten() -> bool:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    with contextlib.suppress(OSError):  # standard error is closed
-        for line in filter(None, message.split("\n")):  # none if another process of the run shows it
-            write_message(f"nmt: error: {line}")
+    for line in filter(None, message.split("\n")):  # none if another process of the run shows it
+        write_message(f"nmt: error: {line}")
     sys.exit(code)
 
 

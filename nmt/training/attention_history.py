@@ -56,9 +56,8 @@ def read_attention(run: Path) -> dict[str, Any]:
         DataError: It is missing or damaged.
     """
     if not (run / WATCHED).is_file():
-        raise DataError(
-            f"{run}: has no {WATCHED}; train with --set train.watch=8 to store attention at each validation"
-        )
+        advice = "train with --set train.watch=8 to store attention at each validation"
+        raise DataError(f"{run}: has no {WATCHED}; {advice}")
     history: dict[str, Any] = read_json(run / WATCHED, MAX_SIZE)
     try:
         whole = history["format_version"] == FORMAT_VERSION and _is_whole(history["sentences"], history["validations"])
@@ -75,18 +74,15 @@ def _is_whole(sentences: Sequence[Any], validations: Sequence[Any]) -> bool:
     texts += [token for sentence in sentences for side in ("src", "tgt") for token in sentence[side]]
     updates = [validation["update"] for validation in validations]
     entropies = [value for validation in validations for value in validation["entropy"]]
+    lists = [validation[key] for validation in validations for key in ("weights", "entropy")]
     return (
         bool(sentences and validations)
         and all(isinstance(text, str) for text in texts)
         and all(type(update) is int and update > 0 for update in updates)
         and updates == sorted(set(updates))
         and all(type(value) in (int, float) and math.isfinite(value) for value in entropies)
-        and all(
-            len(validation["entropy"]) == len(sentences)
-            and all(map(_fits, validation["weights"], sentences))
-            and len(validation["weights"]) == len(sentences)
-            for validation in validations
-        )
+        and {len(values) for values in lists} == {len(sentences)}
+        and all(all(map(_fits, validation["weights"], sentences)) for validation in validations)
     )
 
 

@@ -61,7 +61,9 @@ def average(
         sums = {name: part.double() for name, part in first.model.state_dict().items()}
         for directory in directories[1:]:
             other = load_model(directory, allowed_classes=allowed_classes)
-            _check_alike(first, other)
+            if other.config.model != first.config.model or text_of(other) != text_of(first):
+                what = f"has a different model section or vocabulary than {first.path}"
+                raise CheckpointError(f"{other.path}: {what}; only models with the same ones can be averaged")
             for name, part in other.model.state_dict().items():
                 sums[name] += part
         first.model.load_state_dict({name: part / len(directories) for name, part in sums.items()})
@@ -95,15 +97,6 @@ def _latest(paths: Sequence[Path], last: int) -> list[Path]:
         raise ConfigError(f"--last {last}: must be at least 2")
     models = sorted((paths[0] / MODELS).glob("update-*"))
     if len(models) < last:
-        raise CheckpointError(
-            f"{paths[0]}: has kept {len(models)} models, not {last}; set train.checkpoint.keep_best before training"
-        )
+        advice = "set train.checkpoint.keep_best before training"
+        raise CheckpointError(f"{paths[0]}: has kept {len(models)} models, not {last}; {advice}")
     return models[-last:]
-
-
-def _check_alike(first: SavedModel, other: SavedModel) -> None:
-    if other.config.model != first.config.model or text_of(other) != text_of(first):
-        raise CheckpointError(
-            f"{other.path}: has a different model section or vocabulary than {first.path}; only models with the same "
-            "ones can be averaged"
-        )

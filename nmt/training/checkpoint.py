@@ -42,7 +42,7 @@ class Checkpoint:
     """
 
     tensors: Mapping[str, Tensor]
-    metadata: Mapping[str, Any]
+    metadata: dict[str, Any]
 
 
 def write_checkpoint(run: Path, update: int, checkpoint: Checkpoint, keep: int) -> None:

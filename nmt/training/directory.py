@@ -1,36 +1,35 @@
-"""The directory of a run: who may write it, how far the run is, and its checkpoints."""
+"""The directory of a run: who may write it, how far the run is, its checkpoints and its models."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
-from collections.abc import Iterator
+import math
+import shutil
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from nmt.config import Config, dump_config
-from nmt.corpus.dataset import DataDirectory
-from nmt.models.run_records import BEST, MARKER, MODELS, RunMetadata, RunOutcome, read_launch, read_state
+from nmt.corpus.dataset import DataDirectory, combine_checksums
+from nmt.models.run_records import BEST, MARKER, MODELS, TIME, path_from, read_fact, read_state
+from nmt.models.storage import save_model
 from nmt.system.device import describe_environment
 from nmt.system.errors import DataError, RunInterrupted, TrainingError
 from nmt.system.files import append_text, check_file, write_json, write_text
 from nmt.system.outputs import RUN, check_directory
-from nmt.system.replacement import discard_earlier, locked, reading, replacing, set_aside
+from nmt.system.replacement import clean_up, discard_earlier, locked, reading, replacing, set_aside
 from nmt.text.processor import TEXT
 from nmt.training.attention_history import WATCHED
-from nmt.training.best import BestModels
 from nmt.training.board import FOLDER as BOARD
 from nmt.training.checkpoint import FOLDER as CHECKPOINTS
-from nmt.training.checkpoint import (
-    Checkpoint,
-    clean_up_checkpoints,
-    has_checkpoint,
-    without_checksum,
-    write_checkpoint,
-)
-from nmt.training.distributed import Workers, launch_id, was_restarted
+from nmt.training.checkpoint import clean_up_checkpoints, has_checkpoint, without_checksum, write_checkpoint
+from nmt.training.distributed import Workers, launch_id, restarts
 from nmt.training.metrics_log import METRICS, MetricsLog
+from nmt.training.ranking import rank, stored_rank
 from nmt.training.resume import command_to_resume
-from nmt.training.schema import OriginMetadata, as_json
+from nmt.training.schema import OriginMetadata
 from nmt.training.state import TrainState, capture
 from nmt.training.text_files import check_text, copy_text
 
@@ -90,7 +89,7 @@ def _decide_to_resume(output: Path, config: Config, data: Path, overwrite: bool,
     resumable = has_checkpoint(output)
     parent = config.train.init_from
     needed = {"--data": data, "train.init_from": None if parent is None else Path(parent)}
-    if resume or (was_restarted() and read_launch(output) == launch_id()):
+    if resume or (restarts() and read_fact(output, "launch") == launch_id()):
         for name in FILES:
             check_file(output / name, output)
         if resumable:
@@ -100,10 +99,8 @@ def _decide_to_resume(output: Path, config: Config, data: Path, overwrite: bool,
         elif state == "finished":
             raise DataError(f"{output}: this run is finished and has no checkpoint to resume; use --overwrite")
         elif state == "stopped" or len(without_checksum(output)) > 1:
-            raise DataError(
-                f"{output}: its checkpoints, or their checksums (.sha256), are missing; restore them, or start "
-                "over with --overwrite"
-            )
+            advice = "restore them, or start over with --overwrite"
+            raise DataError(f"{output}: its checkpoints, or their checksums (.sha256), are missing; {advice}")
         else:
             log.info(f"{output}: no checkpoint yet; starting from scratch")
         overwrite = state is not None
@@ -115,7 +112,7 @@ def _decide_to_resume(output: Path, config: Config, data: Path, overwrite: bool,
 
 
 class RunDirectory:
-    """What a run writes but for its models; of several processes only the first one writes.
+    """What a run writes; of several processes only the first one writes.
 
     Args:
         path: The run directory.
@@ -149,7 +146,7 @@ class RunDirectory:
                 self.path.resolve().mkdir(parents=True, exist_ok=True)
             else:
                 clean_up_checkpoints(self.path, self._saved)
-                BestModels(self.path, self.config, self.data).cut(self._saved)
+                self._clean_up_models()
                 check_text(self.config, self.data, self.path)
                 self.metrics.cut(origin.metrics_size)
             self.record("running")
@@ -180,32 +177,39 @@ class RunDirectory:
         self.record("finished")
 
     def record(self, outcome: str, reason: str | None = None) -> None:
-        """Write how far the run is to `run.json`; see `RunMetadata`."""
+        """Write how far the run is to `run.json`.
+
+        Args:
+            outcome: running, finished, stopped (can be resumed) or broken.
+            reason: Why it is broken.
+        """
         progress = self.state.progress
-        RunMetadata(
-            state=outcome,
-            launch=launch_id(),
-            parameters=self.parameters,
-            updates=progress.update,
-            updates_per_epoch=self.state.updates_per_epoch,
-            total_updates=self.state.total_updates,
-            epochs=progress.epoch,
-            tokens=progress.tokens,
-            metric=self.config.train.validation.metric,
-            best=progress.best,
-            best_update=progress.best_update,
-            training_seconds=round(progress.seconds, 2),
-            total_seconds=round(self.metrics.seconds, 2),
-            tokens_per_second=round(progress.tokens / progress.seconds, 1) if progress.seconds else None,
-            reason=reason,
-        ).write(self.path)
+        values = {
+            "time": time.strftime(TIME),
+            "state": outcome,
+            "launch": launch_id(),
+            "parameters": self.parameters,
+            "updates": progress.update,
+            "updates_per_epoch": self.state.updates_per_epoch,
+            "total_updates": self.state.total_updates,
+            "epochs": progress.epoch,
+            "tokens": progress.tokens,
+            "metric": self.config.train.validation.metric,
+            "best": progress.best,
+            "best_update": progress.best_update,
+            "training_seconds": round(progress.seconds, 2),
+            "total_seconds": round(self.metrics.seconds, 2),
+            "tokens_per_second": round(progress.tokens / progress.seconds, 1) if progress.seconds else None,
+            "reason": reason,
+        }
+        write_json(self.path / MARKER, values)
 
     def save_checkpoint(self) -> None:
         """Write a checkpoint, unless there is one of this update; must be called by all processes together."""
         update = self.state.progress.update
         if update == self._saved:
             return
-        captured = capture(self.state)
+        checkpoint = capture(self.state)
         if self.state.workers.is_first:
             origin = OriginMetadata(
                 config=dump_config(self.config),
@@ -214,20 +218,49 @@ class RunDirectory:
                 metrics_size=self.metrics.sync(),
                 run_seconds=self.metrics.seconds,
             )
-            checkpoint = Checkpoint(captured.tensors, {**captured.metadata, **as_json(origin)})
+            checkpoint.metadata.update(dataclasses.asdict(origin))
             write_checkpoint(self.path, update, checkpoint, self.config.train.checkpoint.keep_last)
             self.record("running")
         self._saved = update
 
-    def describe_outcome(self) -> RunOutcome:
-        """What the run has reached."""
-        progress = self.state.progress
-        return RunOutcome(
-            self.path,
-            updates=progress.update,
-            epochs=progress.epoch,
-            metric=self.config.train.validation.metric,
-            best=progress.best,
-            best_update=progress.best_update,
-            seconds=progress.seconds,
-        )
+    def save_model(self, path: Path, scores: Mapping[str, float], signatures: Mapping[str, str]) -> None:
+        """Write a model directory.
+
+        Args:
+            path: The directory.
+            scores: Validation scores of the model; none without validation.
+            signatures: sacreBLEU's signatures of these scores.
+        """
+        data = {"identity": combine_checksums(self.data.checksums), "path": path_from(self.path, self.data.path)}
+        metadata = {
+            "update": self.state.progress.update,
+            "epoch": self.state.progress.epoch,
+            "scores": dict(scores),
+            "signatures": dict(signatures),
+            "data": {**data, "pairs": len(self.data.train)},
+        }
+        save_model(path, self.config, self.state.result, self.path / TEXT, metadata)
+
+    def keep_model(self, scores: Mapping[str, float], signatures: Mapping[str, str]) -> None:
+        """With `train.checkpoint.keep_best` above 1, save the model if it is among the best; delete the others."""
+        limit, metric = self.config.train.checkpoint.keep_best, self.config.train.validation.metric
+        if limit == 1:
+            return
+        new = self.path / MODELS / f"update-{self.state.progress.update:09d}"
+        ranks = {path: stored_rank(path, metric) for path in new.parent.glob("update-*") if path.name < new.name}
+        if all(map(math.isfinite, scores.values())):
+            ranks[new] = rank(metric, scores[metric], scores["loss"])
+        # Of equal ones the earlier ones stay, as for `best`.
+        best = sorted(sorted(ranks), key=lambda path: ranks[path], reverse=True)[:limit]
+        if new in best:
+            self.save_model(new, scores, signatures)
+        for path in set(ranks) - set(best):
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _clean_up_models(self) -> None:
+        """Clean up after a killed process, and delete models of later updates, which will be repeated."""
+        for folder in (self.path, self.path / MODELS):
+            clean_up(folder)
+        for path in (self.path / MODELS).glob("update-*"):
+            if path.name > f"update-{self._saved:09d}":
+                shutil.rmtree(path)

@@ -156,19 +156,13 @@ def join_workers(device: torch.device) -> Iterator[Workers]:
     with handled_signals(ENDING, signal.SIG_DFL):  # torch waits without looking at Python's handlers
         # torchrun's store outlives the processes: restarted ones must not read the addresses of dead ones.
         store, rank, size = next(rendezvous("env://"))
-        dist.init_process_group(
-            "nccl" if device.type == "cuda" else "gloo",
-            store=PrefixStore(f"attempt {_attempt()}", store),
-            rank=rank,
-            world_size=size,
-            timeout=PATIENCE,
-        )
+        store, backend = PrefixStore(f"attempt {restarts()}", store), "nccl" if device.type == "cuda" else "gloo"
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
     logger = logging.getLogger("nmt")
     level = logger.level
-    if rank:
-        logger.setLevel(logging.CRITICAL)
+    logger.setLevel(logging.CRITICAL if rank else level)
     try:
-        yield Workers(dist.get_rank(), size, device)
+        yield Workers(rank, size, device)
     finally:
         logger.setLevel(level)
         dist.destroy_process_group()
@@ -187,12 +181,8 @@ def _place() -> tuple[int, int]:
     return int(os.environ["RANK"]), int(size)
 
 
-def was_restarted() -> bool:
-    """Whether torchrun restarted this process after another one died."""
-    return _attempt() > 0
-
-
-def _attempt() -> int:
+def restarts() -> int:
+    """How often torchrun restarted this process after another one died."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 

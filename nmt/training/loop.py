@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -92,8 +93,7 @@ class Stopped(Event):
     reason: str
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """Result of one update; scalars on the model's device.
 
     Attributes:
@@ -154,21 +154,14 @@ def start(model: Seq2Seq, pairs: EncodedPairs, options: TrainSection, workers: W
         options: The train section of the config.
         workers: The processes that train it.
     """
-    updates_per_epoch = count_updates(pairs, options)
-    total = updates_per_epoch * options.epochs
-    if options.max_updates is not None:
-        total = min(total, options.max_updates)
+    updates_per_epoch = len(plan_epoch(pairs, options, 1))  # as in every epoch, as the sorted lengths are the same
+    total = count_updates(options, updates_per_epoch)
     optimizer, rate = make_optimizer(options.optimizer, model), LearningRate(options.schedule, total)
     average = None if options.ema_decay is None else average_weights(model, options.ema_decay)
     return TrainState(model, optimizer, rate, workers, average, updates_per_epoch, total)
 
 
-def train(
-    state: TrainState,
-    pairs: EncodedPairs,
-    config: Config,
-    noise: Noise = no_noise,
-) -> Iterator[Event]:
+def train(state: TrainState, pairs: EncodedPairs, config: Config, noise: Noise = no_noise) -> Iterator[Event]:
     """Train, and yield events.
 
     Args:
@@ -202,7 +195,7 @@ def train(
         progress.position += 1
         if state.average:
             state.average.update_parameters(state.model)
-        state.meter.add(step.loss, step.norm, step.tokens, step.skipped)
+        state.meter.add(*step)
         validating = progress.update % every == 0 or progress.update == state.total_updates
         if progress.update % options.log_every == 0 or validating:
             yield from _report(state, learning_rate, pairs, options)
@@ -244,25 +237,17 @@ def check_learnt(state: TrainState, run: Path, *, validated: bool) -> None:
         )
 
 
-def count_updates(pairs: EncodedPairs, options: TrainSection) -> int:
-    """Updates per epoch: the same in every epoch, as the sorted lengths are."""
-    if options.batch.unit == "sentences":
-        batches = math.ceil(len(pairs) / options.batch.size)
-    else:
-        batches = len(plan_batches(pairs.src.lengths, pairs.tgt.lengths, size=options.batch.size, unit="tokens"))
-    return math.ceil(batches / options.batch.accumulate)
+def count_updates(options: TrainSection, per_epoch: int) -> int:
+    """Updates of a whole run, unless it stops early."""
+    total = per_epoch * options.epochs
+    return total if options.max_updates is None else min(total, options.max_updates)
 
 
 def plan_epoch(pairs: EncodedPairs, options: TrainSection, epoch: int) -> list[list[NDArray[np.int64]]]:
     """The batches of each update of an epoch."""
-    plan = plan_batches(
-        pairs.src.lengths,
-        pairs.tgt.lengths,
-        size=options.batch.size,
-        unit=options.batch.unit,
-        generator=epoch_generator(options.seed, epoch),
-    )
-    return [plan[first : first + options.batch.accumulate] for first in range(0, len(plan), options.batch.accumulate)]
+    batch, lengths = options.batch, (pairs.src.lengths, pairs.tgt.lengths)
+    plan = plan_batches(*lengths, size=batch.size, unit=batch.unit, generator=epoch_generator(options.seed, epoch))
+    return [plan[first : first + batch.accumulate] for first in range(0, len(plan), batch.accumulate)]
 
 
 def _groups_from(progress: Progress, pairs: EncodedPairs, options: TrainSection) -> Iterator[list[NDArray[np.int64]]]:
@@ -337,8 +322,7 @@ def _report(
 
 def _diverged(update: int, in_row: int, pairs: Sequence[int]) -> str:
     named = ", ".join(map(str, pairs[:5])) + (f" and {len(pairs) - 5} more" if len(pairs) > 5 else "")
-    return (
-        f"update {update}: loss or gradient not finite for {in_row} updates in a row, which were skipped (the last "
-        f"one had training pairs {named}, counted from 0); lower train.optimizer.learning_rate or set "
-        "train.optimizer.clip_norm; weights and checkpoints are unchanged"
-    )
+    what = f"update {update}: loss or gradient not finite for {in_row} updates in a row, which were skipped"
+    advice = "lower train.optimizer.learning_rate or set train.optimizer.clip_norm"
+    last = f"the last one had training pairs {named}, counted from 0"
+    return f"{what} ({last}); {advice}; weights and checkpoints are unchanged"

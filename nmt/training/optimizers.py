@@ -7,20 +7,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Adadelta, Adam, AdamW, NAdam, Optimizer, RAdam, RMSprop
+from torch.optim import SGD, Adadelta, Adam, AdamW, NAdam, Optimizer, RAdam, RMSprop
 
 from nmt.config import OptimizerSection
 from nmt.layers.output import OutputLayer
 
-KINDS: dict[str, type[Optimizer]] = {
-    "adam": Adam,
-    "adamw": AdamW,
-    "sgd": torch.optim.SGD,
-    "rmsprop": RMSprop,
-    "radam": RAdam,
-    "nadam": NAdam,
-    "adadelta": Adadelta,
-}
+_KINDS: tuple[type[Optimizer], ...] = (Adam, AdamW, SGD, RMSprop, RAdam, NAdam, Adadelta)
+KINDS = {kind.__name__.lower(): kind for kind in _KINDS}
 FUSED = ("adam", "adamw", "sgd")
 """Optimisers with fused kernels, which divide the gradient and skip an update without waiting for the host."""
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 from nmt.evaluation.metrics import higher_is_better
+from nmt.models.storage import MARKER
+from nmt.system.errors import DataError
+from nmt.system.files import read_json
 
 FLOOR = 0.005
 """BLEU and chrF below this are displayed as 0.00, and count as 0."""
@@ -27,3 +31,20 @@ def rank(metric: str, score: float, loss: float | None) -> tuple[float, float]:
 def is_at_floor(metric: str, score: float) -> bool:
     """Whether a score is the worst possible, so that it says nothing about a model that is still learning."""
     return higher_is_better(metric) and score < FLOOR
+
+
+def stored_number(model: Path, *keys: str) -> float | None:
+    """A number nested in the metadata of a stored model; None if it cannot be read."""
+    try:
+        value = read_json(model / MARKER)
+        for key in keys:
+            value = value[key]
+        return float(value)
+    except (DataError, OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def stored_rank(model: Path, metric: str) -> tuple[float, float]:
+    """Rank of a stored model; a damaged one is the worst."""
+    score = stored_number(model, "scores", metric)
+    return (-math.inf, -math.inf) if score is None else rank(metric, score, stored_number(model, "scores", "loss"))

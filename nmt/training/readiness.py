@@ -18,6 +18,7 @@ from nmt.corpus.dataset import DataDirectory, EncodedPairs, open_data
 from nmt.corpus.noise import Noise, make_noise
 from nmt.corpus.schema import parse_report
 from nmt.evaluation.loss import mean_loss
+from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.search import greedy_search
 from nmt.search.stepper import Seq2SeqStepper
@@ -27,18 +28,12 @@ from nmt.system.files import read_json
 from nmt.system.memory import as_text, available_memory, peak_memory
 from nmt.system.progress import progress_bar
 from nmt.text.vocabulary import UNK_ID
+from nmt.training.distributed import Workers
 from nmt.training.findings import Finding
-from nmt.training.loop import plan_epoch, train_step
+from nmt.training.loop import count_updates, plan_epoch, train_step
 from nmt.training.optimizers import make_optimizer
-from nmt.training.setup import (
-    choose_precision,
-    make_model,
-    outline,
-    set_seeds_and_threads,
-    with_precision,
-    with_text_of,
-)
-from nmt.training.timing import count_updates, time_updates
+from nmt.training.setup import make_model, resolve
+from nmt.training.timing import time_updates
 
 SMALLER_MODEL = "lower the sizes under model"
 SMALLER_BATCH = "lower train.batch.size or the sizes under model"
@@ -66,30 +61,28 @@ def check_readiness(config: Config, data_directory: Path) -> Iterator[Finding]:
     """
     data = open_data(data_directory)
     data.check_ids()
-    config = with_text_of(config, data)
     device = resolve_device(config.train.device)
-    set_seeds_and_threads(config)
-    config = with_precision(config, choose_precision(config, device))
-    noise = make_noise(config.train, data)
+    config = resolve(config, data, Workers(device=device))
     available = available_memory(device)
 
     def new_model(config: Config) -> Seq2Seq:
         """The initial model of a run with this config."""
         torch.manual_seed(config.train.seed)
-        with when_out_of_memory(SMALLER_MODEL):
-            return make_model(config, data).to(device).train()
+        return make_model(config, data).to(device).train()
 
     yield from describe_data(data)
-    sizes = describe_parameters(config, outline(config, data), available)
-    yield sizes
+    with torch.device("meta"):  # takes no memory
+        outline = build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
+    yield (sizes := describe_parameters(config, outline, available))
     if sizes.ok is False:
         return
-    steps: dict[str, tuple[Callable[[], Iterator[Finding]], str]] = {
-        "initial loss": (lambda: check_initial_loss(config, data, new_model(config)), SMALLER_MODEL),
-        "one batch overfits": (lambda: check_overfitting(config, data, new_model), SMALLER_MODEL),
-        "longest batch": (lambda: check_updates(config, data, noise, new_model(config)), SMALLER_BATCH),
-    }
-    for name, (step, advice) in steps.items():
+    noise = make_noise(config.train, data)
+    steps: list[tuple[str, str, Callable[[], Iterator[Finding]]]] = [
+        ("initial loss", SMALLER_MODEL, lambda: check_initial_loss(config, data, new_model(config))),
+        ("one batch overfits", SMALLER_MODEL, lambda: check_overfitting(config, data, new_model)),
+        ("longest batch", SMALLER_BATCH, lambda: check_updates(config, data, noise, new_model(config))),
+    ]
+    for name, advice, step in steps:
         problem = None
         try:
             with when_out_of_memory(advice):
@@ -104,24 +97,17 @@ def check_readiness(config: Config, data_directory: Path) -> Iterator[Finding]:
 def describe_data(data: DataDirectory) -> Iterator[Finding]:
     """Describe the data, from its ids and, if available, the report of `nmt preprocess`."""
     src, tgt = data.train.src.lengths, data.train.tgt.lengths
-    yield Finding(
-        "training data",
-        None,
-        f"{len(data.train):,} pairs, median {np.median(src):.0f} source and {np.median(tgt):.0f} target tokens; the "
-        f"longest source has {src.max():,}, the longest target {tgt.max():,}",
-    )
+    sizes = f"{len(data.train):,} pairs, median {np.median(src):.0f} source and {np.median(tgt):.0f} target tokens"
+    longest = f"the longest source has {src.max():,}, the longest target {tgt.max():,}"
+    yield Finding("training data", None, f"{sizes}; {longest}")
     try:
         report = parse_report(read_json(data.path / REPORT))
     except (DataError, ValueError):
         report = None
     if report is not None:
         share = report.too_many_tokens / (report.too_many_tokens + len(data.train))
-        yield _find(
-            "too long",
-            share <= TOO_LONG_LIMIT,
-            f"{report.too_many_tokens:,} training pairs ({share:.1%}) dropped: too many tokens, or none",
-            "raise text.max_length",
-        )
+        text = f"{report.too_many_tokens:,} training pairs ({share:.1%}) dropped: too many tokens, or none"
+        yield _find("too long", share <= TOO_LONG_LIMIT, text, "raise text.max_length")
     if len(data.valid) == 0:
         yield Finding("validation data", None, "none: the last model of the run is kept, however good it is")
     else:
@@ -130,12 +116,9 @@ def describe_data(data: DataDirectory) -> Iterator[Finding]:
         fine = max(shares) <= UNKNOWN_LIMIT
         yield _find("validation data", fine, text, "use subwords or a larger vocabulary (text)")
     for split, overlap in report.overlap.items() if report else ():
-        yield _find(
-            f"{split} overlap",
-            overlap.sources <= OVERLAP_LIMIT * overlap.examples,
-            f"{overlap.sources:,} of {overlap.examples:,} sources are in training too",
-            "scores will be too high, see data.split",
-        )
+        fine = overlap.sources <= OVERLAP_LIMIT * overlap.examples
+        text = f"{overlap.sources:,} of {overlap.examples:,} sources are in training too"
+        yield _find(f"{split} overlap", fine, text, "scores will be too high, see data.split")
 
 
 def _find(name: str, ok: bool, text: str, advice: str) -> Finding:
@@ -185,14 +168,12 @@ def check_initial_loss(config: Config, data: DataDirectory, model: Seq2Seq) -> I
     uniform, expected = model.uniform_loss, model.decoder.output.initial_loss
     text = f"{loss:.2f} nats per token over {len(sample):,} pairs; uniform guessing has ln {size:,} = {uniform:.2f}"
     if config.train.init_from is not None:
-        ok = loss < uniform
-        advice = "the weights of train.init_from do not help"
-    else:
-        if config.model.output_norm is not None:
-            text += f", random vectors of norm {config.model.output_norm:g} {expected:.2f}"
-        ok = abs(loss - expected) < LOSS_TOLERANCE
-        advice = f"more than {LOSS_TOLERANCE} away; see model.initialization"
-    yield _find("initial loss", ok, text, advice)
+        yield _find("initial loss", loss < uniform, text, "the weights of train.init_from do not help")
+        return
+    if config.model.output_norm is not None:
+        text += f", random vectors of norm {config.model.output_norm:g} {expected:.2f}"
+    advice = f"more than {LOSS_TOLERANCE} away; see model.initialization"
+    yield _find("initial loss", abs(loss - expected) < LOSS_TOLERANCE, text, advice)
 
 
 def check_overfitting(config: Config, data: DataDirectory, new_model: Callable[[Config], Seq2Seq]) -> Iterator[Finding]:
@@ -200,14 +181,8 @@ def check_overfitting(config: Config, data: DataDirectory, new_model: Callable[[
 
     It gets more updates than `OVERFIT_UPDATES` as long as its loss falls: small models need them.
     """
-    options = config.train.model_copy(
-        update={
-            "optimizer": AdamSection(learning_rate=OVERFIT_RATE),
-            "teacher_forcing": ConstantForcingSection(),
-            "label_smoothing": 0.0,
-            "r_drop": 0.0,
-        }
-    )
+    plain = {"teacher_forcing": ConstantForcingSection(), "label_smoothing": 0.0, "r_drop": 0.0}
+    options = config.train.model_copy(update={**plain, "optimizer": AdamSection(learning_rate=OVERFIT_RATE)})
     attention = config.model.attention.model_copy(update={"dropout": 0.0})
     without_dropout = config.model.model_copy(update={**dict.fromkeys(DROPOUT, 0.0), "attention": attention})
     model = new_model(config.model_copy(update={"model": without_dropout}))
@@ -216,23 +191,20 @@ def check_overfitting(config: Config, data: DataDirectory, new_model: Callable[[
     batch = make_batch(pairs, np.arange(len(pairs)))
     loss = mean_loss(model, pairs)
     lowest = [loss]  # after each update, so far
-
-    def falls() -> bool:
-        before = lowest[-min(OVERFIT_WINDOW + 1, len(lowest))]
-        return lowest[-1] < (1 - OVERFIT_FALL) * before
-
+    falls = True
     with progress_bar(total=OVERFIT_LONGEST, desc="overfitting one batch", unit=" updates", leave=False) as bar:
         while not loss < OVERFIT_LOSS and (update := len(lowest) - 1) < OVERFIT_LONGEST:
-            if update >= OVERFIT_UPDATES and not falls():
+            if update >= OVERFIT_UPDATES and not falls:
                 break
             train_step(model, [batch], optimizer, options, update)
             loss = mean_loss(model, pairs)
             lowest.append(min(lowest[-1], loss))
+            falls = lowest[-1] < (1 - OVERFIT_FALL) * lowest[-min(OVERFIT_WINDOW + 1, len(lowest))]
             bar.update()
     updates = len(lowest) - 1
     learnt = loss < OVERFIT_LOSS
     text = f"{len(pairs)} pairs of median length: loss {loss:z.2f} after {updates} updates of Adam at {OVERFIT_RATE}"
-    if not learnt and falls():
+    if not learnt and falls:
         yield Finding("one batch overfits", None, f"{text}; not settled: the loss still falls")
     else:
         advice = f"above {OVERFIT_LOSS}: the model cannot overfit them; see the sizes and parts under model"
@@ -245,22 +217,18 @@ def check_overfitting(config: Config, data: DataDirectory, new_model: Callable[[
     yield Finding("decoding", sum(same) >= len(pairs) / 2 if learnt else None, text)
     for index, hypothesis in enumerate(found[:SHOWN]):
         source = " ".join(data.src_vocabulary.decode(pairs.src[index]))
-        translation, reference = (
-            " ".join(data.tgt_vocabulary.decode(ids)) for ids in (hypothesis.ids, pairs.tgt[index])
-        )
-        yield Finding("sample", same[index] or None, f"{source} -> {translation} (reference: {reference})")
+        made, reference = (" ".join(data.tgt_vocabulary.decode(ids)) for ids in (hypothesis.ids, pairs.tgt[index]))
+        yield Finding("sample", same[index] or None, f"{source} -> {made} (reference: {reference})")
 
 
 def typical_pairs(pairs: EncodedPairs, number: int) -> NDArray[np.int64]:
     """Indices of pairs of median length with different sources, so that each has one correct translation."""
-    plan = plan_batches(pairs.src.lengths, pairs.tgt.lengths, size=number, unit="sentences")
-    order = np.concatenate(plan)
+    order = np.concatenate(plan_batches(pairs.src.lengths, pairs.tgt.lengths, size=number, unit="sentences"))
     middle = len(order) // 2
     distinct: dict[bytes, int] = {}
     for index in itertools.chain(order[middle:], order[:middle][::-1]):
-        distinct.setdefault(pairs.src[index].tobytes(), index)
-        if len(distinct) == number:
-            break
+        if len(distinct) < number:
+            distinct.setdefault(pairs.src[index].tobytes(), index)
     return np.array(list(distinct.values()), dtype=np.int64)
 
 
@@ -275,12 +243,8 @@ def check_updates(config: Config, data: DataDirectory, noise: Noise, model: Seq2
     state = {name: value.clone() for name, value in model.state_dict().items()}
     train_step(model, batches, make_optimizer(options.optimizer, model), options, 0)
     model.load_state_dict(state)
-    yield Finding(
-        "longest batch",
-        True,
-        f"{len(longest):,} sentences of at most {src[longest].max():,} source and {tgt[longest].max():,} target "
-        "tokens: forward and backward succeeded",
-    )
+    sizes = f"at most {src[longest].max():,} source and {tgt[longest].max():,} target tokens"
+    yield Finding("longest batch", True, f"{len(longest):,} sentences of {sizes}: forward and backward succeeded")
     timing = time_updates(options, pairs, noise, groups, model, TIMED_UPDATES, TIMED_SECONDS)
     losses, last = timing.losses, timing.losses[-5:]
     mean = sum(last) / len(last)
@@ -288,12 +252,9 @@ def check_updates(config: Config, data: DataDirectory, noise: Noise, model: Seq2
     text = f"loss {losses[0]:.2f} at the first, {mean:z.2f} over the last {len(last)} of {len(losses)}"
     advice = "lower train.optimizer.learning_rate, or set train.optimizer.clip_norm or train.schedule.warmup"
     yield _find("first updates", ok, text, advice)
-    speed, total = timing.tokens / timing.seconds, count_updates(options, groups)
+    speed, total = timing.tokens / timing.seconds, count_updates(options, len(groups))
     seconds = (len(pairs.tgt.ids) + len(pairs)) / speed
-    yield Finding(
-        "speed",
-        None,
-        f"{timing.updates} updates in {timing.seconds:.1f} s, {speed:,.0f} target tokens/s: {seconds / 60:.1f} minutes "
-        f"per epoch of {len(groups):,} updates, {seconds * total / len(groups) / 3600:.2f} hours for all {total:,} "
-        "updates, without validation",
-    )
+    measured = f"{timing.updates} updates in {timing.seconds:.1f} s, {speed:,.0f} target tokens/s"
+    epoch = f"{seconds / 60:.1f} minutes per epoch of {len(groups):,} updates"
+    whole = f"{seconds * total / len(groups) / 3600:.2f} hours for all {total:,} updates, without validation"
+    yield Finding("speed", None, f"{measured}: {epoch}, {whole}")

@@ -13,44 +13,30 @@ from nmt.corpus.dataset import DataDirectory
 from nmt.models.run_records import BEST
 from nmt.system.device import describe_environment
 from nmt.system.errors import CheckpointError, ConfigError, DataError, list_names, shorten
-from nmt.training.best import stored_number
 from nmt.training.checkpoint import newest_checkpoint
 from nmt.training.distributed import launch_command
+from nmt.training.ranking import stored_number
 from nmt.training.schema import OriginMetadata, parse_metadata
 from nmt.training.state import TrainState, restore
 
 log = logging.getLogger(__name__)
 
-_HARMLESS_IN_TRAIN = (
-    "epochs",
-    "max_updates",
-    "log_every",
-    "watch",
-    "tensorboard",
-    "max_skipped",
-    "checkpoint",
-    "device",
-)
-_HARMLESS_IN_DECODE = ("beam_size", "length_penalty", "length_norm", "coverage_penalty", "sampling", "batch_size")
+_DURATION = ("epochs", "max_updates", "validation.patience", "max_skipped")
+_LOGGING = ("log_every", "watch", "tensorboard", "checkpoint")
+_MACHINE = ("device", "threads", "init_from")
+_BEAM = ("beam_size", "length_penalty", "length_norm", "coverage_penalty", "sampling", "batch_size")
 HARMLESS = (
     "name",
-    "train.device",
-    "train.threads",
-    "train.init_from",
-    "train.validation.patience",
-    *(f"train.{name}" for name in _HARMLESS_IN_TRAIN),
-    *(f"decode.{name}" for name in _HARMLESS_IN_DECODE),
+    *(f"train.{name}" for name in (*_DURATION, *_LOGGING, *_MACHINE)),
+    *(f"decode.{name}" for name in _BEAM),
 )
 """Beginnings of keys that may change when a run is resumed, without changing the run itself."""
 
-_DROPOUT = tuple(f"model.{name}" for name in (*DROPOUT, "attention.dropout"))
-_INFLUENTIAL_IN_TRAIN = ("schedule", "teacher_forcing", "label_smoothing", "r_drop", "noise", "precision")
+_LEARNING = ("optimizer.", "schedule", "teacher_forcing", "label_smoothing", "r_drop", "noise", "precision")
 INFLUENTIAL = (
     "decode.",
-    "train.optimizer.",
-    "train.validation.every",
-    *(f"train.{name}" for name in _INFLUENTIAL_IN_TRAIN),
-    *_DROPOUT,
+    *(f"train.{name}" for name in (*_LEARNING, "validation.every")),
+    *(f"model.{name}" for name in (*DROPOUT, "attention.dropout")),
 )
 """Beginnings of keys that may change too, but change the rest of the run."""
 
@@ -122,24 +108,18 @@ def describe_changes(
     influential = [key for key in changed if key.startswith(length) or not key.startswith(HARMLESS)]
     fatal = [key for key in influential if key.startswith(OTHER_RUN) or not key.startswith(INFLUENTIAL + length)]
     if fatal:
-        raise ConfigError(
-            f"cannot be resumed with another {', '.join(fatal)}: set the old value, or start a new run from the "
-            "weights with train.init_from=RUN/best"
-        )
+        advice = "set the old value, or start a new run from the weights with train.init_from=RUN/best"
+        raise ConfigError(f"cannot be resumed with another {', '.join(fatal)}: {advice}")
     other = sorted(name for name in {**origin.data, **identity} if origin.data.get(name) != identity.get(name))
     if other:
-        raise DataError(
-            f"the data has changed since the checkpoint: {list_names(other, 20)}; preprocess as before, or start a new "
-            "run"
-        )
+        advice = "preprocess as before, or start a new run"
+        raise DataError(f"the data has changed since the checkpoint: {list_names(other, 20)}; {advice}")
     lines = [f"changed since the checkpoint: {', '.join(changed)}"] if changed else []
     if influential:
         lines.append("from here on, the run differs from an unchanged one")
-    there = origin.environment
+    both = {key: (origin.environment.get(key), here) for key, here in environment.items()}
     moved = [
-        f"{key} ({shorten(repr(there.get(key)))} there, {here!r} here)"
-        for key, here in environment.items()
-        if there.get(key) != here
+        f"{key} ({shorten(repr(there))} there, {here!r} here)" for key, (there, here) in both.items() if there != here
     ]
     if moved:
         lines.append(f"another environment: {', '.join(moved)}; results will be close, but not bit for bit the same")

@@ -54,20 +54,23 @@ def train(
         Seeds the random number generators of Python, numpy and torch. Signals are handled in the main thread, while
         training.
     """
-    settings, directory = find_prepared_data(config, overrides, data)
+    from nmt.system.device import resolve_device
+    from nmt.training.directory import claimed
+    from nmt.training.distributed import join_workers
+
+    if overwrite and resume:
+        raise ConfigError("--overwrite starts a new run and --resume continues an earlier one: give only one of them")
+    settings, folder = find_prepared_data(config, overrides, data)
     run = settings.run_directory if output is None else Path(output)
-    return train_run(settings, directory, run, overwrite=overwrite, resume=resume)
+    with (
+        join_workers(resolve_device(settings.train.device)) as workers,
+        claimed(run, settings, folder, workers, overwrite=overwrite, resume=resume) as resuming,
+    ):
+        return _train(settings, folder, run, workers, resuming=resuming)
 
 
-def train_run(
-    config: Config,
-    data_directory: Path,
-    output: Path,
-    *,
-    overwrite: bool = False,
-    resume: bool = False,
-) -> RunOutcome:
-    """Train a model into a self-contained run directory.
+def _train(config: Config, data_directory: Path, output: Path, workers: Workers, *, resuming: bool) -> RunOutcome:
+    """Train a run from its beginning or its newest checkpoint to its end.
 
     The run directory has `run.json` (state and outcome), `config.yaml`, `environment.json`, `metrics.jsonl`,
     `learning_curve.png`, `checkpoints`, and `best`: the model directory of the best validation, or of the last update
@@ -75,38 +78,6 @@ def train_run(
 
     Args:
         config: The whole config; its text settings must be those of the data.
-        data_directory: Data directory written by `nmt preprocess`.
-        output: Run directory to write.
-        overwrite: Replace an earlier run, which is deleted when the new one is finished.
-        resume: Continue from the newest intact checkpoint in `output`, as if the run had never stopped; start a run if
-            there is none.
-
-    Returns:
-        The outcome.
-
-    Raises:
-        RunInterrupted: The run was stopped by a signal and can be resumed.
-        TrainingError: The run diverged, or learnt nothing.
-        NmtError: The data, the config, the device or the output folder cannot be used.
-    """
-    from nmt.system.device import resolve_device
-    from nmt.training.directory import claimed
-    from nmt.training.distributed import join_workers
-
-    if overwrite and resume:
-        raise ConfigError("--overwrite starts a new run and --resume continues an earlier one: give only one of them")
-    with (
-        join_workers(resolve_device(config.train.device)) as workers,
-        claimed(output, config, data_directory, workers, overwrite=overwrite, resume=resume) as resuming,
-    ):
-        return _train(config, data_directory, output, workers, resuming=resuming)
-
-
-def _train(config: Config, data_directory: Path, output: Path, workers: Workers, *, resuming: bool) -> RunOutcome:
-    """Train a run from its beginning or its newest checkpoint to its end.
-
-    Args:
-        config: The whole config.
         data_directory: Data directory.
         output: Run directory, which no other command uses.
         workers: The processes of the run.
@@ -115,11 +86,10 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     from nmt.corpus.dataset import open_data
     from nmt.corpus.noise import make_noise
     from nmt.drawing.charts import draw_learning_curve
-    from nmt.models.run_records import BEST
+    from nmt.models.run_records import BEST, RunOutcome
     from nmt.system.progress import progress_bar
     from nmt.training import loop, setup
     from nmt.training.attention_history import add_attention
-    from nmt.training.best import BestModels
     from nmt.training.board import FOLDER as BOARD
     from nmt.training.board import Board, check_board
     from nmt.training.directory import RunDirectory
@@ -133,11 +103,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     data = open_data(data_directory)
     check_written(data, data.text)
     data.check_ids()
-    config = setup.with_text_of(config, data)
-    setup.set_seeds_and_threads(config)
-    earlier = output if resuming else None
-    precision = workers.decide_on_first(lambda: setup.choose_precision(config, workers.device, earlier))
-    config = setup.with_precision(config, precision)
+    config = setup.resolve(config, data, workers, output if resuming else None)
     noise = make_noise(config.train, data)
 
     # What learns: model, optimiser, schedule, progress. A resumed run takes them from its newest checkpoint.
@@ -153,7 +119,6 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     # What is written.
     metrics = MetricsLog(output, origin.run_seconds if origin else 0.0)
     directory = RunDirectory(output, config, data, state, metrics)
-    models = BestModels(output, config, data)
     board_folder = output / BOARD if config.train.tensorboard and workers.is_first else None
     interruptions = Interruptions(config.train.checkpoint)
 
@@ -205,9 +170,9 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
                             for line in (source, f"-> {translation}", f"== {reference}"):
                                 log.info(f"    {line}")
                         if event.improved:
-                            models.save(BEST, state, event.scores, validator.signatures)
+                            directory.save_model(output / BEST, event.scores, validator.signatures)
                         directory.record("running")
-                        models.keep(state, event.scores, validator.signatures)
+                        directory.keep_model(event.scores, validator.signatures)
                         draw_learning_curve(output)
                         if validator.attention:
                             add_attention(output, event.update, validator.watched, validator.attention)
@@ -224,12 +189,13 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
             directory.save_checkpoint()
         loop.check_learnt(state, output, validated=validator is not None)
         if validator is None and workers.is_first:
-            models.save(BEST, state, {}, {})
+            directory.save_model(output / BEST, {}, {})
             draw_learning_curve(output)
-    result = directory.describe_outcome()
-    best = "" if result.best is None else f", best {result.metric} {result.best:.2f} at update {result.best_update:,}"
-    log.info(f"run directory: {output} ({result.updates:,} updates in {result.seconds:.0f} s of training{best})")
-    return result
+    progress, metric = state.progress, config.train.validation.metric
+    best = "" if progress.best is None else f", best {metric} {progress.best:.2f} at update {progress.best_update:,}"
+    log.info(f"run directory: {output} ({progress.update:,} updates in {progress.seconds:.0f} s of training{best})")
+    counts = progress.update, progress.epoch
+    return RunOutcome(output, *counts, metric, progress.best, progress.best_update, progress.seconds)
 
 
 def _describe_validation(event: Validated) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
@@ -112,8 +111,3 @@ def parse_metadata(kind: type[Kind], metadata: Mapping[str, Any]) -> Kind:
         value = None if problem["type"] == "missing" else problem["input"]
         name = problem["loc"][-1] if problem["loc"] else "metadata"
         raise CheckpointError(f"its checkpoint is damaged: {name} is {shorten(repr(value))}") from None
-
-
-def as_json(*parts: StateMetadata | OriginMetadata) -> dict[str, Any]:
-    """The parts of a checkpoint's metadata as one JSON object."""
-    return {name: value for part in parts for name, value in dataclasses.asdict(part).items()}

@@ -20,6 +20,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import MARKER, load_model
 from nmt.system.device import resolve_precision, use_fast_products
 from nmt.system.errors import CheckpointError, ConfigError, DataError, when_out_of_memory
+from nmt.training.distributed import SINGLE, Workers
 from nmt.training.state import TrainState
 from nmt.translation.translator import Translator
 
@@ -27,20 +28,28 @@ from nmt.translation.translator import Translator
 def with_text_of(config: Config, data: DataDirectory) -> Config:
     """The config with the data section of the data, after checking that their text settings agree."""
     # The source of the vocabularies does not matter once the data exists.
-    config = config.model_copy(
-        update={"text": config.text.model_copy(update={"reuse": data.config.text.reuse}), "data": data.config.data}
-    )
+    text = config.text.model_copy(update={"reuse": data.config.text.reuse})
+    config = config.model_copy(update={"text": text, "data": data.config.data})
     differing = differing_keys(data.config.text, config.text, "text.")
     if differing:
-        raise ConfigError(
-            f"{data.path}: was preprocessed with other settings: {', '.join(differing)}; preprocess again, or train "
-            "with the config of the data"
-        )
+        what, advice = ", ".join(differing), "preprocess again, or train with the config of the data"
+        raise ConfigError(f"{data.path}: was preprocessed with other settings: {what}; {advice}")
     return config
 
 
-def set_seeds_and_threads(config: Config) -> None:
-    """Set the random seeds of Python, numpy and torch, the number of threads, and the kernels of products."""
+def resolve(config: Config, data: DataDirectory, workers: Workers = SINGLE, run: Path | None = None) -> Config:
+    """Set random seeds, the number of threads and the kernels of products, and resolve what a config leaves open.
+
+    Args:
+        config: The whole config.
+        data: The data.
+        workers: The processes that train; the first one decides.
+        run: A run to resume: what `auto` meant when it started still holds.
+
+    Returns:
+        The config with the data section of the data and a precision that is not `auto`.
+    """
+    config = with_text_of(config, data)
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
     use_fast_products()
@@ -48,34 +57,19 @@ def set_seeds_and_threads(config: Config) -> None:
     np.random.seed(config.train.seed)
     torch.manual_seed(config.train.seed)
 
+    def precision() -> str:
+        earlier = config if run is None or config.train.precision != "auto" else load_config(run / "config.yaml")
+        return resolve_precision(earlier.train.precision, workers.device)
 
-def choose_precision(config: Config, device: torch.device, run: Path | None = None) -> str:
-    """The precision of a config; call `set_seeds_and_threads` first.
-
-    Args:
-        config: The whole config.
-        device: Where to train.
-        run: A run to resume: what `auto` meant when it started is kept.
-    """
-    precision = config.train.precision
-    if precision == "auto" and run is not None:
-        precision = load_config(run / "config.yaml").train.precision
-    return resolve_precision(precision, device)
+    return _with_train(config, precision=workers.decide_on_first(precision))
 
 
-def with_precision(config: Config, precision: str) -> Config:
-    """The config with a precision that is not `auto`."""
-    return config.model_copy(update={"train": config.train.model_copy(update={"precision": precision})})
+def _with_train(config: Config, **values: object) -> Config:
+    return config.model_copy(update={"train": config.train.model_copy(update=values)})
 
 
 _INITIAL = ("model.initialization", "model.attention.dropout", *(f"model.{name}" for name in DROPOUT))
 """Keys that may differ between a model and one that starts from its weights."""
-
-
-def outline(config: Config, data: DataDirectory) -> Seq2Seq:
-    """The model on the meta device, which takes no memory."""
-    with torch.device("meta"):
-        return build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
 
 
 def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) -> Seq2Seq:
@@ -95,9 +89,8 @@ def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) ->
     if not all(bool(tensor.isfinite().all()) for tensor in other.model.state_dict().values()):
         raise CheckpointError(f"train.init_from: {path} has weights that are not finite; use another model")
     if (other.src_vocabulary, other.tgt_vocabulary) != (data.src_vocabulary, data.tgt_vocabulary):
-        raise ConfigError(
-            f"train.init_from: {path} has other vocabularies than {data.path}; preprocess with --set text.reuse={path}"
-        )
+        advice = f"preprocess with --set text.reuse={path}"
+        raise ConfigError(f"train.init_from: {path} has other vocabularies than {data.path}; {advice}")
     keys = differing_keys(other.config.model, config.model, "model.")
     if differing := [key for key in keys if not key.startswith(_INITIAL)]:
         raise ConfigError(f"train.init_from: {path} is another kind of model: {', '.join(differing)}; set the same")
@@ -122,15 +115,13 @@ def make_validator(config: Config, data: DataDirectory, model: Seq2Seq) -> tuple
         return config, None
     if _missing_libraries(config):
         validation = config.train.validation.model_copy(update={"metric": "loss"})
-        config = config.model_copy(update={"train": config.train.model_copy(update={"validation": validation})})
-        return config, Validator(data.valid, [], rules, None)
+        return _with_train(config, validation=validation), Validator(data.valid, [], rules, None)
     examples: list[Example] = read_examples(data.path / "valid.jsonl")
     if sum(len(example.references) for example in examples) != len(data.valid):
         raise DataError(f"{data.path / 'valid.jsonl'}: does not match the encoded valid split; preprocess again")
     greedy = config.decode.model_copy(update={"beam_size": 1, "sampling": SamplingSection()})
-    return config, Validator(
-        data.valid, examples, rules, Translator(model, data.load_processor(), greedy), config.train.watch
-    )
+    translator = Translator(model, data.load_processor(), greedy)
+    return config, Validator(data.valid, examples, rules, translator, config.train.watch)
 
 
 def validate(validator: Validator, state: TrainState) -> dict[str, float]:

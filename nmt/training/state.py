@@ -123,15 +123,11 @@ def capture(state: TrainState) -> Checkpoint:
         tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
     for name, tensor in _of_each_process(state).items():
         tensors |= {f"{name}.{rank}": part for rank, part in enumerate(state.workers.gather(tensor))}
-    numpy_state = np.random.get_state(legacy=False)
-    metadata = StateMetadata(
-        progress=state.progress,
-        rate=RateMetadata(state.rate.reduction, state.rate.waited),
-        meter_seconds=state.meter.seconds,
-        workers=state.workers.size,
-        python_random=random.getstate(),
-        numpy_random={**numpy_state, "state": {**numpy_state["state"], "key": numpy_state["state"]["key"].tolist()}},
-    )
+    numpy_random = np.random.get_state(legacy=False)
+    numpy_random["state"]["key"] = numpy_random["state"]["key"].tolist()
+    rate = RateMetadata(state.rate.reduction, state.rate.waited)
+    python_random, meter = random.getstate(), state.meter
+    metadata = StateMetadata(state.progress, rate, meter.seconds, state.workers.size, python_random, numpy_random)
     return Checkpoint({name: tensor.cpu() for name, tensor in tensors.items()}, dataclasses.asdict(metadata))
 
 
@@ -171,13 +167,12 @@ def restore(state: TrainState, checkpoint: Checkpoint) -> bool:
     version, numbers, gauss = metadata.python_random
     random.setstate((version, tuple(numbers), gauss))
     np.random.set_state(metadata.numpy_random)
-    rank = state.workers.rank
-    if metadata.workers != state.workers.size or f"random.{state.meter.device.type}.{rank}" not in tensors:
+    rank, meter = state.workers.rank, state.meter
+    if metadata.workers != state.workers.size or f"random.{meter.device.type}.{rank}" not in tensors:
         return False
     torch.set_rng_state(tensors[f"random.cpu.{rank}"])
-    if state.meter.device.type == "cuda":
-        torch.cuda.set_rng_state(tensors[f"random.cuda.{rank}"], state.meter.device)
-    meter = state.meter
+    if meter.device.type == "cuda":
+        torch.cuda.set_rng_state(tensors[f"random.cuda.{rank}"], meter.device)
     meter.sums, meter.counts = (tensors[f"meter.{name}.{rank}"].to(meter.device) for name in ("sums", "counts"))
     meter.skipped = list(tensors[f"meter.skipped.{rank}"].to(meter.device))
     meter.seconds = metadata.meter_seconds

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,10 +19,11 @@ from nmt.corpus.noise import Noise, make_noise
 from nmt.models.seq2seq import Seq2Seq
 from nmt.system.device import resolve_device
 from nmt.system.progress import progress_bar
-from nmt.training.loop import plan_epoch, train_step
+from nmt.training.distributed import Workers
+from nmt.training.loop import count_updates, plan_epoch, train_step
 from nmt.training.optimizers import make_optimizer
 from nmt.training.schedules import LearningRate
-from nmt.training.setup import choose_precision, make_model, set_seeds_and_threads, with_precision, with_text_of
+from nmt.training.setup import make_model, resolve
 
 WARM_UP = 3  # updates
 Groups = Sequence[Sequence[NDArray[np.int64]]]
@@ -61,7 +61,7 @@ def time_updates(
         limit: Seconds after which no further update is made.
     """
     optimizer = make_optimizer(options.optimizer, model)
-    rate = LearningRate(options.schedule, count_updates(options, groups))
+    rate = LearningRate(options.schedule, count_updates(options, len(groups)))
     losses: list[torch.Tensor] = []
     tokens, begins = list[int](), [time.perf_counter()]
     with progress_bar(total=WARM_UP + timed, desc="timing updates", unit=" updates", leave=False) as bar:
@@ -82,11 +82,6 @@ def time_updates(
     return Timing(values, len(values) - warm, sum(tokens[warm:]), time.perf_counter() - begins[warm])
 
 
-def count_updates(options: TrainSection, groups: Groups) -> int:
-    """Number of updates of a whole run."""
-    return int(min(len(groups) * options.epochs, options.max_updates or math.inf))
-
-
 def measure_updates(config: Config, data_directory: Path, limit: float) -> tuple[float, int]:
     """Measure the speed of training by up to 200 ordinary updates.
 
@@ -99,9 +94,8 @@ def measure_updates(config: Config, data_directory: Path, limit: float) -> tuple
         Seconds per update in the mean over an epoch, and updates per epoch.
     """
     device, data = resolve_device(config.train.device), open_data(data_directory)
-    config = with_text_of(config, data)
-    set_seeds_and_threads(config)
-    options = with_precision(config, choose_precision(config, device)).train
+    config = resolve(config, data, Workers(device=device))
+    options = config.train
     groups, model = plan_epoch(data.train, options, 1), make_model(config, data).to(device)
     timing = time_updates(options, data.train, make_noise(options, data), groups, model, 200, limit)
     tokens = (len(data.train.tgt.ids) + len(data.train)) / len(groups)  # with EOS, per update

@@ -7,6 +7,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nmt.system.errors import ConfigError
@@ -22,15 +23,13 @@ DIGITS = 6
 """Digits after the decimal point of a number in JSON."""
 
 
+@dataclass
 class Format(ABC):
     """A way to write the translations of one line of text.
 
-    Args:
+    Attributes:
         processor: The text processor of the model.
         with_attention: Write the attention weights too.
-
-    Raises:
-        ConfigError: The format has no place for them.
     """
 
     name: ClassVar[str]
@@ -40,13 +39,8 @@ class Format(ABC):
     """Whether it can show attention weights."""
     needs_alignment: ClassVar[bool] = False
     """Whether it needs attention weights."""
-
-    def __init__(self, processor: TextProcessor, *, with_attention: bool = False) -> None:
-        if with_attention and not self.shows_attention:
-            names = ", ".join(name for name, kind in FORMATS.items() if kind.shows_attention)
-            raise ConfigError(f"--with-attention: {self.name} has no place for attention weights; use --format {names}")
-        self.processor = processor
-        self.with_attention = with_attention
+    processor: TextProcessor
+    with_attention: bool = False
 
     @abstractmethod
     def render(self, number: int, source: str, translations: Sequence[Translation]) -> str:
@@ -156,4 +150,7 @@ def choose_format(
     if n_best > 1 and not FORMATS[name].several:
         names = " or ".join(name for name, kind in FORMATS.items() if kind.several)
         raise ConfigError(f"--n-best {n_best}: {name} shows one translation per line; use --format {names}")
-    return FORMATS[name](processor, with_attention=with_attention)
+    if with_attention and not FORMATS[name].shows_attention:
+        names = ", ".join(name for name, kind in FORMATS.items() if kind.shows_attention)
+        raise ConfigError(f"--with-attention: {name} has no place for attention weights; use --format {names}")
+    return FORMATS[name](processor, with_attention)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from config_keys import refused
 
 from nmt.config import Config, differing_keys, dump_config, load_config, parse_config
 from nmt.config.sections import kinds_of
@@ -14,14 +15,6 @@ FULL = {  # keys of sections as versions without a format number wrote them
     "schedule": {"warmup": 7, "factor": 0.5, "patience": 0, "floor": 0.01},
     "teacher_forcing": {"ratio": 1.0, "minimum": 0.0, "updates": None},
 }
-
-
-def refused(tmp_path: Path, text: str, *overrides: str) -> list[str]:
-    path = tmp_path / "mine.yaml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError) as caught:
-        load_config(str(path), overrides)
-    return str(caught.value).replace(f"{tmp_path}/", "").split("\n")
 
 
 @pytest.mark.parametrize("path", ["model.encoder", "model.decoder", "train.optimizer", "train.schedule"])
@@ -57,10 +50,7 @@ def test_a_child_that_changes_a_kind_drops_what_the_new_kind_lacks(tmp_path: Pat
         (["train.optimizer={name: sgd, betas: [0.9, 0.9]}"], ["train.optimizer.betas: unknown key with name: sgd"]),
         (
             ["train.optimizer.name=sgd", "train.optimizer.betas=[0.9, 0.9]", "train.optimizer.momentun=1"],
-            [
-                "train.optimizer.betas: unknown key with name: sgd",
-                "train.optimizer.momentun: unknown key; did you mean mom",
-            ],
+            ["train.optimizer.betas: unknown key with name: sgd", "train.optimizer.momentun: unknown key; did you"],
         ),
         (["train.optimizer.name=sgdd", "train.optimizer.momentum=0.5"], ["train.optimizer.name: should be 'adam'"]),
         (["train.optimizer.momentum=0.9"], ["train.optimizer.momentum: unknown key with name: adam, only with sgd or"]),
@@ -70,14 +60,8 @@ def test_a_child_that_changes_a_kind_drops_what_the_new_kind_lacks(tmp_path: Pat
         ),
         (["train.optimizer=3"], ["train.optimizer: should be a section with keys, found 3"]),
         (["train.optimizer.name=[sgd]"], ["train.optimizer.name: should be 'adam', 'adamw'"]),
-        (
-            ["model.encoder.kind=recurent"],
-            ["model.encoder.kind: should be 'recurrent', found 'recurent'; did you mean"],
-        ),
-        (
-            ["train.teacher_forcing={schedule: linear, updates: x}"],
-            ["train.teacher_forcing.updates: should be a valid"],
-        ),
+        (["model.encoder.kind=recurent"], ["model.encoder.kind: should be 'recurrent', found 'recurent'; did you"]),
+        (["train.teacher_forcing={schedule: linear, updates: x}"], ["train.teacher_forcing.updates: should be a"]),
     ],
 )
 def test_keys_beside_a_new_kind_are_checked(tmp_path: Path, overrides: list[str], problems: list[str]) -> None:
@@ -115,10 +99,7 @@ def test_a_config_stored_without_a_format_number_equals_its_new_form(
         },
         "model": {
             "encoder": {"kind": "recurrent"},
-            "attention": {
-                "window": {"name": "global", "radius": 3},
-                "past": {"name": "none", "filters": 4, "radius": 5},
-            },
+            "attention": {"window": {"name": "global", "radius": 3}, "past": {"name": "none", "filters": 4}},
         },
     }
     more = [f"train.optimizer.momentum={momentum}"] if optimizer == "sgd" else []

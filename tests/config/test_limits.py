@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from config_keys import Key, every_key
+from config_keys import Key, every_key, load, refused
 from conftest import Cli
 
 from nmt.config import load_config
@@ -15,14 +15,6 @@ from nmt.system.errors import ConfigError
 
 def integers(annotation: Any) -> bool:
     return annotation is int or any(integers(part) for part in get_args(annotation))
-
-
-def refused(tmp_path: Path, text: str, *overrides: str) -> list[str]:
-    path = tmp_path / "mine.yaml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError) as caught:
-        load_config(str(path), overrides)
-    return str(caught.value).replace(f"{tmp_path}/", "").split("\n")
 
 
 INTEGERS = [key for key in every_key() if integers(key.annotation)]
@@ -76,27 +68,15 @@ def test_a_number_of_thousands_of_digits(tmp_path: Path, value: str) -> None:
     assert line == "mine.yaml:2: train.epochs: cannot be read as int"
 
 
-@pytest.mark.parametrize(
-    ("value", "read"),
-    [
-        ("1:30", "'1:30'"),
-        ("1_000", "'1_000'"),
-        ("0b11", "'0b11'"),
-        ("2018-05-13", "'2018-05-13'"),
-        ("=", "'='"),
-        ("yes", "'yes'"),
-    ],
-)
-def test_what_yaml_1_2_does_not_read_as_a_number_is_text(tmp_path: Path, value: str, read: str) -> None:
+@pytest.mark.parametrize("value", ["1:30", "1_000", "0b11", "2018-05-13", "=", "yes"])
+def test_what_yaml_1_2_does_not_read_as_a_number_is_text(tmp_path: Path, value: str) -> None:
     [line] = refused(tmp_path, f"train:\n  epochs: {value}\n")
-    assert line == f"mine.yaml:2: train.epochs: should be a valid integer, found {read}"
+    assert line == f"mine.yaml:2: train.epochs: should be a valid integer, found '{value}'"
 
 
 @pytest.mark.parametrize(("value", "read"), [("0o17", 15), ("0x1F", 31), ("017", 17), ("+5", 5)])
 def test_the_integers_of_yaml_1_2(tmp_path: Path, value: str, read: int) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text(f"train: {{epochs: {value}}}\n", encoding="utf-8")
-    assert load_config(str(path)).train.epochs == read
+    assert load(tmp_path, f"train: {{epochs: {value}}}\n").train.epochs == read
 
 
 @pytest.mark.parametrize("value", ["0", "1", "yes", "off", "'true'"])

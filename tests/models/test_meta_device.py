@@ -8,22 +8,14 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from covering import covering
+from pairs import batch_of, pairs_of
 from torch import Tensor
 
-from nmt.config import (
-    AttentionSection,
-    ConstantForcingSection,
-    ModelSection,
-    RecurrentDecoderSection,
-    RecurrentEncoderSection,
-    TrainSection,
-)
-from nmt.corpus.batching import Batch, make_batch
-from nmt.corpus.dataset import EncodedPairs, Sequences
+from nmt.config import AttentionSection, ModelSection, TrainSection
+from nmt.corpus.batching import Batch
 from nmt.evaluation import loss
 from nmt.evaluation.loss import mean_loss
 from nmt.models.build import build_model
@@ -70,10 +62,14 @@ def model_on_meta(order: str, input_feeding: bool, mechanism: str, cell: str, nu
     config = ModelSection(
         embedding_size=4,
         dropout=0.2,
-        encoder=RecurrentEncoderSection(cell=cell, hidden_size=4, num_layers=num_layers),
-        decoder=RecurrentDecoderSection(
-            cell=cell, hidden_size=8, num_layers=num_layers, order=order, input_feeding=input_feeding
-        ),
+        encoder={"cell": cell, "hidden_size": 4, "num_layers": num_layers},
+        decoder={
+            "cell": cell,
+            "hidden_size": 8,
+            "num_layers": num_layers,
+            "order": order,
+            "input_feeding": input_feeding,
+        },
         attention=MECHANISMS[mechanism],
     )
     return build_model(config, 9, 9).to(META)
@@ -87,12 +83,8 @@ class Descent(torch.optim.Optimizer):
             parameter.data.add_(parameter.grad, alpha=-0.1)
 
 
-def pairs() -> EncodedPairs:
-    return EncodedPairs(*(Sequences.pack([np.array(ids) for ids in sentences]) for sentences in PAIRS))
-
-
 def batch() -> Batch:
-    return make_batch(pairs(), np.arange(3))
+    return batch_of(*PAIRS)
 
 
 @covering(
@@ -110,7 +102,7 @@ def test_an_update_never_waits(
 ) -> None:
     model = model_on_meta(*order, mechanism, cell, layers).train()
     optimizer = Descent(model.parameters(), {"fused": True})
-    config = TrainSection(label_smoothing=0.1, r_drop=r_drop, teacher_forcing=ConstantForcingSection(ratio=ratio))
+    config = TrainSection(label_smoothing=0.1, r_drop=r_drop, teacher_forcing={"ratio": ratio})
     step = train_step(model, [batch()] * batches, optimizer, config, 0)
     assert all(part.device == META for part in (step.loss, step.norm, step.tokens, step.skipped))
 
@@ -169,7 +161,7 @@ def test_a_search_waits_every_few_steps(
 
 @covering("order, mechanism, cell", ORDERS, list(MECHANISMS), CELLS)
 def test_the_mean_loss_waits_once(order: tuple[str, bool], mechanism: str, cell: str, waits: list[str]) -> None:
-    assert mean_loss(model_on_meta(*order, mechanism, cell), pairs(), batch_size=1) == 0.0
+    assert mean_loss(model_on_meta(*order, mechanism, cell), pairs_of(*PAIRS), batch_size=1) == 0.0
     assert waits == ["values"]
 
 

@@ -10,7 +10,7 @@ import processes
 import pytest
 from conftest import Cli, Project
 
-from nmt.models.run_records import RunMetadata, find_model, list_runs, read_state
+from nmt.models.run_records import find_model, list_runs, read_state
 from nmt.system.errors import DataError
 from nmt.system.files import read_json, write_json
 from nmt.system.replacement import locked
@@ -37,10 +37,9 @@ def write(folder: Path, name: str, state: str, age: float, **changes: object) ->
     """A run whose state was written so many seconds ago."""
     run = folder / name
     run.mkdir()
-    RunMetadata(**{**METADATA, "state": state, **changes}).write(run)
     then = time.time() - age
     told = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(then))
-    write_json(run / "run.json", read_json(run / "run.json") | {"time": told})
+    write_json(run / "run.json", {**METADATA, "time": told, "state": state, **changes})
     os.utime(run / "run.json", (then, then))
     return run
 
@@ -59,8 +58,7 @@ def test_runs_in_all_states(tmp_path: Path) -> None:
     damaged = write(tmp_path, "damaged", "finished", 0)
     (damaged / "run.json").write_text('{"state": "fin')
     (tmp_path / "no run").mkdir()
-    (tmp_path / ".hidden").mkdir()
-    RunMetadata(**METADATA).write(tmp_path / ".hidden")
+    write(tmp_path, ".hidden", "finished", 0)
     with locked(tmp_path / "alive"):
         found = rows(tmp_path)
     assert list(list_runs(tmp_path).header) == [

@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
+from test_search import Variant, random_model
 
-from nmt.config import AttentionSection, DecodeSection, ModelSection, RecurrentDecoderSection, RecurrentEncoderSection
-from nmt.models.build import build_model
+from nmt.config import DecodeSection
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.searcher import Searcher
 from nmt.text.vocabulary import EOS_ID
@@ -14,26 +14,15 @@ from nmt.text.vocabulary import EOS_ID
 SOURCES = [[4, 5, 6, 7], [8, 4], [5], [7, 7, 7, 7, 7, 7]]
 
 
-def random_model(order: str, heads: int) -> Seq2Seq:
-    torch.manual_seed(5)
-    section = ModelSection(
-        embedding_size=8,
-        encoder=RecurrentEncoderSection(hidden_size=8),
-        decoder=RecurrentDecoderSection(hidden_size=16, order=order),
-        attention=AttentionSection(score="general", heads=heads),
-    )
-    model = build_model(section, 9, 12).eval().double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.uniform_(-0.9, 0.9)
-    return model
+def model(order: str, attention: str) -> Seq2Seq:
+    return random_model(Variant(order, False, attention, "lstm", 1), 5, 12, spread=0.9)
 
 
-@pytest.mark.parametrize(("order", "heads"), [("bahdanau", 1), ("luong", 1), ("luong", 2)])
+@pytest.mark.parametrize(("order", "attention"), [("bahdanau", "general"), ("luong", "general"), ("luong", "heads")])
 @pytest.mark.parametrize("beam_size", [1, 2, 5])
 @pytest.mark.parametrize("source", SOURCES, ids=len)
-def test_the_best_paths_are_the_hypotheses(order: str, heads: int, beam_size: int, source: list[int]) -> None:
-    searcher = Searcher([random_model(order, heads)], DecodeSection(beam_size=beam_size, max_length=12))
+def test_the_best_paths_are_the_hypotheses(order: str, attention: str, beam_size: int, source: list[int]) -> None:
+    searcher = Searcher([model(order, attention)], DecodeSection(beam_size=beam_size, max_length=12))
     tree = searcher.grow_tree(source)
     (found,) = searcher.search([source], n_best=beam_size, with_alignment=True)
     (first, *_) = found
@@ -51,7 +40,7 @@ def test_the_best_paths_are_the_hypotheses(order: str, heads: int, beam_size: in
 
 @pytest.mark.parametrize("source", SOURCES, ids=len)
 def test_a_tree_has_every_prefix_of_the_beam(source: list[int]) -> None:
-    searcher = Searcher([random_model("luong", 1)], DecodeSection(beam_size=3, max_length=12))
+    searcher = Searcher([model("luong", "general")], DecodeSection(beam_size=3, max_length=12))
     tree = searcher.grow_tree(source)
     depths = [len(tree.path(number)) for number in range(len(tree.nodes))]
     assert depths == sorted(depths)

@@ -23,6 +23,7 @@ MECHANISMS = {
     "coverage": AttentionSection(score="additive", past={"name": "coverage"}),
     "location_features": AttentionSection(score="additive", past={"name": "location", "filters": 2, "radius": 1}),
     "local_m": AttentionSection(window={"name": "local_m", "radius": 1}),
+    "heads": AttentionSection(score="general", heads=2),
 }
 
 
@@ -49,14 +50,20 @@ VARIANTS = [
 ]
 
 
-def greedy(model: Seq2Seq, src: Tensor, lengths: Tensor, **options: Any) -> list[Hypothesis]:
-    return greedy_search(Seq2SeqStepper(model), src, lengths, **options)
+GREEDY = 0
+"""As a beam size: greedy search, which is not a beam of one."""
 
 
-def beam(model: Seq2Seq, src: Tensor, lengths: Tensor, **options: Any) -> list[list[Hypothesis]]:
-    strategy, scoring = BeamStrategy(options.pop("beam_size")), Scoring(options.pop("length_penalty"))
-    settings = SearchSettings(strategy, Lengths(options.pop("max_length")), scoring, **options)
-    return search(Seq2SeqStepper(model), src, lengths, settings)
+def search_with(
+    beam_size: int, model: Seq2Seq, src: Tensor, lengths: Tensor, max_length: int, alpha: float = 1.0, **options: Any
+) -> list[list[Hypothesis]]:
+    """The hypotheses of each source; a beam returns as many as it is wide unless `n_best` says else."""
+    stepper = Seq2SeqStepper(model)
+    if beam_size == GREEDY:
+        return [[best] for best in greedy_search(stepper, src, lengths, max_length=max_length, **options)]
+    options = {"n_best": beam_size, **options}
+    strategy, limits = BeamStrategy(beam_size), Lengths(max_length)
+    return search(stepper, src, lengths, SearchSettings(strategy, limits, Scoring(alpha), **options))
 
 
 EACH_VARIANT = pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: "-".join(map(str, variant)))
@@ -150,10 +157,11 @@ def test_length_limits() -> None:
 def test_a_beam_of_one_is_greedy(variant: Variant, seed: int) -> None:
     model = random_model(variant, seed, 12)
     src, lengths = random_sources(9, seed)
-    greedily = greedy(model, src, lengths, max_length=14, with_alignment=True)
-    by_beam = beam(model, src, lengths, beam_size=1, length_penalty=0.7, max_length=14, n_best=1, with_alignment=True)
-    for one, found in zip(greedily, by_beam, strict=True):
-        (other,) = found
+    greedily, by_beam = (
+        search_with(size, model, src, lengths, 14, **more, with_alignment=True)
+        for size, more in ((GREEDY, {}), (1, {"alpha": 0.7}))
+    )
+    for (one,), (other,) in zip(greedily, by_beam, strict=True):
         assert (other.ids, other.attended) == (one.ids, one.attended)
         assert other.log_prob == pytest.approx(one.log_prob, abs=1e-12)
         assert one.score == one.log_prob
@@ -173,7 +181,7 @@ CUT = [list(ids) for ids in itertools.product(WORDS, repeat=LONGEST)]
 def test_a_beam_as_wide_as_the_space_is_brute_force(variant: Variant, seed: int, length_penalty: float) -> None:
     model = random_model(variant, seed, 6)
     src, lengths = random_sources(3, seed)
-    found = beam(model, src, lengths, beam_size=130, length_penalty=length_penalty, max_length=LONGEST, n_best=130)
+    found = search_with(130, model, src, lengths, LONGEST, length_penalty)
     for row, hypotheses in enumerate(found):
         source = src[row, : lengths[row]]
         log_probs = teacher_forced(model, source, COMPLETE) + prefix_log_probs(model, source, CUT)
@@ -187,15 +195,8 @@ def test_a_beam_as_wide_as_the_space_is_brute_force(variant: Variant, seed: int,
             assert is_complete(hypothesis) == (len(ids) < LONGEST)
             assert hypothesis.score == pytest.approx(score, abs=1e-10)
         for n_best in (1, 2, 7):
-            fewer = beam(
-                model,
-                source.unsqueeze(0),
-                lengths[row : row + 1],
-                beam_size=130,
-                length_penalty=length_penalty,
-                max_length=LONGEST,
-                n_best=n_best,
-            )[0]
+            alone = source.unsqueeze(0), lengths[row : row + 1]
+            (fewer,) = search_with(130, model, *alone, LONGEST, length_penalty, n_best=n_best)
             assert [hypothesis.ids for hypothesis in fewer] == [ids for _, ids in scored[:n_best]]
 
 
@@ -226,32 +227,13 @@ def shrinking_beam(model: Seq2Seq, source: Tensor, beam_size: int, limit: int) -
 def test_a_complete_hypothesis_reduces_the_beam(variant: Variant, seed: int, beam_size: int) -> None:
     model = random_model(variant, seed, 12, eos=1.0)
     src, lengths = random_sources(4, seed)
-    found = beam(model, src, lengths, beam_size=beam_size, length_penalty=0.0, max_length=8, n_best=beam_size)
+    found = search_with(beam_size, model, src, lengths, 8, 0.0)
     for row, hypotheses in enumerate(found):
         expected = shrinking_beam(model, src[row, : lengths[row]], beam_size, 8)
         expected.sort(key=lambda pair: -pair[1])
         complete = [hypothesis for hypothesis in hypotheses if is_complete(hypothesis)]
         assert [hypothesis.ids for hypothesis in complete] == [ids for ids, _ in expected]
         assert [h.log_prob for h in complete] == pytest.approx([log_prob for _, log_prob in expected], abs=1e-9)
-
-
-def test_unfinished_hypotheses_are_ranked_with_complete_ones() -> None:
-    model = random_model(VARIANTS[0], 5, 6)
-    src, lengths = random_sources(2, 5)
-    found = beam(model, src, lengths, beam_size=130, length_penalty=1.0, max_length=LONGEST, n_best=130)
-    for row, hypotheses in enumerate(found):
-        assert len(hypotheses) == 1 + 3 + 9 + 27 + 81
-        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
-        unfinished = [hypothesis for hypothesis in hypotheses if not is_complete(hypothesis)]
-        assert len(unfinished) == 81
-        assert sorted(hypothesis.ids for hypothesis in unfinished) == sorted(
-            list(ids) for ids in itertools.product(WORDS, repeat=LONGEST)
-        )
-        assert [h.score for h in unfinished] == sorted((h.score for h in unfinished), reverse=True)
-        for hypothesis in unfinished[::20]:
-            (expected,) = prefix_log_probs(model, src[row, : lengths[row]], [hypothesis.ids])
-            assert hypothesis.log_prob == pytest.approx(expected, abs=1e-10)
-            assert hypothesis.score == pytest.approx(expected / (9 / 6), abs=1e-10)
 
 
 def same(found: list[Hypothesis], expected: list[Hypothesis], src_length: int, attends: bool) -> None:
@@ -269,7 +251,7 @@ def same(found: list[Hypothesis], expected: list[Hypothesis], src_length: int, a
 def test_these_models_end_their_sentences_at_different_lengths() -> None:
     src, lengths = random_sources(12, 11)
     ended = [
-        {len(hypothesis.ids) for hypothesis in greedy(random_model(variant, seed, 12), src, lengths, max_length=20)}
+        {len(best.ids) for (best,) in search_with(GREEDY, random_model(variant, seed, 12), src, lengths, 20)}
         for variant in VARIANTS
         for seed in (11, 12)
     ]
@@ -284,18 +266,7 @@ def test_a_translation_depends_on_its_sentence_alone(variant: Variant, beam_size
     src, lengths = random_sources(12, 11)
 
     def search(src: Tensor, lengths: Tensor) -> list[list[Hypothesis]]:
-        if beam_size == 0:
-            return [[h] for h in greedy(model, src, lengths, max_length=20, with_alignment=True)]
-        return beam(
-            model,
-            src,
-            lengths,
-            beam_size=beam_size,
-            length_penalty=1.0,
-            max_length=20,
-            n_best=beam_size,
-            with_alignment=True,
-        )
+        return search_with(beam_size, model, src, lengths, 20, with_alignment=True)
 
     alone = [search(src[row : row + 1, :length], lengths[row : row + 1]) for row, length in enumerate(lengths.tolist())]
     together = search(src, lengths)
@@ -315,10 +286,10 @@ def test_a_translation_depends_on_its_sentence_alone(variant: Variant, beam_size
 def test_scores_are_teacher_forced_log_probabilities(variant: Variant, beam_size: int) -> None:
     model = random_model(variant, 2, 12, eos=0.5)
     src, lengths = random_sources(6, 2)
-    found = beam(model, src, lengths, beam_size=beam_size, length_penalty=0.8, max_length=12, n_best=beam_size)
-    greedily = greedy(model, src, lengths, max_length=12)
+    found = search_with(beam_size, model, src, lengths, 12, 0.8)
+    greedily = search_with(GREEDY, model, src, lengths, 12)
     for row in range(6):
-        for hypothesis in [*found[row], greedily[row]]:
+        for hypothesis in found[row] + greedily[row]:
             source = src[row, : lengths[row]]
             if is_complete(hypothesis):
                 (expected,) = teacher_forced(model, source, [hypothesis.ids])
@@ -335,15 +306,14 @@ def test_scores_are_teacher_forced_log_probabilities(variant: Variant, beam_size
 def test_the_n_best_are_distinct_and_sorted(variant: Variant, beam_size: int) -> None:
     model = random_model(variant, 4, 12, eos=0.5)
     src, lengths = random_sources(8, 4)
-    options = {"beam_size": beam_size, "length_penalty": 1.0, "max_length": 12}
-    found = beam(model, src, lengths, n_best=beam_size, **options)
+    found = search_with(beam_size, model, src, lengths, 12)
     for hypotheses in found:
         assert 1 <= len(hypotheses) <= beam_size
         distinct = {(tuple(hypothesis.ids), is_complete(hypothesis)) for hypothesis in hypotheses}
         assert len(distinct) == len(hypotheses)
         scores = [hypothesis.score for hypothesis in hypotheses]
         assert scores == sorted(scores, reverse=True)
-    best = beam(model, src, lengths, n_best=1, **options)
+    best = search_with(beam_size, model, src, lengths, 12, n_best=1)
     for (one,), (other, *_) in zip(best, found, strict=True):
         assert (one.ids, one.log_prob) == (other.ids, pytest.approx(other.log_prob, abs=1e-12))
 
@@ -354,12 +324,8 @@ def test_padding_and_beginning_are_never_produced(beam_size: int) -> None:
     with torch.no_grad():
         model.decoder.output.bias[[PAD_ID, BOS_ID]] = 50.0
     src, lengths = random_sources(6, 0)
-    if beam_size:
-        options = {"beam_size": beam_size, "length_penalty": 1.0, "max_length": 12, "n_best": beam_size}
-        hypotheses = [h for found in beam(model, src, lengths, **options) for h in found]
-    else:
-        hypotheses = greedy(model, src, lengths, max_length=12)
-    for hypothesis in hypotheses:
+    for hypothesis in itertools.chain(*search_with(beam_size, model, src, lengths, 12)):
+        assert hypothesis.alignment is None  # nobody asked for it
         assert not {PAD_ID, BOS_ID, EOS_ID} & set(hypothesis.ids)
         assert math.isfinite(hypothesis.log_prob)
 
@@ -369,11 +335,7 @@ def test_padding_and_beginning_are_never_produced(beam_size: int) -> None:
 def test_limits_are_kept(beam_size: int, max_length: int) -> None:
     model = random_model(VARIANTS[0], 0, 12, eos=-60.0)
     src, lengths = random_sources(6, 0)
-    if beam_size:
-        options = {"beam_size": beam_size, "length_penalty": 1.0, "max_length": max_length, "n_best": beam_size}
-        found = beam(model, src, lengths, **options)
-    else:
-        found = [[h] for h in greedy(model, src, lengths, max_length=max_length)]
+    found = search_with(beam_size, model, src, lengths, max_length)
     for length, hypotheses in zip(lengths.tolist(), found, strict=True):
         for hypothesis in hypotheses:
             limit = min(3 * length + 10, max_length)
@@ -386,10 +348,10 @@ def test_limits_are_kept(beam_size: int, max_length: int) -> None:
 def test_a_model_that_ends_at_once_gives_empty_translations() -> None:
     model = random_model(VARIANTS[0], 0, 12, eos=60.0)
     src, lengths = random_sources(4, 0)
-    for hypothesis in greedy(model, src, lengths, max_length=20):
-        assert (hypothesis.ids, len(hypothesis.attended)) == ([], 1)
-        assert hypothesis.log_prob == pytest.approx(0.0, abs=1e-12)
-    for found in beam(model, src, lengths, beam_size=4, length_penalty=1.0, max_length=20):
+    for (best,) in search_with(GREEDY, model, src, lengths, 20):
+        assert (best.ids, len(best.attended)) == ([], 1)
+        assert best.log_prob == pytest.approx(0.0, abs=1e-12)
+    for found in search_with(4, model, src, lengths, 20, n_best=1):
         assert [hypothesis.ids for hypothesis in found] == [[]]
 
 
@@ -398,11 +360,7 @@ def test_a_model_that_ends_at_once_gives_empty_translations() -> None:
 def test_alignments_have_a_row_per_token_and_a_column_per_source_token(variant: Variant, beam_size: int) -> None:
     model = random_model(variant, 3, 12)
     src, lengths = random_sources(6, 3)
-    if beam_size:
-        options = {"beam_size": beam_size, "length_penalty": 1.0, "max_length": 12, "n_best": beam_size}
-        found = beam(model, src, lengths, with_alignment=True, **options)
-    else:
-        found = [[h] for h in greedy(model, src, lengths, max_length=12, with_alignment=True)]
+    found = search_with(beam_size, model, src, lengths, 12, with_alignment=True)
     for length, hypotheses in zip(lengths.tolist(), found, strict=True):
         for hypothesis in hypotheses:
             alignment = hypothesis.alignment
@@ -422,7 +380,7 @@ def test_alignments_have_a_row_per_token_and_a_column_per_source_token(variant: 
 def test_alignments_follow_their_hypothesis_through_the_beam(variant: Variant) -> None:
     model = random_model(variant, 8, 12)
     src, lengths = random_sources(5, 8)
-    found = beam(model, src, lengths, beam_size=6, length_penalty=1.0, max_length=10, n_best=6, with_alignment=True)
+    found = search_with(6, model, src, lengths, 10, with_alignment=True)
     for row, hypotheses in enumerate(found):
         length = int(lengths[row])
         for hypothesis in hypotheses:
@@ -434,35 +392,12 @@ def test_alignments_follow_their_hypothesis_through_the_beam(variant: Variant) -
             torch.testing.assert_close(hypothesis.alignment[:, 0], expected, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("beam_size", [0, 3])
-def test_alignments_are_kept_only_on_request(beam_size: int) -> None:
-    model = random_model(VARIANTS[0], 0, 12)
-    src, lengths = random_sources(3, 0)
-    if beam_size:
-        found = beam(model, src, lengths, beam_size=beam_size, length_penalty=1.0, max_length=9)
-        assert all(hypothesis.alignment is None for hypotheses in found for hypothesis in hypotheses)
-    else:
-        assert all(h.alignment is None for h in greedy(model, src, lengths, max_length=9))
-
-
-def test_a_wider_beam_finds_what_greedy_search_misses() -> None:
-    better = 0
-    for seed in range(8):
-        model = random_model(VARIANTS[0], seed, 12)
-        src, lengths = random_sources(6, seed)
-        greedily = greedy(model, src, lengths, max_length=15)
-        by_beam = beam(model, src, lengths, beam_size=8, length_penalty=0.0, max_length=15)
-        for one, (other,) in zip(greedily, by_beam, strict=True):
-            better += is_complete(other) and other.log_prob > one.log_prob + 1e-6
-    assert better > 10
-
-
 def test_nan_probabilities_give_no_hypotheses() -> None:
     model = random_model(VARIANTS[0], 0, 12)
     with torch.no_grad():
         model.decoder.output.bias.fill_(torch.nan)
     src, lengths = random_sources(3, 0)
-    for hypothesis in greedy(model, src, lengths, max_length=5):
+    for (hypothesis,) in search_with(GREEDY, model, src, lengths, 5):
         assert (hypothesis.ids, hypothesis.complete) == ([], False)
         assert math.isnan(hypothesis.log_prob)
-    assert beam(model, src, lengths, beam_size=2, length_penalty=1.0, max_length=5) == [[], [], []]
+    assert search_with(2, model, src, lengths, 5) == [[], [], []]

@@ -72,10 +72,14 @@ def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
 
 @contextlib.contextmanager
 def serving(*translators: tuple[str, str, Translator], **options: Any) -> Iterator[httpx.Client]:
-    """A client of a server of translators, each with its languages; its `base_url` is the server's."""
+    """A client of a server of translators, each with its languages; without one, of the golden model.
+
+    Its `base_url` is the server's.
+    """
     limits, host = Limits(**options.pop("limits", {})), options.pop("host", "127.0.0.1")
     pages = Pages(host, options.pop("allowed_hosts", ()), options.pop("allowed_origins", ()))
-    directions = Directions(Direction(*each, Path("model"), golden_config()) for each in translators)
+    models = translators or [("en", "de", golden())]
+    directions = Directions(Direction(*model, Path("model"), golden_config()) for model in models)
     service = Service(directions, Keys(options.pop("api_keys", ())), limits)
     with bind(host, 0) as listener:
         server = Server(listener, host, service, pages, **options)

@@ -73,15 +73,8 @@ def test_an_invalid_origin_is_refused(origin: str) -> None:
 
 
 def test_loopback_addresses() -> None:
-    hosts = {
-        "127.0.0.1": True,
-        "127.8.8.8": True,
-        "::1": True,
-        "localhost": True,
-        "0.0.0.0": False,
-        "example.org": False,
-    }
-    assert {host: is_loopback(host) for host in hosts} == hosts
+    hosts = ["127.0.0.1", "127.8.8.8", "::1", "localhost", "0.0.0.0", "example.org"]
+    assert [host for host in hosts if is_loopback(host)] == hosts[:4]
 
 
 def test_invalid_limits_are_refused() -> None:

@@ -18,14 +18,9 @@ JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture(scope="module")
-def translator() -> Translator:
-    return golden()
-
-
-@pytest.fixture(scope="module")
-def client(translator: Translator) -> Iterator[httpx.Client]:
+def client() -> Iterator[httpx.Client]:
     """A client of a server of one direction with the default limits."""
-    with serving(("en", "de", translator)) as found:
+    with serving() as found:
         yield found
 
 
@@ -39,9 +34,9 @@ STRICT = {"max_characters": 40, "max_sentences": 3, "max_queue": 3, "body_second
 
 
 @pytest.fixture(scope="module")
-def strict(translator: Translator) -> Iterator[httpx.Client]:
+def strict() -> Iterator[httpx.Client]:
     """A client of a server with small limits."""
-    with serving(("en", "de", translator), limits=STRICT) as found:
+    with serving(limits=STRICT) as found:
         yield found
 
 
@@ -92,7 +87,7 @@ def test_the_openapi_document_describes_requests_and_replies(client: httpx.Clien
 
 
 @pytest.mark.parametrize("encoding", ["json", "form", "multipart", "address"])
-def test_each_encoding_gives_the_translation(client: httpx.Client, translator: Translator, encoding: str) -> None:
+def test_each_encoding_gives_the_translation(client: httpx.Client, encoding: str) -> None:
     fields = {"q": "The old woman, ä & + 100%.", "source": "en", "target": "de", "format": "text"}
     sent: dict[str, Any] = {
         "json": {"json": fields},
@@ -101,13 +96,13 @@ def test_each_encoding_gives_the_translation(client: httpx.Client, translator: T
         "address": {"params": fields},
     }[encoding]
     reply = client.post("/translate", **sent)
-    assert reply.json() == {"translatedText": translator.translate(fields["q"]).text}
+    assert reply.json() == {"translatedText": golden().translate(fields["q"]).text}
     assert reply.headers["x-content-type-options"] == "nosniff"
 
 
-def test_a_list_gives_a_list_in_every_encoding(client: httpx.Client, translator: Translator) -> None:
+def test_a_list_gives_a_list_in_every_encoding(client: httpx.Client) -> None:
     texts = ["I am old.", "", "She sleeps."]
-    expected = {"translatedText": [each.text for each in translator.translate(texts)]}
+    expected = {"translatedText": [each.text for each in golden().translate(texts)]}
     assert ask(client, q=texts).json() == expected
     form = urlencode([("q", text) for text in texts] + [("source", "en"), ("target", "de")])
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -117,17 +112,17 @@ def test_a_list_gives_a_list_in_every_encoding(client: httpx.Client, translator:
     assert ask(client, q=[]).json() == {"translatedText": []}
 
 
-def test_lines_are_kept(client: httpx.Client, translator: Translator) -> None:
-    one, two = (translator.translate(text).text for text in ("I am old.", "She sleeps."))
+def test_lines_are_kept(client: httpx.Client) -> None:
+    one, two = (golden().translate(text).text for text in ("I am old.", "She sleeps."))
     assert ask(client, q="\nI am old.\r\n \n\nShe sleeps.\n").json()["translatedText"] == f"\n{one}\r\n \n\n{two}\n"
 
 
-def test_alternatives_are_the_next_best(client: httpx.Client, translator: Translator) -> None:
-    best, *others = dict.fromkeys(each.text for each in translator.translate(TEXT, 3))
+def test_alternatives_are_the_next_best(client: httpx.Client) -> None:
+    best, *others = dict.fromkeys(each.text for each in golden().translate(TEXT, 3))
     assert others
     assert ask(client, alternatives=2).json() == {"translatedText": best, "alternatives": others}
     assert ask(client, q=[TEXT], alternatives="2").json() == {"translatedText": [best], "alternatives": [others]}
-    assert len(ask(client, alternatives=10**6).json()["alternatives"]) < translator.options.beam_size
+    assert len(ask(client, alternatives=10**6).json()["alternatives"]) < golden().options.beam_size
     assert "alternatives" not in ask(client, alternatives=0).json()
 
 
@@ -214,10 +209,10 @@ def test_limits_of_a_request(strict: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("has_length", [True, False])
-def test_a_large_body_is_not_read(translator: Translator, has_length: bool, records: Records) -> None:
+def test_a_large_body_is_not_read(has_length: bool, records: Records) -> None:
     size = 3_000_000
     content: Any = b"x" * size if has_length else (b"x" * 10_000 for _ in range(size // 10_000))
-    with serving(("en", "de", translator), limits=STRICT) as client:
+    with serving(limits=STRICT) as client:
         reply = client.post("/translate", content=content, headers=JSON)
     assert "larger than" in error_of(reply, 413)
     assert reply.headers["connection"] == "close"
@@ -225,8 +220,8 @@ def test_a_large_body_is_not_read(translator: Translator, has_length: bool, reco
     assert records.last["status"] == 413
 
 
-def test_a_key_is_required_if_there_are_keys(translator: Translator, records: Records) -> None:
-    with serving(("en", "de", translator), api_keys=["first", "zweiter-ä"]) as client:
+def test_a_key_is_required_if_there_are_keys(records: Records) -> None:
+    with serving(api_keys=["first", "zweiter-ä"]) as client:
         assert client.get("/languages").status_code == 200
         assert client.get("/frontend/settings").json()["keyRequired"] is True
         assert ask(client, api_key="first").status_code == 200
@@ -240,9 +235,9 @@ def test_a_key_is_required_if_there_are_keys(translator: Translator, records: Re
     assert not any(secret in "".join(records.lines) for secret in ("first", "zweiter", TEXT))
 
 
-def test_the_rate_of_each_client_and_key_is_limited(translator: Translator) -> None:
+def test_the_rate_of_each_client_and_key_is_limited() -> None:
     options: dict[str, Any] = {"api_keys": ["one", "two"], "limits": {"requests_per_minute": 2}}
-    with serving(("en", "de", translator), **options) as client:
+    with serving(**options) as client:
         for key in ("one", "two"):
             assert [ask(client, api_key=key).status_code for _ in range(3)] == [200, 200, 429]
         assert [ask(client, api_key=f"guess {n}").status_code for n in range(3)] == [403, 403, 429]
@@ -250,8 +245,8 @@ def test_the_rate_of_each_client_and_key_is_limited(translator: Translator) -> N
         assert client.get("/health").status_code == 200
 
 
-def test_malformed_requests_do_not_count(translator: Translator) -> None:
-    with serving(("en", "de", translator), limits={"requests_per_minute": 1}) as client:
+def test_malformed_requests_do_not_count() -> None:
+    with serving(limits={"requests_per_minute": 1}) as client:
         for wrong in ({"q": 3}, {"target": None}, {"format": "pdf"}, {"alternatives": -1}):
             error_of(ask(client, **wrong), 400)
         assert [ask(client).status_code for _ in range(2)] == [200, 429]
@@ -271,9 +266,9 @@ def test_pages_of_other_origins_are_refused(client: httpx.Client) -> None:
         error_of(client.get("/languages", headers={"Origin": origin}), 403)
 
 
-def test_pages_of_allowed_origins_are_accepted(translator: Translator) -> None:
+def test_pages_of_allowed_origins_are_accepted() -> None:
     options = {"allowed_hosts": ["mt.example"], "allowed_origins": ["https://page.example"]}
-    with serving(("en", "de", translator), **options) as client:
+    with serving(**options) as client:
         headers = {"Host": "mt.example", "Origin": "https://page.example"}
         reply = client.post("/translate", data={"q": "a", "source": "en", "target": "de"}, headers=headers)
         assert reply.headers["access-control-allow-origin"] == "https://page.example"
@@ -282,7 +277,7 @@ def test_pages_of_allowed_origins_are_accepted(translator: Translator) -> None:
         assert client.options("/translate", headers=asked).status_code == 200
         error_of(client.get("/languages", headers={"Origin": "https://other.example"}), 403)
         assert "access-control-allow-origin" not in client.get("/", headers=headers).headers
-    with serving(("en", "de", translator), allowed_origins=["*"]) as client:
+    with serving(allowed_origins=["*"]) as client:
         reply = client.get("/languages", headers={"Origin": "null"})
         assert reply.headers["access-control-allow-origin"] == "*"
 
@@ -299,8 +294,8 @@ def test_the_page_loads_nothing_from_elsewhere(client: httpx.Client) -> None:
     assert reply.headers["referrer-policy"] == "no-referrer"
 
 
-def test_a_request_is_recorded_without_its_text(translator: Translator, records: Records) -> None:
-    with serving(("en", "de", translator)) as client:
+def test_a_request_is_recorded_without_its_text(records: Records) -> None:
+    with serving() as client:
         ask(client, q=["I am old.\nShe sleeps.", "Go."])
         client.get("/%1b[2J%0aI am old?q=secret")
     found, unknown = map(json.loads, records.lines)
@@ -318,35 +313,35 @@ def test_a_request_is_recorded_without_its_text(translator: Translator, records:
     assert not any(word in "".join(records.lines) for word in ("old", "secret", "\n", "\x1b"))
 
 
-def test_each_format_of_the_log(translator: Translator, records: Records) -> None:
+def test_each_format_of_the_log(records: Records) -> None:
     for kind in ("text", "none"):
-        with serving(("en", "de", translator), log_format=kind) as client:
+        with serving(log_format=kind) as client:
             client.get("/health")
     (line,) = records.lines
     assert re.fullmatch(r"\S+ 127\.0\.0\.1 GET /health 200: \S+ ms, .*", line)
 
 
-def test_only_a_trusted_proxy_names_the_client(translator: Translator, records: Records) -> None:
+def test_only_a_trusted_proxy_names_the_client(records: Records) -> None:
     for trusted in ([], ["127.0.0.1"]):
-        with serving(("en", "de", translator), trusted_proxies=trusted) as client:
+        with serving(trusted_proxies=trusted) as client:
             client.get("/health", headers={"X-Forwarded-For": "203.0.113.9"})
     assert [json.loads(line)["client"] for line in records.lines] == ["127.0.0.1", "203.0.113.9"]
 
 
-def test_two_directions_are_two_models(translator: Translator) -> None:
-    with serving(("en", "de", translator), ("de", "EN", translator)) as client:
+def test_two_directions_are_two_models() -> None:
+    with serving(("en", "de", golden()), ("de", "EN", golden())) as client:
         assert [each["targets"] for each in client.get("/languages").json()[:2]] == [["de"], ["EN"]]
         assert ask(client, source="DE", target="en").status_code == 200
         found = ask(client, source="auto", target="en", q=[TEXT]).json()
         assert found["detectedLanguage"] == [{"confidence": 100.0, "language": "de"}]
 
 
-def test_an_error_of_the_model_is_one_line(translator: Translator, records: Records) -> None:
+def test_an_error_of_the_model_is_one_line(records: Records) -> None:
     class Broken(Translator):
         def translate_tokens(self, *arguments: Any, **options: Any) -> Any:
             raise ValueError("the secret text")
 
-    with serving(("en", "de", Broken(translator.model, translator.processor, translator.options))) as client:
+    with serving(("en", "de", Broken(golden().model, golden().processor, golden().options))) as client:
         assert error_of(ask(client), 500) == "internal error"
         assert client.get("/health").status_code == 200
     error, _ = records.lines

@@ -3,8 +3,9 @@
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Any, TypeVar
 
 import httpx
 import pytest
@@ -13,6 +14,10 @@ from real_server import SENTENCES, Gated, golden, recording, serving, wait_until
 from nmt.serving.batches import LONG, Batcher, QueueFull, ServerStopping, Translated
 from nmt.system.errors import ConfigError
 from nmt.text.sentences import SentenceSplitter
+
+T = TypeVar("T")
+LONG_SENTENCE = ["word"] * (2 * LONG)
+BODY = {"source": "en", "target": "de"}
 
 
 @pytest.fixture
@@ -35,6 +40,20 @@ async def ask(batcher: Batcher, *texts: str, n_best: int = 1) -> Translated:
     return await batcher.translate([part for (part,) in batcher.translator.read(texts)], n_best)
 
 
+def meanwhile(gated: Gated, first: Coroutine[Any, Any, T], *others: Coroutine[Any, Any, T]) -> list[T]:
+    """The replies to a request and to those that come while the model works for it."""
+
+    async def work() -> list[T]:
+        tasks = [asyncio.create_task(first)]
+        await asyncio.to_thread(gated.started.wait)
+        tasks += map(asyncio.create_task, others)
+        await asyncio.sleep(0.02)
+        gated.open.set()
+        return await asyncio.gather(*tasks)
+
+    return asyncio.run(work())
+
+
 def test_200_concurrent_requests_get_the_same_translations_as_one_by_one() -> None:
     translator = golden()
     chosen = SENTENCES[::100][:20] + [" ".join(SENTENCES[n : n + 3]) for n in range(10)]
@@ -47,12 +66,12 @@ def test_200_concurrent_requests_get_the_same_translations_as_one_by_one() -> No
             async def ask(number: int) -> tuple[str, str]:
                 text = chosen[number % len(chosen)]
                 kind = {"alternatives": 1} if number % 7 == 0 else {}
-                reply = await client.post("/translate", json={"q": text, "source": "en", "target": "de", **kind})
+                reply = await client.post("/translate", json={**BODY, "q": text, **kind})
                 return text, reply.json()["translatedText"]
 
             return await asyncio.gather(*map(ask, range(200)))
 
-    with recording() as records, serving(("en", "de", translator), limits={"batch_wait": 0.05}) as client:
+    with recording() as records, serving(limits={"batch_wait": 0.05}) as client:
         found = asyncio.run(ask_all(str(client.base_url)))
     assert [answer for _, answer in found] == [expected[text] for text, _ in found]
     assert max(int(line.split('"batch": ')[1].split("}")[0]) for line in records.lines) > 1
@@ -60,67 +79,36 @@ def test_200_concurrent_requests_get_the_same_translations_as_one_by_one() -> No
 
 def test_requests_take_turns(gated: Gated, batcher: Batcher) -> None:
     gated.options = gated.options.model_copy(update={"batch_size": 3})
-
-    async def work() -> None:
-        first = asyncio.create_task(ask(batcher, "go"))
-        await asyncio.to_thread(gated.started.wait)
-        large = asyncio.create_task(ask(batcher, *(f"a{n}" for n in range(5))))
-        small = asyncio.create_task(ask(batcher, "b"))
-        other = asyncio.create_task(ask(batcher, "c0", "c1", n_best=2))
-        await asyncio.sleep(0.02)
-        gated.open.set()
-        await asyncio.gather(first, large, small, other)
-
-    asyncio.run(work())
+    large = ask(batcher, *(f"a{n}" for n in range(5)))
+    meanwhile(gated, ask(batcher, "go"), large, ask(batcher, "b"), ask(batcher, "c0", "c1", n_best=2))
     assert gated.batches == [["go"], ["a0", "b", "a1"], ["c0", "c1"], ["a2", "a3", "a4"]]
 
 
 def test_long_and_short_sentences_do_not_share_a_batch(gated: Gated, batcher: Batcher) -> None:
-    long = ["word"] * (2 * LONG)
     gated.options = gated.options.model_copy(update={"batch_size": 16})
-
-    async def work() -> list[int]:
-        first = asyncio.create_task(ask(batcher, "go"))
-        await asyncio.to_thread(gated.started.wait)
-        tasks = [asyncio.create_task(batcher.translate(each)) for each in ([["a"]], [long] * 5, [["b"]])]
-        await asyncio.sleep(0.02)
-        gated.open.set()
-        return [(await task).batch for task in [first, *tasks]]
-
-    assert asyncio.run(work()) == [1, 2, 2, 2]
-    whole = "word" * (2 * LONG)  # 16 / 4 * LONG tokens have room for two of these
+    others = [batcher.translate(sentences) for sentences in ([["a"]], [LONG_SENTENCE] * 5, [["b"]])]
+    assert [reply.batch for reply in meanwhile(gated, ask(batcher, "go"), *others)] == [1, 2, 2, 2]
+    whole = "".join(LONG_SENTENCE)  # 16 / 4 * LONG tokens have room for two of these
     assert gated.batches == [["go"], ["a", "b"], [whole] * 2, [whole] * 2, [whole]]
 
 
 def test_long_sentences_do_not_split_the_batches_of_their_request(gated: Gated, batcher: Batcher) -> None:
     gated.open.set()
-    sentences = [["word"] * (2 * LONG if number % 2 else 1) for number in range(8)]
+    sentences = [LONG_SENTENCE if number % 2 else ["word"] for number in range(8)]
     found = asyncio.run(batcher.translate(sentences))
     assert [len(batch) for batch in gated.batches] == [4, 4]
     assert [len(each[0].src_tokens) for each in found.translations] == [len(each) for each in sentences]
 
 
-def test_a_short_request_waits_for_one_batch_of_a_long_one(gated: Gated) -> None:
-    long = ["word"] * (2 * LONG)
+def test_a_short_request_waits_for_one_batch_of_a_long_one(gated: Gated, batcher: Batcher) -> None:
     gated.options = gated.options.model_copy(update={"batch_size": 2})
-    batcher = Batcher(gated, max_queue=200, batch_wait=0)
-
-    async def work() -> None:
-        large = asyncio.create_task(batcher.translate([long] * 3))
-        await asyncio.to_thread(gated.started.wait)
-        small = asyncio.create_task(ask(batcher, "a"))
-        await asyncio.sleep(0.02)
-        gated.open.set()
-        await asyncio.gather(large, small)
-
-    asyncio.run(work())
-    batcher.stop(10)
-    whole = "word" * (2 * LONG)
+    meanwhile(gated, batcher.translate([LONG_SENTENCE] * 3), ask(batcher, "a"))
+    whole = "".join(LONG_SENTENCE)
     assert gated.batches == [[whole], ["a"], [whole], [whole]]
 
 
 def test_a_long_line_is_split_before_it_waits(gated: Gated) -> None:
-    body = {"q": "I am old. " * 5, "source": "en", "target": "de"}
+    body = {**BODY, "q": "I am old. " * 5}
     with recording() as records, serving(("en", "de", gated), limits={"max_sentences": 4, "max_queue": 4}) as client:
         gated.splitter = SentenceSplitter("en", "de")
         reply = client.post("/translate", json=body)
@@ -141,17 +129,17 @@ def test_cancelled_sentences_are_not_translated(gated: Gated, batcher: Batcher) 
         await asyncio.to_thread(gated.started.wait)
         tasks = [asyncio.create_task(ask(batcher, *texts)) for texts in (["a", "b"], ["c"])]
         await asyncio.sleep(0.02)
-        assert batcher.waiting == 3
+        assert len(batcher.queue) == 3
         tasks[0].cancel()
         await asyncio.gather(tasks[0], return_exceptions=True)
-        assert batcher.waiting == 1
+        assert len(batcher.queue) == 1
         first.cancel()
         gated.open.set()
         assert len((await tasks[1]).translations) == 1
 
     asyncio.run(work())
     assert gated.batches == [["go"], ["c"]]
-    assert batcher.waiting == 0
+    assert batcher.queue == []
 
 
 def test_the_queue_is_bounded(gated: Gated, batcher: Batcher) -> None:
@@ -177,7 +165,7 @@ def test_an_error_ends_only_its_batch(batcher: Batcher, gated: Gated) -> None:
     async def work() -> None:
         with pytest.raises(ConfigError, match="beam size"):
             await ask(batcher, *["a"] * 130, n_best=1000)
-        assert batcher.waiting == 0
+        assert batcher.queue == []
         assert (await ask(batcher, "I am old.")).translations[0][0].text
 
     asyncio.run(work())
@@ -209,39 +197,34 @@ def test_the_sentences_of_a_disconnected_client_are_dropped(gated: Gated, monkey
             batchers.append(self)
 
     monkeypatch.setattr("nmt.serving.app.Batcher", Listed)
-    body = {"q": ["never"] * 20, "source": "en", "target": "de"}
-    with recording() as records, serving(("en", "de", gated)) as client:
-        first = threading.Thread(target=lambda: client.post("/translate", json={**body, "q": "go"}))
-        first.start()
+    body = {**BODY, "q": ["never"] * 20}
+    with recording() as records, serving(("en", "de", gated)) as client, ThreadPoolExecutor() as pool:
+        pool.submit(client.post, "/translate", json={**body, "q": "go"})
         assert gated.started.wait(10)
         request = client.build_request("POST", "/translate", json=body)
         with socket.create_connection((client.base_url.host, client.base_url.port or 80)) as other:
             headers = "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
             other.sendall(f"POST /translate HTTP/1.1\r\n{headers}\r\n".encode() + request.content)
-            wait_until(lambda: batchers[0].waiting == 20)
+            wait_until(lambda: len(batchers[0].queue) == 20)
         wait_until(lambda: len(records.lines) == 1)
         assert (records.last["status"], records.last["sentences"]) == (499, 20)
         gated.open.set()
-        first.join()
     assert len(records.lines) == 2
     assert gated.batches == [["go"]]
 
 
 def test_a_request_to_a_full_queue_is_refused(gated: Gated) -> None:
-    body = {"q": ["a"] * 3, "source": "en", "target": "de"}
-    found: list[httpx.Response] = []
-    with serving(("en", "de", gated), limits={"max_queue": 3, "max_sentences": 3}) as client:
-        threads = [
-            threading.Thread(target=lambda: found.append(client.post("/translate", json=body))) for _ in range(3)
-        ]
-        threads[0].start()
+    body = {**BODY, "q": ["a"] * 3}
+    with (
+        serving(("en", "de", gated), limits={"max_queue": 3, "max_sentences": 3}) as client,
+        ThreadPoolExecutor() as pool,
+    ):
+        replies = [pool.submit(client.post, "/translate", json=body)]
         assert gated.started.wait(10)
-        for thread in threads[1:]:
-            thread.start()
-        wait_until(lambda: bool(found))  # of two, one is refused
+        replies += [pool.submit(client.post, "/translate", json=body) for _ in range(2)]
+        refused = next(as_completed(replies))  # of two, one is refused
         gated.open.set()
-        for thread in threads:
-            thread.join()
+        found = [refused.result(), *(reply.result() for reply in replies if reply is not refused)]
     assert [reply.status_code for reply in found] == [503, 200, 200]
     assert "wait" in found[0].json()["error"]
     assert int(found[0].headers["retry-after"]) > 0
@@ -249,11 +232,8 @@ def test_a_request_to_a_full_queue_is_refused(gated: Gated) -> None:
 
 def test_a_very_long_sentence_does_not_affect_others() -> None:
     translator = golden()
-    fields = {"source": "en", "target": "de"}
-    body = {"data": {**fields, "q": "a b" * 33_000}}
-    with serving(("en", "de", translator)) as client:
-        long = threading.Thread(target=client.post, args=("/translate",), kwargs=body)
-        long.start()
-        found = client.post("/translate", data={**fields, "q": "I am old."}).json()
-        long.join()
+    body = {"data": {**BODY, "q": "a b" * 33_000}}
+    with serving() as client, ThreadPoolExecutor() as pool:
+        pool.submit(client.post, "/translate", **body)
+        found = client.post("/translate", data={**BODY, "q": "I am old."}).json()
     assert found == {"translatedText": translator.translate("I am old.").text}

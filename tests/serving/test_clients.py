@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pyte
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[httpx.Client]:
-    with serving(("en", "de", golden()), api_keys=["key"]) as found:
+    with serving(api_keys=["key"]) as found:
         yield found
 
 

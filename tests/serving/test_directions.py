@@ -37,8 +37,6 @@ def test_models_are_found_by_their_languages() -> None:
 def test_two_models_of_one_direction_are_refused() -> None:
     with pytest.raises(ConfigError, match="en-de and EN-de both translate EN-de"):
         Directions([EN, direction("EN", "de", "a")])
-    with pytest.raises(ConfigError, match="auto"):
-        Directions([direction("auto", "de", "a")])
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -20,6 +21,12 @@ PICTURES = os.environ.get("NMT_TEST_PICTURES")
 SENTENCE = "The old woman reads a book."
 
 
+@pytest.fixture(scope="module")
+def client() -> Iterator[httpx.Client]:
+    with serving() as made:
+        yield made
+
+
 def ask(client: httpx.Client, **fields: object) -> httpx.Response:
     return client.post("/explore", json={"q": SENTENCE, "source": "en", "target": "de", **fields})
 
@@ -32,18 +39,18 @@ def cells(page: Page, place: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("given", ["", "Die Frau schläft."])
-def test_a_sentence_is_recorded_as_for_a_page(given: str) -> None:
+def test_a_sentence_is_recorded_as_for_a_page(client: httpx.Client, given: str) -> None:
     translator, config = golden(), golden_config()
     example = Example(SENTENCE, (given,) if given else ())
     recorded = record(translator, example, ScoringRules.for_text(config.text, "de"))
     recorded.measures.pop("BLEU", None)
     expected = page_data([example], [System.of_model("en-de", config, translator.processor, [recorded])])
-    with serving(("en", "de", translator)) as client:
-        found = ask(client, given=given).json()
-    assert found["items"][0]["of"][0]["text"] == {str(n): text for n, text in recorded.texts.items()}
-    assert found["items"][0]["of"][0]["measures"] == pytest.approx(expected["items"][0]["of"][0]["measures"], abs=2e-3)
-    assert found["systems"][0] == {**expected["systems"][0], "subwords": list(expected["systems"][0]["subwords"])}
-    assert (found["items"][0]["of"][0]["ref"] is not None) is bool(given)
+    shown = ask(client, given=given).json()
+    found = shown["items"][0]["of"][0]
+    assert found["text"] == {str(n): text for n, text in recorded.texts.items()}
+    assert found["measures"] == pytest.approx(expected["items"][0]["of"][0]["measures"], abs=2e-3)
+    assert shown["systems"][0] == {**expected["systems"][0], "subwords": list(expected["systems"][0]["subwords"])}
+    assert (found["ref"] is not None) is bool(given)
 
 
 @pytest.mark.parametrize(
@@ -58,15 +65,14 @@ def test_a_sentence_is_recorded_as_for_a_page(given: str) -> None:
         ({"target": "fr"}, "en-fr is not supported"),
     ],
 )
-def test_bad_requests(fields: dict[str, object], message: str) -> None:
-    with serving(("en", "de", golden())) as client:
-        reply = ask(client, **fields)
-        assert reply.status_code == 400
-        assert message in reply.json()["error"]
+def test_bad_requests(client: httpx.Client, fields: dict[str, object], message: str) -> None:
+    reply = ask(client, **fields)
+    assert reply.status_code == 400
+    assert message in reply.json()["error"]
 
 
 def test_a_key_is_required_and_surrogates_are_replaced() -> None:
-    with serving(("en", "de", golden()), api_keys=["secret"]) as client:
+    with serving(api_keys=["secret"]) as client:
         assert ask(client).status_code == 403
         content = b'{"q": "a \\ud800", "given": "\\udfff", "source": "en", "target": "de", "api_key": "secret"}'
         reply = client.post("/explore", content=content, headers={"Content-Type": "application/json"})
@@ -96,7 +102,7 @@ def test_work_takes_its_turn_and_its_errors_are_its_own() -> None:
 @needs_chromium
 @pytest.mark.parametrize("width", [1200, 320])
 def test_sentences_are_typed_and_explored(width: int) -> None:
-    with serving(("en", "de", golden())) as client, browsing() as page:
+    with serving() as client, browsing() as page:
         page.open(f"{client.base_url}/explore", width)
         page.wait_for("document.activeElement.id === 'sentence' && at('direction').options.length === 1")
         assert page.evaluate("document.querySelector('main').hidden")
@@ -135,7 +141,7 @@ def test_sentences_are_typed_and_explored(width: int) -> None:
 @needs_chromium
 def test_every_column_of_each_sentence_can_be_read() -> None:
     translator, sources = golden(), [SENTENCE, "I am old."]
-    with serving(("en", "de", translator)) as client, browsing() as page:
+    with serving() as client, browsing() as page:
         page.open(f"{client.base_url}/explore", 1200)
         page.wait_for("document.activeElement.id === 'sentence' && at('direction').options.length === 1")
         for number, source in enumerate(sources, start=1):

@@ -73,6 +73,7 @@ def shout(document: Document) -> str:
             ["a"],
             '<!DOCTYPE html PUBLIC "a" "b&quot;c"><html><body id="x">A</body></html>',
         ),
+        ("<svg><!DOCTYPE html>a</svg>b", ["b"], "<html><body><svg><!DOCTYPE html>a</svg>B</body></html>"),
         ("a<p title='>b", ["a"], "A"),
         ("a<!-- b", ["a"], "A<!-- b-->"),
         ("a<script>b", ["a"], "A<script>b</script>"),

@@ -17,7 +17,7 @@ PICTURES = os.environ.get("NMT_TEST_PICTURES")
 def test_a_sentence_is_typed_and_translated(width: int) -> None:
     translator = golden()
     text = "I am old.\nThe old woman reads averyveryverylongwordwithoutanyspacesthatiswiderthanatelephone.\n"
-    with serving(("en", "de", translator)) as client, browsing() as page:
+    with serving() as client, browsing() as page:
         page.open(str(client.base_url), width)
         page.wait_for("document.getElementById('direction').options.length === 1")
         assert page.evaluate("document.getElementById('direction').selectedOptions[0].text") == "English to German"
@@ -37,7 +37,7 @@ def test_a_sentence_is_typed_and_translated(width: int) -> None:
 @needs_chromium
 def test_the_policy_stops_other_scripts_and_a_stopped_server_is_named() -> None:
     with browsing() as page:
-        with serving(("en", "de", golden())) as client:
+        with serving() as client:
             page.open(str(client.base_url), 800)
             page.wait_for("document.getElementById('direction').options.length === 1")
             page.evaluate(

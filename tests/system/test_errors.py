@@ -3,15 +3,8 @@ import unicodedata
 
 import pytest
 
-from nmt.system.errors import (
-    SHOWN_CHARACTERS,
-    ConfigError,
-    DataError,
-    describe_system_error,
-    list_names,
-    printable,
-    shorten,
-)
+from nmt.system.errors import SHOWN_CHARACTERS as MOST
+from nmt.system.errors import ConfigError, DataError, describe_system_error, list_names, printable, shorten
 
 
 @pytest.mark.parametrize(
@@ -52,9 +45,9 @@ def test_what_the_system_says_of_an_odd_name_is_one_line() -> None:
 
 
 def test_long_text_is_cut() -> None:
-    assert shorten("x" * SHOWN_CHARACTERS) == "x" * SHOWN_CHARACTERS
-    assert shorten("x" * SHOWN_CHARACTERS + "y") == "x" * SHOWN_CHARACTERS + "..."
-    assert shorten("\x1b" * 10**6) == "\\x1b" * SHOWN_CHARACTERS + "..."
+    assert shorten("x" * MOST) == "x" * MOST
+    assert shorten("x" * MOST + "y") == "x" * MOST + "..."
+    assert shorten("\x1b" * 10**6) == "\\x1b" * MOST + "..."
 
 
 def test_long_lists_are_shortened() -> None:

@@ -17,9 +17,6 @@ def test_memory_of_this_process() -> None:
     assert available_memory(torch.device("cpu")) > peak // 2
 
 
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [(2**19, "0.5 MiB"), (2**30, "1.0 GiB"), (2000 * 2**30, "2,000.0 GiB")],
-)
+@pytest.mark.parametrize(("size", "text"), [(2**19, "0.5 MiB"), (2**30, "1.0 GiB"), (2000 * 2**30, "2,000.0 GiB")])
 def test_bytes_as_text(size: int, text: str) -> None:
     assert as_text(size) == text

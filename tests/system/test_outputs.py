@@ -7,8 +7,7 @@ from pathlib import Path
 
 import processes
 import pytest
-from conftest import Cli, Project, call, train_arguments
-from test_faults import errors, tree
+from conftest import Cli, Project, Refusal, call, errors, train_arguments, tree
 
 from nmt.system.errors import DataError
 from nmt.system.outputs import check_output
@@ -18,14 +17,17 @@ DATA = Path("data/prepared/reversal")
 RUN = Path("runs/reversal")
 
 
-def refusal(cli: Cli, *arguments: object) -> str:
-    """The one line with which a command refuses; it changes nothing."""
-    before = tree()
-    found = cli(*arguments)
-    assert found.code == 1
-    (line,) = errors(found.err)
-    assert tree() == before
-    return line.removeprefix("nmt: error: ")
+@pytest.fixture
+def refusal(refusal: Refusal) -> Refusal:
+    """As for all tests; what is refused changes nothing."""
+
+    def run(*arguments: object) -> str:
+        before = tree()
+        line = refusal(*arguments)
+        assert tree() == before
+        return line
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -55,9 +57,11 @@ def test_a_file_is_not_an_output_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("outer", [DATA, DATA / "text", RUN, RUN / "best", RUN / "checkpoints", "link"])
 @pytest.mark.parametrize("command", ["preprocess", "train"])
-def test_no_output_inside_another_directory_of_nmt(here: Project, cli: Cli, command: str, outer: Path | str) -> None:
+def test_no_output_inside_another_directory_of_nmt(
+    here: Project, refusal: Refusal, command: str, outer: Path | str
+) -> None:
     Path("link").symlink_to(RUN / "best")
-    line = refusal(cli, command, "--config", here.config, "--output", Path(outer) / "x")
+    line = refusal(command, "--config", here.config, "--output", Path(outer) / "x")
     assert line.startswith(f"{outer}/x: is inside the ")
     assert line.endswith("; choose another --output")
 
@@ -72,20 +76,20 @@ def test_no_output_inside_another_directory_of_nmt(here: Project, cli: Cli, comm
         ["evaluate", "--json", "loop"],
     ],
 )
-def test_no_output_at_a_link_to_itself(here: Project, cli: Cli, command: list[str]) -> None:
+def test_no_output_at_a_link_to_itself(here: Project, refusal: Refusal, command: list[str]) -> None:
     Path("loop").symlink_to("loop")
-    line = refusal(cli, *(here.config if word == "CONFIG" else word for word in command))
+    line = refusal(*(here.config if word == "CONFIG" else word for word in command))
     assert line.startswith(("loop", "--json loop"))
     assert "link" in line
 
 
 @pytest.mark.parametrize("source", ["d/test.jsonl", "link"])
-def test_preprocess_does_not_replace_its_own_source(here: Project, cli: Cli, source: str) -> None:
+def test_preprocess_does_not_replace_its_own_source(here: Project, refusal: Refusal, source: str) -> None:
     shutil.copytree(DATA, "d")
     shutil.copy(here.config.with_name("corpus.tsv"), "d/test.jsonl")
     Path("link").symlink_to("d/test.jsonl")
     command = ["preprocess", "--config", here.config, "--source", source, "--output", "d", "--overwrite"]
-    assert refusal(cli, *command).startswith(f"data.source 1: {source} would be lost")
+    assert refusal(*command).startswith(f"data.source 1: {source} would be lost")
 
 
 def test_files_of_the_same_names_make_no_directory_of_ours(here: Project, cli: Cli) -> None:
@@ -94,36 +98,35 @@ def test_files_of_the_same_names_make_no_directory_of_ours(here: Project, cli: C
     assert cli("preprocess", "--config", here.config, "--output", "new").code == 0
 
 
+WITHIN_A_RUN = ("best/thesis.txt", "models/update-000000007/x", "checkpoints/old.safetensors")
+
+
 @pytest.mark.parametrize(
-    "name", ["thesis.txt", ".notes", "text/words.txt", "mine/a.txt", "config.yaml.orig", "README.md", "link"]
+    ("command", "name"),
+    [
+        *(
+            (command, name)
+            for command in ("preprocess", "train")
+            for name in (".notes", "text/words.txt", "mine/a.txt", "config.yaml.orig", "README.md", "link")
+        ),
+        *(("train", name) for name in WITHIN_A_RUN),
+    ],
 )
-@pytest.mark.parametrize("command", ["preprocess", "train"])
-def test_overwrite_spares_files_of_the_user(here: Project, cli: Cli, command: str, name: str) -> None:
-    output = DATA if command == "preprocess" else RUN
-    (output / name).parent.mkdir(exist_ok=True)
-    if name == "link":
-        (output / name).symlink_to(here.config.parent)
-    else:
-        (output / name).write_text("mine")
-    line = refusal(cli, command, "--config", here.config, "--overwrite")
-    assert line.startswith(f"{output}: contains {name}, which nmt did not write; ")
+def test_overwrite_spares_files_of_the_user(here: Project, refusal: Refusal, command: str, name: str) -> None:
+    path = (DATA if command == "preprocess" else RUN) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(here.config.parent) if name == "link" else path.write_text("mine")
+    line = refusal(command, "--config", here.config, "--overwrite")
+    assert line.startswith(f"{DATA if command == 'preprocess' else RUN}: contains {name}, which nmt did not write; ")
 
 
-@pytest.mark.parametrize("name", ["best/thesis.txt", "models/update-000000007/x", "checkpoints/old.safetensors"])
-def test_overwrite_spares_files_anywhere_in_a_run(here: Project, cli: Cli, name: str) -> None:
-    (RUN / name).parent.mkdir(parents=True, exist_ok=True)
-    (RUN / name).write_text("mine")
-    line = refusal(cli, "train", "--config", here.config, "--overwrite")
-    assert line.startswith(f"{RUN}: contains {name}, ")
-
-
-def test_a_restarted_run_spares_them_too(here: Project, cli: Cli) -> None:
+def test_a_restarted_run_spares_them_too(here: Project, refusal: Refusal) -> None:
     """A run without a checkpoint is replaced when it is resumed."""
     for path in ("checkpoints", "best"):
         shutil.rmtree(RUN / path)
     (RUN / "run.json").write_text('{"state": "running"}')
     (RUN / "notes.txt").write_text("mine")
-    line = refusal(cli, "train", "--config", here.config, "--resume")
+    line = refusal("train", "--config", here.config, "--resume")
     assert line.startswith(f"{RUN}: contains notes.txt, ")
 
 
@@ -151,14 +154,14 @@ def test_a_data_directory_of_an_older_version_is_our_own(here: Project, cli: Cli
     assert cli("preprocess", "--config", here.config, "--overwrite").code == 0
 
 
-def test_a_run_does_not_replace_its_inputs(here: Project, cli: Cli) -> None:
+def test_a_run_does_not_replace_its_inputs(here: Project, refusal: Refusal) -> None:
     shutil.copytree(DATA, RUN / "data")
     again = ["train", "--config", here.config, "--output", RUN, "--overwrite"]
-    line = refusal(cli, *again, "--data", RUN / "data")
+    line = refusal(*again, "--data", RUN / "data")
     assert line == f"--data: {RUN}/data would be lost when {RUN} is replaced; choose another --output"
     shutil.rmtree(RUN / "data")
     for parent in (RUN, RUN / "best"):
-        line = refusal(cli, *again, "--set", f"train.init_from={parent}")
+        line = refusal(*again, "--set", f"train.init_from={parent}")
         assert line == f"train.init_from: {parent} would be lost when {RUN} is replaced; choose another --output"
 
 
@@ -179,17 +182,14 @@ def files(here: Project) -> list[str]:
     return ["--src", "src", "--ref", "ref"]
 
 
-@pytest.mark.parametrize("option", ["--json", "--hypotheses"])
+@pytest.mark.parametrize("option", ["--json", "--hypotheses", "--output"])
 @pytest.mark.parametrize("name", ["src", "ref", "./ref", "hard", "soft"])
-def test_evaluate_does_not_write_over_its_input(files: list[str], cli: Cli, option: str, name: str) -> None:
-    line = refusal(cli, "evaluate", *files, option, name)
+def test_no_command_writes_over_its_input(files: list[str], refusal: Refusal, option: str, name: str) -> None:
+    command = (
+        ["translate", "--input", name if "ref" in name else "src"] if option == "--output" else ["evaluate", *files]
+    )
+    line = refusal(*command, option, name)
     assert line == f"{option} {Path(name)}: is read by this command; choose another file"
-
-
-@pytest.mark.parametrize("name", ["src", "hard", "soft"])
-def test_translate_does_not_write_over_its_input(files: list[str], cli: Cli, name: str) -> None:
-    line = refusal(cli, "translate", "--input", "src", "--output", name)
-    assert line == f"--output {name}: is read by this command; choose another file"
 
 
 @pytest.mark.skipif(not Path("/dev/stdin").exists(), reason="standard input has no name here")
@@ -201,13 +201,13 @@ def test_standard_input_is_an_input_too(files: list[str]) -> None:
     assert Path("src").read_text() == "a b\nc d\n"
 
 
-def test_two_outputs_are_two_files(files: list[str], cli: Cli) -> None:
+def test_two_outputs_are_two_files(files: list[str], refusal: Refusal) -> None:
     for outputs in (["z", "./z"], ["link", "target"]):
         Path("link").unlink(missing_ok=True)
         Path("link").symlink_to("target")
-        line = refusal(cli, "evaluate", *files, "--json", outputs[0], "--hypotheses", outputs[1])
+        line = refusal("evaluate", *files, "--json", outputs[0], "--hypotheses", outputs[1])
         assert line.startswith(f"--hypotheses {Path(outputs[1])}: is also given for --json; ")
-    line = refusal(cli, "translate", "a b", "--output", "z.png", "--attention", "z.png")
+    line = refusal("translate", "a b", "--output", "z.png", "--attention", "z.png")
     assert line.startswith("--attention z.png: is also given for --output; ")
     assert call("evaluate", *files, "--json", "/dev/null", "--hypotheses", "/dev/null") == 0
 
@@ -225,13 +225,15 @@ def test_two_outputs_are_two_files(files: list[str], cli: Cli) -> None:
         (DATA / "x", "data directory"),
     ],
 )
-def test_output_files_do_not_become_part_of_our_directories(files: list[str], cli: Cli, name: Path, kind: str) -> None:
+def test_output_files_do_not_become_part_of_our_directories(
+    files: list[str], refusal: Refusal, name: Path, kind: str
+) -> None:
     for command in (["evaluate", "--json"], ["evaluate", *files, "--hypotheses"], ["translate", "a b", "--output"]):
-        line = refusal(cli, *command, name)
+        line = refusal(*command, name)
         assert line.startswith(f"{command[-1]} {name}: is inside the {kind} ")
 
 
-def test_scores_may_be_in_a_run_and_are_spared(here: Project, cli: Cli) -> None:
+def test_scores_may_be_in_a_run_and_are_spared(here: Project, cli: Cli, refusal: Refusal) -> None:
     assert cli("evaluate", "--json", RUN / "test.json", "--hypotheses", RUN / "test.txt").code == 0
-    line = refusal(cli, "train", "--config", here.config, "--overwrite")
+    line = refusal("train", "--config", here.config, "--overwrite")
     assert line.startswith(f"{RUN}: contains test.json, ")

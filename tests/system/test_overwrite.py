@@ -5,8 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import Cli, Project, assert_same_run, call, signal_at, train_arguments
-from test_faults import errors, tree
+from conftest import Cli, Project, assert_same_run, call, errors, signal_at, train_arguments, tree
 from test_kills import run_killed
 
 from nmt.models.run_records import find_model

@@ -3,6 +3,7 @@
 import base64
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 import torch
 from browser import browsing, needs_chromium
-from conftest import Cli, Project, call, signal_at, train_arguments
+from conftest import Cli, Project
+from training_runs import record_of, stop, train, validations_of
 
 import nmt
 from nmt.corpus.dataset import read_examples
@@ -28,18 +30,13 @@ def read(run: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def watched(random_project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("watched") / "run"
-    assert call(*train_arguments(random_project, run, "train.watch=3")) == 0
+    train(random_project, run, "train.watch=3")
     return run
 
 
 def test_each_validation_is_stored(watched: Path, random_project: Project) -> None:
     facts = read(watched)
-    updates = [
-        json.loads(line)["update"]
-        for line in (watched / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-        if '"kind": "valid"' in line
-    ]
-    assert [each["update"] for each in facts["validations"]] == updates
+    assert [each["update"] for each in facts["validations"]] == [line["update"] for line in validations_of(watched)]
     examples = read_examples(random_project.data / "valid.jsonl")
     chosen = [examples[place] for place in evenly_spaced(len(examples), 3)]
     assert [each["source"] for each in facts["sentences"]] == [example.src for example in chosen]
@@ -47,7 +44,7 @@ def test_each_validation_is_stored(watched: Path, random_project: Project) -> No
 
 def test_the_attention_is_that_of_the_model_at_that_time(watched: Path) -> None:
     facts = read(watched)
-    best = json.loads((watched / "run.json").read_text(encoding="utf-8"))["best_update"]
+    best = record_of(watched)["best_update"]
     (then,) = [each for each in facts["validations"] if each["update"] == best]
     translator = nmt.load(watched)
     for sentence, weights, entropy in zip(facts["sentences"], then["weights"], then["entropy"], strict=True):
@@ -59,18 +56,13 @@ def test_the_attention_is_that_of_the_model_at_that_time(watched: Path) -> None:
         assert entropy == pytest.approx(float(-(exact * exact.log()).sum(dim=-1).mean()), abs=1e-3)
 
 
-def test_a_resumed_run_stores_the_same(
-    watched: Path, random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    arguments = train_arguments(random_project, tmp_path / "run", "train.watch=3")
-    with monkeypatch.context() as patched:
-        signal_at(patched, 17)
-        assert call(*arguments) == 75
-    facts = read(tmp_path / "run")
-    facts["validations"].append({**facts["validations"][-1], "update": 1000})  # of a process that was killed later
-    (tmp_path / "run/attention.json").write_text(json.dumps(facts), encoding="utf-8")
-    assert call(*arguments, "--resume") == 0
-    assert read(tmp_path / "run") == read(watched)
+def test_a_resumed_run_stores_the_same(watched: Path, random_project: Project, run: Path) -> None:
+    stop(random_project, run, 17, "train.watch=3")
+    history = read(run)
+    history["validations"].append({**history["validations"][-1], "update": 1000})  # of a process that was killed later
+    (run / "attention.json").write_text(json.dumps(history), encoding="utf-8")
+    train(random_project, run, "train.watch=3", "--resume")
+    assert read(run) == read(watched)
 
 
 def test_other_sentences_and_damage_begin_a_new_file(watched: Path, tmp_path: Path) -> None:
@@ -146,50 +138,32 @@ def test_the_slider_shows_an_earlier_validation(watched: Path, tmp_path: Path) -
         assert page.problems == []
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"format_version": 9, "sentences": [], "validations": []}'])
-def test_a_damaged_file_is_one_line(watched: Path, tmp_path: Path, cli: Cli, text: str) -> None:
+NOTHING = {"sentences": [], "validations": [{"update": 1, "weights": [], "entropy": []}]}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda history: "{",
+        lambda history: [],
+        lambda history: {},
+        lambda history: {**history, "format_version": 9},
+        lambda history: {**history, **NOTHING},
+        lambda history: history["validations"][0]["entropy"].__setitem__(0, float("nan")),
+        lambda history: history["validations"][0]["entropy"].__setitem__(0, "<b>"),
+        lambda history: history["validations"][0]["weights"].__setitem__(0, "!!!"),
+        lambda history: history["validations"][0]["weights"].__setitem__(0, 7),
+        lambda history: history["validations"][0]["weights"].__setitem__(0, "AAAA"),
+        lambda history: history["validations"][1].update(update=history["validations"][0]["update"]),
+        lambda history: history["sentences"][0].update(tgt=["Z"] * len(history["sentences"][0]["tgt"])),
+    ],
+)
+def test_a_damaged_file_is_one_line(watched: Path, tmp_path: Path, cli: Cli, damage: Callable[..., Any]) -> None:
     shutil.copytree(watched, tmp_path / "run")
+    history = read(watched)
+    other = damage(history)
+    text = other if isinstance(other, str) else json.dumps(history if other is None else other)
     (tmp_path / "run/attention.json").write_text(text, encoding="utf-8")
-    outcome = cli("attention", "--training", "--model", tmp_path / "run", "--output", tmp_path / "page.html")
-    assert outcome.code == 1
-    assert "attention.json" in outcome.err
-    assert len(outcome.err.splitlines()) == 1
-
-
-def spoil(facts: dict[str, Any], how: str) -> None:
-    """Damage the facts of a run in one way."""
-    first = facts["validations"][0]
-    match how:
-        case "not finite":
-            first["entropy"][0] = float("nan")
-        case "text for a number":
-            first["entropy"][0] = "<b>"
-        case "no base64":
-            first["weights"][0] = "!!!"
-        case "a number for weights":
-            first["weights"][0] = 7
-        case "too few weights":
-            first["weights"][0] = "AAAA"
-        case "updates that repeat":
-            for each in facts["validations"]:
-                each["update"] = 7
-        case "no sentences":
-            facts["sentences"] = []
-            for each in facts["validations"]:
-                each["weights"], each["entropy"] = [], []
-        case "other words":
-            facts["sentences"][0]["tgt"] = ["Z"] * len(facts["sentences"][0]["tgt"])
-
-
-SPOILT = ("not finite", "text for a number", "no base64", "a number for weights", "too few weights")
-
-
-@pytest.mark.parametrize("how", [*SPOILT, "updates that repeat", "no sentences", "other words"])
-def test_damaged_facts_are_one_line(watched: Path, tmp_path: Path, cli: Cli, how: str) -> None:
-    shutil.copytree(watched, tmp_path / "run")
-    facts = read(watched)
-    spoil(facts, how)
-    (tmp_path / "run/attention.json").write_text(json.dumps(facts), encoding="utf-8")
     outcome = cli("attention", "--training", "--model", tmp_path / "run", "--output", tmp_path / "page.html")
     assert outcome.code == 1
     assert "attention.json" in outcome.err

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Project, call, signal_at, train_arguments
+from conftest import Project
+from training_runs import stop, train
 
 from nmt.system.errors import ConfigError
 from nmt.training.board import check_board
@@ -17,15 +18,11 @@ def read(run: Path) -> "events.EventAccumulator":
     return found.Reload()
 
 
-def test_a_resumed_run_shows_what_its_log_has(
-    random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = tmp_path / "run"
-    arguments = train_arguments(random_project, run, "train.tensorboard=true", "train.watch=2")
-    with monkeypatch.context() as patched:
-        signal_at(patched, 17)
-        assert call(*arguments) == 75
-    assert call(*arguments, "--resume") == 0
+@pytest.mark.usefixtures("no_pictures")
+def test_a_resumed_run_shows_what_its_log_has(random_project: Project, run: Path) -> None:
+    settings = "train.tensorboard=true", "train.watch=2"
+    stop(random_project, run, 17, *settings)
+    train(random_project, run, *settings, "--resume")
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     board = read(run)
     for kind, name in (("train", "loss"), ("valid", "bleu"), ("valid", "loss"), ("train", "learning_rate")):
@@ -42,7 +39,7 @@ def test_a_resumed_run_shows_what_its_log_has(
     sample = board.Tensors("sample/text_summary")[-1].tensor_proto.string_val[0].decode()
     assert sample.startswith("    source: ")
     assert "\n    translation: " in sample
-    assert call(*arguments, "--overwrite") == 0  # its files are known to be those of a run
+    train(random_project, run, *settings, "--overwrite")  # its files are known to be those of a run
     assert len(read(run).Scalars("valid/loss")) == len(validations)
 
 

@@ -13,10 +13,11 @@ import processes
 import pytest
 import torch
 from conftest import Cli, Project
+from pairs import pairs_of
 
 from nmt.config import Config, load_config
 from nmt.corpus.batching import Batch
-from nmt.corpus.dataset import EncodedPairs, Sequences, open_data
+from nmt.corpus.dataset import EncodedPairs, open_data
 from nmt.corpus.noise import no_noise
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
@@ -45,10 +46,6 @@ NAMES = [
 ]
 
 
-def pairs_of(src: list[list[int]], tgt: list[list[int]]) -> EncodedPairs:
-    return EncodedPairs(Sequences.pack(src), Sequences.pack(tgt))
-
-
 def lines_of(out: str) -> list[tuple[str, str]]:
     """Mark and name of each finding."""
     return [(line.split(maxsplit=1)[0], line[8:].split(":")[0]) for line in out.splitlines()[:-1]]
@@ -73,13 +70,7 @@ def test_a_healthy_project_is_fine_and_nothing_is_written(
     assert found.out.endswith("nothing is wrong\n")
     size = len(open_data(project.data).tgt_vocabulary)
     assert f"ln {size} = {math.log(size):.2f}" in found.out
-    for words in (
-        "target tokens/s",
-        "minutes per epoch",
-        "hours for all",
-        "are translated exactly",
-        "iB so far, of ",
-    ):
+    for words in ("target tokens/s", "minutes per epoch", "hours for all", "are translated exactly", "iB so far, of "):
         assert words in found.out
 
 
@@ -88,10 +79,7 @@ def test_a_healthy_project_is_fine_and_nothing_is_written(
     [
         (
             ["initial loss", "one batch overfits", "first updates"],
-            [
-                "model.initialization.scale=5",
-                "train.optimizer={name: sgd, learning_rate: 1000.0, clip_norm: null}",
-            ],
+            ["model.initialization.scale=5", "train.optimizer={name: sgd, learning_rate: 1000.0, clip_norm: null}"],
         ),
         (
             ["one batch overfits"],

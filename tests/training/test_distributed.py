@@ -18,21 +18,14 @@ import numpy as np
 import processes
 import pytest
 import torch
-from conftest import (
-    UPDATES,
-    Project,
-    assert_same_run,
-    call,
-    read_metrics,
-    read_tensors,
-    train_arguments,
-)
+from conftest import UPDATES, Cli, Project, assert_same_run, read_metrics, read_tensors, train_arguments
 from processes import PIPE
 from safetensors.torch import load_file
 from test_kills import PLATEAU, SAMPLING, children_of, kill_during_training, moments
+from training_runs import messages, record_of, refusal, train
 
 from nmt.system.errors import ConfigError, DataError, NmtError
-from nmt.training.distributed import AGREE_EVERY, SINGLE, Workers, join_workers, launch_id, was_restarted
+from nmt.training.distributed import AGREE_EVERY, SINGLE, Workers, join_workers, launch_id, restarts
 from nmt.training.resume import command_to_resume
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -43,9 +36,17 @@ PLAIN = ["model.dropout=0", "train.teacher_forcing.ratio=1"]
 pytestmark = pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="needs gloo")
 
 
-def run_two(arguments: Sequence[str], *options: str) -> "subprocess.CompletedProcess[str]":
+def run_two(arguments: Sequence[str], *options: str, code: int = 0) -> str:
+    """Run a command in two processes until they end; what they said."""
     command = [*TORCHRUN, *options, "-m", "nmt", *arguments]
-    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == code, done.stderr
+    return done.stderr
+
+
+def set_environment(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
@@ -69,19 +70,16 @@ def test_one_process_alone() -> None:
 @pytest.mark.parametrize(
     ("variables", "again", "name"),
     [
-        ({}, False, None),
-        ({"TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_RUN_ID": "a"}, False, "a"),
-        ({"TORCHELASTIC_RESTART_COUNT": "2", "TORCHELASTIC_RUN_ID": "none"}, True, f"process {os.getppid()}"),
+        ({}, 0, None),
+        ({"TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_RUN_ID": "a"}, 0, "a"),
+        ({"TORCHELASTIC_RESTART_COUNT": "2", "TORCHELASTIC_RUN_ID": "none"}, 2, f"process {os.getppid()}"),
     ],
 )
 def test_restarts_and_launch_ids_come_from_torchrun(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], again: bool, name: str | None
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], again: int, name: str | None
 ) -> None:
-    for variable in ("TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_RUN_ID"):
-        monkeypatch.delenv(variable, raising=False)
-    for variable, value in variables.items():
-        monkeypatch.setenv(variable, value)
-    assert (was_restarted(), launch_id()) == (again, name)
+    set_environment(monkeypatch, variables)
+    assert (restarts(), launch_id()) == (again, name)
 
 
 @pytest.mark.parametrize(
@@ -95,22 +93,17 @@ def test_restarts_and_launch_ids_come_from_torchrun(
 def test_the_command_to_resume_starts_as_many_processes(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], words: str
 ) -> None:
-    for variable in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
-        monkeypatch.delenv(variable, raising=False)
-    for variable, value in variables.items():
-        monkeypatch.setenv(variable, value)
+    set_environment(monkeypatch, variables)
     assert command_to_resume(Path("run"), Path("data")).startswith(words)
 
 
 def test_a_restart_touches_no_run_of_another_launch(
-    random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    random_project: Project, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first start was refused as there is a finished run; the second one must neither resume nor replace it."""
-    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "another")
+    set_environment(monkeypatch, {"TORCHELASTIC_RESTART_COUNT": "1", "TORCHELASTIC_RUN_ID": "another"})
     before = (random_project.run / "run.json").read_bytes()
-    assert call(*train_arguments(random_project, random_project.run)) == 1
-    assert "contains an earlier result; add --overwrite" in capsys.readouterr().err
+    assert "contains an earlier result; add --overwrite" in refusal(cli, random_project, random_project.run)
     assert (random_project.run / "run.json").read_bytes() == before
 
 
@@ -194,14 +187,12 @@ def assert_close_runs(found: Path, expected: Path) -> None:
 )
 def test_two_processes_equal_one(random_project: Project, tmp_path: Path, settings: list[str]) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    assert call(*train_arguments(random_project, one, *PLAIN, *settings)) == 0
-    done = run_two(train_arguments(random_project, two, *PLAIN, *settings))
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("run directory: ") == 1
-    assert "on 2 times cpu" in done.stderr
+    train(random_project, one, *PLAIN, *settings)
+    err = run_two(train_arguments(random_project, two, *PLAIN, *settings))
+    assert err.count("run directory: ") == 1
+    assert "on 2 times cpu" in err
     assert_close_runs(two, one)
-    position = json.loads((two / "run.json").read_text())
-    assert position["state"] == "finished"
+    assert record_of(two)["state"] == "finished"
 
 
 @contextlib.contextmanager
@@ -228,8 +219,7 @@ LONGER = ["train.epochs=8"]  # 120 updates
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux")
 def test_stops_kills_and_restarts_of_two_processes(random_project: Project, tmp_path: Path) -> None:
     whole = tmp_path / "whole"
-    done = run_two(train_arguments(random_project, whole, *LONGER))
-    assert done.returncode == 0, done.stderr
+    run_two(train_arguments(random_project, whole, *LONGER))
 
     stopped = tmp_path / "stopped"
     with two_training(train_arguments(random_project, stopped, *LONGER)) as process:
@@ -238,9 +228,8 @@ def test_stops_kills_and_restarts_of_two_processes(random_project: Project, tmp_
         _, err = process.communicate(timeout=120)
     assert process.returncode != 0
     assert "nothing is lost; resume with: torchrun --nproc-per-node 2 -m nmt train" in err
-    assert json.loads((stopped / "run.json").read_text())["state"] == "stopped"
-    done = run_two(train_arguments(random_project, stopped, *LONGER, "--resume"))
-    assert done.returncode == 0, done.stderr
+    assert record_of(stopped)["state"] == "stopped"
+    run_two(train_arguments(random_project, stopped, *LONGER, "--resume"))
     assert_same_run(stopped, whole)
 
     killed = tmp_path / "killed"
@@ -260,30 +249,24 @@ def test_kills_of_two_processes_at_random_moments(random_project: Project, tmp_p
     whole, run = tmp_path / "whole", tmp_path / "run"
     settings = [*LONGER, "train.batch={size: 40, unit: tokens, accumulate: 2}", PLATEAU, SAMPLING]
     settings += ["train.validation={every: 20, metric: chrf, patience: null}", "train.log_every=2", "train.epochs=20"]
-    done = run_two(train_arguments(random_project, whole, *settings))
-    assert done.returncode == 0, done.stderr
-    total = json.loads((whole / "run.json").read_text())["updates"]
+    run_two(train_arguments(random_project, whole, *settings))
+    total = record_of(whole)["updates"]
     for number, update in enumerate(moments(total)):
         arguments = train_arguments(random_project, run, *settings, *["--resume"] * (number > 0))
         kill_during_training(["env", "OMP_NUM_THREADS=1", *TORCHRUN, "-m", "nmt", *arguments], run, update, total)
-    done = run_two(train_arguments(random_project, run, *settings, "--resume"))
-    assert done.returncode == 0, done.stderr
+    run_two(train_arguments(random_project, run, *settings, "--resume"))
     assert_same_run(run, whole)
 
 
 @pytest.mark.soak
-def test_another_number_of_processes_says_so_and_works(
-    random_project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_number_of_processes_says_so_and_works(random_project: Project, tmp_path: Path, cli: Cli) -> None:
     one, run = tmp_path / "one", tmp_path / "run"
     short, long = "train.epochs=1", "train.epochs=2"
-    assert call(*train_arguments(random_project, one, *PLAIN, "train.validation.every=15")) == 0
-    done = run_two(train_arguments(random_project, run, *PLAIN, "train.validation.every=15", short))
-    assert done.returncode == 0, done.stderr
-    capsys.readouterr()
-    assert call(*train_arguments(random_project, run, *PLAIN, "train.validation.every=15", long, "--resume")) == 0
-    assert "resumed on other processes or devices" in capsys.readouterr().err
-    assert json.loads((run / "run.json").read_text())["updates"] == UPDATES
+    train(random_project, one, *PLAIN, "train.validation.every=15")
+    run_two(train_arguments(random_project, run, *PLAIN, "train.validation.every=15", short))
+    err = messages(cli, random_project, run, *PLAIN, "train.validation.every=15", long, "--resume")
+    assert "resumed on other processes or devices" in err
+    assert record_of(run)["updates"] == UPDATES
     found, expected = (load_file(path / "best/model.safetensors") for path in (run, one))
     for name, tensor in expected.items():
         torch.testing.assert_close(found[name], tensor, rtol=1e-3, atol=1e-4)
@@ -295,20 +278,18 @@ def test_two_processes_that_learnt_nothing_report_it_once(
     random_project: Project, tmp_path: Path, skipped: int
 ) -> None:
     settings = ["train.optimizer.learning_rate=1.0e+38", f"train.max_skipped={skipped}"]
-    done = run_two(train_arguments(random_project, tmp_path / "run", *settings))
-    assert done.returncode == 1
-    assert done.stderr.count("nmt: error: ") == 1
-    assert ("ended with 29 updates skipped" in done.stderr) == (skipped == 50)
-    assert json.loads((tmp_path / "run/run.json").read_text())["state"] == "broken"
+    err = run_two(train_arguments(random_project, tmp_path / "run", *settings), code=1)
+    assert err.count("nmt: error: ") == 1
+    assert ("ended with 29 updates skipped" in err) == (skipped == 50)
+    assert record_of(tmp_path / "run")["state"] == "broken"
 
 
 @pytest.mark.soak
 def test_refusals_have_no_traceback_of_ours(random_project: Project) -> None:
-    done = run_two(train_arguments(random_project, random_project.run))
-    assert done.returncode == 1
-    assert "nmt: error: " in done.stderr
-    assert "contains an earlier result; add --overwrite" in done.stderr
-    assert "/nmt/training/run.py" not in done.stderr
+    err = run_two(train_arguments(random_project, random_project.run), code=1)
+    assert "nmt: error: " in err
+    assert "contains an earlier result; add --overwrite" in err
+    assert "/nmt/training/run.py" not in err
 
 
 # One for each class of work, and whatever could leave a weight without a gradient.
@@ -339,9 +320,8 @@ def test_every_mechanism_is_trained_by_two_processes(random_project: Project, tm
     one, two = tmp_path / "one", tmp_path / "two"
     # Adam would make a step of any gradient, even of one that is but rounding.
     settings = [*PLAIN, *MECHANISMS[name], "train.optimizer={name: sgd, learning_rate: 0.5}", "train.max_updates=7"]
-    assert call(*train_arguments(random_project, one, *settings)) == 0
-    done = run_two(train_arguments(random_project, two, *settings))
-    assert done.returncode == 0, done.stderr
+    train(random_project, one, *settings)
+    run_two(train_arguments(random_project, two, *settings))
     if name != "hard":  # whose positions are drawn
         assert_close_runs(two, one)
 
@@ -357,10 +337,7 @@ def test_every_mechanism_is_trained_by_two_processes(random_project: Project, tm
 def test_variables_that_no_launcher_sets(
     variables: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
+    set_environment(monkeypatch, variables)
     with pytest.raises(ConfigError) as caught, join_workers(torch.device("cpu")):
         pass
     assert words in str(caught.value)

@@ -1,29 +1,14 @@
 import itertools
 import math
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import (
-    AdamSection,
-    AttentionSection,
-    BatchSection,
-    Config,
-    ConstantForcingSection,
-    ConstantRateSection,
-    CosineRateSection,
-    ModelSection,
-    PlateauRateSection,
-    RecurrentDecoderSection,
-    RecurrentEncoderSection,
-    SGDSection,
-    TextSection,
-    TrainSection,
-    ValidationSection,
-)
+from nmt.config import Config, TextSection
 from nmt.corpus.batching import Batch, make_batch, pad
 from nmt.corpus.dataset import EncodedPairs, Ids, Sequences
 from nmt.evaluation.loss import evaluating, mean_loss
@@ -40,6 +25,7 @@ from nmt.training.loop import (
     Scores,
     Skipped,
     Started,
+    Step,
     Stopped,
     Updated,
     Validated,
@@ -67,15 +53,8 @@ def random_pairs(number: int, longest: int = 6, seed: int = 0) -> EncodedPairs:
 
 
 def make_config(dropout: float = 0.0, order: str = "luong", **options: object) -> Config:
-    return Config(
-        model=ModelSection(
-            embedding_size=4,
-            dropout=dropout,
-            encoder=RecurrentEncoderSection(hidden_size=4),
-            decoder=RecurrentDecoderSection(hidden_size=8, order=order),
-        ),
-        train=TrainSection(**options),
-    )
+    sizes = {"encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 8, "order": order}}
+    return Config(model={"embedding_size": 4, "dropout": dropout, **sizes}, train=options)
 
 
 def make_model(config: Config, seed: int = 0) -> Seq2Seq:
@@ -108,45 +87,52 @@ def gradients_by_hand(model: Seq2Seq, batches: list[Batch], smoothing: float = 0
     return float(total.detach()), list(torch.autograd.grad(total / tokens, list(model.parameters())))
 
 
+def first_update(config: Config, *groups: Iterable[int]) -> tuple[Step, list[Tensor]]:
+    """An update of a new model from batches of random pairs, and the weights after it."""
+    model, pairs = make_model(config).double(), random_pairs(9)
+    optimizer = make_optimizer(config.train.optimizer, model)
+    step = train_step(model, [batch_of(pairs, group) for group in groups], optimizer, config.train, 0)
+    assert all(parameter.grad is None for parameter in model.parameters())
+    return step, weights(model)
+
+
+def sgd(learning_rate: float, clip_norm: float | None = None) -> dict[str, object]:
+    return {"name": "sgd", "learning_rate": learning_rate, "clip_norm": clip_norm}
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_the_gradient_is_that_of_the_mean_over_tokens(smoothing: float) -> None:
-    options = {"optimizer": SGDSection(learning_rate=1.0, clip_norm=None)}
-    config = make_config(label_smoothing=smoothing, **options)
-    model, pairs = make_model(config).double(), random_pairs(6)
-    before = [parameter.detach().clone() for parameter in model.parameters()]
-    expected_loss, gradients = gradients_by_hand(model, [batch_of(pairs, range(6))], smoothing)
-    optimizer = make_optimizer(config.train.optimizer, model)
-    step = train_step(model, [batch_of(pairs, range(6))], optimizer, config.train, 0)
-    loss, norm = step.loss, step.norm
-    assert float(loss) == pytest.approx(expected_loss, rel=1e-6)
-    assert float(norm) == pytest.approx(math.sqrt(sum(float(g.square().sum()) for g in gradients)), rel=1e-6)
-    for parameter, old, gradient in zip(model.parameters(), before, gradients, strict=True):
-        torch.testing.assert_close(parameter.detach(), old - gradient, rtol=0, atol=1e-7)
-        assert parameter.grad is None
+    config = make_config(label_smoothing=smoothing, optimizer=sgd(1.0))
+    model = make_model(config).double()
+    expected_loss, gradients = gradients_by_hand(model, [batch_of(random_pairs(9), range(6))], smoothing)
+    step, after = first_update(config, range(6))
+    assert float(step.loss) == pytest.approx(expected_loss, rel=1e-6)
+    assert float(step.norm) == pytest.approx(math.sqrt(sum(float(g.square().sum()) for g in gradients)), rel=1e-6)
+    for new, old, gradient in zip(after, weights(model), gradients, strict=True):
+        torch.testing.assert_close(new, old - gradient, rtol=0, atol=1e-7)
+
+
+def assert_same_update(found: tuple[Step, list[Tensor]], expected: tuple[Step, list[Tensor]]) -> None:
+    assert float(found[0].loss) == pytest.approx(float(expected[0].loss), rel=1e-6)
+    assert float(found[0].norm) == pytest.approx(float(expected[0].norm), rel=1e-6)
+    assert int(found[0].tokens) == int(expected[0].tokens)
+    for one, other in zip(found[1], expected[1], strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("order", ["bahdanau", "luong"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_without_dropout_r_drop_changes_nothing(order: str, smoothing: float) -> None:
-    found = []
-    for weight in (0.0, 3.0):
-        config = make_config(order=order, label_smoothing=smoothing, r_drop=weight)
-        model, pairs = make_model(config).double(), random_pairs(6)
-        optimizer = make_optimizer(config.train.optimizer, model)
-        step = train_step(model, [batch_of(pairs, range(6))], optimizer, config.train, 0)
-        found.append((step, weights(model)))
-    (plain, expected), (step, changed) = found
-    assert float(step.loss) == pytest.approx(float(plain.loss), rel=1e-9)
-    assert (float(step.norm), int(step.tokens)) == (pytest.approx(float(plain.norm), rel=1e-6), int(plain.tokens))
-    for one, other in zip(changed, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
+    config = {"order": order, "label_smoothing": smoothing}
+    found, expected = (first_update(make_config(**config, r_drop=weight), range(6)) for weight in (3.0, 0.0))
+    assert_same_update(found, expected)
 
 
 def test_r_drop_brings_passes_with_different_dropout_together() -> None:
     """After updates with and without it, the distributions of two passes are compared."""
     distances = []
     for weight in (0.0, 5.0):
-        config = make_config(dropout=0.3, r_drop=weight, optimizer=AdamSection(learning_rate=0.02))
+        config = make_config(dropout=0.3, r_drop=weight, optimizer={"learning_rate": 0.02})
         model, pairs = make_model(config), random_pairs(40)
         batch, optimizer = batch_of(pairs, range(40)), make_optimizer(config.train.optimizer, model)
         for update in range(60):
@@ -160,32 +146,20 @@ def test_r_drop_brings_passes_with_different_dropout_together() -> None:
 
 @pytest.mark.parametrize("order", ["bahdanau", "luong"])
 def test_halves_of_a_batch_accumulate_to_the_whole(order: str) -> None:
-    config = make_config(order=order, optimizer=SGDSection(learning_rate=0.5, clip_norm=0.01))
-    pairs = random_pairs(9)
-    models = []
-    for groups in ([range(9)], [range(4), range(4, 9)], [range(1), range(1, 2), range(2, 9)]):
-        model = make_model(config).double()
-        optimizer = make_optimizer(config.train.optimizer, model)
-        step = train_step(model, [batch_of(pairs, group) for group in groups], optimizer, config.train, 0)
-        models.append((float(step.loss), float(step.norm), [p.detach() for p in model.parameters()]))
-    for loss, norm, parameters in models[1:]:
-        assert loss == pytest.approx(models[0][0], rel=1e-6)
-        assert norm == pytest.approx(models[0][1], rel=1e-6)
-        for found, expected in zip(parameters, models[0][2], strict=True):
-            torch.testing.assert_close(found, expected, rtol=0, atol=1e-8)
+    config = make_config(order=order, optimizer=sgd(0.5, clip_norm=0.01))
+    whole = first_update(config, range(9))
+    for groups in ([range(4), range(4, 9)], [range(1), range(1, 2), range(2, 9)]):
+        assert_same_update(first_update(config, *groups), whole)
 
 
 @pytest.mark.parametrize(("clip_norm", "clipped"), [(1e-3, True), (1e3, False), (None, False)])
 def test_clipping_bounds_the_whole_gradient(clip_norm: float | None, clipped: bool) -> None:
-    config = make_config(optimizer=SGDSection(learning_rate=1.0, clip_norm=clip_norm))
-    model, pairs = make_model(config).double(), random_pairs(6)
-    before = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
-    optimizer = make_optimizer(config.train.optimizer, model)
-    norm = train_step(model, [batch_of(pairs, range(6))], optimizer, config.train, 0).norm
-    after = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
-    moved = float((after - before).norm())
-    assert float(norm) > 1e-3  # what is reported is the norm before clipping
-    assert moved == pytest.approx(1e-3 if clipped else float(norm), rel=1e-2)
+    config = make_config(optimizer=sgd(1.0, clip_norm))
+    step, after = first_update(config, range(6))
+    before = weights(make_model(config).double())
+    moved = math.sqrt(sum(float((new - old).square().sum()) for new, old in zip(after, before, strict=True)))
+    assert float(step.norm) > 1e-3  # what is reported is the norm before clipping
+    assert moved == pytest.approx(1e-3 if clipped else float(step.norm), rel=1e-2)
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 64])
@@ -213,47 +187,39 @@ def test_mean_loss_of_nothing() -> None:
     assert math.isnan(mean_loss(make_model(make_config()), reversals([])))
 
 
-class Script:
+def scores(metric: str, values: Iterable[float], losses: Iterable[float] = itertools.repeat(7.0)) -> Iterator[Scores]:
     """Scores that were written down before, one validation after another."""
-
-    def __init__(self, metric: str, values: Iterable[float], losses: Iterable[float] = ()) -> None:
-        self.metric = metric
-        self.values: Iterator[float] = iter(values)
-        self.losses: Iterator[float] = itertools.chain(losses, itertools.repeat(7.0))
-
-    def __call__(self) -> Scores:
-        return {"loss": next(self.losses), "bleu": 7.0, self.metric: next(self.values)}
+    return ({"loss": loss, "bleu": 7.0, metric: value} for value, loss in zip(values, losses, strict=False))
 
 
-def run(config: Config, pairs: EncodedPairs, validate: Script | None = None) -> tuple[list[Event], Progress]:
+def run(
+    config: Config, pairs: EncodedPairs, validations: Iterator[Scores] | None = None
+) -> tuple[list[Event], Progress]:
     state = start(make_model(config), pairs, config.train)
     events: list[Event] = []
     for event in train(state, pairs, config):
         if isinstance(event, ValidationDue):
-            event.scores = validate and validate()
+            event.scores = validations and next(validations)
         else:
             events.append(event)
     return events, state.progress
 
 
+def of_kind(events: Iterable[Event], kind: type[Event]) -> list[Any]:
+    return [event for event in events if isinstance(event, kind)]
+
+
 def test_events_come_in_order() -> None:
     # Nine pairs in batches of two are five updates an epoch; epochs are validated at 5 and 10.
-    config = make_config(
-        epochs=2,
-        batch=BatchSection(size=2),
-        log_every=3,
-        validation=ValidationSection(metric="loss"),
-    )
-    events, state = run(config, random_pairs(9), Script("loss", [2.0, 1.0]))
+    config = make_config(epochs=2, batch={"size": 2}, log_every=3, validation={"metric": "loss"})
+    events, state = run(config, random_pairs(9), scores("loss", [2.0, 1.0]))
     order = ["start", "u1", "u2", "r3", "u3", "u4", "r5", "v5", "u5", "r6", "u6", "u7", "u8", "r9", "u9", "r10", "v10"]
     letters = {Updated: "u", Reported: "r", Validated: "v"}
-    found = [
-        "start" if isinstance(e, Started) else "stop" if isinstance(e, Stopped) else f"{letters[type(e)]}{e.update}"
-        for e in events
-    ]
+    ends = {Started: "start", Stopped: "stop"}
+    found = [ends.get(type(event)) or f"{letters[type(event)]}{event.update}" for event in events]
     assert found == [*order, "u10", "stop"]
     assert events[0] == Started(0, 1, updates_per_epoch=5, total_updates=10)
-    assert [event.epoch for event in events if isinstance(event, Updated)] == [1] * 5 + [2] * 5
+    assert [event.epoch for event in of_kind(events, Updated)] == [1] * 5 + [2] * 5
     assert events[-1] == Stopped(10, 2, "all 10 updates are done")
     assert (state.update, state.epoch, state.best, state.best_update, state.waited) == (10, 2, 1.0, 10, 0)
     assert state.seconds > 0
@@ -262,7 +228,7 @@ def test_events_come_in_order() -> None:
 def test_every_token_is_trained_on_once_per_epoch() -> None:
     pairs = random_pairs(20)
     tokens = sum(len(pairs.tgt[index]) + 1 for index in range(20))
-    for batch in (BatchSection(size=3), BatchSection(size=30, unit="tokens"), BatchSection(size=3, accumulate=4)):
+    for batch in ({"size": 3}, {"size": 30, "unit": "tokens"}, {"size": 3, "accumulate": 4}):
         _, state = run(make_config(epochs=2, batch=batch), pairs)
         assert state.tokens == 2 * tokens
 
@@ -274,7 +240,7 @@ def test_noise_is_asked_for_each_pair_once_per_epoch_and_its_tokens_are_counted(
         asked.append((epoch, index))
         return src, np.tile(tgt, 2), np.tile(tgt, 2)
 
-    config, pairs = make_config(epochs=2, batch=BatchSection(size=3, accumulate=2)), random_pairs(10)
+    config, pairs = make_config(epochs=2, batch={"size": 3, "accumulate": 2}), random_pairs(10)
     state = start(make_model(config), pairs, config.train)
     list(train(state, pairs, config, double))
     assert sorted(asked) == [(epoch, index) for epoch in (1, 2) for index in range(10)]
@@ -282,23 +248,33 @@ def test_noise_is_asked_for_each_pair_once_per_epoch_and_its_tokens_are_counted(
 
 
 def test_accumulated_batches_are_one_update() -> None:
-    events, _ = run(make_config(epochs=1, batch=BatchSection(size=2, accumulate=3)), random_pairs(15))
+    events, _ = run(make_config(epochs=1, batch={"size": 2, "accumulate": 3}), random_pairs(15))
     assert events[0] == Started(0, 1, updates_per_epoch=3, total_updates=3)  # 8 batches in groups of 3, 3 and 2
-    assert sum(isinstance(event, Updated) for event in events) == 3
+    assert len(of_kind(events, Updated)) == 3
 
 
 @pytest.mark.parametrize(
     ("max_updates", "expected"), [(1, (1, 1)), (4, (4, 1)), (7, (7, 2)), (10, (10, 2)), (99, (10, 2))]
 )
 def test_max_updates_ends_a_run(max_updates: int, expected: tuple[int, int]) -> None:
-    config = make_config(
-        epochs=2, max_updates=max_updates, batch=BatchSection(size=2), validation=ValidationSection(metric="loss")
-    )
-    events, state = run(config, random_pairs(9), Script("loss", [3.0, 2.0]))
+    config = make_config(epochs=2, max_updates=max_updates, batch={"size": 2}, validation={"metric": "loss"})
+    events, state = run(config, random_pairs(9), scores("loss", [3.0, 2.0]))
     assert (state.update, state.epoch) == expected
     assert isinstance(events[-3], Validated)  # the last update is always validated
     assert events[-1] == Stopped(*expected, f"all {expected[0]} updates are done")
     assert events[0] == Started(0, 1, 5, min(10, max_updates))
+
+
+def validated(
+    metric: str, values: list[float], losses: Iterable[float] = itertools.repeat(7.0), patience: int | None = None
+) -> tuple[list[bool], Progress]:
+    """Which of some validations, one an update, were the best so far, and where the run ended."""
+    options = {"every": 1, "metric": metric, "patience": patience}
+    config = make_config(epochs=len(values), validation=options, batch={"size": 99})
+    events, progress = run(config, random_pairs(5), scores(metric, values, losses))
+    stops = events[-1].reason.startswith(f"{metric} has not improved") == (progress.update < len(values))
+    assert stops, events[-1]
+    return [event.improved for event in of_kind(events, Validated)], progress
 
 
 @pytest.mark.parametrize(
@@ -308,53 +284,18 @@ def test_max_updates_ends_a_run(max_updates: int, expected: tuple[int, int]) -> 
         ("bleu", None, [3, 2, 2, 4, 1], [True, False, False, True, False], 4, 4),
         ("bleu", None, [0, 0, 0, 0, 0.5], [True, False, False, False, True], 0.5, 5),
         ("loss", 9, [1, 2, 3, 4, 5], [True, False, False, False, False], 1, 1),
+        # The fourth is the best; of those after it `patience` are let pass.
+        ("loss", 2, [5, 4, 4.5, 3, 3.5, 3.2, 9, 9], [True, True, False, True, False, False], 3, 4),
+        ("bleu", 2, [1, 2, 1.5, 3, 2.5, 2.9, 0, 0], [True, True, False, True, False, False], 3, 4),
+        ("bleu", 3, [1, 2, 1.5, 3, 2.5, 2.9, 0, 0], [True, True, False, True, False, False, False], 3, 4),
     ],
 )
-def test_the_best_is_kept_track_of(
+def test_the_best_is_kept_track_of_and_patience_ends_a_run(
     metric: str, patience: int | None, values: list[float], improved: list[bool], best: float, best_update: int
 ) -> None:
-    config = make_config(
-        epochs=5, validation=ValidationSection(every=1, metric=metric, patience=patience), batch=BatchSection(size=99)
-    )
-    events, state = run(config, random_pairs(5), Script(metric, values))
-    validations = [event for event in events if isinstance(event, Validated)]
-    assert [event.improved for event in validations] == improved
-    assert [event.scores[metric] for event in validations] == values
-    assert (state.best, state.best_update) == (best, best_update)
-
-
-@pytest.mark.parametrize(
-    ("metric", "values"),
-    [("loss", [5, 4, 4.5, 3, 3.5, 3.2]), ("bleu", [1, 2, 1.5, 3, 2.5, 2.9])],
-)
-def test_a_run_stops_without_improvement(metric: str, values: list[float]) -> None:
-    # The fourth is the best; of those after it `patience` are let pass.
-    worse = 9.0 if metric == "loss" else 0.0
-    config = make_config(
-        epochs=50, validation=ValidationSection(every=1, metric=metric, patience=2), batch=BatchSection(size=99)
-    )
-    events, state = run(config, random_pairs(5), Script(metric, [*values, *[worse] * 50]))
-    assert state.best_update == 4
-    assert state.best == 3
-    assert isinstance(events[-1], Stopped)
-    assert isinstance(events[-3], Validated)
-    assert metric in events[-1].reason
-    assert state.update < 10
-    longer = make_config(
-        epochs=50, validation=ValidationSection(every=1, metric=metric, patience=5), batch=BatchSection(size=99)
-    )
-    _, longer_state = run(longer, random_pairs(5), Script(metric, [*values, *[worse] * 50]))
-    assert longer_state.update == state.update + 3
-
-
-def validated(
-    metric: str, values: list[float], losses: list[float], patience: int | None = None
-) -> tuple[list[bool], Progress]:
-    """Which of some validations, one an update, were the best so far, and where the run ended."""
-    options = ValidationSection(every=1, metric=metric, patience=patience)
-    config = make_config(epochs=len(values), validation=options, batch=BatchSection(size=99))
-    events, progress = run(config, random_pairs(5), Script(metric, values, losses))
-    return [event.improved for event in events if isinstance(event, Validated)], progress
+    found, progress = validated(metric, values, patience=patience)
+    assert found == improved
+    assert (progress.best, progress.best_update) == (best, best_update)
 
 
 @pytest.mark.parametrize(
@@ -417,43 +358,34 @@ def test_the_mode_is_restored_after_an_error_too() -> None:
     assert [*modes, model.training] == [False, True]
 
 
-def test_a_plateau_lowers_the_learning_rate_and_reports_tell_it() -> None:
-    config = make_config(
-        epochs=5,
-        batch=BatchSection(size=99),
-        optimizer=AdamSection(learning_rate=0.08),
-        schedule=PlateauRateSection(factor=0.5),
-        validation=ValidationSection(metric="loss", patience=None),
-    )
-    events, _ = run(config, random_pairs(5), Script("loss", [3, 4, 2, 5, 6]))
-    rates = [event.learning_rate for event in events if isinstance(event, Reported)]
-    assert rates == pytest.approx([0.08, 0.08, 0.04, 0.04, 0.02])
-
-
-def test_the_first_update_is_warmed_up() -> None:
-    config = make_config(
-        max_updates=4,
-        log_every=1,
-        optimizer=AdamSection(learning_rate=0.3),
-        schedule=ConstantRateSection(warmup=3),
-    )
-    events, _ = run(config, random_pairs(5))
-    rates = [event.learning_rate for event in events if isinstance(event, Reported)]
-    assert rates == pytest.approx([0.1, 0.2, 0.3, 0.3])
+@pytest.mark.parametrize(
+    ("learning_rate", "schedule", "options", "rates"),
+    [
+        (0.08, {"name": "plateau", "factor": 0.5}, {"epochs": 5}, [0.08, 0.08, 0.04, 0.04, 0.02]),
+        (0.3, {"warmup": 3}, {"max_updates": 4, "log_every": 1}, [0.1, 0.2, 0.3, 0.3]),
+    ],
+)
+def test_reports_tell_the_learning_rate(
+    learning_rate: float, schedule: dict[str, object], options: dict[str, object], rates: list[float]
+) -> None:
+    optimizer, validation = {"learning_rate": learning_rate}, {"metric": "loss"}
+    config = make_config(**options, batch={"size": 99}, optimizer=optimizer, schedule=schedule, validation=validation)
+    events, _ = run(config, random_pairs(5), scores("loss", [3, 4, 2, 5, 6]))
+    assert [event.learning_rate for event in of_kind(events, Reported)] == pytest.approx(rates)
 
 
 def test_reports_hold_the_mean_over_tokens_since_the_last_one() -> None:
-    config = make_config(epochs=1, log_every=2, batch=BatchSection(size=2), optimizer=AdamSection(learning_rate=1e-12))
+    config = make_config(epochs=1, log_every=2, batch={"size": 2}, optimizer={"learning_rate": 1e-12})
     pairs = random_pairs(8)
     events, state = run(config, pairs)
-    reports = [event for event in events if isinstance(event, Reported)]
+    reports = of_kind(events, Reported)
     assert [event.update for event in reports] == [2, 4]
     expected = mean_loss(make_model(config), pairs)  # the weights have not moved
     assert state.tokens == sum(len(pairs.tgt[index]) + 1 for index in range(8))
     low, high = sorted(event.loss for event in reports)
     assert low - 1e-6 <= expected <= high + 1e-6
-    once, _ = run(make_config(epochs=1, batch=BatchSection(size=2), optimizer=config.train.optimizer), pairs)
-    (report,) = (event for event in once if isinstance(event, Reported))
+    once, _ = run(make_config(epochs=1, batch={"size": 2}, optimizer=config.train.optimizer), pairs)
+    (report,) = of_kind(once, Reported)
     assert report.loss == pytest.approx(expected, rel=1e-5)
     assert report.gradient_norm > 0
     assert report.tokens_per_second > 0
@@ -461,12 +393,7 @@ def test_reports_hold_the_mean_over_tokens_since_the_last_one() -> None:
 
 def weights_after(seed: int, **options: object) -> list[Tensor]:
     config = make_config(
-        dropout=0.3,
-        seed=seed,
-        epochs=2,
-        batch=BatchSection(size=4),
-        teacher_forcing=ConstantForcingSection(ratio=0.5, unit="token"),
-        **options,
+        dropout=0.3, seed=seed, epochs=2, batch={"size": 4}, teacher_forcing={"ratio": 0.5, "unit": "token"}, **options
     )
     model = make_model(config, seed)
     pairs = random_pairs(20)
@@ -474,21 +401,17 @@ def weights_after(seed: int, **options: object) -> list[Tensor]:
     return [parameter.detach() for parameter in model.parameters()]
 
 
-def test_the_same_seed_gives_the_same_weights_bit_for_bit() -> None:
-    assert all(torch.equal(a, b) for a, b in zip(weights_after(3), weights_after(3), strict=True))
-
-
-def test_another_seed_gives_other_weights() -> None:
-    assert not any(torch.equal(a, b) for a, b in zip(weights_after(3), weights_after(4), strict=True))
-
-
-def test_how_often_is_logged_does_not_change_the_weights() -> None:
-    assert all(torch.equal(a, b) for a, b in zip(weights_after(3), weights_after(3, log_every=1), strict=True))
+def test_the_seed_alone_decides_the_weights() -> None:
+    """Bit for bit, however often is logged."""
+    first = weights_after(3)
+    for same in (weights_after(3), weights_after(3, log_every=1)):
+        assert all(torch.equal(a, b) for a, b in zip(first, same, strict=True))
+    assert not any(torch.equal(a, b) for a, b in zip(first, weights_after(4), strict=True))
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_too_many_updates_that_are_not_finite_end_the_run(value: float) -> None:
-    config = make_config(epochs=5, log_every=2, max_skipped=2, batch=BatchSection(size=2))
+    config = make_config(epochs=5, log_every=2, max_skipped=2, batch={"size": 2})
     model, pairs = make_model(config), random_pairs(20)
     state = start(model, pairs, config.train)
     events = train(state, pairs, config)
@@ -502,11 +425,11 @@ def test_too_many_updates_that_are_not_finite_end_the_run(value: float) -> None:
     with pytest.raises(NmtError) as caught:
         list(follow)
     # The report at update 4 tells of two, which are allowed; the one at update 6 of the third in a row.
-    assert [event.update for event in left if isinstance(event, Skipped)] == [3, 4, 5]
-    (report,) = (event for event in left if isinstance(event, Reported))
+    assert [event.update for event in of_kind(left, Skipped)] == [3, 4, 5]
+    (report,) = of_kind(left, Reported)
     assert math.isnan(report.loss)  # there was nothing to take the mean of
     assert report.tokens_per_second == 0
-    third = next(event for event in left if isinstance(event, Skipped))
+    third = of_kind(left, Skipped)[0]
     assert third.pairs == sorted(np.concatenate(plan_epoch(pairs, config.train, 1)[2]).tolist())
     message = str(caught.value)
     assert "update 5: loss or gradient not finite for 3 updates in a row" in message
@@ -517,15 +440,15 @@ def test_too_many_updates_that_are_not_finite_end_the_run(value: float) -> None:
 
 
 def test_single_updates_that_are_not_finite_are_in_no_mean() -> None:
-    config = make_config(epochs=1, log_every=4, batch=BatchSection(size=2), optimizer=AdamSection(learning_rate=1e-12))
+    config = make_config(epochs=1, log_every=4, batch={"size": 2}, optimizer={"learning_rate": 1e-12})
     pairs = random_pairs(8)
     model = make_model(config)
     calls = itertools.count(1)
     model.decoder.output.weight.register_hook(lambda gradient: gradient * (math.nan if next(calls) == 2 else 1))
     state = start(model, pairs, config.train)
     events = list(train(state, pairs, config))
-    (skipped,) = (event for event in events if isinstance(event, Skipped))
-    (report,) = (event for event in events if isinstance(event, Reported))
+    (skipped,) = of_kind(events, Skipped)
+    (report,) = of_kind(events, Reported)
     plan = [np.concatenate(group) for group in plan_epoch(pairs, config.train, 1)]
     assert (skipped.update, skipped.pairs) == (2, sorted(plan[1].tolist()))
     kept = [index for place, group in enumerate(plan) if place != 1 for index in group.tolist()]
@@ -539,27 +462,27 @@ def test_single_updates_that_are_not_finite_are_in_no_mean() -> None:
 @pytest.mark.parametrize(("cell", "ratio"), [("gru", 1.0), ("lstm", 1.0), ("lstm", 0.5)])
 def test_bfloat16_learns_and_keeps_float32_weights(cell: str, decoder: dict[str, object], ratio: float) -> None:
     config = Config(
-        model=ModelSection(
-            embedding_size=8,
-            dropout=0.1,
-            encoder=RecurrentEncoderSection(cell=cell, hidden_size=8, num_layers=2),
-            decoder=RecurrentDecoderSection(cell=cell, hidden_size=16, num_layers=2, **decoder),
-        ),
-        train=TrainSection(
-            max_updates=25,
-            log_every=1,
-            precision="bfloat16",
-            batch=BatchSection(size=99),
-            epochs=99,
-            optimizer=AdamSection(learning_rate=0.02),
-            teacher_forcing=ConstantForcingSection(ratio=ratio),
-        ),
+        model={
+            "embedding_size": 8,
+            "dropout": 0.1,
+            "encoder": {"cell": cell, "hidden_size": 8, "num_layers": 2},
+            "decoder": {"cell": cell, "hidden_size": 16, "num_layers": 2, **decoder},
+        },
+        train={
+            "max_updates": 25,
+            "log_every": 1,
+            "precision": "bfloat16",
+            "batch": {"size": 99},
+            "epochs": 99,
+            "optimizer": {"learning_rate": 0.02},
+            "teacher_forcing": {"ratio": ratio},
+        },
     )
     torch.manual_seed(0)
     model = build_model(config.model, SIZE, SIZE)
     pairs = random_pairs(30, longest=3)
     events = list(train(start(model, pairs, config.train), pairs, config))
-    losses = [event.loss for event in events if isinstance(event, Reported)]
+    losses = [event.loss for event in of_kind(events, Reported)]
     assert all(map(math.isfinite, losses))
     assert losses[0] == pytest.approx(math.log(SIZE), rel=0.1)
     assert np.mean(losses[-3:]) < 0.9 * losses[0]
@@ -573,20 +496,20 @@ def test_a_tiny_model_learns_to_reverse(order: str, score: str, cell: str) -> No
     unseen = [everything[index] for index in order_of[:100]]
     seen = [everything[index] for index in order_of[100:]]
     config = Config(
-        model=ModelSection(
-            embedding_size=16,
-            dropout=0.0,
-            encoder=RecurrentEncoderSection(cell=cell, hidden_size=24),
-            decoder=RecurrentDecoderSection(cell=cell, hidden_size=48, order=order),
-            attention=AttentionSection(score=score),
-        ),
-        train=TrainSection(
-            epochs=99,
-            max_updates=300,
-            batch=BatchSection(size=64),
-            optimizer=AdamSection(learning_rate=0.01),
-            schedule=CosineRateSection(),
-        ),
+        model={
+            "embedding_size": 16,
+            "dropout": 0.0,
+            "encoder": {"cell": cell, "hidden_size": 24},
+            "decoder": {"cell": cell, "hidden_size": 48, "order": order},
+            "attention": {"score": score},
+        },
+        train={
+            "epochs": 99,
+            "max_updates": 300,
+            "batch": {"size": 64},
+            "optimizer": {"learning_rate": 0.01},
+            "schedule": {"name": "cosine"},
+        },
     )
     torch.manual_seed(1)
     model = build_model(config.model, SIZE, SIZE)

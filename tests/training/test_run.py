@@ -34,6 +34,7 @@ from processes import DEVNULL, PIPE, Running
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from test_faults import errors, file_size_limit
+from training_runs import checkpoints_of, record_of, refusal, stop, train, validations_of
 
 from nmt.config import CheckpointSection
 from nmt.drawing.charts import draw_learning_curve
@@ -41,35 +42,16 @@ from nmt.models.run_records import find_model
 from nmt.training import loop
 from nmt.training.interruption import CHECKPOINT, NOTHING, STOP, Interruptions
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
 LONG = ["train.epochs=100000", "train.validation.every=1000000", "train.checkpoint.every=null"]
 
 
-@pytest.fixture(autouse=True)
-def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Learning curves take most of the time of such short runs."""
-    monkeypatch.setattr("nmt.drawing.charts.draw_learning_curve", lambda run: None)
-
-
-def state_of(run: Path) -> str:
-    return str(json.loads((run / "run.json").read_text(encoding="utf-8"))["state"])
-
-
-def checkpoints_of(run: Path) -> list[int]:
-    return sorted(int(path.name[7:16]) for path in (run / "checkpoints").glob("*.sha256"))
-
-
-def test_checkpoints_are_made_when_they_are_due(random_project: Project, tmp_path: Path, cli: Cli) -> None:
-    run = tmp_path / "run"
-    found = cli(*train_arguments(random_project, run, "train.checkpoint.keep_last=99"))
-    assert found.code == 0
-    assert checkpoints_of(run) == [6, 12, 18, 24, 30]
-    assert checkpoints_of(random_project.run) == [24, 30]
-
-
-def test_how_often_checkpoints_are_made_changes_nothing(random_project: Project, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    assert call(*train_arguments(random_project, run, "train.checkpoint.every=1", "train.checkpoint.keep_last=1")) == 0
-    assert checkpoints_of(run) == [30]
+@pytest.mark.parametrize(("every", "keep", "left"), [(6, 99, [6, 12, 18, 24, 30]), (6, 2, [24, 30]), (1, 1, [30])])
+def test_checkpoints_are_made_when_they_are_due_and_change_nothing(
+    random_project: Project, run: Path, every: int, keep: int, left: list[int]
+) -> None:
+    train(random_project, run, f"train.checkpoint.every={every}", f"train.checkpoint.keep_last={keep}")
+    assert checkpoints_of(run) == left
     assert_same_run(run, random_project.run)
 
 
@@ -113,16 +95,15 @@ def test_a_signal_while_a_checkpoint_is_written_stops_the_run(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_stopped_run_continues_as_if_it_had_not_stopped(
-    random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, number: int
+    random_project: Project, run: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    run = tmp_path / "run"
     with monkeypatch.context() as patched:
         signal_at(patched, 17, number)
         found = cli(*train_arguments(random_project, run))
     assert found.code == 75
     (line,) = (line for line in found.err.splitlines() if "resume with" in line)
     assert line.startswith(f"{run}: stopped at update 17, nothing is lost; resume with: nmt train ")
-    assert (state_of(run), checkpoints_of(run)) == ("stopped", [12, 17])
+    assert (record_of(run)["state"], checkpoints_of(run)) == ("stopped", [12, 17])
     assert not list(run.rglob(".*"))
     again = cli(*train_arguments(random_project, run))
     assert again.code == 1
@@ -135,9 +116,9 @@ def test_a_stopped_run_continues_as_if_it_had_not_stopped(
 
 
 @contextlib.contextmanager
-def training(project: Project, run: Path, *more: str) -> Iterator[Running]:
+def training(project: Project, run: Path, **options: Any) -> Iterator[Running]:
     """A real process that has made some updates."""
-    with processes.start(*train_arguments(project, run, *LONG, *more), stderr=PIPE) as process:
+    with processes.start(*train_arguments(project, run, *LONG), **options) as process:
         try:
             wait_for(lambda: (run / "metrics.jsonl").exists() and len(read_metrics(run)) > 2)
             yield process
@@ -152,13 +133,12 @@ def wait_for(condition: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def test_signals_to_a_process(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+def test_signals_to_a_process(random_project: Project, tmp_path: Path, run: Path, cli: Cli) -> None:
     """SIGUSR1 makes a checkpoint, meanwhile the folder is taken, SIGTERM stops."""
-    run = tmp_path / "run"
-    with training(random_project, run) as process:
+    with training(random_project, run, stderr=PIPE) as process:
         process.send_signal(signal.SIGUSR1)
         wait_for(lambda: (run / "checkpoints").exists() and checkpoints_of(run))
-        assert state_of(run) == "running"
+        assert record_of(run)["state"] == "running"
         for more in ([], ["--resume"], ["--overwrite"]):
             found = cli(*train_arguments(random_project, run, *more))
             assert found.code == 1
@@ -171,7 +151,7 @@ def test_signals_to_a_process(random_project: Project, tmp_path: Path, cli: Cli)
     assert process.returncode == 75, err
     assert "Traceback" not in err
     assert "nothing is lost; resume with: nmt train" in err
-    assert state_of(run) == "stopped"
+    assert record_of(run)["state"] == "stopped"
     assert len(checkpoints_of(run)) == 2
     assert not list(run.rglob(".*"))
     assert not list(tmp_path.glob(".*"))
@@ -191,9 +171,8 @@ def hang_in_an_update() -> None:
     loop.train_step = step
 
 
-def test_a_second_interrupt_ends_it_at_once(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+def test_a_second_interrupt_ends_it_at_once(random_project: Project, run: Path) -> None:
     """The process hangs in an update, so that only the second one gets through."""
-    run = tmp_path / "run"
     with processes.start(*train_arguments(random_project, run), stderr=PIPE, prepare=hang_in_an_update) as process:
         assert process.stderr
         assert any(line == "hanging\n" for line in process.stderr)
@@ -204,39 +183,29 @@ def test_a_second_interrupt_ends_it_at_once(random_project: Project, tmp_path: P
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err.splitlines()[-1] == "nmt: error: interrupted; earlier results are intact"
-    assert (state_of(run), checkpoints_of(run)) == ("broken", [6])
-    assert call(*train_arguments(random_project, run, "--resume")) == 0
+    assert (record_of(run)["state"], checkpoints_of(run)) == ("broken", [6])
+    train(random_project, run, "--resume")
     assert_same_run(run, random_project.run)
 
 
-def test_a_disk_that_is_full_when_a_checkpoint_is_written(
-    random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = tmp_path / "run"
-    with monkeypatch.context() as patched:
-        signal_at(patched, 8)
-        assert cli(*train_arguments(random_project, run)).code == 75
+def test_a_disk_that_is_full_when_a_checkpoint_is_written(random_project: Project, run: Path, cli: Cli) -> None:
+    stop(random_project, run, 8)
     size = (run / "checkpoints/update-000000008.safetensors").stat().st_size
     with file_size_limit(size // 2):
-        found = cli(*train_arguments(random_project, run, "train.validation.every=1000", "--resume"))
-    assert found.code == 1
-    (line,) = errors(found.err)
+        line = refusal(cli, random_project, run, "train.validation.every=1000", "--resume")
     assert line.startswith(f"nmt: error: {run}/checkpoints/update-000000012.safetensors: ")
     assert line.endswith(("File too large", "is the disk full?"))
-    assert (state_of(run), checkpoints_of(run)) == ("broken", [6, 8])
+    assert (record_of(run)["state"], checkpoints_of(run)) == ("broken", [6, 8])
     assert len(list((run / "checkpoints").iterdir())) == 4
-    assert call(*train_arguments(random_project, run, "--resume")) == 0
+    train(random_project, run, "--resume")
     assert_same_run(run, random_project.run)
 
 
-def test_updates_that_are_not_finite(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+def test_updates_that_are_not_finite(random_project: Project, run: Path, cli: Cli) -> None:
     """A learning rate that no weight survives: one line ends the run, and the weights of its checkpoints are finite."""
-    run = tmp_path / "run"
     settings = ["train.optimizer={name: sgd, learning_rate: 1.0e+37, clip_norm: null}", "train.max_skipped=3"]
     settings += ["train.checkpoint={every: 1, keep_last: 1}"]
-    found = cli(*train_arguments(random_project, run, *settings))
-    assert found.code == 1
-    (line,) = errors(found.err)
+    line = refusal(cli, random_project, run, *settings)
     assert "loss or gradient not finite for 4 updates in a row" in line
     assert "training pairs" in line
     assert "train.optimizer.learning_rate" in line
@@ -249,7 +218,7 @@ def test_updates_that_are_not_finite(random_project: Project, tmp_path: Path, cl
     (checkpoint,) = (run / "checkpoints").glob("*.safetensors")
     assert checkpoint.stem == f"update-{skipped[0]['update'] - 1:09d}"  # what was before was not given up for them
     assert all(math.isfinite(entry["loss"]) for entry in entries if "loss" in entry)
-    assert state_of(run) == "broken"
+    assert record_of(run)["state"] == "broken"
     assert all(tensor.isfinite().all() for name, tensor in read_tensors(run).items() if name.startswith("model."))
 
 
@@ -269,28 +238,24 @@ def sgd(rate: str) -> str:
     ids=["sgd", "adam", "infinite", "worse", "frozen"],
 )
 def test_a_run_that_learnt_nothing_is_broken(
-    random_project: Project, tmp_path: Path, cli: Cli, settings: list[str], words: str
+    random_project: Project, run: Path, cli: Cli, settings: list[str], words: str
 ) -> None:
-    run = tmp_path / "run"
-    found = cli(*train_arguments(random_project, run, *settings))
-    assert found.code == 1
-    (line,) = errors(found.err)
+    line = refusal(cli, random_project, run, *settings)
     assert line.startswith(f"nmt: error: {run}: ")
     assert words in line
     assert "lower train.optimizer.learning_rate" in line
-    facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    facts = record_of(run)
     assert facts["state"] == "broken"
     assert f"nmt: error: {facts['reason']}" == line
-    valid = [entry for entry in read_metrics(run) if entry["kind"] == "valid"]
+    valid = validations_of(run)
     assert len(valid) == 5
     assert not any(entry["improved"] for entry in valid if "loss" not in entry)
 
 
 def test_a_run_that_diverged_at_its_end_is_broken_and_keeps_what_it_had(
-    random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+    random_project: Project, run: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The best model and the earlier checkpoints are kept, so the run can be resumed."""
-    run = tmp_path / "run"
     original = loop.train_step
     poisoned: list[int] = []
 
@@ -308,12 +273,12 @@ def test_a_run_that_diverged_at_its_end_is_broken_and_keeps_what_it_had(
     assert found.code == 1
     (line,) = errors(found.err)
     assert line.startswith(f"nmt: error: {run}: ended with 3 updates skipped")
-    facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    facts = record_of(run)
     assert (facts["state"], facts["best_update"]) == ("broken", 28)
     assert checkpoints_of(run) == [24]
     assert call("translate", "--model", run, "a b") == 0
-    assert call(*train_arguments(random_project, run, "--resume")) == 0
-    assert state_of(run) == "finished"
+    train(random_project, run, "--resume")
+    assert record_of(run)["state"] == "finished"
 
 
 def test_translate_uses_a_run_that_is_not_broken(
@@ -321,35 +286,28 @@ def test_translate_uses_a_run_that_is_not_broken(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     good, bad = Path("runs/good"), Path("runs/bad")
-    assert call(*train_arguments(random_project, good)) == 0
+    train(random_project, good)
     assert call(*train_arguments(random_project, bad, sgd("30.0"))) == 1
     assert (bad / "best/model.json").exists()
     assert find_model(None) == good / "best"
     assert [row.split()[:2] for row in cli("runs").out.splitlines()[1:]] == [["good", "finished"], ["bad", "broken"]]
 
 
-def test_whether_it_has_learnt_is_remembered(
-    random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whether_it_has_learnt_is_remembered(random_project: Project, run: Path) -> None:
     """Learnt before it was stopped, and worse than guessing at each validation since."""
-    run = tmp_path / "run"
-    with monkeypatch.context() as patched:
-        signal_at(patched, 17)
-        assert call(*train_arguments(random_project, run)) == 75
-    found = cli(*train_arguments(random_project, run, "--resume", "train.optimizer.learning_rate=10"))
-    assert found.code == 0, found.err
-    valid = [entry for entry in read_metrics(run) if entry["kind"] == "valid"]
+    stop(random_project, run, 17)
+    train(random_project, run, "--resume", "train.optimizer.learning_rate=10")
+    valid = validations_of(run)
     assert all(entry["loss"] > math.log(12) for entry in valid if entry["update"] > 17)
-    assert state_of(run) == "finished"
+    assert record_of(run)["state"] == "finished"
 
 
-def test_a_finished_run_of_an_older_version_is_not_broken(random_project: Project, tmp_path: Path, cli: Cli) -> None:
-    run = tmp_path / "run"
+def test_a_finished_run_of_an_older_version_is_not_broken(random_project: Project, run: Path) -> None:
     shutil.copytree(random_project.run, run)
     (newest,) = [run / f"checkpoints/update-{max(checkpoints_of(run)):09d}.safetensors"]
     forget(newest, "learnt")
-    assert cli(*train_arguments(random_project, run, "--resume")).code == 0
-    assert state_of(run) == "finished"
+    train(random_project, run, "--resume")
+    assert record_of(run)["state"] == "finished"
 
 
 def forget(checkpoint: Path, name: str) -> None:
@@ -374,23 +332,19 @@ def without_validation(random_project: Project, tmp_path_factory: pytest.TempPat
 
 
 def test_a_run_without_validation_that_learnt_nothing_is_broken(
-    without_validation: Project, tmp_path: Path, cli: Cli
+    without_validation: Project, run: Path, cli: Cli
 ) -> None:
-    run = tmp_path / "run"
     settings = ["train.optimizer.learning_rate=1.0e+38", "train.max_skipped=50", "train.checkpoint.every=1"]
-    found = cli(*train_arguments(without_validation, run, *settings))
-    assert found.code == 1
-    (line,) = errors(found.err)
+    line = refusal(cli, without_validation, run, *settings)
     assert line.startswith(f"nmt: error: {run}: ended with 39 updates skipped")
-    assert state_of(run) == "broken"
+    assert record_of(run)["state"] == "broken"
     assert checkpoints_of(run) == [1]
     assert not (run / "best").exists()
 
 
-def test_a_run_without_validation_is_finished(without_validation: Project, tmp_path: Path, cli: Cli) -> None:
-    run = tmp_path / "run"
-    assert cli(*train_arguments(without_validation, run)).code == 0
-    assert state_of(run) == "finished"
+def test_a_run_without_validation_is_finished(without_validation: Project, run: Path) -> None:
+    train(without_validation, run)
+    assert record_of(run)["state"] == "finished"
 
 
 def test_a_run_with_only_skipped_updates_draws_a_curve(tmp_path: Path) -> None:
@@ -406,10 +360,9 @@ def test_a_run_with_only_skipped_updates_draws_a_curve(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [2, 3])
-def test_the_best_models_are_kept(random_project: Project, tmp_path: Path, kept: int) -> None:
-    run = tmp_path / "run"
-    assert call(*train_arguments(random_project, run, f"train.checkpoint.keep_best={kept}")) == 0
-    valid = [entry for entry in read_metrics(run) if entry["kind"] == "valid"]
+def test_the_best_models_are_kept(random_project: Project, run: Path, kept: int) -> None:
+    train(random_project, run, f"train.checkpoint.keep_best={kept}")
+    valid = validations_of(run)
     assert len(valid) == 5
     best = sorted(valid, key=lambda entry: entry["loss"])[:kept]
     assert sorted(path.name for path in (run / "models").iterdir()) == sorted(
@@ -423,12 +376,11 @@ def test_the_best_models_are_kept(random_project: Project, tmp_path: Path, kept:
     assert_same_tensors(load_file(model), load_file(run / "best/model.safetensors"))
 
 
-def test_while_bleu_is_zero_the_loss_decides(random_project: Project, tmp_path: Path) -> None:
+def test_while_bleu_is_zero_the_loss_decides(random_project: Project, run: Path) -> None:
     """The loss falls, no word comes out right: neither is the first model the best, nor is the run given up."""
-    run = tmp_path / "run"
     settings = ["train.validation={every: 7, metric: bleu, patience: 2}", "train.checkpoint.keep_best=2"]
-    assert call(*train_arguments(random_project, run, *settings)) == 0
-    valid = [entry for entry in read_metrics(run) if entry["kind"] == "valid"]
+    train(random_project, run, *settings)
+    valid = validations_of(run)
     losses = [entry["loss"] for entry in valid]
     assert [entry["bleu"] for entry in valid] == [0] * 5
     assert losses == sorted(losses, reverse=True)
@@ -438,27 +390,22 @@ def test_while_bleu_is_zero_the_loss_decides(random_project: Project, tmp_path: 
     assert sorted(path.name for path in (run / "models").iterdir()) == ["update-000000028", "update-000000030"]
 
 
-def test_patience_at_the_floor_is_that_of_an_uninterrupted_run(
-    random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_patience_at_the_floor_is_that_of_an_uninterrupted_run(random_project: Project, tmp_path: Path) -> None:
     """Stopped while BLEU is 0.00: neither the loss of the best model nor patience may be forgotten."""
     whole, run = tmp_path / "whole", tmp_path / "run"
     settings = ["train.validation={every: 2, metric: bleu, patience: 3}", "train.optimizer.learning_rate=0.05"]
-    assert call(*train_arguments(random_project, whole, *settings)) == 0
+    train(random_project, whole, *settings)
     assert {entry["bleu"] for entry in read_metrics(whole) if entry["kind"] == "valid"} == {0}
     improved = [entry["improved"] for entry in read_metrics(whole) if entry["kind"] == "valid"]
     assert [False] * 3 in [improved[place : place + 3] for place in range(len(improved))]
-    with monkeypatch.context() as patched:
-        signal_at(patched, 15)
-        assert call(*train_arguments(random_project, run, *settings)) == 75
-    assert call(*train_arguments(random_project, run, *settings, "--resume")) == 0
+    stop(random_project, run, 15, *settings)
+    train(random_project, run, *settings, "--resume")
     assert_same_run(run, whole)
 
 
-def test_a_run_starts_from_the_weights_of_another(random_project: Project, tmp_path: Path) -> None:
-    run = tmp_path / "run"
+def test_a_run_starts_from_the_weights_of_another(random_project: Project, run: Path) -> None:
     settings = [f"train.init_from={random_project.run}", "train.optimizer.learning_rate=1.0e-12"]
-    assert call(*train_arguments(random_project, run, *settings)) == 0
+    train(random_project, run, *settings)
     found, expected = (load_file(path / "best/model.safetensors") for path in (run, random_project.run))
     for name, tensor in expected.items():
         torch.testing.assert_close(found[name], tensor, rtol=0, atol=1e-9)
@@ -474,9 +421,7 @@ def test_init_from_something_that_is_not_a_model(
     (tmp_path / "empty").mkdir()
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun/run.json").write_text('{"state": "running"}')
-    found = cli(*train_arguments(random_project, tmp_path / "run", f"train.init_from={tmp_path / parent}"))
-    assert found.code == 1
-    (line,) = errors(found.err)
+    line = refusal(cli, random_project, tmp_path / "run", f"train.init_from={tmp_path / parent}")
     assert line.startswith(f"nmt: error: train.init_from: {tmp_path / parent}: ")
     assert what in line
     assert "--model" not in line
@@ -490,49 +435,36 @@ def test_init_from_weights_that_are_not_finite(random_project: Project, tmp_path
     tensors = load_file(parent / "model.safetensors")
     sorted(tensors.items())[-1][1].view(-1)[0] = value
     save_file(tensors, parent / "model.safetensors")
-    found = cli(*train_arguments(random_project, tmp_path / "run", f"train.init_from={parent}"))
-    assert found.code == 1
-    (line,) = errors(found.err)
+    line = refusal(cli, random_project, tmp_path / "run", f"train.init_from={parent}")
     assert line.startswith(f"nmt: error: train.init_from: {parent} has weights that are not finite; ")
     assert not (tmp_path / "run").exists()
 
 
-def test_a_closed_terminal_stops_a_run(random_project: Project, tmp_path: Path) -> None:
+def test_a_closed_terminal_stops_a_run(random_project: Project, run: Path) -> None:
     """The run gets SIGHUP, and nothing that it says can be written any more."""
-    run = tmp_path / "run"
     ours, theirs = pty.openpty()
     arguments = train_arguments(random_project, run, *LONG, "train.validation.every=1", "train.log_every=1")
     with processes.start(*arguments, stderr=theirs, new_session=True) as process:
         try:
             os.close(theirs)
-            wait_for(lambda: select.select([ours], [], [], 0)[0] and os.read(ours, 4096) and len(read_log(run)) > 2)
+            log = run / "metrics.jsonl"
+            wait_for(lambda: select.select([ours], [], [], 0)[0] and os.read(ours, 4096) and log.exists())
             os.close(ours)
             process.send_signal(signal.SIGHUP)
             assert process.wait(60) == 75
         finally:
             process.kill()
-    assert state_of(run) == "stopped"
+    assert record_of(run)["state"] == "stopped"
     assert checkpoints_of(run)
     assert not list(run.rglob(".*"))
 
 
-def read_log(run: Path) -> list[str]:
-    path = run / "metrics.jsonl"
-    return path.read_text().splitlines() if path.exists() else []
-
-
-def test_a_run_under_nohup_ignores_its_terminal(random_project: Project, tmp_path: Path) -> None:
-    run = tmp_path / "run"
+def test_a_run_under_nohup_ignores_its_terminal(random_project: Project, run: Path) -> None:
     nohup = functools.partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
-    arguments = train_arguments(random_project, run, *LONG)
-    with processes.start(*arguments, stderr=DEVNULL, prepare=nohup) as process:
-        try:
-            wait_for(lambda: len(read_log(run)) > 2)
-            process.send_signal(signal.SIGHUP)
-            there = len(read_log(run))
-            wait_for(lambda: len(read_log(run)) > there + 2)
-            assert state_of(run) == "running"
-            process.terminate()
-            assert process.wait(60) == 75
-        finally:
-            process.kill()
+    with training(random_project, run, stderr=DEVNULL, prepare=nohup) as process:
+        process.send_signal(signal.SIGHUP)
+        there = len(read_metrics(run))
+        wait_for(lambda: len(read_metrics(run)) > there + 2)
+        assert record_of(run)["state"] == "running"
+        process.terminate()
+        assert process.wait(60) == 75

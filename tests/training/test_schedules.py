@@ -2,20 +2,17 @@ import math
 
 import pytest
 import torch
+from pairs import batch_of
 from torch import Tensor
 
 from nmt.config import (
-    AttentionSection,
     ConstantForcingSection,
     LinearForcingSection,
     ModelSection,
     PlateauRateSection,
-    RecurrentDecoderSection,
-    RecurrentEncoderSection,
     TeacherForcingSection,
     TrainSection,
 )
-from nmt.corpus.batching import Batch, pad, real_positions
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.search import greedy_search
@@ -172,9 +169,9 @@ def random_model(order: str, input_feeding: bool) -> Seq2Seq:
     config = ModelSection(
         embedding_size=3,
         dropout=0.0,
-        encoder=RecurrentEncoderSection(hidden_size=2),
-        decoder=RecurrentDecoderSection(hidden_size=4, order=order, input_feeding=input_feeding),
-        attention=AttentionSection(score="general"),
+        encoder={"hidden_size": 2},
+        decoder={"hidden_size": 4, "order": order, "input_feeding": input_feeding},
+        attention={"score": "general"},
     )
     torch.manual_seed(3)
     model = build_model(config, 9, 9).double()
@@ -190,14 +187,7 @@ def test_without_forcing_the_model_reads_what_greedy_search_finds(order: str, in
     model = random_model(order, input_feeding)
     sources = [[4, 5, 6], [7], [8, 4, 4, 5], [6, 6], [5, 8, 7]]
     targets = [[4, 4, 4, 4, 4, 4]] * 5
-    batch = Batch(
-        src=pad(sources, suffix=True),
-        src_lengths=torch.tensor([len(ids) + 1 for ids in sources]),
-        tgt_in=pad(targets, prefix=True),
-        tgt_out=pad(targets, suffix=True),
-        positions=real_positions(pad(targets, suffix=True)),
-        indices=torch.arange(5),
-    )
+    batch = batch_of(sources, targets)
     choose = draw_choices(ConstantForcingSection(ratio=0.0), 0, batch.tgt_in)
     with torch.no_grad():
         logits = model.decoder.output(model.readouts(batch, choose)[0])

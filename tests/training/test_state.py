@@ -5,20 +5,21 @@ import numpy as np
 import pytest
 import torch
 from conftest import assert_same_tensors
+from torch import nn
 
-from nmt.config import Config, ModelSection, TrainSection, ValidationSection
+from nmt.config import Config
 from nmt.corpus.dataset import EncodedPairs, Sequences
 from nmt.models.build import build_model
 from nmt.training.checkpoint import Checkpoint
 from nmt.training.loop import Event, Reported, Skipped, Updated, Validated, ValidationDue, start, train
-from nmt.training.state import TrainState, capture, restore
+from nmt.training.state import TrainState, average_weights, capture, restore
 
 PAIRS = EncodedPairs(*(Sequences.pack([[4 + (i + j) % 5 for j in range(1 + i % 4)] for i in range(20)]),) * 2)
 MODEL = {"embedding_size": 4, "dropout": 0.3, "encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 4}}
 
 
 def make_config(**options: object) -> Config:
-    return Config(model=ModelSection(**MODEL), train=TrainSection(batch={"size": 4}, log_every=3, **options))
+    return Config(model={**MODEL}, train={"batch": {"size": 4}, "log_every": 3, **options})
 
 
 def make_state(config: Config, seed: int = 0) -> TrainState:
@@ -101,7 +102,7 @@ def test_a_checkpoint_between_a_skipped_update_and_its_report() -> None:
 
 
 def test_a_checkpoint_of_an_older_version_can_be_resumed() -> None:
-    config = make_config(validation=ValidationSection(every=4))
+    config = make_config(validation={"every": 4})
     state = make_state(config)
     until(state, config, 4)
     taken = take(state)
@@ -129,3 +130,41 @@ def test_another_number_of_processes_is_reported() -> None:
     for found, expected in zip(other.model.parameters(), state.model.parameters(), strict=True):
         assert torch.equal(found, expected)
     assert other.progress == state.progress
+
+
+def layer(value: float) -> nn.Linear:
+    module = nn.Linear(1, 1, bias=False)
+    nn.init.constant_(module.weight, value)
+    return module
+
+
+def test_the_average_of_a_few_updates_by_hand() -> None:
+    module = layer(0.0)
+    average = average_weights(module, 0.5)
+    for value in (11.0, 12.0, 26.0):
+        nn.init.constant_(module.weight, value)
+        average.update_parameters(module)
+    # Decays: 2/11, 3/12, 4/13. 9/11 * 11 = 9; 9 / 4 + 12 * 3 / 4 = 11.25; 11.25 * 4 / 13 + 26 * 9 / 13.
+    assert average.module.weight.item() == pytest.approx(11.25 * 4 / 13 + 18)
+    assert module.weight.item() == 26
+
+
+def test_late_updates_decay_as_configured() -> None:
+    module = layer(0.0)
+    average = average_weights(module, 0.9)
+    average.n_averaged += 1000
+    nn.init.constant_(module.weight, 1.0)
+    for _ in range(10):
+        average.update_parameters(module)
+    assert average.module.weight.item() == pytest.approx(1 - 0.9**10)
+
+
+def test_tied_weights_are_averaged_once() -> None:
+    module = nn.Sequential(layer(1.0), layer(2.0))
+    module[1].weight = module[0].weight
+    average = average_weights(module, 0.9)
+    nn.init.constant_(module[0].weight, 4.0)
+    average.update_parameters(module)
+    expected = 1 + 3 * (1 - 2 / 11)
+    assert [part.weight.item() for part in average.module] == pytest.approx([expected, expected])
+    assert torch.equal(module[0].weight, torch.tensor([[4.0]]))

@@ -5,21 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import Cli
-from test_translator import SIZES, processor
+from test_translator import model_section, processor, random_model
 
 import nmt
-from nmt.config import (
-    AttentionSection,
-    Config,
-    DecodeSection,
-    ModelSection,
-    RecurrentDecoderSection,
-    RecurrentEncoderSection,
-    TextSection,
-)
+from nmt.config import Config, DecodeSection, TextSection
 from nmt.corpus.batching import pad
-from nmt.models.build import build_model
-from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import save_model
 from nmt.text.vocabulary import UNK_ID
 from nmt.translation.translator import Translator
@@ -27,30 +17,13 @@ from nmt.translation.translator import Translator
 GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
 LINES = ["zebra the gnu cat okapi ran", "okapi", "the gnu", "cat zebra ran zebra sat the a dog", "cat", "dog gnu"]
 ENTRIES = {"zebra": "das Zebra", "gnu": "Gnu", "cat": "Mieze", "the": "DIE"}
-MODELS = [
-    {"decoder": {"order": "bahdanau"}, "attention": {"score": "additive"}},
-    {"decoder": {"order": "luong"}, "attention": {"score": "general"}},
-    {"decoder": {"order": "luong", "input_feeding": True}, "attention": {"score": "dot"}},
-    {"decoder": {"order": "luong"}, "attention": {"score": "scaled_dot", "heads": 3}},
-    {"decoder": {"order": "bahdanau"}, "attention": {"score": "additive", "past": {"name": "coverage"}}},
-]
-
-
-def model(sections: dict[str, dict[str, object]]) -> Seq2Seq:
-    """A model with random weights that often writes unknown words."""
-    torch.manual_seed(3)
-    section = ModelSection(
-        embedding_size=4,
-        encoder=RecurrentEncoderSection(hidden_size=3),
-        decoder=RecurrentDecoderSection(hidden_size=6, **sections["decoder"]),
-        attention=AttentionSection(**sections["attention"]),
-    )
-    made = build_model(section, *SIZES).double()
-    with torch.no_grad():
-        for parameter in made.parameters():
-            parameter.uniform_(-1, 1)
-        made.decoder.output.bias[UNK_ID] += 4
-    return made.eval()
+MODELS = {
+    "bahdanau": model_section("bahdanau", "additive"),
+    "luong": model_section("luong", "general"),
+    "input feeding": model_section("luong", "dot", input_feeding=True),
+    "heads": model_section("luong", "scaled_dot", heads=3),
+    "coverage": model_section("bahdanau", "additive", past={"name": "coverage"}),
+}
 
 
 def forced_attention(ours: Translator, src_tokens: list[str], tokens: list[str]) -> list[list[float]]:
@@ -64,11 +37,12 @@ def forced_attention(ours: Translator, src_tokens: list[str], tokens: list[str])
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
-@pytest.mark.parametrize("sections", MODELS, ids=lambda sections: "-".join(map(str, sections["decoder"].values())))
-def test_the_word_attended_most_is_copied(sections: dict[str, dict[str, object]], beam_size: int) -> None:
+@pytest.mark.parametrize("name", MODELS)
+def test_the_word_attended_most_is_copied(name: str, beam_size: int) -> None:
     options = {"beam_size": beam_size, "max_length": 9}
-    plain = Translator(model(sections), processor(), DecodeSection(replace_unknown=False, **options))
-    ours = Translator(plain.model, processor(), DecodeSection(**options), dictionary=ENTRIES)
+    model = random_model(MODELS[name], seed=3, bias={UNK_ID: 4.0})
+    plain = Translator(model, processor(), DecodeSection(replace_unknown=False, **options))
+    ours = Translator(model, processor(), DecodeSection(**options), dictionary=ENTRIES)
     kinds = set()
     n_best = beam_size if beam_size > 1 else None
     for unreplaced, replaced in zip(
@@ -88,18 +62,9 @@ def test_the_word_attended_most_is_copied(sections: dict[str, dict[str, object]]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    config = Config(
-        text=TextSection(tokenizer="whitespace"),
-        model=ModelSection(
-            embedding_size=4,
-            encoder=RecurrentEncoderSection(hidden_size=3),
-            decoder=RecurrentDecoderSection(hidden_size=6),
-        ),
-        decode=DecodeSection(beam_size=2, max_length=5),
-    )
-    made = build_model(config.model, *SIZES)
-    with torch.no_grad():
-        made.decoder.output.bias[UNK_ID] = 50.0
+    decode = DecodeSection(beam_size=2, max_length=5)
+    config = Config(text=TextSection(tokenizer="whitespace"), model=model_section(), decode=decode)
+    made = random_model(config.model, seed=1, bias={UNK_ID: 50.0}).float()
     (tmp_path / "text").mkdir()
     processor().save(tmp_path / "text")
     save_model(tmp_path / "model", config, made, tmp_path / "text", {})

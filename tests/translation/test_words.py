@@ -19,10 +19,11 @@ from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
 from nmt.translation.words import align_words
 
+PLAIN = Normalizer()
 GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
 
 
-def processor(src: Tokenizer, normalizer: Normalizer | None = None) -> TextProcessor:
+def processor(src: Tokenizer, normalizer: Normalizer = PLAIN) -> TextProcessor:
     return TextProcessor(src, WhitespaceTokenizer(), Vocabulary([]), Vocabulary([]), normalizer)
 
 

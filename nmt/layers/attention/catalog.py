@@ -110,12 +110,10 @@ def describe_mechanism(section: ModelSection) -> tuple[str, str]:
     """The attention of a model, in a few words, and the equation of its score with its source."""
     attention = section.attention
     score = next((one for one in _scores() if attention.score in one.names), None)
-    recurrent = section.decoder.kind == "recurrent"
-    parts = [attention.score, *([f"{section.decoder.order.capitalize()}'s order"] if recurrent else [])]
+    parts = [attention.score, *section.decoder.traits]
     parts += [f"{attention.heads} heads"] if attention.heads > 1 else []
     parts += [attention.window.name.replace("_", "-")] if attention.window.name != "global" else []
     parts += [attention.normalizer.name] if attention.normalizer.name != "softmax" else []
     parts += [attention.past.name] if attention.past.name != "none" else []
-    parts += ["input feeding"] if recurrent and section.decoder.input_feeding else []
     equation = "" if score is None else f"{score.summary} ({score.paper})" if score.paper else score.summary
     return ", ".join(parts), equation

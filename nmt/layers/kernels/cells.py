@@ -1,4 +1,4 @@
-"""LSTM and GRU cells with explicit gradients, and a GRU over whole sequences.
+"""LSTM and GRU cells with explicit gradients, and layers of them over whole sequences.
 
 sigmoid' = s - s^2, and tanh(x) = 2 sigmoid(2 x) - 1 (see `nmt.layers.kernels.activation`). Products are in the
 precision of their weights; everything else is in float32 or better. `d_x` is the gradient with respect to x.
@@ -6,10 +6,12 @@ precision of their weights; everything else is in float32 or better. `d_x` is th
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import functools
+from collections.abc import Sequence
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.layers.kernels.activation import tanh_of
@@ -79,33 +81,57 @@ class _LSTMStep(torch.autograd.Function):
         )
 
 
-class _GRUActivations(NamedTuple):
-    """Intermediate results of a GRU step, kept for the gradient.
+def run_lstm(layers: nn.LSTM, inputs: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """All steps of all layers; under autocast in float32 if the CPU has no LSTM in bfloat16.
 
-    Attributes:
-        gates: Reset and update gate, [B, 2 * H].
-        candidate: n, [B, H].
-        inner: The part of n's input that the reset gate multiplies, [B, H].
+    Args:
+        layers: The layers, with `batch_first`.
+        inputs: [B, T, K].
+        state: h and c, [L, B, H] each.
+
+    Returns:
+        Outputs of the last layer, [B, T, H], and the new state.
     """
+    h, c = state
+    autocast = inputs.device.type == "cpu" and torch.is_autocast_enabled("cpu")
+    if autocast and not cpu_has_bfloat16_lstm():
+        exact = layers.all_weights[0][0].dtype
+        with torch.autocast("cpu", enabled=False):
+            outputs, last = layers(inputs.to(exact), (h.to(exact), c.to(exact)))
+    else:
+        outputs, last = layers(inputs, (h, c))
+    return outputs, last
 
-    gates: Tensor
-    candidate: Tensor
-    inner: Tensor
+
+@functools.cache
+def cpu_has_bfloat16_lstm() -> bool:
+    """Whether the CPU has the instructions that oneDNN needs for an LSTM in bfloat16 (x86: AVX-512)."""
+    layers = nn.LSTM(1, 1, device="meta").to_empty(device="cpu")  # draws no random numbers
+    try:
+        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+            layers(torch.zeros(1, 1, 1))
+    except RuntimeError:
+        return False
+    return True
 
 
-def _gru_update(gates: Tensor, from_hidden: Tensor, hidden: Tensor) -> tuple[Tensor, _GRUActivations]:
-    """h' = n + z (h - n), n = tanh(g_n + r u_n); g is the contribution of the input, u that of h, [B, 3 * H] each."""
+def _gru_update(gates: Tensor, from_hidden: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """h' = n + z (h - n), n = tanh(g_n + r u_n); g is the contribution of the input, u that of h, [B, 3 * H] each.
+
+    Returns:
+        h', and for the gradient: reset and update gate [B, 2 * H], n, and the part u_n of its input [B, H].
+    """
     size = hidden.size(1)
     both = (gates[:, : 2 * size] + from_hidden[:, : 2 * size]).sigmoid_()  # [B, 2 * H]
     reset, update = both.chunk(2, dim=1)
     inner = from_hidden[:, 2 * size :]
     candidate = tanh_of(torch.addcmul(gates[:, 2 * size :], reset, inner))
     new = torch.sub(hidden, candidate).mul_(update).add_(candidate)
-    return new, _GRUActivations(both, candidate, inner)
+    return new, both, candidate, inner
 
 
 def _gru_gradients(
-    d_new: Tensor, hidden: Tensor, activations: _GRUActivations, d_gates: Tensor, d_from_hidden: Tensor
+    d_new: Tensor, hidden: Tensor, activations: Sequence[Tensor], d_gates: Tensor, d_from_hidden: Tensor
 ) -> Tensor:
     """Fill the gradients [B, 3 * H] of g and u, and return the gradient of h, without the part that flows through u."""
     size = hidden.size(1)
@@ -146,19 +172,18 @@ class _GRUStep(torch.autograd.Function):
     def forward(ctx: Any, gates: Tensor, from_hidden: Tensor, hidden: Tensor) -> Tensor:
         ctx.dtypes = gates.dtype, from_hidden.dtype, hidden.dtype
         exact = torch.promote_types(hidden.dtype, torch.float32)
-        new, activations = _gru_update(gates.to(exact), from_hidden.to(exact), hidden.to(exact))
+        new, *activations = _gru_update(gates.to(exact), from_hidden.to(exact), hidden.to(exact))
         ctx.save_for_backward(hidden, *activations)
         return new.to(hidden.dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_new: Tensor) -> tuple[Tensor, ...]:
-        hidden, *parts = ctx.saved_tensors
-        activations = _GRUActivations(*parts)
-        d_gates, d_from_hidden = (activations.gates.new_empty(len(hidden), 3 * hidden.size(1)) for _ in range(2))
+        hidden, *activations = ctx.saved_tensors
+        d_gates, d_from_hidden = (activations[0].new_empty(len(hidden), 3 * hidden.size(1)) for _ in range(2))
         d_hidden = _gru_gradients(d_new, hidden, activations, d_gates, d_from_hidden)
-        found = d_gates, d_from_hidden, d_hidden
-        return tuple(gradient.to(dtype) for gradient, dtype in zip(found, ctx.dtypes, strict=True))
+        gradients = d_gates, d_from_hidden, d_hidden
+        return tuple(gradient.to(dtype) for gradient, dtype in zip(gradients, ctx.dtypes, strict=True))
 
 
 def gru_sequence(
@@ -177,55 +202,42 @@ def gru_sequence(
     Returns:
         The states after each step [B, T, H], and the last one [B, H].
     """
-    device = inputs.device.type
+    parts, device = [inputs.transpose(0, 1), hidden, input_weight, hidden_weight], inputs.device.type
     if torch.is_autocast_enabled(device):
-        dtype = torch.get_autocast_dtype(device)
-        inputs, hidden, input_weight, hidden_weight = (
-            part.to(dtype) for part in (inputs, hidden, input_weight, hidden_weight)
-        )
-    steps = inputs.transpose(0, 1).contiguous()
-    states: Tensor = _GRUSequence.apply(steps, hidden, input_weight, hidden_weight, input_bias, hidden_bias)  # type: ignore[no-untyped-call]
+        parts = [part.to(torch.get_autocast_dtype(device)) for part in parts]
+    states: Tensor = _GRUSequence.apply(parts[0].contiguous(), *parts[1:], input_bias, hidden_bias)  # type: ignore[no-untyped-call]
     return states.transpose(0, 1), states[-1]
 
 
 class _GRUSequence(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        inputs: Tensor,
-        hidden: Tensor,
-        input_weight: Tensor,
-        hidden_weight: Tensor,
-        input_bias: Tensor,
-        hidden_bias: Tensor,
-    ) -> Tensor:
-        dtype = hidden_weight.dtype
-        exact = torch.promote_types(dtype, torch.float32)
+    def forward(ctx: Any, inputs: Tensor, hidden: Tensor, *weights: Tensor) -> Tensor:
+        input_weight, hidden_weight, input_bias, hidden_bias = weights
+        exact = torch.promote_types(hidden_weight.dtype, torch.float32)
         # The input's part of the gates in one product for all steps: [T, B, K] -> [T, B, 3 * H]
         gates = (inputs.flatten(0, 1) @ input_weight.t()).to(exact).add_(input_bias).view(*inputs.shape[:2], -1)
         states = inputs.new_empty(len(inputs) + 1, *hidden.shape)
         states[0] = hidden
-        kept: list[Tensor] = []
+        activations: list[Tensor] = []  # three for each step
         for step, known in enumerate(gates):
             from_hidden = (states[step] @ hidden_weight.t()).to(exact).add_(hidden_bias)
-            new, activations = _gru_update(known, from_hidden, states[step].to(exact))
-            states[step + 1] = new
-            kept += activations
-        ctx.save_for_backward(inputs, states, input_weight, hidden_weight, *kept)
+            states[step + 1], *parts = _gru_update(known, from_hidden, states[step].to(exact))
+            activations += parts
+        ctx.save_for_backward(inputs, states, input_weight, hidden_weight, *activations)
         return states[1:]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_states: Tensor) -> tuple[Tensor | None, ...]:
-        inputs, states, input_weight, hidden_weight, *kept = ctx.saved_tensors
+        inputs, states, input_weight, hidden_weight, *activations = ctx.saved_tensors
         length, rows, size = d_states.shape
         exact = torch.promote_types(states.dtype, torch.float32)
         d_gates, d_from_hidden = (states.new_empty(length, rows, 3 * size, dtype=exact) for _ in range(2))
         d_hidden = states.new_zeros(rows, size, dtype=exact)  # of the state after a step, from the last step back
         for step in reversed(range(length)):
-            activations = _GRUActivations(*kept[3 * step : 3 * step + 3])
+            parts = activations[3 * step : 3 * step + 3]
             d_hidden += d_states[step]
-            d_hidden = _gru_gradients(d_hidden, states[step], activations, d_gates[step], d_from_hidden[step])
+            d_hidden = _gru_gradients(d_hidden, states[step], parts, d_gates[step], d_from_hidden[step])
             d_hidden += d_from_hidden[step].to(hidden_weight.dtype) @ hidden_weight
         # Gradients of the weights in one product for all steps: [T, B, 3 * H] -> [T * B, 3 * H]
         d_gates, d_from_hidden = d_gates.flatten(0, 1), d_from_hidden.flatten(0, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -41,11 +43,13 @@ class RecurrentEncoder(Encoder):
         self.backward_size = section.hidden_size if section.bidirectional else 0
         sizes = [embedding.embedding_dim] + [self.output_size] * (section.num_layers - 1)
         directions = 2 if section.bidirectional else 1
-        self.layers = nn.ModuleList(
+        self.layers: Sequence[Sequence[RecurrentStack]] = nn.ModuleList(  # type: ignore[assignment]
             nn.ModuleList(single_layer(section, size) for _ in range(directions)) for size in sizes
         )
         first = Connection(section, embedding.embedding_dim, embedding_dropout, first=True)
-        self.connections = nn.ModuleList([first, *(Connection(section, size, dropout) for size in sizes[1:])])
+        self.connections: Sequence[Connection] = nn.ModuleList(  # type: ignore[assignment]
+            [first, *(Connection(section, size, dropout) for size in sizes[1:])]
+        )
         self.output_dropout = Dropout(output_dropout)
 
     def forward(self, src: Tensor, lengths: Tensor) -> EncoderOutput:
@@ -58,13 +62,12 @@ class RecurrentEncoder(Encoder):
         order = (reverse + src.size(1) * torch.arange(len(src), device=src.device).unsqueeze(1)).flatten()
         outputs = self.embedding(src)  # [B, S, E]
         for layer, connection in zip(self.layers, self.connections, strict=True):
-            inputs = connection.enter(outputs)  # type: ignore[operator]
+            inputs = connection.enter(outputs)
             # Each direction [B, S, H], joined to [B, S, D], and 0 on padding.
-            directions = [_run(layer[0], inputs)]  # type: ignore[index]
-            if len(layer) == 2:  # type: ignore[arg-type]
-                backward = _run(layer[1], _reorder(inputs, order))  # type: ignore[index]
-                directions.append(_reorder(backward, order))
-            outputs = connection.leave(outputs, torch.cat(directions, dim=-1)) * mask.unsqueeze(2)  # type: ignore[operator]
+            directions = [_run(layer[0], inputs)]
+            if len(layer) == 2:
+                directions.append(_reorder(_run(layer[1], _reorder(inputs, order)), order))
+            outputs = connection.leave(outputs, torch.cat(directions, dim=-1)) * mask.unsqueeze(2)
         last = (lengths - 1).view(-1, 1, 1)
         forward_size = self.output_size - self.backward_size
         # The last state of the forward direction, and that of the backward direction at the first word.
@@ -79,8 +82,6 @@ def _reorder(sequences: Tensor, order: Tensor) -> Tensor:
     return reorder(sequences.flatten(0, 1), order).view_as(sequences)
 
 
-def _run(stack: nn.Module, inputs: Tensor) -> Tensor:
-    assert isinstance(stack, RecurrentStack)
-    (outputs,), _ = stack(inputs, stack.zero_state(inputs.size(0), inputs))
-    assert isinstance(outputs, Tensor)
+def _run(layer: RecurrentStack, inputs: Tensor) -> Tensor:
+    outputs: Tensor = layer(inputs, layer.zero_state(inputs.size(0), inputs))[0][-1]
     return outputs

@@ -41,16 +41,8 @@ def problem(tmp_path: Path, attention: str) -> str:
         ("heads: 3", "heads", "3 do not divide the encoder states' 8 units; change it or set head_size"),
         ("score: dot, heads: 16", "heads", "16 do not divide the encoder states' 8 units"),
         ("head_size: 4", "head_size", "needs heads above 1"),
-        (
-            f"{LOCATION}, window: {{name: local_m}}",
-            "window.name",
-            "local_m can be out of reach of the score location",
-        ),
-        (
-            f"{LOCATION}, window: {{name: local_p}}",
-            "window.name",
-            "local_p can be out of reach of the score location",
-        ),
+        (f"{LOCATION}, window: {{name: local_m}}", "window.name", "local_m can be out of reach of the score location"),
+        (f"{LOCATION}, window: {{name: local_p}}", "window.name", "local_p can be out of reach of the score location"),
         ("score: dot, past: {name: coverage}", "past.name", "the score dot does not support coverage; additive"),
         (
             "score: general, past: {name: location}",

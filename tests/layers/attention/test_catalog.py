@@ -113,11 +113,7 @@ def test_a_new_score_appears_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("constant", "even"):
         monkeypatch.setitem(SCORES, name, properties_of(Constant, name))
     assert mechanism("score", "even") == Mechanism(
-        "score",
-        ("constant", "even"),
-        "Constant score: 0 (everywhere)",
-        "Nobody, 1999",
-        ("needs options.needed",),
+        "score", ("constant", "even"), "Constant score: 0 (everywhere)", "Nobody, 1999", ("needs options.needed",)
     )
     for key, name in (("heads", "2"), ("past.name", "coverage")):
         assert {"constant", "even"} <= scores_in(mechanism(key, name).limits[0])

@@ -1,6 +1,7 @@
 """Every attention mechanism against its equation, in float64, one sentence, query and position at a time."""
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,7 @@ from covering import covering
 from oracle import ByEquation
 from torch import Tensor, nn
 
-from nmt.config import (
-    AttentionSection,
-    Config,
-    ModelSection,
-    RecurrentDecoderSection,
-    RecurrentEncoderSection,
-    SGDSection,
-    TrainSection,
-)
+from nmt.config import AttentionSection, Config, ModelSection, TrainSection
 from nmt.config.attention_checks import attention_conflicts
 from nmt.config.attention_scores import SCORES
 from nmt.corpus.batching import make_batch
@@ -62,7 +55,7 @@ def section_of(choices: Choices) -> AttentionSection:
 
 def goes_together(choices: Choices) -> bool:
     sizes = {"encoder": {"hidden_size": key_size(choices) // 2}, "decoder": {"hidden_size": QUERY_SIZE}}
-    config = Config(model=ModelSection(attention=section_of(choices), **sizes))
+    config = Config(model={"attention": section_of(choices), **sizes})
     return not list(attention_conflicts(config, None))
 
 
@@ -86,6 +79,15 @@ def names(choices: Choices) -> str:
 EVERY_MECHANISM = covering(
     "score, heads, window, normalizer, past", *VALUES, valid=lambda row: dict(zip(KEYS, row, strict=True)) in ALL
 )
+
+
+def every_mechanism(check: Callable[[Choices], None]) -> Callable[..., None]:
+    """A test of a pairwise covering set of mechanisms."""
+
+    def test(score: str, heads: int, window: str, normalizer: str, past: str) -> None:
+        check(dict(zip(KEYS, (score, heads, window, normalizer, past), strict=True)))
+
+    return EVERY_MECHANISM(test)
 
 
 def build(choices: Choices) -> Attention:
@@ -162,11 +164,8 @@ def follows_the_equations(choices: Choices) -> None:
             torch.testing.assert_close(state["coverage"][row, 0, :length], coverage, rtol=0, atol=1e-10)
 
 
-@EVERY_MECHANISM
-def test_alignment_and_context_follow_the_equations(
-    score: str, heads: int, window: str, normalizer: str, past: str
-) -> None:
-    choices = dict(zip(KEYS, (score, heads, window, normalizer, past), strict=True))
+@every_mechanism
+def test_alignment_and_context_follow_the_equations(choices: Choices) -> None:
     follows_the_equations(choices)
 
 
@@ -177,9 +176,8 @@ def test_the_temperature_divides_the_scores(normalizer: str, temperature: float)
     follows_the_equations({**choices, "temperature": temperature})
 
 
-@EVERY_MECHANISM
-def test_padding_and_neighbours_change_nothing(score: str, heads: int, window: str, normalizer: str, past: str) -> None:
-    choices = dict(zip(KEYS, (score, heads, window, normalizer, past), strict=True))
+@every_mechanism
+def test_padding_and_neighbours_change_nothing(choices: Choices) -> None:
     attention = build(choices)
     states, mask = sources(key_size(choices))
     contexts, alignments, _ = attend(attention, states, mask, LENGTHS, queries())
@@ -196,11 +194,8 @@ def test_padding_and_neighbours_change_nothing(score: str, heads: int, window: s
         torch.testing.assert_close(alignment, alignments[alone, ..., :length], rtol=0, atol=1e-12)
 
 
-@EVERY_MECHANISM
-def test_weights_are_a_distribution_over_real_tokens_however_large_the_scores(
-    score: str, heads: int, window: str, normalizer: str, past: str
-) -> None:
-    choices = dict(zip(KEYS, (score, heads, window, normalizer, past), strict=True))
+@every_mechanism
+def test_weights_are_a_distribution_over_real_tokens_however_large_the_scores(choices: Choices) -> None:
     attention = build(choices).float().train()  # where hard attention draws
     with torch.no_grad():
         for parameter in attention.score.parameters():
@@ -225,11 +220,8 @@ def test_weights_are_a_distribution_over_real_tokens_however_large_the_scores(
         assert parameter.grad is None or parameter.grad.isfinite().all()
 
 
-@EVERY_MECHANISM
-def test_all_positions_at_once_equal_repeated_steps(
-    score: str, heads: int, window: str, normalizer: str, past: str
-) -> None:
-    choices = dict(zip(KEYS, (score, heads, window, normalizer, past), strict=True))
+@every_mechanism
+def test_all_positions_at_once_equal_repeated_steps(choices: Choices) -> None:
     attention = build(choices)
     states, mask = sources(key_size(choices))
     contexts, alignments, _ = attend(attention, states, mask, LENGTHS, queries())
@@ -315,9 +307,9 @@ def coverage_model(loss_weight: float) -> Seq2Seq:
     config = ModelSection(
         embedding_size=3,
         dropout=0.0,
-        encoder=RecurrentEncoderSection(cell="gru", hidden_size=2),
-        decoder=RecurrentDecoderSection(cell="gru", hidden_size=4),
-        attention=AttentionSection(score="additive", past={"name": "coverage", "loss_weight": loss_weight}),
+        encoder={"cell": "gru", "hidden_size": 2},
+        decoder={"cell": "gru", "hidden_size": 4},
+        attention={"score": "additive", "past": {"name": "coverage", "loss_weight": loss_weight}},
     )
     torch.manual_seed(0)
     model = build_model(config, 9, 9).double()
@@ -337,7 +329,7 @@ def test_the_coverage_loss_is_trained_on_and_not_reported() -> None:
     expected = sum(
         float(reference.coverage_loss(alignments[row, : len(target) + 1, 0])) for row, target in enumerate(PAIRS[1])
     )
-    options = TrainSection(optimizer=SGDSection(learning_rate=0.5, clip_norm=None))
+    options = TrainSection(optimizer={"name": "sgd", "learning_rate": 0.5, "clip_norm": None})
     losses, norms, reported = [], [], []
     for weight in (0.0, 1.0, 3.0):
         model = coverage_model(weight)

@@ -1,25 +1,18 @@
 import pytest
 import torch
+from gradients import assert_same_gradients
 from torch import Tensor, nn
 
+from nmt.layers.kernels import cells
 from nmt.layers.kernels.activation import tanh
 from nmt.layers.kernels.additive_scores import additive_scores
-from nmt.layers.kernels.cells import gru_sequence, gru_step, lstm_step
+from nmt.layers.kernels.cells import cpu_has_bfloat16_lstm, gru_sequence, gru_step, lstm_step, run_lstm
 from nmt.layers.kernels.reversal import reorder
 from nmt.layers.kernels.stepwise import StepWeight
 
 
 def draw(*shape: int) -> Tensor:
     return torch.randn(shape, dtype=torch.float64).requires_grad_()
-
-
-def assert_same_gradients(found: Tensor, expected: Tensor, parts: list[Tensor]) -> None:
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
-    weights = torch.randn_like(found)
-    for one, other in zip(
-        torch.autograd.grad(found, parts, weights), torch.autograd.grad(expected, parts, weights), strict=True
-    ):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -72,11 +65,43 @@ def test_under_autocast_a_gru_is_close_to_float32() -> None:
         found, _ = gru_sequence(inputs, hidden, *weights)
     assert found.dtype == torch.bfloat16
     torch.testing.assert_close(found.float(), expected, rtol=0, atol=0.03)
-    for one, other in zip(
-        torch.autograd.grad(found.float().sum(), weights), torch.autograd.grad(expected.sum(), weights), strict=True
-    ):
+    gradients = [torch.autograd.grad(out.float().sum(), weights) for out in (found, expected)]
+    for one, other in zip(*gradients, strict=True):
         assert one.dtype == torch.float32
         torch.testing.assert_close(one, other, rtol=0.05, atol=0.3)
+
+
+def lstm_layers() -> tuple[nn.LSTM, Tensor, tuple[Tensor, Tensor]]:
+    torch.manual_seed(0)
+    return nn.LSTM(4, 5, 2, batch_first=True), torch.randn(3, 7, 4), (torch.randn(2, 3, 5), torch.randn(2, 3, 5))
+
+
+@pytest.mark.parametrize("has_bfloat16", [True, False])
+def test_without_autocast_an_lstm_is_torchs(has_bfloat16: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "cpu_has_bfloat16_lstm", lambda: has_bfloat16)
+    layers, inputs, state = lstm_layers()
+    torch.testing.assert_close(run_lstm(layers, inputs, state), layers(inputs, state), rtol=0, atol=0)
+
+
+def test_a_cpu_without_bfloat16_computes_an_lstm_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "cpu_has_bfloat16_lstm", lambda: False)
+    layers, inputs, state = lstm_layers()
+    with torch.autocast("cpu", torch.bfloat16):
+        outputs, (h, c) = run_lstm(layers, inputs.bfloat16(), (state[0].bfloat16(), state[1]))
+    expected = layers(inputs.bfloat16().float(), (state[0].bfloat16().float(), state[1]))
+    torch.testing.assert_close((outputs, (h, c)), expected, rtol=0, atol=0)
+    torch.autograd.backward(outputs.sum())
+    assert all(parameter.grad is not None for parameter in layers.parameters())
+
+
+def test_under_autocast_an_lstm_works_on_every_cpu_and_draws_no_random_numbers() -> None:
+    cpu_has_bfloat16_lstm.cache_clear()
+    layers, inputs, state = lstm_layers()
+    before = torch.get_rng_state()
+    with torch.autocast("cpu", torch.bfloat16):
+        outputs, _ = run_lstm(layers, inputs, state)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.testing.assert_close(outputs.float(), layers(inputs, state)[0], rtol=0, atol=0.05)
 
 
 @pytest.mark.parametrize("own_keys", [False, True])

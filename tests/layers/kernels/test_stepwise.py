@@ -3,6 +3,7 @@ import weakref
 
 import pytest
 import torch
+from gradients import assert_same_gradients
 from torch import Tensor, nn
 
 from nmt.layers.kernels.stepwise import PreparedLinear, StepLinear, StepWeight, for_steps
@@ -28,15 +29,8 @@ def test_a_prepared_layer_changes_no_number(shape: tuple[int, ...], bias: bool) 
     inputs = torch.randn((1, *shape), dtype=torch.float64).requires_grad_()
     parts = [inputs, *layer.parameters()]
     expected, found = run(layer, inputs), run(for_steps(layer), inputs)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
-    weights = torch.randn_like(found)
     for _ in range(2):  # the graph can be gone through again
-        for one, other in zip(
-            torch.autograd.grad(found, parts, weights, retain_graph=True),
-            torch.autograd.grad(expected, parts, weights, retain_graph=True),
-            strict=True,
-        ):
-            torch.testing.assert_close(one, other, rtol=0, atol=1e-13)
+        assert_same_gradients(found, expected, parts, atol=1e-13)
 
 
 def test_gradients_match_finite_differences() -> None:

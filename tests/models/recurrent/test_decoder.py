@@ -5,11 +5,12 @@ import pytest
 import torch
 from covering import covering
 from oracle import NORM, decode
-from torch import Tensor, nn
+from pairs import batch_of
+from torch import Tensor
 
-from nmt.config import AttentionSection, ModelSection, RecurrentDecoderSection, RecurrentEncoderSection
+from nmt.config import AttentionSection, ModelSection
 from nmt.config.attention_scores import SCORES
-from nmt.corpus.batching import Batch, pad, real_positions
+from nmt.corpus.batching import Batch
 from nmt.layers.attention.normalizer import HardChoice, Normalizer
 from nmt.layers.attention.past import Coverage
 from nmt.layers.attention.score import find_score
@@ -19,7 +20,7 @@ from nmt.models.base import WordChooser
 from nmt.models.build import build_model
 from nmt.models.recurrent.cell import BahdanauCell, LuongCell, RecurrentDecoderState
 from nmt.models.seq2seq import Seq2Seq
-from nmt.text.vocabulary import EOS_ID, PAD_ID
+from nmt.text.vocabulary import EOS_ID
 
 SRC_SIZE, TGT_SIZE = 9, 8
 SOURCES = [[4, 5, 6], [7], [8, 4, 4, 5], []]
@@ -70,30 +71,18 @@ def variant(order: str, input_feeding: bool = False, attention: str = "general",
     return Variant(order, input_feeding, attention, cell, 1, "backward")
 
 
-def random_model(
-    choice: Variant,
-    tying: str = "none",
-    encoder: dict[str, Any] | None = None,
-    output_norm: float | None = None,
-    **depth: Any,
-) -> Seq2Seq:
+def random_model(choice: Variant, encoder: dict[str, Any] | None = None, **options: Any) -> Seq2Seq:
     """A float64 model whose every weight and bias is drawn from U(-1, 1)."""
+    of_model = {name: options.pop(name) for name in ("tying", "output_norm") if name in options}
+    order, input_feeding, attention, *layers = choice
+    decoder = dict(zip(("cell", "num_layers", "initial_state"), layers, strict=True))
     config = ModelSection(
         embedding_size=3,
         dropout=0.0,
-        tying=tying,
-        output_norm=output_norm,
-        encoder=RecurrentEncoderSection(**{"cell": "gru", "hidden_size": 2, **(encoder or {})}),
-        decoder=RecurrentDecoderSection(
-            cell=choice.cell,
-            hidden_size=4,
-            num_layers=choice.num_layers,
-            order=choice.order,
-            input_feeding=choice.input_feeding,
-            initial_state=choice.initial_state,
-            **depth,
-        ),
-        attention=attention_section(choice.attention),
+        encoder={"cell": "gru", "hidden_size": 2, **(encoder or {})},
+        decoder={"hidden_size": 4, "order": order, "input_feeding": input_feeding, **decoder, **options},
+        attention=attention_section(attention),
+        **of_model,
     )
     torch.manual_seed(0)
     model = build_model(config, SRC_SIZE, TGT_SIZE).double()
@@ -101,18 +90,6 @@ def random_model(
         for parameter in model.parameters():
             parameter.uniform_(-1, 1)
     return model.eval()
-
-
-def make_batch(src: list[list[int]], tgt: list[list[int]], src_padding: int = 0, tgt_padding: int = 0) -> Batch:
-    tgt_out = nn.functional.pad(pad(tgt, suffix=True), (0, tgt_padding), value=PAD_ID)
-    return Batch(
-        src=nn.functional.pad(pad(src, suffix=True), (0, src_padding), value=PAD_ID),
-        src_lengths=torch.tensor([len(ids) + 1 for ids in src]),
-        tgt_in=nn.functional.pad(pad(tgt, prefix=True), (0, tgt_padding), value=PAD_ID),
-        tgt_out=tgt_out,
-        positions=real_positions(tgt_out),
-        indices=torch.arange(len(src)),
-    )
 
 
 def logits_of(model: Seq2Seq, batch: Batch, choose: WordChooser | None = None) -> tuple[Tensor, Tensor]:
@@ -137,8 +114,8 @@ def by_steps(model: Seq2Seq, batch: Batch) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize(("order", "input_feeding"), ORDERS)
 @pytest.mark.parametrize("tying", ["none", "target"])
 def test_choosing_the_reference_is_teacher_forcing(order: str, input_feeding: bool, tying: str) -> None:
-    model = random_model(variant(order, input_feeding), tying)
-    batch = make_batch(SOURCES, TARGETS)
+    model = random_model(variant(order, input_feeding), tying=tying)
+    batch = batch_of(SOURCES, TARGETS)
     with torch.no_grad():
         logits, words = logits_of(model, batch)
         chosen, chosen_words = logits_of(model, batch, lambda position, logits: batch.tgt_in[:, position])
@@ -149,7 +126,7 @@ def test_choosing_the_reference_is_teacher_forcing(order: str, input_feeding: bo
 @pytest.mark.parametrize(("order", "input_feeding"), ORDERS)
 def test_each_choice_sees_the_logits_of_the_position_before(order: str, input_feeding: bool) -> None:
     model = random_model(variant(order, input_feeding))
-    batch = make_batch(SOURCES, TARGETS)
+    batch = batch_of(SOURCES, TARGETS)
     seen: list[tuple[int, Tensor]] = []
 
     def choose(position: int, logits: Tensor) -> Tensor:
@@ -164,37 +141,26 @@ def test_each_choice_sees_the_logits_of_the_position_before(order: str, input_fe
         torch.testing.assert_close(before, logits[:, position - 1], rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("initial_state", ["backward", "final", "zeros"])
 @pytest.mark.parametrize("num_layers", [1, 2])
-def test_the_first_state_is_computed_from_the_backward_state_at_the_first_word(cell: str, num_layers: int) -> None:
-    model = random_model(Variant("bahdanau", False, "additive", cell, num_layers, "backward"))
-    batch = make_batch(SOURCES, TARGETS)
-    encoded = model.encode(batch.src, batch.src_lengths)
-    _, state = model.decoder.start(encoded)
-    projection = model.decoder.initial_state.projection
-    assert projection is not None
-    backward = encoded.states[:, 0, 2:]  # two units a direction
-    expected = torch.tanh(backward @ projection.weight.T + projection.bias)  # [B, parts * layers * 4]
-    found = torch.cat([layer for part in state.recurrent for layer in part], dim=1)
-    torch.testing.assert_close(found, expected)
-
-
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_the_first_state_of_both_directions_and_of_none(cell: str) -> None:
-    batch = make_batch(SOURCES, TARGETS)
-    model = random_model(Variant("luong", True, "general", cell, 1, "final"))
+def test_the_first_state_is_computed_from_the_states_of_the_encoder(
+    cell: str, num_layers: int, initial_state: str
+) -> None:
+    model = random_model(Variant("luong", True, "general", cell, num_layers, initial_state))
+    batch = batch_of(SOURCES, TARGETS)
     encoded = model.encode(batch.src, batch.src_lengths)
     _, state = model.decoder.start(encoded)
+    found = torch.cat([layer for part in state.recurrent for layer in part], dim=1)
     projection = model.decoder.initial_state.projection
-    assert projection is not None
-    expected = torch.tanh(encoded.final_state @ projection.weight.T + projection.bias)
-    torch.testing.assert_close(torch.cat([part[0] for part in state.recurrent], dim=1), expected)
-    assert state.feedback.shape == (4, 4)
-    assert (state.feedback == 0).all()
-    zeros = random_model(Variant("luong", False, "general", cell, 2, "zeros"))
-    _, state = zeros.decoder.start(zeros.encode(batch.src, batch.src_lengths))
-    assert all(part.shape == (2, 4, 4) and (part == 0).all() for part in state.recurrent)
-    assert not list(zeros.decoder.initial_state.parameters())
+    if projection is None:
+        expected = torch.zeros(4, num_layers * 4 * (2 if cell == "lstm" else 1), dtype=torch.float64)
+        assert initial_state == "zeros"
+    else:  # of the two units at the first word, or of the last states of both directions
+        inputs = encoded.states[:, 0, 2:] if initial_state == "backward" else encoded.final_state
+        expected = torch.tanh(inputs @ projection.weight.T + projection.bias)  # [B, parts * layers * 4]
+    torch.testing.assert_close(found, expected)
+    assert torch.equal(state.feedback, torch.zeros(4, 4, dtype=torch.float64))
 
 
 def test_rows_of_a_state_are_selected_together() -> None:
@@ -230,7 +196,7 @@ def test_hypotheses_of_a_sentence_share_its_memory(
     order: str, input_feeding: bool, cell: str, depth: dict[str, Any]
 ) -> None:
     model = random_model(Variant(order, input_feeding, "general", cell, 2, "backward"), **depth)
-    batch = make_batch(SOURCES, TARGETS)
+    batch = batch_of(SOURCES, TARGETS)
     with torch.no_grad():
         memory, state = model.decoder.start(model.encode(batch.src, batch.src_lengths))
         weights = model.decoder.prepare()
@@ -274,7 +240,7 @@ def loss_by_reference(model: Seq2Seq) -> Tensor:
 
 def follows_the_equations(model: Seq2Seq) -> None:
     """Steps, teacher forcing and all gradients are those of nmt.models.reference."""
-    batch = make_batch(SOURCES, TARGETS, src_padding=2, tgt_padding=1)
+    batch = batch_of(SOURCES, TARGETS, src_padding=2, tgt_padding=1)
     logits, alignments = by_steps(model, batch)
     with torch.no_grad():
         output = model.decoder(batch.tgt_in, model.encode(batch.src, batch.src_lengths))
@@ -313,7 +279,7 @@ def test_only_luong_without_feeding_needs_no_loop(attention: str) -> None:
 
 def test_a_cell_that_needs_a_loop_refuses_the_whole_sequence() -> None:
     model = random_model(variant("bahdanau"))
-    batch = make_batch(SOURCES, TARGETS)
+    batch = batch_of(SOURCES, TARGETS)
     memory, state = model.decoder.start(model.encode(batch.src, batch.src_lengths))
     with pytest.raises(TypeError, match="loop"):
         model.decoder.cell.sequence(model.decoder.embedding(batch.tgt_in), memory, state)
@@ -351,13 +317,13 @@ def test_a_deep_decoder_follows_the_equations(choice: Variant, depth: dict[str, 
 @pytest.mark.parametrize("tying", ["none", "target"])
 @pytest.mark.parametrize("order", ["bahdanau", "luong"])
 def test_a_tied_decoder_follows_the_equations(order: str, tying: str) -> None:
-    follows_the_equations(random_model(variant(order), tying))
+    follows_the_equations(random_model(variant(order), tying=tying))
 
 
 @pytest.mark.parametrize("tying", ["none", "target"])
 @pytest.mark.parametrize(("order", "input_feeding"), ORDERS)
 def test_a_decoder_with_fixed_norms_follows_the_equations(order: str, input_feeding: bool, tying: str) -> None:
-    follows_the_equations(random_model(variant(order, input_feeding), tying, output_norm=NORM))
+    follows_the_equations(random_model(variant(order, input_feeding), tying=tying, output_norm=NORM))
 
 
 @pytest.mark.parametrize(("readout", "order"), [("plain", "luong"), ("maxout", "bahdanau")])
