@@ -41,11 +41,7 @@ class RecurrentStack(nn.Module, ABC):
         super().__init__()
         self.cell, self.hidden_size = section.cell, section.hidden_size
         self.input_size, self.num_layers = input_size, num_layers
-
-    @property
-    def num_states(self) -> int:
-        """Tensors per state: 2 for an LSTM, 1 for a GRU."""
-        return 2 if self.cell == "lstm" else 1
+        self.num_states = 2 if self.cell == "lstm" else 1  # tensors per state
 
     def zero_state(self, rows: int, like: Tensor) -> RecurrentState:
         """A state of zeros for `rows` sequences, [L, rows, H] each."""

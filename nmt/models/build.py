@@ -13,7 +13,7 @@ from nmt.layers.attention.score import Score
 from nmt.layers.output import FixedNormOutput, OutputLayer
 from nmt.layers.recurrent import GATES, NormalizedLayer, build_stack
 from nmt.models.base import Decoder, Encoder
-from nmt.models.recurrent.cell import BahdanauCell, DecoderCell, LuongCell
+from nmt.models.recurrent.cell import BahdanauCell, LuongCell
 from nmt.models.recurrent.decoder import InitialState, RecurrentDecoder
 from nmt.models.recurrent.encoder import RecurrentEncoder
 from nmt.models.seq2seq import Seq2Seq
@@ -79,15 +79,13 @@ def _build_recurrent_decoder(
     # The decoder's layers also read the context (Bahdanau order) or the last attentional vector (Luong order).
     extra_sizes = {"bahdanau": attention.context_size, "luong": readout_size if section.input_feeding else 0}
     recurrent = build_stack(section, config.embedding_size, extra_sizes[section.order], config.dropout)
-    if section.order == "bahdanau":
-        cell: DecoderCell = BahdanauCell(section, recurrent, attention, config.embedding_size, readout_size)
-    else:
-        cell = LuongCell(section, recurrent, attention, readout_size)
+    make_cell = BahdanauCell if section.order == "bahdanau" else LuongCell
+    cell = make_cell(section, recurrent, attention, readout_size)
     output = _build_output(config, readout_size, embedding)
     size = {"backward": encoder.backward_size, "final": encoder.final_size, "zeros": 0}[section.initial_state]
     initial_state = InitialState(section.initial_state, size, recurrent)
     dropout = _or(config.embedding_dropout, config.dropout)
-    return RecurrentDecoder(embedding, cell, initial_state, output, embedding_dropout=dropout)
+    return RecurrentDecoder(embedding, cell, initial_state, output, dropout)
 
 
 @torch.no_grad()

@@ -80,15 +80,10 @@ def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, fact
         set_default_permissions(temporary / WEIGHTS)
         config = _without_paths(config)
         write_text(temporary / CONFIG, dump_config(config))
-        all_facts = {
-            "format_version": FORMAT_VERSION,
-            "nmt_version": __version__,
-            "torch_version": torch.__version__,
-            "src_language": config.data.languages[0],
-            "tgt_language": config.data.languages[1],
-            "parameters": sum(parameter.numel() for parameter in model.parameters()),
-            **facts,
-        }
+        versions = {"format_version": FORMAT_VERSION, "nmt_version": __version__, "torch_version": torch.__version__}
+        languages = dict(zip(("src_language", "tgt_language"), config.data.languages, strict=True))
+        parameters = sum(parameter.numel() for parameter in model.parameters())
+        all_facts = {**versions, **languages, "parameters": parameters, **facts}
         write_json(temporary / MARKER, all_facts)
         write_text(temporary / CARD, make_card(config, all_facts))
         for path in temporary.rglob("*"):

@@ -128,13 +128,8 @@ def _find(name: str, ok: bool, text: str, advice: str) -> Finding:
 
 def count_parameters(model: Seq2Seq) -> Counter[str]:
     """Number of weights of each part, 0 without weights of its own; shared weights count for the first."""
-    parts = {
-        "encoder.embedding": "source embedding",
-        "decoder.embedding": "target embedding",
-        "encoder": "encoder",
-        **{f"decoder.{prefix}": part for prefix, part in model.decoder.parts.items()},
-        "decoder": "decoder",
-    }
+    parts = {"encoder.embedding": "source embedding", "decoder.embedding": "target embedding", "encoder": "encoder"}
+    parts |= {f"decoder.{prefix}": part for prefix, part in model.decoder.parts.items()} | {"decoder": "decoder"}
     counts = Counter(dict.fromkeys(parts.values(), 0))
     for name, parameter in model.named_parameters():
         counts[next(part for prefix, part in parts.items() if name.startswith(f"{prefix}."))] += parameter.numel()

@@ -111,8 +111,6 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
         model = setup.make_model(config, data, resumed=resuming).to(workers.device)
     workers.seed(config.train.seed)
     state = loop.start(model, data.train, config.train, workers)
-    if limits := setup.describe_limits(config, data):
-        log.warning(limits)
     config, validator = setup.make_validator(config, data, state.result)
     origin = resume_run(output, state, config, data) if resuming else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import random
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from nmt.system.errors import CheckpointError, ConfigError, DataError, when_out_
 from nmt.training.distributed import SINGLE, Workers
 from nmt.training.state import TrainState
 from nmt.translation.translator import Translator
+
+log = logging.getLogger(__name__)
 
 
 def with_text_of(config: Config, data: DataDirectory) -> Config:
@@ -98,22 +101,17 @@ def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) ->
     return model
 
 
-def describe_limits(config: Config, data: DataDirectory) -> str | None:
-    """Describe what validation cannot do, in one line; None if it can do everything."""
-    if len(data.valid) == 0:
-        return "no validation split: the last model is kept"
-    metric, missing = config.train.validation.metric, _missing_libraries(config)
-    if missing and metric != "loss":
-        return f"{' and '.join(missing)} not installed: the best model is chosen by loss, not {metric}"
-    return None
-
-
 def make_validator(config: Config, data: DataDirectory, model: Seq2Seq) -> tuple[Config, Validator | None]:
-    """The validator, and the config with a metric that it supports."""
+    """The validator, and the config with a metric that it supports; what validation cannot do is logged."""
     rules = ScoringRules.for_text(config.text, config.data.languages[1])
     if len(data.valid) == 0:
+        log.warning("no validation split: the last model is kept")
         return config, None
-    if _missing_libraries(config):
+    tokenizer = {"spacy": ["spacy"], "subword": ["sentencepiece"], "whitespace": []}[config.text.tokenizer]
+    if missing := [name for name in (*tokenizer, "sacrebleu") if importlib.util.find_spec(name) is None]:
+        metric = config.train.validation.metric
+        if metric != "loss":
+            log.warning(f"{' and '.join(missing)} not installed: the best model is chosen by loss, not {metric}")
         validation = config.train.validation.model_copy(update={"metric": "loss"})
         return _with_train(config, validation=validation), Validator(data.valid, [], rules, None)
     examples: list[Example] = read_examples(data.path / "valid.jsonl")
@@ -130,9 +128,3 @@ def validate(validator: Validator, state: TrainState) -> dict[str, float]:
         scores = validator.validate(state.result) if state.workers.is_first else None
     shared: dict[str, float] = state.workers.broadcast(scores)
     return shared
-
-
-def _missing_libraries(config: Config) -> list[str]:
-    """Libraries for scoring translations that are not installed."""
-    tokenizer = {"spacy": ["spacy"], "subword": ["sentencepiece"], "whitespace": []}[config.text.tokenizer]
-    return [name for name in (*tokenizer, "sacrebleu") if importlib.util.find_spec(name) is None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -153,13 +154,12 @@ def restore(state: TrainState, checkpoint: Checkpoint) -> bool:
             state.average.n_averaged.fill_(1 + metadata.progress.update)
             for name, parameter in state.result.named_parameters():
                 parameter.copy_(tensors[f"average.{name}"])
-    optimizer: dict[int, dict[str, Tensor]] = {}
+    optimizer = state.optimizer.state_dict() | {"state": defaultdict(dict)}
     for key, tensor in tensors.items():
         if key.startswith("optimizer."):
             _, index, name = key.split(".")
-            optimizer.setdefault(int(index), {})[name] = tensor.clone()
-    groups = state.optimizer.state_dict()["param_groups"]
-    state.optimizer.load_state_dict({"state": optimizer, "param_groups": groups})
+            optimizer["state"][int(index)][name] = tensor.clone()
+    state.optimizer.load_state_dict(optimizer)
     state.progress = metadata.progress
     if "learnt" not in checkpoint.metadata["progress"]:  # of an older version: a best model has to suffice
         state.progress.learnt = state.progress.best is not None

@@ -61,6 +61,14 @@ SCORED = [{**entry, "bleu": 10.0 + index, "chrf": 30.0} for index, entry in enum
         (VALID, 1),
         ([*TRAIN[:1], {"kind": "other", "update": 3}, {"kind": "train", "update": 20}], 1),
         ([], 1),
+        (
+            [
+                TRAIN[0],
+                {"kind": "skipped", "update": 5, "pairs": [1]},
+                {"kind": "valid", "update": 8, "bleu": 1.0, "chrf": 2.0},
+            ],
+            2,
+        ),
         ([*TRAIN, *SCORED], 2),
         ([*TRAIN, SCORED[0], VALID[1]], 2),  # a validation without scores is left out of their panel
         ([*TRAIN, VALID[0], SCORED[1]], 2),

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 import torch
+from covering import covering
 from pairs import batch_of
 from torch import Tensor, nn
 
@@ -86,32 +87,24 @@ def test_tied_weights_are_one_tensor(tying: str, order: str, input_feeding: bool
     assert same == (tying != "none")
 
 
-@pytest.mark.parametrize("bidirectional", [False, True])
-@pytest.mark.parametrize(
-    ("encoder_cell", "decoder_cell", "encoder_layers", "decoder_layers"),
-    [("gru", "lstm", 1, 2), ("lstm", "gru", 3, 1), ("gru", "gru", 2, 2)],
+@covering(
+    "score, order, cells, layers, bidirectional",
+    ("additive", "general", "none"),
+    (("bahdanau", False), ("luong", False), ("luong", True)),
+    (("gru", "lstm"), ("lstm", "gru"), ("gru", "gru")),
+    ((1, 2), (3, 1), (2, 2)),
+    (False, True),
 )
-@pytest.mark.parametrize(("order", "input_feeding"), [("bahdanau", False), ("luong", False), ("luong", True)])
-@pytest.mark.parametrize("score", ["additive", "general", "none"])
 def test_sizes_of_encoder_and_decoder_are_free(
-    score: str,
-    order: str,
-    input_feeding: bool,
-    encoder_cell: str,
-    decoder_cell: str,
-    encoder_layers: int,
-    decoder_layers: int,
-    bidirectional: bool,
+    score: str, order: tuple[str, bool], cells: tuple[str, str], layers: tuple[int, int], bidirectional: bool
 ) -> None:
+    encoder, decoder = (
+        dict(zip(("cell", "num_layers"), both, strict=True)) for both in zip(cells, layers, strict=True)
+    )
+    order_of = dict(zip(("order", "input_feeding"), order, strict=True))
     config = model_config(
-        encoder={"cell": encoder_cell, "hidden_size": 5, "num_layers": encoder_layers, "bidirectional": bidirectional},
-        decoder={
-            "cell": decoder_cell,
-            "hidden_size": 7,
-            "num_layers": decoder_layers,
-            "order": order,
-            "input_feeding": input_feeding,
-        },
+        encoder={"hidden_size": 5, "bidirectional": bidirectional, **encoder},
+        decoder={"hidden_size": 7, **order_of, **decoder},
         attention={"score": score},
     )
     model = build_model(config, 7, 9)

@@ -12,7 +12,7 @@ from typing import Any
 import processes
 import pytest
 import torch
-from conftest import Cli, Project
+from conftest import Cli, Outcome, Project
 from pairs import pairs_of
 
 from nmt.config import Config, load_config
@@ -28,27 +28,20 @@ from nmt.training.readiness import check_updates, count_parameters, describe_dat
 from nmt.training.timing import measure_updates
 
 NAMES = [
-    "training data",
-    "too long",
-    "validation data",
-    "valid overlap",
-    "test overlap",
-    "parameters",
-    "initial loss",
-    "one batch overfits",
-    "decoding",
-    "sample",
-    "sample",
-    "longest batch",
-    "first updates",
-    "speed",
-    "memory",
+    *("training data", "too long", "validation data", "valid overlap", "test overlap", "parameters", "initial loss"),
+    *("one batch overfits", "decoding", "sample", "sample", "longest batch", "first updates", "speed", "memory"),
 ]
 
 
 def lines_of(out: str) -> list[tuple[str, str]]:
     """Mark and name of each finding."""
     return [(line.split(maxsplit=1)[0], line[8:].split(":")[0]) for line in out.splitlines()[:-1]]
+
+
+def check(cli: Cli, project: Project, *settings: str) -> Outcome:
+    """Check the data of a project with these settings."""
+    options = [part for setting in settings for part in ("--set", setting)]
+    return cli("check", "--config", project.config, "--data", project.data, *options)
 
 
 def contents(root: Path) -> dict[str, tuple[int, int]]:
@@ -93,8 +86,7 @@ def test_a_healthy_project_is_fine_and_nothing_is_written(
     ],
 )
 def test_problems_are_found(project: Project, cli: Cli, names: list[str], settings: list[str]) -> None:
-    options = [part for setting in settings for part in ("--set", setting)]
-    found = cli("check", "--config", project.config, "--data", project.data, *options)
+    found = check(cli, project, *settings)
     assert found.code == 1, found
     last = found.out.splitlines()[-1]
     assert "problem" in last
@@ -108,8 +100,7 @@ SMALL = [f"model.{part}=12" for part in ("embedding_size", "encoder.hidden_size"
 
 
 def test_a_small_model_is_given_the_updates_that_it_needs(project: Project, cli: Cli) -> None:
-    options = [part for setting in SMALL for part in ("--set", setting)]
-    found = cli("check", "--config", project.config, "--data", project.data, *options)
+    found = check(cli, project, *SMALL)
     assert found.code == 0, found
     (updates,) = re.findall(r"loss 0\.10 after (\d+) updates of Adam", found.out)
     assert int(updates) > 200
@@ -142,7 +133,7 @@ def test_a_loss_that_is_not_a_number_is_a_problem(project: Project, monkeypatch:
 
 
 def test_the_initial_loss_of_fixed_norms_is_above_that_of_guessing(project: Project, cli: Cli) -> None:
-    found = cli("check", "--config", project.config, "--data", project.data, "--set", "model.output_norm=3")
+    found = check(cli, project, "model.output_norm=3")
     (line,) = (line for line in found.out.splitlines() if "initial loss" in line)
     assert line.startswith("ok")
     vocabulary = len(open_data(project.data).tgt_vocabulary)
@@ -151,8 +142,7 @@ def test_the_initial_loss_of_fixed_norms_is_above_that_of_guessing(project: Proj
 
 
 def test_weights_to_start_from_are_better_than_guessing(project: Project, cli: Cli) -> None:
-    settings = ["--set", f"train.init_from={project.run}", "--set", "train.optimizer.learning_rate=0.0005"]
-    found = cli("check", "--config", project.config, "--data", project.data, *settings)
+    found = check(cli, project, f"train.init_from={project.run}", "train.optimizer.learning_rate=0.0005")
     assert found.code == 0, found
     assert ("ok", "initial loss") in lines_of(found.out)
 
@@ -251,15 +241,7 @@ def test_minutes_of_an_epoch_follow_from_tokens(project: Project, monkeypatch: p
 
 def test_a_model_beyond_memory_is_not_built(project: Project, cli: Cli) -> None:
     """Hundreds of GiB of weights are refused within the time of any other check."""
-    found = cli(
-        "check",
-        "--config",
-        project.config,
-        "--data",
-        project.data,
-        "--set",
-        "model.decoder={hidden_size: 16000, num_layers: 64}",
-    )
+    found = check(cli, project, "model.decoder={hidden_size: 16000, num_layers: 64}")
     assert found.code == 1
     assert lines_of(found.out)[-1] == ("PROBLEM", "parameters")
     assert found.out.splitlines()[-2].endswith("lower the sizes under model")
@@ -307,31 +289,26 @@ def test_pairs_of_median_length_with_distinct_sources() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "problems"),
+    ("report", "problems"),
     [
         ({}, []),
         ({"too_many_tokens": 10**6}, ["too long"]),
         ({"overlap": {"valid": {"examples": 100, "sources": 1, "targets": 100}}}, []),
         ({"overlap": {"test": {"examples": 100, "sources": 2, "targets": 0}}}, ["test overlap"]),
+        *((text, []) for text in ("broken", "[]", '{"too_many_tokens": 5}', '{"overlap": 3}')),
     ],
 )
 def test_problems_of_the_report(
-    project: Project, tmp_path: Path, changes: dict[str, object], problems: list[str]
+    project: Project, tmp_path: Path, report: dict[str, object] | str, problems: list[str]
 ) -> None:
     shutil.copytree(project.data, tmp_path / "data")
     path = tmp_path / "data/report.json"
-    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **changes}), encoding="utf-8")
+    whole = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(report if isinstance(report, str) else json.dumps({**whole, **report}), encoding="utf-8")
     findings = list(describe_data(open_data(tmp_path / "data")))
+    names = [finding.name for finding in findings]
     assert [finding.name for finding in findings if finding.ok is False] == problems
-    assert [finding.name for finding in findings][1] == "too long"
-
-
-@pytest.mark.parametrize("report", ["broken", "[]", '{"too_many_tokens": 5}', '{"overlap": 3}'])
-def test_a_report_that_is_none(project: Project, tmp_path: Path, report: str) -> None:
-    shutil.copytree(project.data, tmp_path / "data")
-    (tmp_path / "data/report.json").write_text(report, encoding="utf-8")
-    findings = describe_data(open_data(tmp_path / "data"))
-    assert [finding.name for finding in findings] == ["training data", "validation data"]
+    assert (names == ["training data", "validation data"]) if isinstance(report, str) else (names[1] == "too long")
 
 
 def test_validation_data(project: Project) -> None:

@@ -8,7 +8,6 @@ import json
 import math
 import random
 import shutil
-import signal
 import time
 from pathlib import Path
 
@@ -468,14 +467,3 @@ def test_another_environment_is_reported(
     assert "threads (" in line
     assert line.endswith("results will be close, but not bit for bit the same")
     assert read_json(stopped / "environment.json")["threads"] == 64
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs POSIX")
-def test_a_run_that_was_asked_for_a_checkpoint_is_the_same(
-    random_project: Project, run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    signal_at(monkeypatch, 28, signal.SIGUSR1)
-    train(random_project, run)
-    names = sorted(path.name[7:16] for path in (run / "checkpoints").glob("*.sha256"))
-    assert names == ["000000028", "000000030"]
-    assert_same_run(run, random_project.run)

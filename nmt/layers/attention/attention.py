@@ -10,13 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from nmt.config import (
-    AttentionSection,
-    CoverageSection,
-    LocationSection,
-    MonotonicWindowSection,
-    PredictiveWindowSection,
-)
+from nmt.config import AttentionSection
 from nmt.config.attention_checks import check_sizes
 from nmt.config.attention_scores import properties_of
 from nmt.layers.attention.heads import MultiHead, SingleHead
@@ -119,24 +113,15 @@ class ScoreAttention(Attention):
         window: Positions to attend to.
         normalize: Maps scores to weights.
         past: Memory of earlier alignments.
-        context_size: Size of an encoder state, and of the context.
         dropout: Probability of dropping a weight from the context, in training.
     """
 
     def __init__(
-        self,
-        score: Score,
-        heads: SingleHead,
-        window: Window,
-        normalize: Normalizer,
-        past: Past,
-        *,
-        context_size: int,
-        dropout: float,
+        self, score: Score, heads: SingleHead, window: Window, normalize: Normalizer, past: Past, dropout: float
     ) -> None:
         super().__init__()
         self.score, self.heads, self.window, self.normalize, self.past = score, heads, window, normalize, past
-        self.context_size, self.num_heads = context_size, heads.number
+        self.context_size, self.num_heads = heads.context_size, heads.number
         self.dropout = Dropout(dropout)
         self.reads_own_past = bool(past.state_name)
         if past.feature_size:
@@ -256,19 +241,17 @@ def build_attention(
     score = score or find_score(section.score)
     check_sizes(properties_of(score, section.score), heads.query_size, heads.key_size)
     scoring = score(heads.query_size, heads.key_size, **section.options)
-    window: Window = GlobalWindow()  # hard attention draws one of all positions
-    match section.window:
-        case MonotonicWindowSection(radius=radius):
-            window = MonotonicWindow(radius)
-        case PredictiveWindowSection(radius=radius):
-            window = PredictiveWindow(query_size, radius)
     normalize = make_normalizer(section.normalizer.name, section.normalizer.temperature)
-    if section.window.name == "hard":
+    window: Window = GlobalWindow()
+    if section.window.name == "local_m":
+        window = MonotonicWindow(section.window.radius)
+    elif section.window.name == "local_p":
+        window = PredictiveWindow(query_size, section.window.radius)
+    elif section.window.name == "hard":  # one of all positions
         normalize = HardChoice(normalize)
     past: Past = NoPast()
-    match section.past:
-        case CoverageSection(loss_weight=weight):
-            past = Coverage(weight)
-        case LocationSection(filters=filters, radius=radius):
-            past = LocationFeatures(filters, radius)
-    return ScoreAttention(scoring, heads, window, normalize, past, context_size=key_size, dropout=section.dropout)
+    if section.past.name == "coverage":
+        past = Coverage(section.past.loss_weight)
+    elif section.past.name == "location":
+        past = LocationFeatures(section.past.filters, section.past.radius)
+    return ScoreAttention(scoring, heads, window, normalize, past, section.dropout)

@@ -76,10 +76,8 @@ def list_mechanisms() -> list[Mechanism]:
 def tabulate_mechanisms() -> Table:
     """The mechanisms as a table, grouped by config key."""
     header = ("model.attention", "value", "work", "description", "limits", "paper")
-    rows = [
-        (one.key, ", ".join(one.names), f"({one.work})", one.summary, "; ".join(one.limits), one.paper)
-        for one in list_mechanisms()
-    ]
+    every = list_mechanisms()
+    rows = [(m.key, ", ".join(m.names), f"({m.work})", m.summary, "; ".join(m.limits), m.paper) for m in every]
     return Table(header, rows, "llllll")
 
 
@@ -89,14 +87,11 @@ def _scores() -> Iterator[Mechanism]:
         names.setdefault(properties.path, []).append(properties.name)
     for known in names.values():
         score, options = find_score(known[0]), SCORES[known[0]].options
-        limits = {
-            "equal sizes, or heads" if score.multi_head else "equal sizes": score.needs_equal_sizes,
-            "one head only": not score.multi_head,
-            "no local window": not score.local,
-            **{f"needs options.{option.name}": option.required for option in options},
-        }
-        applying = tuple(limit for limit, applies in limits.items() if applies)
-        yield Mechanism("score", tuple(known), _summary(score), score.paper, applying)
+        limits = ["equal sizes, or heads" if score.multi_head else "equal sizes"] if score.needs_equal_sizes else []
+        limits += [] if score.multi_head else ["one head only"]
+        limits += [] if score.local else ["no local window"]
+        limits += [f"needs options.{option.name}" for option in options if option.required]
+        yield Mechanism("score", tuple(known), _summary(score), score.paper, tuple(limits))
     yield Mechanism("score", ("none",), _summary(FixedContext), FixedContext.paper, ("excludes all choices below",))
 
 
@@ -112,8 +107,7 @@ def describe_mechanism(section: ModelSection) -> tuple[str, str]:
     score = next((one for one in _scores() if attention.score in one.names), None)
     parts = [attention.score, *section.decoder.traits]
     parts += [f"{attention.heads} heads"] if attention.heads > 1 else []
-    parts += [attention.window.name.replace("_", "-")] if attention.window.name != "global" else []
-    parts += [attention.normalizer.name] if attention.normalizer.name != "softmax" else []
-    parts += [attention.past.name] if attention.past.name != "none" else []
+    others = attention.window.name.replace("_", "-"), attention.normalizer.name, attention.past.name
+    parts += [name for name in others if name not in ("global", "softmax", "none")]
     equation = "" if score is None else f"{score.summary} ({score.paper})" if score.paper else score.summary
     return ", ".join(parts), equation

@@ -23,8 +23,7 @@ class SingleHead(nn.Module):
     def __init__(self, query_size: int, key_size: int, number: int = 1) -> None:
         super().__init__()
         self.number = number
-        self.query_size = query_size
-        self.key_size = key_size
+        self.query_size, self.key_size, self.context_size = query_size, key_size, key_size
 
     def split_query(self, query: Tensor) -> Tensor:
         """[B, N, Q] -> [B, heads, N, query_size]."""
@@ -61,6 +60,7 @@ class MultiHead(SingleHead):
     def __init__(self, query_size: int, key_size: int, number: int, head_size: int | None = None) -> None:
         size = head_size or key_size // number
         super().__init__(size, size, number)
+        self.context_size = key_size
         self.query = StepLinear(query_size, number * size, bias=False)
         self.key = nn.Linear(key_size, number * size, bias=False)
         self.value = nn.Linear(key_size, number * size, bias=False)

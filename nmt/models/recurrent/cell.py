@@ -155,21 +155,16 @@ class BahdanauCell(DecoderCell):
         section: See `DecoderCell`.
         recurrent: See `DecoderCell`.
         attention: See `DecoderCell`.
-        embedding_size: Size of a target embedding.
         readout_size: Size of the vector before the output layer.
     """
 
     def __init__(
-        self,
-        section: RecurrentDecoderSection,
-        recurrent: RecurrentStack,
-        attention: Attention,
-        embedding_size: int,
-        readout_size: int,
+        self, section: RecurrentDecoderSection, recurrent: RecurrentStack, attention: Attention, readout_size: int
     ) -> None:
         super().__init__(section, recurrent, attention)
         units, self.activation = (2, maxout) if section.readout == "maxout" else (1, tanh)
-        self.output = StepLinear(recurrent.hidden_size + attention.context_size + embedding_size, units * readout_size)
+        size = recurrent.hidden_size + attention.context_size + recurrent.input_size  # of [s; c; y]
+        self.output = StepLinear(size, units * readout_size)
 
     def step(
         self, projected: Tensor, memory: Memory, state: RecurrentDecoderState, weights: RecurrentDecoderWeights

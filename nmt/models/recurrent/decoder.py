@@ -58,28 +58,19 @@ class RecurrentDecoder(Decoder[Memory, RecurrentDecoderState, RecurrentDecoderWe
     Args:
         embedding: Target embedding.
         cell: Order of attending and updating.
-        initial_state: Computes the first state.
+        initial: Computes the first state.
         output: Output layer from readout to logits.
-        embedding_dropout: On embeddings.
+        dropout: On embeddings.
     """
 
     parts: ClassVar[Mapping[str, str]] = {"cell.attention": "attention", "cell.output": "output", "output": "output"}
 
     def __init__(
-        self,
-        embedding: nn.Embedding,
-        cell: DecoderCell,
-        initial_state: InitialState,
-        output: OutputLayer,
-        *,
-        embedding_dropout: float = 0.0,
+        self, embedding: nn.Embedding, cell: DecoderCell, initial: InitialState, output: OutputLayer, dropout: float
     ) -> None:
         super().__init__()
-        self.embedding = embedding
-        self.cell = cell
-        self.initial_state = initial_state
-        self.output = output
-        self.embedding_dropout = Dropout(embedding_dropout)
+        self.embedding, self.cell, self.initial_state, self.output = embedding, cell, initial, output
+        self.embedding_dropout = Dropout(dropout)
 
     @property
     def heads(self) -> tuple[Head, ...]:

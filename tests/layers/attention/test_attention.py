@@ -62,22 +62,6 @@ def numpy_softmax(scores: np.ndarray) -> np.ndarray:
     return weights / weights.sum()
 
 
-def test_concat_equals_luongs_product_with_joined_weights() -> None:
-    attention = random_attention("concat", 3, 6)
-    assert isinstance(attention, ScoreAttention)
-    score = attention.score
-    joined = torch.cat([score.query.weight, score.key.weight], dim=1).detach()  # W of W [q; k]
-    states, _, _ = sources(size=6)
-    query = queries(2, 3)
-    found = score(query, score.project_keys(states)).detach()
-    for sentence in range(3):
-        for place in range(2):
-            for position in range(5):
-                pair = torch.cat([query[sentence, place], states[sentence, position]])
-                expected = score.energy.weight[0].detach() @ torch.tanh(joined @ pair)
-                torch.testing.assert_close(found[sentence, place, position], expected)
-
-
 def test_the_fixed_context_is_the_summary_for_every_query() -> None:
     attention = random_attention("none")
     assert isinstance(attention, FixedContext)
@@ -121,14 +105,9 @@ def test_unusable_scores_are_named(name: str, parts: list[str]) -> None:
         check_sizes(find_properties(name), 3, 4)
     message = str(caught.value)
     assert "\n" not in message
+    assert ("did you mean" in message) == any("did you mean" in part for part in parts)
     for part in parts:
         assert part in message
-
-
-def test_an_unknown_name_far_from_all_others_gets_no_suggestion() -> None:
-    with pytest.raises(ConfigError) as caught:
-        find_properties("xyzzy")
-    assert "did you mean" not in str(caught.value)
 
 
 USER_MODULE = """
@@ -182,12 +161,6 @@ def test_options_reach_the_score() -> None:
     attention = build("additive", 3, 4, {"size": 7})
     assert isinstance(attention, ScoreAttention)
     assert [tuple(p.shape) for p in attention.parameters()] == [(7, 3), (7, 4), (1, 7)]
+    assert attention.context_size == 4
     default = build("additive", 3, 4)
     assert [tuple(p.shape) for p in default.parameters()] == [(3, 3), (3, 4), (1, 3)]
-
-
-@pytest.mark.parametrize(("name", "count"), [("additive", 3 * 3 + 3 * 4 + 3), ("general", 12), ("none", 0)])
-def test_parameter_counts(name: str, count: int) -> None:
-    attention = build(name, 3, 4)
-    assert sum(parameter.numel() for parameter in attention.parameters()) == count
-    assert attention.context_size == 4

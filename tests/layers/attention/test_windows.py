@@ -69,6 +69,13 @@ def long_source(window: str, **options: object) -> tuple[Attention, Memory, Tens
     return attention, memory, torch.randn(1, 3, SIZE, dtype=torch.float64)
 
 
+def softened(attention: Attention) -> Attention:
+    """The same attention to all positions."""
+    soft = build_attention(AttentionSection(), SIZE, SIZE).double()
+    soft.load_state_dict(attention.state_dict())
+    return soft
+
+
 def test_the_predicted_centre_has_a_gradient() -> None:
     """Luong et al., 2015, section 3.2: the Gaussian makes p_t, and so W_p and v_p, learn."""
     attention, memory, query = long_source("local_p", radius=2)
@@ -86,8 +93,7 @@ def test_the_predicted_centre_has_a_gradient() -> None:
 
 def test_hard_attention_is_drawn_from_the_weights_in_training() -> None:
     attention, memory, query = long_source("hard")
-    soft = build_attention(AttentionSection(), SIZE, SIZE).double()
-    soft.load_state_dict(attention.state_dict())
+    soft = softened(attention)
     number = 4000
     repeated = query[:, :1].expand(-1, number, -1)
     torch.manual_seed(3)
@@ -102,8 +108,7 @@ def test_hard_attention_is_drawn_from_the_weights_in_training() -> None:
 
 def test_hard_attention_takes_the_most_likely_position_in_decoding() -> None:
     attention, memory, query = long_source("hard")
-    soft = build_attention(AttentionSection(), SIZE, SIZE).double()
-    soft.load_state_dict(attention.state_dict())
+    soft = softened(attention)
     context, alignment, _ = attention.eval().attend(query, memory, {})
     likeliest = soft.attend(query, memory, {})[1][0, :, 0].argmax(dim=-1)
     assert torch.equal(alignment[0, :, 0], torch.eye(5, dtype=torch.float64)[likeliest])
@@ -113,8 +118,7 @@ def test_hard_attention_takes_the_most_likely_position_in_decoding() -> None:
 def test_the_gradient_of_hard_attention_is_that_of_the_soft_weights() -> None:
     """Bengio et al., 2013, section 2.3: straight through."""
     attention, memory, query = long_source("hard")
-    soft = build_attention(AttentionSection(), SIZE, SIZE).double()
-    soft.load_state_dict(attention.state_dict())
+    soft = softened(attention)
     factors = torch.randn(1, 3, SIZE, dtype=torch.float64)
     gradients = []
     for mechanism in (attention.train(), soft):
