@@ -27,6 +27,11 @@ class OutputLayer(StepLinear):
     def __init__(self, in_features: int, out_features: int, dropout: float = 0.0) -> None:
         super().__init__(in_features, out_features)
         self.dropout = Dropout(dropout)
+        self.stretch: nn.Module = nn.Identity()
+
+    def rows(self) -> Tensor:
+        """W, [V, K]."""
+        return self.weight
 
     def forward(self, readouts: Tensor) -> Tensor:
         """[..., K] -> [..., V]."""
@@ -38,11 +43,11 @@ class OutputLayer(StepLinear):
 
     def operands(self, readouts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The x, W and b of the product: [..., K], [V, K] and [V]."""
-        return self.dropout(readouts), self.weight, self.bias
+        return self.stretch(self.dropout(readouts)), self.rows(), self.bias
 
     def for_steps(self, weight_format: WeightFormat) -> nn.Module:
         """See `StepLinear`."""
-        return nn.Sequential(self.dropout, super().for_steps(weight_format))
+        return nn.Sequential(self.dropout, self.stretch, PreparedLinear(weight_format(self.rows()), self.bias))
 
     @property
     def uniform_loss(self) -> float:
@@ -70,20 +75,17 @@ class FixedNormOutput(OutputLayer):
 
     def __init__(self, in_features: int, out_features: int, dropout: float = 0.0, *, norm: float) -> None:
         super().__init__(in_features, out_features, dropout)
-        self.longer = FixedNorm(norm**2)
+        self.norm = norm
+        self.stretch = FixedNorm(norm**2)  # r^2 is part of x
 
-    def operands(self, readouts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """See `OutputLayer`; r^2 is part of x."""
-        return self.longer(self.dropout(readouts)), unit(self.weight), self.bias
-
-    def for_steps(self, weight_format: WeightFormat) -> nn.Module:
-        """See `StepLinear`."""
-        return nn.Sequential(self.dropout, self.longer, PreparedLinear(weight_format(unit(self.weight)), self.bias))
+    def rows(self) -> Tensor:
+        """W with rows of norm 1, [V, K]."""
+        return unit(self.weight)
 
     @property
     def initial_loss(self) -> float:
         """See `OutputLayer`; the cosine of random vectors has the variance 1 / K."""
-        return self.uniform_loss + self.longer.norm**2 / (2 * self.in_features)
+        return self.uniform_loss + self.norm**4 / (2 * self.in_features)
 
 
 class FixedNorm(nn.Module):

@@ -55,11 +55,6 @@ class Seq2Seq(nn.Module):
         return readouts, targets, penalty.sum()
 
     @property
-    def uniform_loss(self) -> float:
-        """Cross-entropy of the uniform distribution over target words, in nats per token: that of random guessing."""
-        return self.decoder.output.uniform_loss
-
-    @property
     def device(self) -> torch.device:
         """Device of the weights."""
         return next(self.parameters()).device

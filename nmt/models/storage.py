@@ -227,7 +227,10 @@ def _read_header(path: Path) -> dict[str, tuple[_Kind, int]]:
             if size > MAX_HEADER:
                 raise ValueError(f"a header of {size:,} bytes")
             header = json.loads(file.read(size))
-        with safe_open(path, framework="pt") as checked:  # which checks that the file is as long as its header says
+        ends = [part["data_offsets"][1] for name, part in header.items() if name != "__metadata__"]
+        if 8 + size + max(ends, default=0) != path.stat().st_size:  # which may be more than can be mapped
+            raise ValueError(f"{path.stat().st_size:,} bytes")
+        with safe_open(path, framework="pt") as checked:
             parts = {name: checked.get_slice(name) for name in checked.keys()}  # noqa: SIM118
             kinds = {name: (part.get_dtype(), part.get_shape()) for name, part in parts.items()}
         return {name: (kind, 8 + size + header[name]["data_offsets"][0]) for name, kind in kinds.items()}

@@ -203,7 +203,7 @@ def train(state: TrainState, pairs: EncodedPairs, config: Config, noise: Noise =
             due = ValidationDue(progress.update, progress.epoch)
             yield due
             if due.scores is not None:
-                progress.learnt = progress.learnt or due.scores["loss"] < state.model.uniform_loss
+                progress.learnt = progress.learnt or due.scores["loss"] < state.model.decoder.output.uniform_loss
                 improved = _improve(progress, due.scores, options.validation.metric)
                 state.rate.validated(improved)
                 yield Validated(progress.update, progress.epoch, due.scores, improved)
@@ -224,17 +224,16 @@ def check_learnt(state: TrainState, run: Path, *, validated: bool) -> None:
     Raises:
         TrainingError: It has learnt nothing.
     """
-    skipped, model = state.progress.skipped_in_row, state.model
+    skipped, output = state.progress.skipped_in_row, state.model.decoder.output
     advice = "lower train.optimizer.learning_rate"
     if skipped:
         updates = f"{skipped:,} update{'s' if skipped > 1 else ''}"
         what = f"ended with {updates} skipped, as loss or gradient was not finite"
         raise TrainingError(f"{run}: {what}; {advice} or set train.optimizer.clip_norm")
     if validated and not state.progress.learnt:
-        raise TrainingError(
-            f"{run}: learnt nothing: no validation had a loss below {model.uniform_loss:.2f}, that of uniform guessing "
-            f"among {model.decoder.output.out_features:,} target words; {advice} or train for more updates"
-        )
+        guessing = f"{output.uniform_loss:.2f}, that of uniform guessing among {output.out_features:,} target words"
+        what = f"learnt nothing: no validation had a loss below {guessing}"
+        raise TrainingError(f"{run}: {what}; {advice} or train for more updates")
 
 
 def count_updates(options: TrainSection, per_epoch: int) -> int:

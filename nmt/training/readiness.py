@@ -160,7 +160,7 @@ def check_initial_loss(config: Config, data: DataDirectory, model: Seq2Seq) -> I
     generator = np.random.default_rng(config.train.seed)
     sample = data.train.select(generator.permutation(len(data.train))[:LOSS_SAMPLE])
     loss, size = mean_loss(model, sample), len(data.tgt_vocabulary)
-    uniform, expected = model.uniform_loss, model.decoder.output.initial_loss
+    uniform, expected = model.decoder.output.uniform_loss, model.decoder.output.initial_loss
     text = f"{loss:.2f} nats per token over {len(sample):,} pairs; uniform guessing has ln {size:,} = {uniform:.2f}"
     if config.train.init_from is not None:
         yield _find("initial loss", loss < uniform, text, "the weights of train.init_from do not help")

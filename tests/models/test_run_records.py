@@ -11,7 +11,6 @@ import pytest
 from conftest import Cli, Project
 
 from nmt.models.run_records import find_model, list_runs, read_state
-from nmt.system.errors import DataError
 from nmt.system.files import read_json, write_json
 from nmt.system.replacement import locked
 
@@ -61,17 +60,8 @@ def test_runs_in_all_states(tmp_path: Path) -> None:
     write(tmp_path, ".hidden", "finished", 0)
     with locked(tmp_path / "alive"):
         found = rows(tmp_path)
-    assert list(list_runs(tmp_path).header) == [
-        "run",
-        "state",
-        "updates",
-        "epoch",
-        "best",
-        "at",
-        "training",
-        "last change",
-        "",
-    ]
+    header = ["run", "state", "updates", "epoch", "best", "at", "training", "last change", ""]
+    assert list(list_runs(tmp_path).header) == header
     counted = ["1,234 of 5,678", "3"]
     best = ["bleu 26.71", "1,000", "1:02:03"]
     assert [row[:-2] for row in found[:-1]] == [
@@ -184,19 +174,13 @@ def folder(path: Path) -> Path:
 
 
 def test_no_runs(tmp_path: Path, cli: Cli) -> None:
-    with pytest.raises(DataError, match="contains no runs"):
-        list_runs(tmp_path)
-    found = cli("runs", tmp_path / "nowhere")
-    assert found.code == 1
-    assert (
-        found.err == f"nmt: error: {tmp_path}/nowhere: does not exist; train first, or give the folder of your runs\n"
-    )
-
-
-def test_a_file_contains_no_runs(tmp_path: Path, cli: Cli) -> None:
-    path = tmp_path / "notes.txt"
-    path.touch()
-    assert cli("runs", path).err.startswith(f"nmt: error: {path}: is not a directory; ")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").touch()
+    problems = {"empty": "contains no runs", "nowhere": "does not exist", "notes.txt": "is not a directory"}
+    for name, what in problems.items():
+        found = cli("runs", tmp_path / name)
+        assert found.code == 1
+        assert found.err == f"nmt: error: {tmp_path / name}: {what}; train first, or give the folder of your runs\n"
 
 
 def test_listing_leaves_no_trace_and_takes_no_lock(tmp_path: Path) -> None:

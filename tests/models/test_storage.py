@@ -51,14 +51,6 @@ def logits_of(model: Seq2Seq) -> torch.Tensor:
         return model.decoder.output(model.eval().readouts(batch)[0])
 
 
-def test_vocabularies_of_a_model_are_read_once(saved: Path) -> None:
-    found = load_model(saved)
-    for path in (saved / "text").glob("*.vocabulary.json"):
-        path.unlink()
-    processor = found.load_processor()
-    assert (processor.src_vocabulary, processor.tgt_vocabulary) == (Vocabulary(WORDS), Vocabulary(WORDS))
-
-
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     config = make_config()
@@ -146,6 +138,14 @@ def test_a_copied_directory_is_enough(saved: Path, tmp_path: Path) -> None:
     for path in (tmp_path / "text").iterdir():
         path.unlink()
     assert torch.equal(logits_of(load_model(elsewhere).model), expected)
+
+
+def test_vocabularies_of_a_model_are_read_once(saved: Path) -> None:
+    found = load_model(saved)
+    for path in (saved / "text").glob("*.vocabulary.json"):
+        path.unlink()
+    processor = found.load_processor()
+    assert processor.src_vocabulary == processor.tgt_vocabulary == Vocabulary(WORDS)
 
 
 def refusal(directory: Path) -> str:

@@ -330,18 +330,16 @@ def test_resume_and_overwrite_exclude_each_other(random_project: Project, cli: C
     assert "give only one of them" in refusal(cli, random_project, random_project.run, "--resume", "--overwrite")
 
 
-def test_a_log_that_lost_lines_is_reported(stopped: Path, random_project: Project, cli: Cli) -> None:
-    (stopped / "metrics.jsonl").write_text("")
-    assert f"{stopped / 'metrics.jsonl'}: is shorter than at the checkpoint; some lines are lost" in messages(
-        cli, random_project, stopped, "--resume"
-    )
-
-
-def test_an_intact_log_is_not_reported(stopped: Path, random_project: Project, cli: Cli) -> None:
-    with (stopped / "metrics.jsonl").open("a") as log:
-        log.write('{"kind": "train"')  # cut off by a kill
-    assert "metrics.jsonl" not in cli(*train_arguments(random_project, stopped, "--resume")).err
-    assert_same_run(stopped, random_project.run)
+@pytest.mark.parametrize("content", [None, b'{"kind": "train"'])  # lost, or cut off by a kill
+def test_a_log_that_lost_lines_is_reported(
+    stopped: Path, random_project: Project, cli: Cli, content: bytes | None
+) -> None:
+    log = stopped / "metrics.jsonl"
+    log.write_bytes(b"" if content is None else log.read_bytes() + content)
+    err = messages(cli, random_project, stopped, "--resume")
+    assert (f"{log}: is shorter than at the checkpoint; some lines are lost" in err) == (content is None)
+    if content is not None:
+        assert_same_run(stopped, random_project.run)
 
 
 def test_leftovers_of_a_kill_between_best_models_are_cleaned_up(stopped: Path, random_project: Project) -> None:

@@ -11,7 +11,7 @@ from nmt.config.attention_checks import LOCAL_WINDOWS, SPARSE_LIBRARY
 from nmt.config.attention_scores import SCORES, names_of
 from nmt.layers.attention.attention import FixedContext
 from nmt.layers.attention.heads import MultiHead, SingleHead
-from nmt.layers.attention.normalizer import PAPERS, SUMMARIES, HardChoice
+from nmt.layers.attention.normalizer import SUMMARIES, HardChoice
 from nmt.layers.attention.past import Coverage, LocationFeatures, NoPast, Past
 from nmt.layers.attention.score import find_score
 from nmt.layers.attention.window import GlobalWindow, MonotonicWindow, PredictiveWindow, Window
@@ -64,9 +64,9 @@ def list_mechanisms() -> list[Mechanism]:
     for name, window in WINDOWS.items():
         limits = near if name in LOCAL_WINDOWS else ()
         mechanisms.append(Mechanism("window.name", (name,), _summary(window), window.paper, limits))
-    for name, summary in SUMMARIES.items():
+    for name, (summary, paper) in SUMMARIES.items():
         limits = () if name == "softmax" else (f"package {SPARSE_LIBRARY}",)
-        mechanisms.append(Mechanism("normalizer.name", (name,), summary, PAPERS[name], limits))
+        mechanisms.append(Mechanism("normalizer.name", (name,), summary, paper, limits))
     for name, past in PASTS.items():
         rest = own_past if past.state_name else ()
         mechanisms.append(Mechanism("past.name", (name,), _summary(past), past.paper, *rest))

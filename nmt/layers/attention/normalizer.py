@@ -13,16 +13,13 @@ from nmt.config.attention_checks import SPARSE_LIBRARY
 
 Normalizer = Callable[[Tensor], Tensor]
 
-PAPERS = {
-    "softmax": "Bahdanau et al., 2015, eq. 6",
-    "sparsemax": "Martins and Astudillo, 2016, algorithm 1",
-    "entmax15": "Peters et al., 2019, algorithm 2 (alpha = 1.5)",
-}
+_SPARSEMAX, _ENTMAX = "Martins and Astudillo, 2016, algorithm 1", "Peters et al., 2019, algorithm 2 (alpha = 1.5)"
 SUMMARIES = {
-    "softmax": "Weights above 0, exp(s) / sum exp(s)",
-    "sparsemax": "The distribution closest to the scores, with weights of exactly 0",
-    "entmax15": "Between softmax and sparsemax, with weights of exactly 0",
+    "softmax": ("Weights above 0, exp(s) / sum exp(s)", "Bahdanau et al., 2015, eq. 6"),
+    "sparsemax": ("The distribution closest to the scores, with weights of exactly 0", _SPARSEMAX),
+    "entmax15": ("Between softmax and sparsemax, with weights of exactly 0", _ENTMAX),
 }
+"""What each does, and its source."""
 
 
 def make_normalizer(name: str, temperature: float = 1.0) -> Normalizer:
