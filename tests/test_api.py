@@ -152,13 +152,8 @@ def test_search_options_are_used() -> None:
 
 def test_threads_share_a_translator(here: Project) -> None:
     """With SentencePiece, and with spaCy, whose tokenizers fill caches."""
-    tiny = {
-        "data.first_lines": 400,
-        "data.split": {"valid_size": 10, "test_size": 10},
-        "model.encoder.hidden_size": 8,
-        "model.decoder.hidden_size": 8,
-        "train.max_updates": 5,
-    }
+    tiny = {"data": {"first_lines": 400, "split": {"valid_size": 10, "test_size": 10}}, "train.max_updates": 5}
+    tiny |= {"model.encoder.hidden_size": 8, "model.decoder.hidden_size": 8}
     nmt.preprocess("sample", overrides=tiny)
     spacy = nmt.train("sample", overrides=tiny).path
     sources = [line.split("\t")[0] for line in shipped("data/sample/unseen.txt").read_text("utf-8").splitlines()]

@@ -167,20 +167,6 @@ def test_an_interrupt_keeps_the_best_model(here: Project, tmp_path: Path) -> Non
     assert call("translate", "a b", "--model", run, "--output", tmp_path / "out.txt") == 0
 
 
-def test_nothing_is_overwritten_unasked(here: Project, cli: Cli) -> None:
-    before = (here.run / "metrics.jsonl").read_bytes()
-    assert_error(cli("train", "--config", here.config), "runs/reversal", "--overwrite")
-    assert (here.run / "metrics.jsonl").read_bytes() == before
-    assert_error(cli("preprocess", "--config", here.config), "data/prepared/reversal", "--overwrite")
-    foreign = here.root / "foreign"
-    foreign.mkdir()
-    (foreign / "precious.txt").write_text("keep me")
-    for command in ("train", "preprocess"):
-        found = cli(command, "--config", here.config, "--output", foreign, "--overwrite")
-        assert_error(found, "foreign", "other files")
-    assert (foreign / "precious.txt").read_text() == "keep me"
-
-
 def test_translating_without_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     monkeypatch.chdir(tmp_path)
     assert_error(cli("translate", "a"), "no finished run", "--model")
@@ -374,8 +360,10 @@ def test_help_shows_what_stands_for_a_value(cli: Cli) -> None:
 
 
 def test_an_option_out_of_its_range_is_refused(cli: Cli) -> None:
-    for option in (["--beam-size", 0], ["--n-best", 1001], ["--batch-size", "many"]):
+    for option in (["--beam-size", 0], ["--batch-size", "many"], ["--beam-size", 10**20], ["--batch-size", 10**20]):
         assert cli("translate", "a", *option).code == 2
+    found = cli("translate", "a", "--n-best", 1001)
+    assert (found.code, "should be less than or equal to 1000" in found.err) == (2, True)
     assert cli("evaluate", "--test", "luck").code == 2
 
 

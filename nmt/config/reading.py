@@ -311,10 +311,10 @@ def with_search_options(config: Config, given: Mapping[str, Any], overrides: Ove
     Raises:
         ConfigError: A value is not allowed, or an override is not about the search; one line per problem.
     """
-    paths = {setting: setting.partition("=")[0].strip() for setting in as_settings(overrides)}
-    allowed = [setting for setting, path in paths.items() if path.split(".")[0] in ("decode", "")]
+    settings = [(setting.partition("=")[0].strip(), setting) for setting in as_settings(overrides)]
+    allowed = [setting for path, setting in settings if path.split(".")[0] in ("decode", "")]
     refused = "cannot be changed after training; only keys of decode can be set here"
-    lines = [f"{path}: {refused}" for setting, path in paths.items() if setting not in allowed]
+    lines = [f"{path}: {refused}" for path, setting in settings if setting not in allowed]
     tree, unread = _load(config, allowed)
     options = Tree.of({"decode": {key: value for key, value in given.items() if value is not None}})
     try:

@@ -334,6 +334,7 @@ INVERSE = "train: {schedule: {name: inverse_sqrt}}"
 
 
 ATTENTION = "model: {{attention: {{score: {}}}}}"
+FALLING = "linear, updates: 5, ratio: 0.3, minimum: 0.5"
 FORCING = "train: {{teacher_forcing: {{schedule: {}}}}}"
 PLATEAU = "train: {{schedule: {{name: plateau, patience: {}}}, validation: {{patience: {}}}}}"
 
@@ -353,11 +354,7 @@ PLATEAU = "train: {{schedule: {{name: plateau, patience: {}}}, validation: {{pat
         (BACKWARD, "model.decoder.initial_state", "backward needs model.encoder.bidirectional: true"),
         (FORCING.format("linear"), "train.teacher_forcing.updates", "linear needs a"),
         (FORCING.format("inverse_sigmoid"), "train.teacher_forcing.updates", "inverse_sigmoid needs a"),
-        (
-            FORCING.format("linear, updates: 5, ratio: 0.3, minimum: 0.5"),
-            "train.teacher_forcing.minimum",
-            "is above the ratio 0.3",
-        ),
+        (FORCING.format(FALLING), "train.teacher_forcing.minimum", "is above the ratio 0.3"),
         (ATTENTION.format("genral"), "model.attention.score", "unknown score 'genral'; known: none, additive"),
         (ATTENTION.format("genral"), "model.attention.score", "; did you mean general?"),
         (ATTENTION.format("non"), "model.attention.score", "; did you mean none?"),
@@ -416,11 +413,7 @@ PLATEAU = "train: {{schedule: {{name: plateau, patience: {}}}, validation: {{pat
             "data.first_lines",
             "yields at most 50 pairs, but data.split needs 51 or more",
         ),
-        (
-            "text: {tokenizer: spacy, tokenized: true}",
-            "text.tokenized",
-            "has no effect with text.tokenizer: spacy",
-        ),
+        ("text: {tokenizer: spacy, tokenized: true}", "text.tokenized", "has no effect with text.tokenizer: spacy"),
         (
             "text: {tokenizer: spacy, vocabulary: {min_count: 0}}",
             "text.vocabulary.min_count",
@@ -455,10 +448,8 @@ def test_combinations_that_cannot_work_are_refused(tmp_path: Path, text: str, pl
         *(PLATEAU.format(3, 5), PLATEAU.format(9, "null")),
         "train: {schedule: {name: plateau}}\ndata: {split: {valid_size: 0}}",
         "train: {schedule: {name: plateau}}\ndata: {source: [a, b, c, d], split: {valid_size: 0}}",
-        "data: {source: a.tsv, first_lines: 2001}",
-        "data: {source: [a, b, c, d], first_lines: 5}",
-        "data: {first_lines: 5}",
-        "text: {vocabulary: {min_count: 0}}",
+        "data: {source: a.tsv, first_lines: 2001}\ntext: {vocabulary: {min_count: 0}}",
+        *("data: {source: [a, b, c, d], first_lines: 5}", "data: {first_lines: 5}"),
         "model: {tying: target, embedding_size: 8, decoder: {hidden_size: 12}}",
         "model: {tying: target, embedding_size: 8, decoder: {hidden_size: 12, order: bahdanau}}",
         "decode: {max_length: 5}",

@@ -151,15 +151,6 @@ def test_control_characters_of_a_config_do_not_reach_a_terminal(tmp_path: Path, 
     assert line.isprintable()
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--beam-size", f"{10**20}"], ["--batch-size", f"{10**20}"], ["--n-best", "1001"]]
-)
-def test_a_search_without_measure_is_refused_on_the_command_line(cli: Cli, arguments: list[str]) -> None:
-    outcome = cli("translate", "a", *arguments)
-    assert outcome.code == 2
-    assert "should be less than or equal to 1000" in outcome.err
-
-
 @pytest.mark.parametrize("kind", ["fifo", "device"])
 def test_a_config_that_never_ends_is_not_read(tmp_path: Path, kind: str) -> None:
     import os

@@ -36,43 +36,23 @@ def folder(path: Path, *files: str) -> Path:
     return path
 
 
-def test_an_atomic_directory_appears_only_at_the_end(tmp_path: Path) -> None:
-    target = tmp_path / "deep" / "out"
-    with atomic_directory(target) as temporary:
+@pytest.mark.parametrize("error", [None, DataError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("earlier", [None, ["a.txt", "stale.txt"]])
+def test_an_atomic_directory_appears_at_the_end_or_never(
+    tmp_path: Path, error: type[BaseException] | None, earlier: list[str] | None
+) -> None:
+    target = tmp_path / "out" if earlier else tmp_path / "deep/out"
+    if earlier:
+        folder(target, *earlier)
+    with pytest.raises(error) if error else contextlib.nullcontext(), atomic_directory(target) as temporary:
         write_text(temporary / "a.txt", "new")
         (temporary / "sub").mkdir()
-        assert not target.exists()
-    assert names(target) == ["a.txt", "sub"]
-    assert names(tmp_path / "deep") == ["out"]
-
-
-def test_an_atomic_directory_replaces_the_old_one(tmp_path: Path) -> None:
-    target = folder(tmp_path / "out", "a.txt", "stale.txt")
-    with atomic_directory(target) as temporary:
-        write_text(temporary / "a.txt", "new")
-        assert names(target) == ["a.txt", "stale.txt"]
-    assert names(target) == ["a.txt"]
-    assert (target / "a.txt").read_text(encoding="utf-8") == "new"
-    assert names(tmp_path) == ["out"]
-
-
-@pytest.mark.parametrize("error", [DataError, KeyboardInterrupt, SystemExit])
-@pytest.mark.parametrize("existed", [False, True])
-def test_a_failing_block_changes_nothing(tmp_path: Path, error: type[BaseException], existed: bool) -> None:
-    target = tmp_path / "out"
-    if existed:
-        folder(target, "old.txt")
-
-    def fail() -> None:
-        with atomic_directory(target) as temporary:
-            write_text(temporary / "new.txt", "new")
+        assert (names(target) if target.exists() else None) == earlier
+        if error:
             raise error("stop")
-
-    with pytest.raises(error):
-        fail()
-    assert names(tmp_path) == ["out"] * existed
-    if existed:
-        assert names(target) == ["old.txt"]
+    assert (names(target) if target.exists() else None) == (earlier if error else ["a.txt", "sub"])
+    assert error or (target / "a.txt").read_text(encoding="utf-8") == "new"
+    assert names(target.parent) == ["out"] * target.exists()
 
 
 @pytest.mark.parametrize("new", [None, ["begun"]])
