@@ -6,6 +6,7 @@ TORCH ?= torch==2.13.0
 
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+SPREAD := -n auto --maxprocesses 4
 
 .PHONY: demo test soak check setup clean
 
@@ -20,13 +21,14 @@ $(INSTALLED): pyproject.toml .ci/constraints.txt
 demo: setup
 	$(BIN)/python scripts/demo.py
 
-# One thread per process: the tests run side by side, and processes share compiled modules. COVERAGE=1 measures coverage, which takes longer.
+# One thread per process: the tests run side by side, and processes share compiled modules. The tests of a file go to one
+# of them, so that what a file's tests share is made once. COVERAGE=1 measures coverage, which takes longer.
 test: setup
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 $(if $(COVERAGE),--cov --cov-report=term)
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SPREAD) --dist loadfile --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=term)
 
 # The long forms that `make test` leaves out: about twenty minutes.
 soak: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 -m soak --durations=0
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SPREAD) -m soak --durations=0
 
 check: setup
 	$(BIN)/ruff check .

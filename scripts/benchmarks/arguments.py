@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import signal
 import sys
 from collections.abc import Callable, Iterable
@@ -93,17 +92,6 @@ def positive(text: str) -> int:
 def updates(text: str) -> int:
     """A number of updates that includes at least one report of the speed."""
     return _at_least(UPDATES_PER_REPORT, text)
-
-
-def minutes(text: str) -> float:
-    """A time of more than 0 minutes."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a number above 0, found {text!r}")
-    return value
 
 
 def _at_least(smallest: int, text: str) -> int:

@@ -72,7 +72,6 @@ def add_command(commands: Commands) -> None:
     peers = ("opennmt", "joeynmt")
     parser = add_parser(commands, benchmark_decode, "decode", about, output, rounds=3, workload=True, peers=peers)
     parser.add_argument("--only", nargs="+", choices=list(ROWS), help="rows to run; all of them unless given")
-    parser.add_argument("--train", action="store_true", help="only train the models that are missing")
 
 
 def benchmark_decode(arguments: argparse.Namespace) -> None:
@@ -88,8 +87,6 @@ def benchmark_decode(arguments: argparse.Namespace) -> None:
         if not (folder / "finished").exists():
             train(system, pythons[system.toolkit], workload, empty_folder(folder), arguments.threads)
             (folder / "finished").touch()
-    if arguments.train:
-        return
     results = {
         Decoding(system, precision, beam): Result()
         for system in systems

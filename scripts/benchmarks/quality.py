@@ -6,7 +6,6 @@ import argparse
 import shutil
 import statistics
 import sys
-from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from tqdm import tqdm
@@ -22,25 +21,9 @@ from benchmarks.workload import check_workload
 PEER_ROW = "opennmt-py-bahdanau-lstm"
 
 
-@dataclass(frozen=True)
-class Quality:
-    """One trained model.
-
-    Attributes:
-        name: System and seed.
-        training: Seconds of the training command, including validation.
-        decoding: Seconds of the command that translates the test split with beam 5.
-        peak: Peak resident memory of training, in bytes.
-        bleu: BLEU of the test split.
-        signature: sacreBLEU's signature.
-    """
-
-    name: str
-    training: float
-    decoding: float
-    peak: float
-    bleu: float
-    signature: str
+Quality = tuple[str, float, float, float, float, str]
+"""One trained model: system and seed; seconds of training, validation included; seconds of translating the test split
+with beam 5; peak resident memory of training, in bytes; BLEU of the test split; sacreBLEU's signature."""
 
 
 def add_command(commands: Commands) -> None:
@@ -63,14 +46,13 @@ def benchmark_quality(arguments: argparse.Namespace) -> None:
     output: Path = arguments.output.resolve()
     config = arguments.config or ours.write_config(output)
     ours.prepare_workload(config, workload, output / "data", arguments.threads)
-    found = []
-    for seed in tqdm(arguments.seeds, desc="nmt", unit=" seeds", disable=None):
-        found.append(train_ours(config, seed, workload, output, arguments))
+    bar = tqdm(arguments.seeds, desc="nmt", unit=" seeds", disable=None)
+    found = [train_ours(config, seed, workload, output, arguments) for seed in bar]
     rows = list(found)
     if len(found) > 1:
-        training, decoding, peak, bleu = map(statistics.mean, zip(*(astuple(q)[1:5] for q in found), strict=True))
-        deviation = f"standard deviation {statistics.stdev(quality.bleu for quality in found):.2f}"
-        rows.append(Quality("nmt, mean", training, decoding, peak, bleu, deviation))
+        training, decoding, peak, bleu = zip(*(quality[1:5] for quality in found), strict=True)
+        deviation, mean = f"standard deviation {statistics.stdev(bleu):.2f}", statistics.mean
+        rows.append(("nmt, mean", mean(training), mean(decoding), mean(peak), mean(bleu), deviation))
     failure = ""
     if arguments.opennmt:
         try:
@@ -95,7 +77,7 @@ def train_ours(config: str | Path, seed: int, workload: Path, output: Path, argu
     command = ours.nmt("translate", "--model", folder, "--input", workload / "test.en", "--output", translations)
     decoding = run([*command, "--beam-size", "5"], output / f"nmt-{seed}.translate.log", variables)
     scores = decode.score(translations, workload)
-    return Quality(f"nmt, seed {seed}", training.seconds, decoding.seconds, training.peak, *scores)
+    return f"nmt, seed {seed}", training.seconds, decoding.seconds, training.peak, *scores
 
 
 def train_opennmt(python: Path, workload: Path, output: Path, threads: int) -> Quality:
@@ -106,16 +88,10 @@ def train_opennmt(python: Path, workload: Path, output: Path, threads: int) -> Q
     choice = decode.Decoding(system, "float32", 5)
     _, decoding, translations = decode.translate(choice, python, workload, folder, threads)
     name, scores = f"OpenNMT-py, {system.description}", decode.score(translations, workload)
-    return Quality(name, training.seconds, decoding.seconds, training.peak, *scores)
+    return name, training.seconds, decoding.seconds, training.peak, *scores
 
 
 def cells(quality: Quality) -> list[str]:
     """A row of the table."""
-    return [
-        quality.name,
-        f"{quality.training:.0f}",
-        f"{quality.decoding:.1f}",
-        f"{quality.peak / MIB:,.0f}",
-        f"{quality.bleu:.2f}",
-        quality.signature,
-    ]
+    name, training, decoding, peak, bleu, signature = quality
+    return [name, f"{training:.0f}", f"{decoding:.1f}", f"{peak / MIB:,.0f}", f"{bleu:.2f}", signature]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import random
-import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -42,7 +41,9 @@ def make_workload(arguments: argparse.Namespace) -> None:
     pairs = [(pair.src, pair.tgt) for pair in read_pairs(open_corpus([arguments.corpus])["train"])]
     random.Random(SEED).shuffle(pairs)
     wanted = sum(SIZES.values()) + SPARE
-    groups = group_by_source(itertools.islice(tokenized(pairs, wanted), wanted))
+    groups = defaultdict(list)
+    for pair in tqdm(itertools.islice(tokenized(pairs), wanted), "tokenising", wanted, unit=" pairs", disable=None):
+        groups[pair[0]].append(pair)
     output: Path = arguments.output
     output.mkdir(parents=True, exist_ok=True)
     for name, split in draw_splits(groups, SIZES, SEED).items():
@@ -53,29 +54,16 @@ def make_workload(arguments: argparse.Namespace) -> None:
     print(describe(output))
 
 
-def tokenized(pairs: Iterable[TextPair], wanted: int) -> Iterator[TextPair]:
+def tokenized(pairs: Iterable[TextPair]) -> Iterator[TextPair]:
     """Distinct pairs of 1 to 50 words per side, lower-case, in order."""
     tokenizers = [WordTokenizer(language) for language in LANGUAGES]
     seen: set[TextPair] = set()
-    with tqdm(total=wanted, desc="tokenising", unit=" pairs", file=sys.stderr, disable=None) as bar:
-        for texts in pairs:
-            words = [
-                [word.lower() for word in next(tokenizer.tokenize([text]))]
-                for tokenizer, text in zip(tokenizers, texts, strict=True)
-            ]
-            pair = " ".join(words[0]), " ".join(words[1])
-            if pair not in seen and all(1 <= len(text.split()) <= LONGEST for text in pair):
-                seen.add(pair)
-                bar.update()
-                yield pair
-
-
-def group_by_source(pairs: Iterable[TextPair]) -> dict[str, list[TextPair]]:
-    """Pairs by their source sentence."""
-    groups: dict[str, list[TextPair]] = {}
     for pair in pairs:
-        groups.setdefault(pair[0], []).append(pair)
-    return groups
+        words = [next(tokenizer.tokenize([text])) for tokenizer, text in zip(tokenizers, pair, strict=True)]
+        src, tgt = (" ".join(side).lower() for side in words)
+        if (src, tgt) not in seen and all(1 <= len(text.split()) <= LONGEST for text in (src, tgt)):
+            seen.add((src, tgt))
+            yield src, tgt
 
 
 def draw_splits(groups: dict[str, list[TextPair]], sizes: dict[str, int], seed: int) -> dict[str, list[TextPair]]:

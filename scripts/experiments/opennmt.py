@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import opennmt
-from benchmarks.arguments import Commands, minutes
+from benchmarks.arguments import Commands, positive
 from benchmarks.measuring import MIB, Finished, RunError, launch
 from benchmarks.workload import read_lines, write_lines
 
@@ -41,7 +41,7 @@ def add_command(commands: Commands) -> None:
     )
     parser.add_argument("--python", type=Path, required=True, metavar="PYTHON", help="interpreter with OpenNMT-py")
     parser.add_argument("--kind", choices=CONFIGS, default="general", help="attention and feeding")
-    parser.add_argument("--minutes", type=minutes, required=True, help="time of training")
+    parser.add_argument("--minutes", type=positive, required=True, help="time of training")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--test", action="store_true", help="add the score of the test split to a finished result")
 
@@ -49,7 +49,7 @@ def add_command(commands: Commands) -> None:
 def train_opennmt(arguments: argparse.Namespace) -> None:
     """Train for about the given time, translate and score, and add the result to the ledger."""
     experiment = read_experiment(arguments.experiment)
-    name = f"OpenNMT-py {arguments.kind}, {arguments.minutes:g} min"
+    name = f"OpenNMT-py {arguments.kind}, {arguments.minutes} min"
     cell = Cell(name=name, seed=arguments.seed, settings=experiment.cells[0].data_settings)
     known = path_of(experiment.name, cell.key).exists()
     if known and not arguments.test:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import sacrebleu
-from conftest import Cli, Project, signal_at
+from conftest import Cli, Project, call, signal_at
 
 import nmt
 from nmt.comparison.plan import make_trials
@@ -29,8 +29,7 @@ MEASURED = ("training_seconds", "total_seconds", "tokens_per_second", "peak_mib"
 def compared(random_project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A comparison of two scores, two cells at a time."""
     output = tmp_path_factory.mktemp("comparison") / "out"
-    done = subprocess.run(compare_command(random_project, output), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert call(*compare_command(random_project, output)[3:]) == 0
     return output
 
 
@@ -128,7 +127,7 @@ def wait_for(condition: Any, seconds: float = 120) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.soak)])
 def test_a_stopped_comparison_ends_with_the_same_table(
-    number: signal.Signals, compared: Path, random_project: Project, tmp_path: Path
+    number: signal.Signals, compared: Path, random_project: Project, tmp_path: Path, cli: Cli
 ) -> None:
     command = compare_command(random_project, tmp_path / "out")
     metrics = tmp_path / "out/cells/attention.score-none-1/run/metrics.jsonl"
@@ -139,8 +138,7 @@ def test_a_stopped_comparison_ends_with_the_same_table(
         if number == signal.SIGTERM:
             assert process.returncode == 75
             assert "run the same command again to continue" in messages
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert cli(*command[3:]).code == 0
     assert without_measurements(read_table(tmp_path / "out")) == without_measurements(read_table(compared))
 
 

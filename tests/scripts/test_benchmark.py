@@ -283,7 +283,7 @@ def test_splits_share_no_source_and_are_the_same_again() -> None:
 
 def test_tokenised_pairs_are_lower_case_and_distinct() -> None:
     pairs = [("I'm here.", "Ich bin hier."), ("", "Nichts."), ("i'm HERE.", "ich bin hier."), ("a " * 51, "a")]
-    assert list(workload.tokenized(pairs, 4)) == [("i 'm here .", "ich bin hier .")]
+    assert list(workload.tokenized(pairs)) == [("i 'm here .", "ich bin hier .")]
 
 
 def test_vocabulary_files(tmp_path: Path) -> None:
@@ -399,7 +399,6 @@ def test_rates_leave_the_setting_of_products_as_it_was() -> None:
     for path in limit.PATHS:
         assert limit.product_rate(Product("scores", 16, 8, 8, batch=4), path) > 0
         assert torch.get_float32_matmul_precision() == before
-    assert limit.relative_error("fp32") < 1e-6 < 1e-3 < limit.relative_error("bf16") < 1e-2
 
 
 def test_the_row_of_the_server() -> None:

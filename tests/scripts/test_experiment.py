@@ -114,7 +114,7 @@ def test_what_is_not_an_experiment_is_refused(tmp_path: Path, text: str, expecte
         (["run", "--cell", "plain", "--output", "FILE/runs"], "FILE/runs/trial: Not a directory"),
         (
             ["opennmt", "--python", "FILE", "--minutes", "nan"],
-            "argument --minutes: must be a number above 0, found 'nan'",
+            "argument --minutes: must be an integer of at least 1, found 'nan'",
         ),
     ],
 )
