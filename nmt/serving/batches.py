@@ -9,9 +9,11 @@ import asyncio
 import contextlib
 import threading
 import time
+from bisect import insort
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar, cast
 
 from nmt.translation.translation import Translation
@@ -161,13 +163,14 @@ class Batcher:
             if len(self.queue) + len(job.sentences) > self._max_queue:
                 raise QueueFull
             lengths = sorted(enumerate(map(len, job.sentences)), key=lambda pair: pair[1] > LONG)  # long ones last
-            self.queue += [_Waiting(turn, job, *pair) for turn, pair in enumerate(lengths, start=self._turn)]
-            self.queue.sort(key=lambda waiting: waiting.turn)
+            for turn, pair in enumerate(lengths, start=self._turn):
+                insort(self.queue, _Waiting(turn, job, *pair), key=attrgetter("turn"))
             self._changed.notify()
         try:
             return await asyncio.wrap_future(job.result)
-        finally:
+        except BaseException:  # it failed, or nobody waits for it any more
             self._drop(job)
+            raise
 
     def stop(self, seconds: float = 0.0) -> None:
         """Accept no more sentences, drop those that are waiting, and give the current batch some time to finish."""

@@ -3,24 +3,19 @@ import math
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 import torch
 
-import nmt
 from nmt.config import (
     AttentionSection,
-    Config,
     DecodeSection,
     ModelSection,
     RecurrentDecoderSection,
     RecurrentEncoderSection,
-    TextSection,
 )
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
-from nmt.models.storage import save_model
 from nmt.system.errors import CheckpointError, ConfigError
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
@@ -217,22 +212,6 @@ def test_translations_have_scores_and_on_request_alignments() -> None:
         assert set(found.tokens) <= {*TGT_WORDS, "<unk>", *found.src_tokens}
         assert found.text == " ".join(found.tokens)
         assert found.score == pytest.approx(found.log_prob / ((5 + len(found.alignment)) / 6))
-
-
-def test_a_loaded_translator_gives_the_same_words(tmp_path: Path) -> None:
-    config = Config(
-        text=TextSection(tokenizer="whitespace"), model=model_section(), decode=DecodeSection(beam_size=2, max_length=9)
-    )
-    model = random_model(config.model).float()
-    (tmp_path / "text").mkdir()
-    processor().save(tmp_path / "text")
-    save_model(tmp_path / "model", config, model, tmp_path / "text", {})
-    loaded = nmt.load(tmp_path / "model", device="cpu")
-    assert loaded.options == config.decode
-    expected = Translator(model, processor(), config.decode).translate(LINES)
-    assert loaded.translate(LINES) == expected
-    with pytest.raises(CheckpointError):
-        nmt.load(tmp_path / "nowhere")
 
 
 def test_a_prefix_must_leave_room() -> None:
