@@ -38,7 +38,7 @@ from nmt.translation.translate import translate
 
 if TYPE_CHECKING:
     from nmt.config import Overrides
-    from nmt.system.tables import Section
+    from nmt.system.tables import ReportSection
 
 log = logging.getLogger(__name__)
 
@@ -177,7 +177,7 @@ def _value_type(parts: Sequence[Any], option: Option) -> Any:
     return plain[0] if plain else Path if any(get_origin(part) is PathLike for part in parts) else str
 
 
-def _show(*parts: str | Table | Sequence[Section]) -> None:
+def _show(*parts: str | Table | Sequence[ReportSection]) -> None:
     """Print text for a person to read, tables and reports."""
     with open_output(None) as file:
         for part in parts:

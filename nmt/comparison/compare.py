@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nmt.comparison.plan import Trial
     from nmt.comparison.results import Row
     from nmt.config import Overrides
-    from nmt.system.tables import Section
+    from nmt.system.tables import ReportSection
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class ComparisonResult:
     failed: Mapping[str, str]
 
     @property
-    def sections(self) -> list[Section]:
+    def sections(self) -> list[ReportSection]:
         """The tables."""
         from nmt.comparison.summary import make_sections
 

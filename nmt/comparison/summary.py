@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from nmt.comparison.results import Result, Row, dig
 from nmt.evaluation.breakdown import FEWEST
-from nmt.system.tables import Section, Table
+from nmt.system.tables import ReportSection, Table
 
 SCORES, CURVES, LENGTHS = "bleu.png", "curves.png", "lengths.png"
 MISSING = "-"
@@ -39,13 +39,13 @@ ATTENTION = {
 }
 
 
-def make_sections(rows: Sequence[Row]) -> list[Section]:
+def make_sections(rows: Sequence[Row]) -> list[ReportSection]:
     """The tables of `table.md`: scores, cost, attention, and by source length."""
     return [
-        Section("Scores", [_note(rows), score_table(rows)], SCORES),
-        Section("Cost", [COST, _cost_table(rows)], CURVES),
-        Section("Attention", [ATTENDING, _attention_table(rows)]),
-        Section("By source length", list(_length_tables(rows)), LENGTHS),
+        ReportSection("Scores", [_note(rows), score_table(rows)], SCORES),
+        ReportSection("Cost", [COST, _cost_table(rows)], CURVES),
+        ReportSection("Attention", [ATTENDING, _attention_table(rows)]),
+        ReportSection("By source length", list(_length_tables(rows)), LENGTHS),
     ]
 
 

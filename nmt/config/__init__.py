@@ -5,13 +5,10 @@ The only package that uses YAML and pydantic. `sections` has every key, `tree` t
 combinations, `description` documents the keys for people and editors.
 """
 
-from nmt.config.checks import Option as Option
-from nmt.config.checks import check_options as check_options
 from nmt.config.checks import names_class as names_class
 from nmt.config.comparison import ComparisonSection as ComparisonSection
 from nmt.config.comparison import parse_varied as parse_varied
 from nmt.config.comparison import read_comparison as read_comparison
-from nmt.config.messages import suggest as suggest
 from nmt.config.reading import Overrides as Overrides
 from nmt.config.reading import as_settings as as_settings
 from nmt.config.reading import as_values as as_values

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from nmt.config.checks import Option
+from nmt.config.checks import ScoreOption
 from nmt.config.sections import Count
 from nmt.system.errors import ConfigError
 
@@ -35,16 +35,17 @@ class ScoreProperties:
     multi_head: bool = False
     local: bool = True
     takes_features: bool = False
-    options: tuple[Option, ...] = ()
+    options: tuple[ScoreOption, ...] = ()
 
 
 _HOME = "nmt.layers.attention"
+_MAX_LENGTH = (ScoreOption("max_length", Count, required=True),)
 _ADDITIVE = ScoreProperties(
     "additive",
     f"{_HOME}.additive.AdditiveScore",
     multi_head=True,
     takes_features=True,
-    options=(Option("size", Count | None, required=False),),
+    options=(ScoreOption("size", Count | None, required=False),),
 )
 SCORES = {
     score.name: score
@@ -55,7 +56,10 @@ SCORES = {
         ScoreProperties("dot", f"{_HOME}.dot.DotScore", needs_equal_sizes=True, multi_head=True),
         ScoreProperties("general", f"{_HOME}.general.GeneralScore", multi_head=True),
         ScoreProperties(
-            "location", f"{_HOME}.location.LocationScore", local=False, options=(Option("max_length", Count, True),)
+            "location",
+            f"{_HOME}.location.LocationScore",
+            local=False,
+            options=(ScoreOption("max_length", Count, True),),
         ),
         ScoreProperties("scaled_dot", f"{_HOME}.scaled_dot.ScaledDotScore", needs_equal_sizes=True, multi_head=True),
     )
@@ -86,7 +90,7 @@ def properties_of(score: type, name: str) -> ScoreProperties:
     """What a class says of itself, under its name in a config."""
     flags = ("needs_equal_sizes", "multi_head", "local", "takes_features")
     options = tuple(
-        Option(parameter.name, parameter.annotation, parameter.default is parameter.empty)
+        ScoreOption(parameter.name, parameter.annotation, parameter.default is parameter.empty)
         for parameter in inspect.signature(score, eval_str=True).parameters.values()
         if parameter.kind is parameter.KEYWORD_ONLY
     )

@@ -67,7 +67,7 @@ def ineffective(config: Config) -> Iterator[Conflict]:
             yield (key, "text.tokenizer"), message
 
 
-class Option(NamedTuple):
+class ScoreOption(NamedTuple):
     """An argument of a pluggable part, set in a config's `options`.
 
     Attributes:
@@ -81,7 +81,7 @@ class Option(NamedTuple):
     required: bool
 
 
-def check_options(accepted: Sequence[Option], given: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]]:
+def check_options(accepted: Sequence[ScoreOption], given: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]]:
     """Check the `options` of a pluggable part.
 
     Args:

@@ -15,7 +15,7 @@ from nmt.corpus.schema import DataReport, Overlap, parse_report
 from nmt.drawing.charts import draw_lengths
 from nmt.system.errors import DataError, printable
 from nmt.system.files import read_json, write_json, write_text
-from nmt.system.tables import Section, Table
+from nmt.system.tables import ReportSection, Table
 from nmt.text.tokenizers import PIECES
 from nmt.text.vocabulary import LARGER
 
@@ -98,7 +98,7 @@ def _counts(what: str, counts_of_rules: Mapping[str, RuleCount]) -> str:
     return f"{what} {counts}" if counts else ""
 
 
-def read_report(directory: Path) -> list[Section]:
+def read_report(directory: Path) -> list[ReportSection]:
     """Read the report of a data directory.
 
     Raises:
@@ -119,7 +119,7 @@ def write_report(directory: Path, report: DataReport) -> None:
     write_text(directory / MARKDOWN, format_markdown("Data report", make_sections(report), directory))
 
 
-def make_sections(report: DataReport) -> list[Section]:
+def make_sections(report: DataReport) -> list[ReportSection]:
     """The sections of a report, in reading order."""
     sections = {
         "Corpus": _describe_corpus(report),
@@ -131,7 +131,7 @@ def make_sections(report: DataReport) -> list[Section]:
         "Most frequent training sentences": _describe_frequent(report),
     }
     pictures = {"Sentence lengths": PICTURE}
-    return [Section(title, list(blocks), pictures.get(title, "")) for title, blocks in sections.items()]
+    return [ReportSection(title, list(blocks), pictures.get(title, "")) for title, blocks in sections.items()]
 
 
 def _describe_corpus(report: DataReport) -> Blocks:
@@ -297,7 +297,7 @@ def _escape(character: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def format_markdown(title: str, sections: Sequence[Section], directory: Path) -> str:
+def format_markdown(title: str, sections: Sequence[ReportSection], directory: Path) -> str:
     """Format sections as Markdown under a title, with the pictures that exist in `directory`."""
     blocks = [f"# {title}"]
     for section in sections:

@@ -12,7 +12,7 @@ import numpy as np
 from nmt.corpus.splitting import Example
 from nmt.evaluation.metrics import ScoringRules, score_corpus, sentence_scores, words_of
 from nmt.system.errors import shorten
-from nmt.system.tables import Section, Table
+from nmt.system.tables import ReportSection, Table
 
 FREQUENCIES = (0, 1, 2, 5, 10, 100, 1000)
 """First frequency of each bucket of words."""
@@ -306,7 +306,7 @@ class Breakdown:
     scores: dict[str, list[int]]
     differences: list[Difference]
 
-    def sections(self) -> Iterator[Section]:
+    def sections(self) -> Iterator[ReportSection]:
         """As tables."""
         if self.frequencies:
             rows = [
@@ -314,20 +314,20 @@ class Breakdown:
                 for row in zip(*self.frequencies.values(), strict=True)
             ]
             header = ["occurrences", "in references", *self.frequencies]
-            yield Section("F1 of words by their frequency in training", [_table(header, rows)])
+            yield ReportSection("F1 of words by their frequency in training", [_table(header, rows)])
         few = f"- (under {FEWEST})"
         rows = [
             [row[0].name, f"{row[0].sentences:,}", *(few if one.bleu is None else f"{one.bleu:.2f}" for one in row)]
             for row in zip(*self.lengths.values(), strict=True)
         ]
-        yield Section("BLEU by source length", [_table(["words", "sentences", *self.lengths], rows)])
+        yield ReportSection("BLEU by source length", [_table(["words", "sentences", *self.lengths], rows)])
         rows = [
             [f"{low}-{low + BLEU_STEP}", *(f"{count:,}" for count in counts)]
             for low, *counts in zip(range(0, 100, BLEU_STEP), *self.scores.values(), strict=True)
         ]
-        yield Section("Sentences by their BLEU", [_table(["BLEU", *self.scores], rows)])
+        yield ReportSection("Sentences by their BLEU", [_table(["BLEU", *self.scores], rows)])
         for difference in self.differences:
-            yield Section(f"{difference.first} compared with {difference.second}", list(_tables(difference)))
+            yield ReportSection(f"{difference.first} compared with {difference.second}", list(_tables(difference)))
 
 
 def break_down(

@@ -17,7 +17,7 @@ from nmt.system.errors import printable
 if TYPE_CHECKING:
     from rich.table import Table as Grid
 
-    from nmt.system.tables import Section, Table
+    from nmt.system.tables import ReportSection, Table
 
 LINE = 96
 """Maximum width of running text, in columns."""
@@ -65,7 +65,7 @@ def write_text(text: str, file: TextIO) -> None:
     file.writelines(f"{printable(line)}\n" for line in text.removesuffix("\n").split("\n"))
 
 
-def write_sections(sections: Sequence[Section], file: TextIO) -> None:
+def write_sections(sections: Sequence[ReportSection], file: TextIO) -> None:
     """Write a report: paragraphs and tables under their titles."""
     for number, section in enumerate(sections):
         write_text(f"\n{section.title}" if number else section.title, file)

@@ -25,7 +25,7 @@ from nmt.corpus.data_report import (
 )
 from nmt.corpus.schema import parse_report
 from nmt.system.files import read_json
-from nmt.system.tables import Section, Table
+from nmt.system.tables import ReportSection, Table
 from nmt.system.terminal import write_sections
 
 REPORT: dict[str, Any] = {
@@ -330,7 +330,7 @@ def test_markdown_shows_text_unchanged() -> None:
 
 def test_a_table_in_markdown(tmp_path: Path) -> None:
     table = Table(("times", "text"), [("10", "a|b"), ("9", "c")], "rl", "Some")
-    sections = [Section("Title", ["A *paragraph*.", table], "a.png")]
+    sections = [ReportSection("Title", ["A *paragraph*.", table], "a.png")]
     expected = [
         "# Data report", "## Title", "A \\*paragraph\\*.", "Some:",
         "| times | text |\n| --: | :-- |\n| 10 | a\\|b |\n| 9 | c |",
