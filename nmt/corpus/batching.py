@@ -10,9 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.corpus.dataset import EncodedPairs
+from nmt.corpus.dataset import EncodedPairs, Ids
 from nmt.corpus.noise import Noise, no_noise
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
+
+Unit = Literal["sentences", "tokens"]
+Lengths = NDArray[np.int64]
 
 
 class Batch(NamedTuple):
@@ -57,9 +60,7 @@ class Batch(NamedTuple):
         return self._replace(src=src, tgt_in=tgt_in, tgt_out=tgt_out, positions=positions)
 
 
-def pad(
-    sequences: Sequence[Sequence[int] | NDArray[np.int32]], *, prefix: bool = False, suffix: bool = False
-) -> Tensor:
+def pad(sequences: Sequence[Sequence[int] | Ids], *, prefix: bool = False, suffix: bool = False) -> Tensor:
     """Stack id sequences into one tensor.
 
     Args:
@@ -83,12 +84,7 @@ def pad(
 
 
 def plan_batches(
-    src_lengths: NDArray[np.int64],
-    tgt_lengths: NDArray[np.int64],
-    *,
-    size: int,
-    unit: Literal["sentences", "tokens"],
-    generator: np.random.Generator | None = None,
+    src_lengths: Lengths, tgt_lengths: Lengths, *, size: int, unit: Unit, generator: np.random.Generator | None = None
 ) -> list[NDArray[np.int64]]:
     """Group pairs of similar length; each pair is in exactly one batch.
 

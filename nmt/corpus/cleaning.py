@@ -79,11 +79,6 @@ class CleaningReport:
             for name, rule_count in others.items():
                 mine.setdefault(name, RuleCount()).add(rule_count.pairs, rule_count.samples)
 
-    def drop(self, rule: str, count: int, samples: Iterable[Pair]) -> None:
-        """Count pairs that were clean so far as dropped by `rule`."""
-        self.kept -= count
-        self.dropped.setdefault(rule, RuleCount()).add(count, ((pair,) for pair in samples))
-
     def explain_loss(self) -> str:
         """Name the rule that dropped most pairs, and its config key; empty if at least half of them are left."""
         if 2 * self.kept >= self.read:
@@ -179,7 +174,8 @@ def drop_repeated(options: CleaningSection, store: PairStore, report: CleaningRe
         first = np.zeros(len(rows), dtype=bool)
         first[np.unique(store.fingerprints(fingerprints[rule])[rows], return_index=True)[1]] = True
         if len(repeated := rows[~first]):
-            report.drop(rule, len(repeated), store.pairs(repeated[:SAMPLES]))
+            report.kept -= len(repeated)
+            report.dropped[rule] = RuleCount(len(repeated), [(pair,) for pair in store.pairs(repeated[:SAMPLES])])
         rows = rows[first]
     if not len(rows):
         raise DataError(f"corpus: no pair is left, as {report.explain_loss()}")

@@ -121,38 +121,31 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
 def _write_directory(config: Config, output: Path) -> DataReport:
     """Write the data directory: from files to ids, stage by stage."""
     from nmt.config import dump_config
-    from nmt.corpus.augmentation import add_copies
-    from nmt.corpus.cleaning import clean_corpus, drop_repeated
-    from nmt.corpus.data_report import write_report
-    from nmt.corpus.dataset import CONFIG, FORMAT_VERSION, compute_checksums, write_examples, write_marker
-    from nmt.corpus.download import resolve_sources
+    from nmt.corpus import augmentation, cleaning, data_report, dataset, download, sources, splitting, token_ids
     from nmt.corpus.schema import DataReport, Marker
-    from nmt.corpus.sources import open_corpus
-    from nmt.corpus.splitting import report_splits, split_corpus
     from nmt.corpus.store import PairStore
-    from nmt.corpus.token_ids import encode, load_reused
     from nmt.system.files import write_text
     from nmt.system.replacement import atomic_directory
 
     begin = time.perf_counter()
-    paths = resolve_sources([_bundled(source) for source in config.data.source], RAW_DIRECTORY)
-    given = open_corpus(paths, config.data)
+    paths = download.resolve_sources([_bundled(source) for source in config.data.source], RAW_DIRECTORY)
+    given = sources.open_corpus(paths, config.data)
     corpus = given.pop("train")
-    reused = load_reused(config, Path(config.text.reuse)) if config.text.reuse else None
+    reused = token_ids.load_reused(config, Path(config.text.reuse)) if config.text.reuse else None
     with atomic_directory(output) as directory:
         store = PairStore(directory / "work")
         # Sources -> cleaning -> identity: pairs are decoded once, repaired or dropped, fingerprinted and stored.
-        lines, cleaned = clean_corpus(config.data, corpus, store)
-        rows = drop_repeated(config.data.cleaning, store, cleaned)
+        lines, cleaned = cleaning.clean_corpus(config.data, corpus, store)
+        rows = cleaning.drop_repeated(config.data.cleaning, store, cleaned)
         # Splitting: from here on, a pair is a row of the store. Copies of training pairs come after all others.
-        splits = split_corpus(config.data, given, store, rows, cleaned)
-        copies, augmented = add_copies(config.data, store, splits)
+        splits = splitting.split_corpus(config.data, given, store, rows, cleaned)
+        copies, augmented = augmentation.add_copies(config.data, store, splits)
         # Encoding: training pairs become ids, sentences of valid and test also stay text.
-        encoded = encode(config, store, splits, copies, reused, directory)
+        encoded = token_ids.encode(config, store, splits, copies, reused, directory)
         for name, examples in splits.evaluation.items():
             if examples:
-                write_examples(directory / f"{name}.jsonl", examples)
-        split = report_splits(store, rows, splits, given=bool(given))
+                dataset.write_examples(directory / f"{name}.jsonl", examples)
+        split = splitting.report_splits(store, rows, splits, given=bool(given))
         del store, rows, splits, copies  # the report's picture needs the memory of the mapped texts
         shutil.rmtree(directory / "work")
         report = DataReport(
@@ -165,9 +158,11 @@ def _write_directory(config: Config, output: Path) -> DataReport:
             **vars(encoded),
             seconds=round(time.perf_counter() - begin, 2),
         )
-        write_text(directory / CONFIG, dump_config(config))
-        write_report(directory, report)
-        write_marker(directory, Marker(FORMAT_VERSION, report.pairs, compute_checksums(directory), report.copies))
+        write_text(directory / dataset.CONFIG, dump_config(config))
+        data_report.write_report(directory, report)
+        dataset.write_marker(
+            directory, Marker(dataset.FORMAT_VERSION, report.pairs, dataset.compute_checksums(directory), report.copies)
+        )
     return report
 
 
@@ -192,13 +187,13 @@ def find_prepared_data(config: str | Path | Config, overrides: Overrides, data: 
     settings = load_config(config, overrides)
     directory = settings.data_directory if data is None else Path(data)
     output = None if directory == settings.data_directory else directory
-    check_is_data(directory, f"create it with: {_command_to_prepare(config, overrides, settings, output)}")
+    check_is_data(directory, f"create it with: {_make_command(config, overrides, settings, output)}")
     asked = [key for key in overridden(overrides) if key.startswith(("data.", "text.")) and key != "data.directory"]
     made = read_config(directory / CONFIG) if asked else settings
     values = {key: [reduce(getattr, key.split("."), each) for each in (made, settings)] for key in asked}
     other = [f"{key} ({there!r} there, {here!r} here)" for key, (there, here) in values.items() if there != here]
     if other:
-        command = _command_to_prepare(config, overrides, settings, Path("DIR"))
+        command = _make_command(config, overrides, settings, Path("DIR"))
         raise ConfigError(
             f"{directory}: was preprocessed with other settings: {', '.join(other)}; "
             f"preprocess again with: {command}, and use --data DIR"
@@ -206,9 +201,7 @@ def find_prepared_data(config: str | Path | Config, overrides: Overrides, data: 
     return settings, directory
 
 
-def _command_to_prepare(
-    config: str | Path | Config, overrides: Overrides, settings: Config, output: Path | None
-) -> str:
+def _make_command(config: str | Path | Config, overrides: Overrides, settings: Config, output: Path | None) -> str:
     """The command that creates the data of a config."""
     from nmt.config import as_settings
 

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from nmt.system.errors import ConfigError, DataError, shorten
 from nmt.system.files import check_file, read_bytes, write_json
@@ -27,6 +27,7 @@ WORD_BEGINNING = "\u2581"  # SentencePiece's mark for a space and for the start 
 
 ANY_LANGUAGE = "use text.tokenizer: subword or whitespace"
 """Advice for a language that spaCy does not know."""
+Algorithm = Literal["bpe", "unigram"]
 _OVERLONG = re.compile(r"(\S{200})(?=\S)")
 
 
@@ -163,13 +164,8 @@ class SubwordTokenizer(Tokenizer):
 
     @classmethod
     def learn(
-        cls,
-        lines: Iterable[str],
-        *,
-        algorithm: Literal["bpe", "unigram"],
-        vocabulary_size: int,
-        lowercase: bool = False,
-    ) -> SubwordTokenizer:
+        cls, lines: Iterable[str], *, algorithm: Algorithm, vocabulary_size: int, lowercase: bool = False
+    ) -> Self:
         """Learn pieces from training text.
 
         Args:
@@ -230,7 +226,7 @@ class SubwordTokenizer(Tokenizer):
         return {processor.id_to_piece(index): processor.get_score(index) for index in ids}
 
     @property
-    def algorithm(self) -> Literal["bpe", "unigram"]:
+    def algorithm(self) -> Algorithm:
         """The algorithm that learnt the pieces: only BPE has the scores 0, -1, -2 and so on."""
         scores = list(self.scores.values())
         return "bpe" if scores == [-place for place in range(len(scores))] else "unigram"

@@ -28,8 +28,9 @@ class Vocabulary:
 
     def __init__(self, tokens: Iterable[str]) -> None:
         self.tokens: list[str] = [*SPECIAL_TOKENS, *tokens]
-        self._ids = {token: index for index, token in enumerate(self.tokens)}
-        if len(self._ids) != len(self.tokens):
+        # Text that is the name of a special token is unknown.
+        self._ids = {token: index for index, token in enumerate(self.tokens) if index > EOS_ID}
+        if len({*SPECIAL_TOKENS, *self._ids}) != len(self.tokens):
             raise ValueError("a token occurs twice in the vocabulary")
 
     def __len__(self) -> int:
@@ -55,8 +56,7 @@ class Vocabulary:
 
     def encode(self, tokens: Sequence[str]) -> list[int]:
         """Ids of tokens, UNK_ID for unknown ones; no EOS is added. The names of special tokens are unknown too."""
-        ids = [self._ids.get(token, UNK_ID) for token in tokens]
-        return [index if index > EOS_ID else UNK_ID for index in ids]
+        return [self._ids.get(token, UNK_ID) for token in tokens]
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         """Tokens of ids."""

@@ -1,5 +1,3 @@
-from typing import Literal
-
 import numpy as np
 import pytest
 import torch
@@ -7,11 +5,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nmt.corpus.batching import epoch_generator, make_batch, pad, plan_batches
+from nmt.corpus.batching import Unit, epoch_generator, make_batch, pad, plan_batches
 from nmt.corpus.dataset import EncodedPairs, Ids, Sequences
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
-Unit = Literal["sentences", "tokens"]
 units = pytest.mark.parametrize("unit", ["sentences", "tokens"])
 lengths_of_pairs = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=80)
 seeds = st.none() | st.integers(0, 2**40)

@@ -3,7 +3,6 @@ import math
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
 
 import catalogue
 import pytest
@@ -14,7 +13,14 @@ from hypothesis import strategies as st
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import read_json, shipped, write_json
 from nmt.text.spacing import Spacing
-from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer, load_tokenizer
+from nmt.text.tokenizers import (
+    Algorithm,
+    SubwordTokenizer,
+    Tokenizer,
+    WhitespaceTokenizer,
+    WordTokenizer,
+    load_tokenizer,
+)
 from nmt.text.vocabulary import UNK_ID, Vocabulary
 
 SAMPLE = [line.split("\t")[1] for line in shipped("data/sample/deu.txt").read_text(encoding="utf-8").splitlines()[::2]]
@@ -24,7 +30,6 @@ UNIGRAM = SubwordTokenizer.learn(SAMPLE, algorithm="unigram", vocabulary_size=20
 WORDS = WordTokenizer("de")
 WORDS.learn_spacing(SAMPLE)
 
-Algorithm = Literal["bpe", "unigram"]
 every_tokenizer = pytest.mark.parametrize(
     "tokenizer", [BPE, UNIGRAM, WORDS, WhitespaceTokenizer()], ids=["bpe", "unigram", "spacy", "whitespace"]
 )
