@@ -104,10 +104,8 @@ class Searcher:
         options, sampling = self.options, self.options.sampling
         strategy: Strategy = GreedyStrategy() if options.beam_size == 1 else BeamStrategy(options.beam_size)
         if sampling.temperature is not None:
-            seeds, heat = [_seed(ids, sampling) for ids in sources], sampling.temperature
-            strategy = SamplingStrategy(
-                n_best, seeds, options.max_length, temperature=heat, top_k=sampling.top_k, top_p=sampling.top_p
-            )
+            seeds = [_seed(ids, sampling) for ids in sources]
+            strategy = SamplingStrategy(n_best, seeds, options.max_length, sampling)
         size = options.no_repeat_ngram_size
         constraints = [*([] if size is None else [NoRepeat(size)]), *forced]
         return SearchSettings(strategy, self._lengths(), self._scoring(), constraints, n_best, with_alignment)

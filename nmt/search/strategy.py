@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nmt.config import SamplingSection
 from nmt.layers.layout import Layout
 from nmt.search.top_words import top_words
 
@@ -107,39 +108,25 @@ class SamplingStrategy:
         num_samples: Number of translations to draw per sentence, N.
         seeds: A seed for each source.
         longest: Maximum number of words of a translation.
-        temperature: Divisor of log-probabilities; values below 1 prefer probable words.
-        top_k: Number of most probable words to draw from; None for all.
-        top_p: Draw from the fewest most probable words that together have this probability (nucleus sampling; Holtzman
-            et al., 2020, section 3.1).
+        options: Temperature, the number of most probable words to draw from, and their probability (nucleus sampling;
+            Holtzman et al., 2020, section 3.1).
     """
 
-    def __init__(
-        self,
-        num_samples: int,
-        seeds: Sequence[int],
-        longest: int,
-        *,
-        temperature: float = 1.0,
-        top_k: int | None = None,
-        top_p: float = 1.0,
-    ) -> None:
-        self.num_starts = num_samples
-        self.temperature = temperature
-        self.top_k = top_k
-        self.top_p = top_p
+    def __init__(self, num_samples: int, seeds: Sequence[int], longest: int, options: SamplingSection) -> None:
+        self.num_starts, self.options = num_samples, options
         draws = [np.random.default_rng(seed).random((longest, num_samples)) for seed in seeds]
         self.draws = torch.from_numpy(np.stack(draws)) if draws else torch.zeros(0, longest, num_samples)
 
     def choose(self, candidates: Candidates) -> Choice:
         """A word for each hypothesis, by the inverse of the cumulative distribution."""
-        log_probs, layout = candidates.log_probs, candidates.layout
+        log_probs, layout, options = candidates.log_probs, candidates.layout, self.options
         draws = self.draws.to(log_probs.device)[candidates.sources, candidates.step, : layout.width]  # [B, N]
         drawn = layout.to_rows(draws).unsqueeze(1)
-        number = log_probs.size(1) if self.top_k is None else min(self.top_k, log_probs.size(1))
+        number = log_probs.size(1) if options.top_k is None else min(options.top_k, log_probs.size(1))
         best, words = log_probs.double().topk(number, dim=1)
-        cumulative = (best / self.temperature).softmax(dim=1).cumsum(dim=1)
+        cumulative = (best / (options.temperature or 1.0)).softmax(dim=1).cumsum(dim=1)
         # The word that crosses `top_p` still belongs to the nucleus.
-        nucleus = (cumulative < self.top_p).sum(dim=1, keepdim=True).clamp(max=number - 1)
+        nucleus = (cumulative < options.top_p).sum(dim=1, keepdim=True).clamp(max=number - 1)
         mass = cumulative.gather(1, nucleus)
         place = torch.searchsorted(cumulative, drawn * mass, right=True)
         place = torch.minimum(place, nucleus)

@@ -97,11 +97,11 @@ class _Reader:
             return
         values = "".join(f' {key}="{html.escape(value)}"' for key, value in attributes.items())
         opens = name not in VOID
-        inside = self._depth > 0 or (opens and _is_untranslated(name, attributes))
-        self._raw = inside and name in RAW
+        hidden = self._depth > 0 or (opens and _is_untranslated(name, attributes))
+        self._raw = hidden and name in RAW
         kind = "block" if name not in INLINE else "start" if opens else "single"
-        self._add(f"<{name}{values}>", kind, deeper=int(opens and inside))
-        if opens and not inside:
+        self._add(f"<{name}{values}>", kind, deeper=int(opens and hidden))
+        if opens and not hidden:
             self._open.append(self._pieces[-1])
 
     def end(self, name: str) -> None:

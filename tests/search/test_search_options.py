@@ -132,7 +132,7 @@ def test_the_best_translation_is_that_forced_to_begin_like_itself(strategy: Gree
 
 
 def sample(model: Seq2Seq, src: Tensor, lengths: Tensor, number: int, **options: object) -> list[list[Hypothesis]]:
-    strategy = SamplingStrategy(number, list(range(len(src))), 9, **options)  # type: ignore[arg-type]
+    strategy = SamplingStrategy(number, list(range(len(src))), 9, SamplingSection(**options))
     return search(Seq2SeqStepper(model), src, lengths, SearchSettings(strategy, Lengths(9), n_best=number))
 
 
