@@ -75,13 +75,8 @@ def reading() -> Iterator[tuple[str, str]]:
         yield f"beam_{name}", f"translate --model runs/{name} --input lines.txt {beam}"
     yield "ensemble", "translate --model runs/bahdanau --model runs/luong --input lines.txt --format nbest --n-best 2"
     yield "sampling", "translate --model runs/luong --input lines.txt --set decode.sampling.temperature=0.8"
-    yield (
-        "evaluate",
-        (
-            "evaluate --model runs/luong --breakdown --attention --json scores.json --hypotheses hypotheses.txt"
-            " --references references.txt --against runs/bahdanau"
-        ),
-    )
+    files = "--json scores.json --hypotheses hypotheses.txt --references references.txt"
+    yield "evaluate", f"evaluate --model runs/luong --breakdown --attention {files} --against runs/bahdanau"
     yield "attention", "attention --model runs/luong --split valid --sample 20 --json attention.json"
     yield "attention_page", "attention --model runs/luong --split valid --sample 5 --output attention.html"
     yield "explain", "explain 'I am old.' --model runs/luong"

@@ -33,9 +33,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("data/prepared/demo"), help="data directory to write")
     parser.add_argument("--output", type=Path, default=Path("runs/demo"), help="run directory to write")
     arguments = parser.parse_args()
-    data: Path = arguments.data
-    run: Path = arguments.output
-    begin = time.perf_counter()
+    data, run, begin = arguments.data, arguments.output, time.perf_counter()
     heatmap, test = run / "attention.png", run / "test.json"
     nmt("preprocess", "--config", "sample", "--output", data, "--overwrite")
     nmt("train", "--config", "sample", "--data", data, "--output", run, "--overwrite")
@@ -46,14 +44,9 @@ def main() -> None:
         print(f"    reference: {reference}")
     nmt("translate", unseen[0][0], "--model", run, "--attention", heatmap)
     print(f"\ndone in {time.perf_counter() - begin:.0f} s")
-    for what, path in (
-        ("data directory", data),
-        ("run directory", run),
-        ("model", run / "best"),
-        ("learning curve", run / "learning_curve.png"),
-        ("attention heatmap", heatmap),
-        ("test scores", test),
-    ):
+    parts = {"data directory": data, "run directory": run, "model": run / "best"}
+    parts |= {"learning curve": run / "learning_curve.png", "attention heatmap": heatmap, "test scores": test}
+    for what, path in parts.items():
         print(f"{what + ':':19}{path}")
     print(" ".join(scores.splitlines()[0].split()[:2]))
 

@@ -35,18 +35,8 @@ ENCODED = 3
 """Pairs of each split whose ids are recorded."""
 WEIGHT_NOISE, NOISES = 1e-5, 3
 """Relative noise on every weight under which nothing may change, so that rounding on other machines does not matter."""
-ODD = [
-    "",
-    "   ",
-    "I",
-    "i am old",
-    "He is old. She is old.",
-    "Are you tired?\tYes.",
-    "Caf\u00e9 \U0001f600 \u4f60\u597d",
-    "\u201cI am old,\u201d he said.",
-    "It rains &amp; it snows.",
-    "x" * 50,
-]
+ODD = ["", "   ", "I", "i am old", "He is old. She is old.", "Are you tired?\tYes."]
+ODD += ["Caf\u00e9 \U0001f600 \u4f60\u597d", "\u201cI am old,\u201d he said.", "It rains &amp; it snows.", "x" * 50]
 """Lines unlike the training text."""
 
 

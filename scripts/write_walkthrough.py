@@ -242,11 +242,8 @@ def _encoding(found: Walk, translator: Translator, sentence: str, step: int) -> 
     yield markdown(["j", "word", "h_j, from the left", "h_j, from the right"], rows)
     yield "## 3. Where the decoder begins"
     yield lines_of(reference.initial_state)
-    where = (
-        "the state from the right at the first word"
-        if model.decoder.initial_state.source == "backward"
-        else ("the last states of both directions")
-    )
+    backward = model.decoder.initial_state.source == "backward"
+    where = "the state from the right at the first word" if backward else "the last states of both directions"
     yield f"h is {where}. s_0 = {vector(found.first)}"
     before = "begins" if step == 1 else f"has written *{' '.join(found.tgt[: step - 1])}*"
     yield f"After {step - 1} steps like the one below, the decoder {before}: s_{step - 1} = {vector(found.s)}"

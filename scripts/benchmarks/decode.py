@@ -6,7 +6,6 @@ import argparse
 import math
 import re
 import statistics
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from benchmarks import joeynmt, opennmt, ours
 from benchmarks.arguments import Commands, add_parser
 from benchmarks.measuring import MIB, Finished, RunError, environment, launch, run
 from benchmarks.systems import System, list_systems
-from benchmarks.tables import markdown
+from benchmarks.tables import counts, markdown
 from benchmarks.train import empty_folder
 from benchmarks.workload import check_workload, read_lines
 from nmt.corpus.splitting import Example
@@ -184,16 +183,10 @@ def table(results: dict[Decoding, Result], sentences: int) -> str:
         ours_first = decoding.system.toolkit == "nmt"
         return f"{statistics.median(speeds[decoding]) / others[0]:.2f}" if ours_first and others else ""
 
-    rows: list[Sequence[str]] = [
-        [
-            *(decoding.system.toolkit, decoding.system.description, decoding.precision, str(decoding.beam)),
-            f"{statistics.median(speeds[decoding]):,.0f}",
-            ", ".join(f"{speed:,.0f}" for speed in speeds[decoding]),
-            f"{statistics.median(result.commands):.1f}",
-            f"{result.peak / MIB:,.0f}",
-            f"{result.bleu:.2f}",
-            *(ratio(decoding, peer) for peer in peers),
-        ]
-        for decoding, result in results.items()
-    ]
+    rows = []
+    for decoding, result in results.items():
+        system, figures, command = decoding.system, speeds[decoding], statistics.median(result.commands)
+        row = [system.toolkit, system.description, decoding.precision, str(decoding.beam)]
+        row += [f"{statistics.median(figures):,.0f}", counts(figures), f"{command:.1f}", f"{result.peak / MIB:,.0f}"]
+        rows.append([*row, f"{result.bleu:.2f}", *(ratio(decoding, peer) for peer in peers)])
     return markdown(header, rows)

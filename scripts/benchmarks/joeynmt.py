@@ -26,55 +26,35 @@ def config(system: System, workload: Path, folder: Path, updates: int) -> dict[s
         vocabulary = str(workload / f"vocab.joey.{language}")
         return {"lang": language, "level": "word", "lowercase": False, "max_length": 100, "voc_file": vocabulary}
 
+    training: dict[str, Any] = {
+        "optimizer": "adam",
+        "learning_rate": 0.001,
+        "learning_rate_min": 0.0,
+        "clip_grad_norm": 1.0,
+    }
+    training |= {"scheduling": "exponential", "decrease_factor": 1.0, "epochs": 1000, "updates": updates}
+    training |= {"batch_size": 64, "batch_type": "sentence", "normalization": "tokens", "loss": "crossentropy"}
+    training |= {"shuffle": True, "validation_freq": 100_000_000, "logging_freq": UPDATES_PER_REPORT}
+    training |= {"early_stopping_metric": "loss", "overwrite": True, "print_valid_sents": [], "keep_best_ckpts": 1}
+    decoder = {
+        "hidden_size": 512,
+        "hidden_dropout": 0.2,
+        "init_hidden": "bridge",
+        "input_feeding": system.kind != "luong",
+    }
+    files = {"train": str(workload / "train"), "dev": str(workload / "valid"), "dataset_type": "plain"}
+    initial = {"initializer": "xavier_uniform", "embed_initializer": "normal", "embed_init_weight": 0.1}
+    general = {"name": "benchmark", "joeynmt_version": "2.3.0", "use_cuda": False, "fp16": False, "random_seed": 1}
     return {
-        "name": "benchmark",
-        "joeynmt_version": "2.3.0",
+        **general,
         "model_dir": str(folder / "model"),
-        "use_cuda": False,
-        "fp16": False,
-        "random_seed": 1,
-        "data": {
-            "train": str(workload / "train"),
-            "dev": str(workload / "valid"),
-            "dataset_type": "plain",
-            "src": side("en"),
-            "trg": side("de"),
-        },
+        "data": {**files, "src": side("en"), "trg": side("de")},
         "testing": {"beam_size": 1, "batch_size": 32, "batch_type": "sentence", "eval_metrics": ["bleu"]},
-        "training": {
-            "optimizer": "adam",
-            "learning_rate": 0.001,
-            "learning_rate_min": 0.0,
-            "scheduling": "exponential",
-            "decrease_factor": 1.0,
-            "clip_grad_norm": 1.0,
-            "batch_size": 64,
-            "batch_type": "sentence",
-            "normalization": "tokens",
-            "loss": "crossentropy",
-            "epochs": 1000,
-            "updates": updates,
-            "validation_freq": 100_000_000,
-            "logging_freq": UPDATES_PER_REPORT,
-            "early_stopping_metric": "loss",
-            "overwrite": True,
-            "shuffle": True,
-            "print_valid_sents": [],
-            "keep_best_ckpts": 1,
-        },
+        "training": training,
         "model": {
-            "initializer": "xavier_uniform",
-            "embed_initializer": "normal",
-            "embed_init_weight": 0.1,
+            **initial,
             "encoder": {**common, "hidden_size": 256, "bidirectional": True},
-            "decoder": {
-                **common,
-                "hidden_size": 512,
-                "hidden_dropout": 0.2,
-                "input_feeding": system.kind != "luong",
-                "init_hidden": "bridge",
-                "attention": attention,
-            },
+            "decoder": {**common, **decoder, "attention": attention},
         },
     }
 

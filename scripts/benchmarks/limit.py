@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -49,21 +49,21 @@ def benchmark_limit(arguments: argparse.Namespace) -> None:
     for kind, model in models.items():
         products = forward_products(model)
         total = sum(product.operations for product in products)
-        rows = [
-            [
-                product.name,
-                " x ".join(map(str, product.shape[1 if product.batch == 1 else 0 :])),
-                f"{product.operations / total:.1%}",
-                *(f"{rate / 1e9:,.0f}" for rate in rates[product.shape]),
-            ]
-            for product in products
-        ]
+        rows = []
+        for product in products:
+            shape = " x ".join(map(str, product.shape[1 if product.batch == 1 else 0 :]))
+            rows.append([product.name, shape, f"{product.operations / total:.1%}", *giga(rates[product.shape])])
         weighted = [weighted_rate(products, [rates[p.shape][path] for p in products]) for path in range(len(PATHS))]
-        rows.append(["all, weighted", "", "100%", *(f"{rate / 1e9:,.0f}" for rate in weighted)])
+        rows.append(["all, weighted", "", "100%", *giga(weighted)])
         print(f"{kind}: {training_operations(model) / 1e6:.1f} MFLOP per target token; GFLOP/s, forward and backward\n")
         print(markdown(["product", "shape", "of the work", *PATHS], rows) + "\n", flush=True)
         if arguments.workload:
             print(share_table(kind, model, dict(zip(PATHS, weighted, strict=True)), workload, arguments), flush=True)
+
+
+def giga(rates: Sequence[float]) -> list[str]:
+    """Rates in units of 1e9."""
+    return [f"{rate / 1e9:,.0f}" for rate in rates]
 
 
 def share_table(
@@ -80,8 +80,7 @@ def share_table(
         folder = output / "limit" / f"{kind}-{precision}"
         found = ours.train(config, data, folder, arguments.updates, arguments.threads, overrides)
         reached, rate = operations * found.speed, rates[found.precision]
-        rows.append([kind, found.precision, f"{found.speed:,.0f}", f"{reached / 1e9:,.0f}", f"{rate / 1e9:,.0f}"])
-        rows[-1].append(f"{reached / rate:.0%}")
+        rows.append([kind, found.precision, f"{found.speed:,.0f}", *giga([reached, rate]), f"{reached / rate:.0%}"])
     header = ["training", "precision", "target tokens/s", "GFLOP/s reached", "of GFLOP/s possible", "share"]
     return markdown(header, rows) + "\n"
 

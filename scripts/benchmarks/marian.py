@@ -26,31 +26,12 @@ def arguments(workload: Path, folder: Path, updates: int, threads: int) -> list[
         )
         path.write_text("".join(lines), encoding="utf-8")
         vocabularies.append(str(path))
-    options: dict[str, object] = {
-        "type": "s2s",
-        "model": folder / "model.npz",
-        "dim-emb": 256,
-        "dim-rnn": 512,
-        "enc-cell": "lstm",
-        "dec-cell": "lstm",
-        "enc-depth": 1,
-        "dec-depth": 1,
-        "dec-cell-base-depth": 2,
-        "dropout-rnn": 0.2,
-        "optimizer": "adam",
-        "learn-rate": 0.001,
-        "clip-norm": 1.0,
-        "cost-type": "ce-mean-words",
-        "mini-batch": 64,
-        "maxi-batch": 320,
-        "max-length": 100,
-        "cpu-threads": threads,
-        "workspace": 1500,
-        "seed": 1,
-        "after-batches": updates,
-        "disp-freq": f"{UPDATES_PER_REPORT}u",
-        "save-freq": "100000u",
-    }
+    options: dict[str, object] = {"type": "s2s", "model": folder / "model.npz", "dim-emb": 256, "dim-rnn": 512}
+    options |= {"enc-cell": "lstm", "enc-depth": 1, "dec-cell": "lstm", "dec-depth": 1, "dec-cell-base-depth": 2}
+    options |= {"dropout-rnn": 0.2, "optimizer": "adam", "learn-rate": 0.001, "clip-norm": 1.0, "seed": 1}
+    options |= {"cost-type": "ce-mean-words", "mini-batch": 64, "maxi-batch": 320, "max-length": 100}
+    options |= {"cpu-threads": threads, "workspace": 1500, "after-batches": updates}
+    options |= {"disp-freq": f"{UPDATES_PER_REPORT}u", "save-freq": "100000u"}
     flags = [part for key, value in options.items() for part in (f"--{key}", str(value))]
     files = [str(workload / f"train.{language}") for language in LANGUAGES]
     return ["train", *flags, "--sync-sgd", "--train-sets", *files, "--vocabs", *vocabularies]

@@ -44,42 +44,17 @@ def standard_config(
         pairs: Number of training pairs.
     """
     never = 100_000_000
-    return {
-        "seed": 1,
-        "data": {"corpus": {"path_src": str(texts[0]), "path_tgt": str(texts[1])}},
-        "src_vocab": str(vocabularies[0]),
-        "tgt_vocab": str(vocabularies[1]),
-        "src_vocab_size": 20_000,
-        "tgt_vocab_size": 20_000,
-        "vocab_size_multiple": 1,
-        "save_model": str(folder / "model"),
-        "save_checkpoint_steps": updates,
-        "keep_checkpoint": 1,
-        "train_steps": updates,
-        "valid_steps": never,
-        "report_every": UPDATES_PER_REPORT,
-        "batch_type": "sents",
-        "batch_size": BATCH,
-        "normalization": "tokens",
-        "bucket_size": pairs,
-        "num_workers": 0,
-        "world_size": 1,
-        "gpu_ranks": [],
-        "model_dtype": "fp32",
-        "optim": "adam",
-        "adam_beta2": 0.999,
-        "learning_rate": 0.001,
-        "start_decay_steps": never,
-        "max_grad_norm": 1.0,
-        "param_init": 0.1,
-        "encoder_type": "brnn",
-        "decoder_type": "rnn",
-        "rnn_type": "LSTM",
-        "word_vec_size": 256,
-        "hidden_size": 512,
-        "layers": 1,
-        "dropout": [0.2],
-    }
+    values: dict[str, Any] = {"seed": 1, "data": {"corpus": {"path_src": str(texts[0]), "path_tgt": str(texts[1])}}}
+    values |= {"src_vocab": str(vocabularies[0]), "tgt_vocab": str(vocabularies[1]), "vocab_size_multiple": 1}
+    values |= {"src_vocab_size": 20_000, "tgt_vocab_size": 20_000, "bucket_size": pairs, "num_workers": 0}
+    values |= {"save_model": str(folder / "model"), "save_checkpoint_steps": updates, "keep_checkpoint": 1}
+    values |= {"train_steps": updates, "valid_steps": never, "report_every": UPDATES_PER_REPORT}
+    values |= {"batch_type": "sents", "batch_size": BATCH, "normalization": "tokens"}
+    values |= {"world_size": 1, "gpu_ranks": [], "model_dtype": "fp32", "param_init": 0.1}
+    values |= {"optim": "adam", "adam_beta2": 0.999, "learning_rate": 0.001, "start_decay_steps": never}
+    values |= {"max_grad_norm": 1.0, "encoder_type": "brnn", "decoder_type": "rnn", "rnn_type": "LSTM", "layers": 1}
+    values |= {"word_vec_size": 256, "hidden_size": 512, "dropout": [0.2]}
+    return values
 
 
 def arguments(system: System, workload: Path, folder: Path, updates: int) -> list[str]:
@@ -99,17 +74,14 @@ TRANSLATION_TIME = r"(?:Total translation time|Time w/o python interpreter load/
 
 def search_arguments(model: Path, src: Path, output: Path, beam: int, max_length: int = 60) -> list[str]:
     """Arguments that translate a tokenised file."""
-    options = {
+    options: dict[str, object] = {
         "model": model,
         "src": src,
         "output": output,
         "beam_size": beam,
-        "length_penalty": "avg" if beam > 1 else "none",
         "max_length": max_length,
-        "batch_type": "sents",
-        "batch_size": 32,
-        "gpu": -1,
     }
+    options |= {"length_penalty": "avg" if beam > 1 else "none", "batch_type": "sents", "batch_size": 32, "gpu": -1}
     return ["-report_time", *(part for key, value in options.items() for part in (f"-{key}", str(value)))]
 
 

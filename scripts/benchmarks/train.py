@@ -233,14 +233,9 @@ FIGURES = ("precision", "target tokens/s", "rounds", "s/epoch", "peak MiB")
 
 def figures(outcomes: Sequence[Outcome], epoch_tokens: int) -> list[str]:
     """The common cells of the tables: precision, speed, its rounds, time per epoch, memory."""
-    speed = overall(outcomes)
-    return [
-        outcomes[0].precision,
-        f"{speed:,.0f}",
-        counts(outcome.speed for outcome in outcomes),
-        f"{epoch_tokens / speed:.1f}",
-        f"{statistics.median(outcome.peak for outcome in outcomes) / MIB:,.0f}",
-    ]
+    speed, peak = overall(outcomes), statistics.median(outcome.peak for outcome in outcomes)
+    rounds = counts(outcome.speed for outcome in outcomes)
+    return [outcomes[0].precision, f"{speed:,.0f}", rounds, f"{epoch_tokens / speed:.1f}", f"{peak / MIB:,.0f}"]
 
 
 def standard_table(systems: Sequence[System], results: Results, epoch_tokens: int) -> str:

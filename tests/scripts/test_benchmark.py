@@ -152,15 +152,8 @@ def test_standard_table_compares_rows_of_one_kind_and_cell() -> None:
     cells = _cells(train.standard_table([rows[name] for name in results], results, 12_100))
     assert len({len(row) for row in cells}) == 1
     ours_lstm, ours_gru, opennmt_luong, *_, joeynmt_luong = cells[2:]
-    assert ours_lstm[:7] == [
-        "nmt",
-        "general, no feeding",
-        "LSTM",
-        "fp32, fast products",
-        "6,050",
-        "5,950, 6,050, 7,000",
-        "2.0",
-    ]
+    first = ["nmt", "general, no feeding", "LSTM", "fp32, fast products", "6,050", "5,950, 6,050, 7,000", "2.0"]
+    assert ours_lstm[:7] == first
     assert ours_lstm[8:] == ["1.38 / 1.10", "3.78 / –"]
     assert ours_gru[8:] == ["", ""]
     assert opennmt_luong[4:] == ["4,400", "4,000, 4,400, 4,840", "2.8", "910", "", ""]
@@ -202,12 +195,7 @@ def test_peers_get_the_same_model(tmp_path: Path) -> None:
     (tmp_path / "train.en").write_text("a\nb\nc\n")
     rows = {system.name: system for system in systems.list_systems()}
     joey = joeynmt.config(rows["joeynmt-luong-gru"], tmp_path, tmp_path, 40)["model"]["decoder"]
-    assert (joey["attention"], joey["input_feeding"], joey["rnn_type"], joey["hidden_size"]) == (
-        "luong",
-        False,
-        "gru",
-        512,
-    )
+    assert joey.items() >= {"attention": "luong", "input_feeding": False, "rnn_type": "gru", "hidden_size": 512}.items()
     additive = opennmt.config(rows["opennmt-py-bahdanau-lstm"], tmp_path, tmp_path, 40)
     assert (additive["global_attention"], additive["input_feed"], additive["rnn_type"]) == ("mlp", 1, "LSTM")
     assert (additive["bucket_size"], additive["train_steps"]) == (3, 40)

@@ -186,9 +186,7 @@ def test_the_table_of_errors_counts_the_verdicts_on_each_sentence() -> None:
     text = " ".join(tables.README.read_text(encoding="utf-8").split())
     said = re.search(r"(\d+) are a reference word for word, (\d+) others .*?, (\d+) are wrong", text)
     assert said
-    assert [int(number) for number in said.groups()] == [
-        verdicts[name] for name in ("as a reference", "right", "wrong")
-    ]
+    assert list(map(int, said.groups())) == [verdicts[name] for name in ("as a reference", "right", "wrong")]
     table = text.split("| cause | number | for example |")[1].split("- All ten")[0]
     counts = {cause: int(number) for cause, number in re.findall(r"\| ([a-z ,]+) \| (\d+) \|", table)}
     assert counts.pop("word order") == 0
@@ -333,12 +331,8 @@ init_from = "trial/plain-1"
     monkeypatch.setattr(sys, "argv", ["experiment.py", *tested])
     experiment.main()
     assert capsys.readouterr().out.count("test BLEU") == 3
-    assert [sorted(result.scores) for result in read_results("trial")] == [
-        ["test", "valid"],
-        ["valid"],
-        ["test", "valid"],
-        ["test", "valid"],
-        ["valid"],
-    ]
+    both_splits = ["test", "valid"]
+    scored = [sorted(result.scores) for result in read_results("trial")]
+    assert scored == [both_splits, ["valid"], both_splits, both_splits, ["valid"]]
     experiment.main()
     assert capsys.readouterr().out == ""
