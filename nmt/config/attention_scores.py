@@ -55,12 +55,7 @@ SCORES = {
         ScoreProperties("cosine", f"{_HOME}.cosine.CosineScore", needs_equal_sizes=True),
         ScoreProperties("dot", f"{_HOME}.dot.DotScore", needs_equal_sizes=True, multi_head=True),
         ScoreProperties("general", f"{_HOME}.general.GeneralScore", multi_head=True),
-        ScoreProperties(
-            "location",
-            f"{_HOME}.location.LocationScore",
-            local=False,
-            options=(ScoreOption("max_length", Count, True),),
-        ),
+        ScoreProperties("location", f"{_HOME}.location.LocationScore", local=False, options=_MAX_LENGTH),
         ScoreProperties("scaled_dot", f"{_HOME}.scaled_dot.ScaledDotScore", needs_equal_sizes=True, multi_head=True),
     )
 }

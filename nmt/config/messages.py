@@ -54,6 +54,7 @@ def find_problems(error: ValidationError, values: Any, root: type[Section] = Con
         *above, last = path
         found = item["input"]
         mark, kinds, section = _section_at(above, root, values)
+        unknown = {path}
         if item["type"] == "extra_forbidden":
             known = list(section.model_fields) if section else []
             users = [str(mark.name(kind)) for kind in kinds if last in kind.model_fields] if mark else []
@@ -63,23 +64,25 @@ def find_problems(error: ValidationError, values: Any, root: type[Section] = Con
                 fault = f" with {mark.key}: {mark.name(section)}, only with {' or '.join(users)}"
             else:
                 fault = suggest(last, known) or (f"; known keys: {', '.join(known)}" if known else "")
-            yield Problem(path, f"unknown key{fault}", frozenset([path, _closest(path, root, values)]))
+            message = f"unknown key{fault}"
+            unknown.add(_closest(path, root, values))
         elif item["type"] == "missing" and mark and section:
+            if path in meant:
+                continue
             unit = section.model_fields[last].json_schema_extra
             assert isinstance(unit, dict)
-            if path not in meant:
-                message = f"{mark.name(section)} needs a number of {unit['unit']}"
-                yield Problem(path, message, frozenset([path, tuple(above)]))
+            message = f"{mark.name(section)} needs a number of {unit['unit']}"
+            unknown.add(tuple(above))
         elif item["type"] == "model_type":
-            yield Problem(path, f"should be a section with keys, found {shorten(repr(found))}", frozenset([path]))
+            message = f"should be a section with keys, found {shorten(repr(found))}"
         elif item["type"] == "too_short" and found:
             continue  # its items are wrong, which is shown
         elif isinstance(found, dict):
-            yield Problem(path, in_words(item), frozenset([path]))
+            message = in_words(item)
         else:
             choices = re.findall(r"'([^']*)'", item["ctx"]["expected"]) if item["type"] == "literal_error" else []
             message = f"{in_words(item)}, found {shorten(repr(found))}{suggest(str(found)[:100], choices)}"
-            yield Problem(path, message, frozenset([path]))
+        yield Problem(path, message, frozenset(unknown))
 
 
 def _section_at(

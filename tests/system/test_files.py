@@ -19,12 +19,6 @@ def test_text_is_written_as_utf8_with_line_feeds(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a.txt"]
 
 
-def test_text_replaces_what_was_there(tmp_path: Path) -> None:
-    write_text(tmp_path / "a.txt", "a long first text")
-    write_text(tmp_path / "a.txt", "short")
-    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "short"
-
-
 @pytest.mark.parametrize("earlier", [["a.txt"], []])
 def test_a_failing_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, earlier: list[str]) -> None:
     for name in earlier:
