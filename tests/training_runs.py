@@ -11,8 +11,10 @@ from test_faults import errors
 
 
 def train(project: Project, run: Path, *more: str, code: int = 0) -> None:
-    """Train; arguments with `=` are settings."""
-    assert call(*train_arguments(project, run, *more)) == code
+    """Train without drawing learning curves, which takes longest; arguments with `=` are settings."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("nmt.drawing.charts.draw_learning_curve", lambda run: None)
+        assert call(*train_arguments(project, run, *more)) == code
 
 
 def stop(project: Project, run: Path, update: int, *more: str, number: int = signal.SIGTERM) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 from nmt.evaluation.metrics import higher_is_better
@@ -36,10 +38,7 @@ def is_at_floor(metric: str, score: float) -> bool:
 def stored_number(model: Path, *keys: str) -> float | None:
     """A number nested in the metadata of a stored model; None if it cannot be read."""
     try:
-        value = read_json(model / MARKER)
-        for key in keys:
-            value = value[key]
-        return float(value)
+        return float(reduce(getitem, keys, read_json(model / MARKER)))
     except (DataError, OSError, ValueError, KeyError, TypeError):
         return None
 

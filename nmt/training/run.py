@@ -124,10 +124,8 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
         where = f"{workers.size} times {workers.device.type}" if workers.size > 1 else str(workers.device)
         pairs = f"{len(data.train):,} training pairs"
         log.info(f"{directory.parameters:,} parameters, {pairs}, on {where}, into {output}")
-        with (
-            interruptions.by_signals(),
-            progress_bar(unit=" updates", shown=workers.is_first, dynamic_ncols=True) as bar,
-        ):
+        bars = progress_bar(unit=" updates", shown=workers.is_first, dynamic_ncols=True)
+        with interruptions.by_signals(), bars as bar:
             for event in loop.train(state, data.train, config, noise):
                 # All processes take part in validation, checkpoints and stops.
                 match event:

@@ -18,7 +18,6 @@ def read(run: Path) -> "events.EventAccumulator":
     return found.Reload()
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_a_resumed_run_shows_what_its_log_has(random_project: Project, run: Path) -> None:
     settings = "train.tensorboard=true", "train.watch=2"
     stop(random_project, run, 17, *settings)

@@ -52,9 +52,11 @@ def random_pairs(number: int, longest: int = 6, seed: int = 0) -> EncodedPairs:
     return reversals(rng.integers(4, SIZE, size=rng.integers(1, longest + 1)).tolist() for _ in range(number))
 
 
-def make_config(dropout: float = 0.0, order: str = "luong", **options: object) -> Config:
+def make_config(
+    dropout: float = 0.0, order: str = "luong", model: dict[str, object] | None = None, **options: object
+) -> Config:
     sizes = {"encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 8, "order": order}}
-    return Config(model={"embedding_size": 4, "dropout": dropout, **sizes}, train=options)
+    return Config(model=model or {"embedding_size": 4, "dropout": dropout, **sizes}, train=options)
 
 
 def make_model(config: Config, seed: int = 0) -> Seq2Seq:
@@ -461,25 +463,12 @@ def test_single_updates_that_are_not_finite_are_in_no_mean() -> None:
 @pytest.mark.parametrize("decoder", [{"order": "bahdanau"}, {"order": "luong"}, {"input_feeding": True}])
 @pytest.mark.parametrize(("cell", "ratio"), [("gru", 1.0), ("lstm", 1.0), ("lstm", 0.5)])
 def test_bfloat16_learns_and_keeps_float32_weights(cell: str, decoder: dict[str, object], ratio: float) -> None:
-    config = Config(
-        model={
-            "embedding_size": 8,
-            "dropout": 0.1,
-            "encoder": {"cell": cell, "hidden_size": 8, "num_layers": 2},
-            "decoder": {"cell": cell, "hidden_size": 16, "num_layers": 2, **decoder},
-        },
-        train={
-            "max_updates": 25,
-            "log_every": 1,
-            "precision": "bfloat16",
-            "batch": {"size": 99},
-            "epochs": 99,
-            "optimizer": {"learning_rate": 0.02},
-            "teacher_forcing": {"ratio": ratio},
-        },
-    )
-    torch.manual_seed(0)
-    model = build_model(config.model, SIZE, SIZE)
+    layers = {"cell": cell, "num_layers": 2}
+    sizes = {"encoder": {"hidden_size": 8, **layers}, "decoder": {"hidden_size": 16, **layers, **decoder}}
+    options = {"epochs": 99, "max_updates": 25, "log_every": 1, "precision": "bfloat16", "batch": {"size": 99}}
+    options |= {"optimizer": {"learning_rate": 0.02}, "teacher_forcing": {"ratio": ratio}}
+    config = make_config(model={"embedding_size": 8, "dropout": 0.1, **sizes}, **options)
+    model = make_model(config)
     pairs = random_pairs(30, longest=3)
     events = list(train(start(model, pairs, config.train), pairs, config))
     losses = [event.loss for event in of_kind(events, Reported)]
@@ -495,24 +484,11 @@ def test_a_tiny_model_learns_to_reverse(order: str, score: str, cell: str) -> No
     order_of = np.random.default_rng(0).permutation(len(everything))
     unseen = [everything[index] for index in order_of[:100]]
     seen = [everything[index] for index in order_of[100:]]
-    config = Config(
-        model={
-            "embedding_size": 16,
-            "dropout": 0.0,
-            "encoder": {"cell": cell, "hidden_size": 24},
-            "decoder": {"cell": cell, "hidden_size": 48, "order": order},
-            "attention": {"score": score},
-        },
-        train={
-            "epochs": 99,
-            "max_updates": 300,
-            "batch": {"size": 64},
-            "optimizer": {"learning_rate": 0.01},
-            "schedule": {"name": "cosine"},
-        },
-    )
-    torch.manual_seed(1)
-    model = build_model(config.model, SIZE, SIZE)
+    sizes = {"encoder": {"cell": cell, "hidden_size": 24}, "decoder": {"cell": cell, "hidden_size": 48, "order": order}}
+    options = {"epochs": 99, "max_updates": 300, "batch": {"size": 64}, "optimizer": {"learning_rate": 0.01}}
+    section = {"embedding_size": 16, "dropout": 0.0, "attention": {"score": score}, **sizes}
+    config = make_config(model=section, schedule={"name": "cosine"}, **options)
+    model = make_model(config, seed=1)
     pairs = reversals(seen)
     list(train(start(model, pairs, config.train), pairs, config))
     assert mean_loss(model, reversals(unseen)) < 0.05

@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 import torch
+from covering import covering
 from torch import Tensor, nn
 
 from nmt.config import RecurrentEncoderSection
@@ -13,21 +14,12 @@ from nmt.text.vocabulary import PAD_ID
 VOCABULARY, EMBEDDING, HIDDEN = 11, 3, 4
 SENTENCES = [[5, 6, 7, 8], [9], [10, 4], [], [4, 4, 4, 5]]
 
-SHAPES = pytest.mark.parametrize(
-    ("cell", "bidirectional", "num_layers"),
-    [(cell, both, layers) for cell in ("gru", "lstm") for both in (False, True) for layers in (1, 2)],
-)
-
-
-JOINED = pytest.mark.parametrize(
-    "options",
-    [
-        {"residual": residual, "layer_norm": layer_norm}
-        for residual in (False, True)
-        for layer_norm in ("none", "layers", "cell")
-    ],
-    ids=lambda options: f"{'residual' if options['residual'] else 'plain'}-{options['layer_norm']}",
-)
+KINDS = ("gru", "lstm"), (False, True), (1, 2)
+OPTIONS = [
+    {"residual": residual, "layer_norm": norm} for residual in (False, True) for norm in ("none", "layers", "cell")
+]
+SHAPES = covering("cell, bidirectional, num_layers", *KINDS)
+JOINED = covering("cell, bidirectional, num_layers, options", *KINDS, OPTIONS)
 
 
 def random_encoder(cell: str, bidirectional: bool, num_layers: int, dropout: float = 0.0, **options: Any) -> Encoder:
@@ -46,7 +38,6 @@ def sources() -> tuple[Tensor, Tensor]:
 
 
 @JOINED
-@SHAPES
 def test_padding_changes_nothing(cell: str, bidirectional: bool, num_layers: int, options: dict[str, Any]) -> None:
     encoder = random_encoder(cell, bidirectional, num_layers, **options)
     src, lengths = sources()
@@ -64,7 +55,6 @@ def test_padding_changes_nothing(cell: str, bidirectional: bool, num_layers: int
 
 
 @JOINED
-@SHAPES
 def test_the_final_state_is_forward_last_and_backward_first(
     cell: str, bidirectional: bool, num_layers: int, options: dict[str, Any]
 ) -> None:
@@ -100,7 +90,6 @@ def test_states_equal_those_of_torchs_packed_layers(cell: str, bidirectional: bo
 
 
 @JOINED
-@SHAPES
 def test_gradients_do_not_see_padding(cell: str, bidirectional: bool, num_layers: int, options: dict[str, Any]) -> None:
     encoder = random_encoder(cell, bidirectional, num_layers, **options)
     src, lengths = sources()
@@ -116,7 +105,7 @@ def test_gradients_do_not_see_padding(cell: str, bidirectional: bool, num_layers
         torch.testing.assert_close(padded, plain, rtol=1e-10, atol=1e-12)
 
 
-@JOINED
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_dropout_is_off_in_evaluation(options: dict[str, Any]) -> None:
     src, lengths = sources()
     plain = random_encoder("lstm", True, 2, **options)(src, lengths).states
