@@ -407,9 +407,9 @@ class RecurrentDecoderSection(RecurrentSection):
         return "before" if self.order == "bahdanau" else "after"
 
     @property
-    def traits(self) -> tuple[str, ...]:
-        """How it attends, in words."""
-        return f"{self.order.capitalize()}'s order", *(["input feeding"] if self.input_feeding else [])
+    def traits(self) -> tuple[str, str]:
+        """How it attends, and what it feeds back, in words; an empty text is nothing."""
+        return f"{self.order.capitalize()}'s order", "input feeding" if self.input_feeding else ""
 
     @property
     def query_size(self) -> int:

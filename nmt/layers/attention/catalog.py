@@ -105,9 +105,10 @@ def describe_mechanism(section: ModelSection) -> tuple[str, str]:
     """The attention of a model, in a few words, and the equation of its score with its source."""
     attention = section.attention
     score = next((one for one in _scores() if attention.score in one.names), None)
-    parts = [attention.score, *section.decoder.traits]
+    order, feedback = section.decoder.traits
+    parts = [attention.score, order]
     parts += [f"{attention.heads} heads"] if attention.heads > 1 else []
     others = attention.window.name.replace("_", "-"), attention.normalizer.name, attention.past.name
     parts += [name for name in others if name not in ("global", "softmax", "none")]
     equation = "" if score is None else f"{score.summary} ({score.paper})" if score.paper else score.summary
-    return ", ".join(parts), equation
+    return ", ".join(filter(None, [*parts, feedback])), equation
