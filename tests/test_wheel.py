@@ -70,7 +70,6 @@ def test_the_wheel_runs_the_four_commands(commands: Path, tmp_path: Path, monkey
     touch = subprocess.run([*without_privileges(), "touch", Path(where.strip()).parent / "new"], check=False)
     assert touch.returncode != 0 or os.geteuid() == 0
 
-    run(*nmt, "config", "check", "sample")
     run(*nmt, "preprocess", "--config", "sample", *settings)
     run(*nmt, "train", "--config", "sample", *settings)
     assert run(*nmt, "evaluate").stdout.startswith("BLEU ")

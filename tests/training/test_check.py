@@ -119,15 +119,16 @@ def overfitting(project: Project, *settings: str) -> dict[str, Finding]:
 
 
 def test_a_loss_that_still_falls_is_no_problem(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "OVERFIT_LONGEST", 200)
+    monkeypatch.setattr(readiness, "OVERFIT_LONGEST", 100)
     found = overfitting(project, *SMALL)
     assert [found[name].ok for name in ("one batch overfits", "decoding")] == [None, None]
-    assert " after 200 updates" in found["one batch overfits"].text
+    assert " after 100 updates" in found["one batch overfits"].text
     assert found["one batch overfits"].text.endswith("not settled: the loss still falls")
 
 
 def test_a_loss_that_is_not_a_number_is_a_problem(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "OVERFIT_RATE", 1e30)
+    monkeypatch.setattr(readiness, "OVERFIT_UPDATES", 20)
     found = overfitting(project)
     assert [found[name].ok for name in ("one batch overfits", "decoding")] == [False, None]
 
