@@ -166,16 +166,14 @@ def test_another_or_no_format_version_is_a_data_error(directory: Path, content: 
 
 
 @pytest.mark.parametrize(
-    "name", ["config.yaml", "text/src.vocabulary.json", "train.src.ids.npy", "valid.tgt.offsets.npy"]
+    ("name", "content"),
+    [
+        *((name, None) for name in ("config.yaml", "text/src.vocabulary.json", "train.src.ids.npy")),
+        *(("config.yaml", content) for content in (b"train: {epochs: 0}\n", b"train: [\n", b"name: \xff\n")),
+        ("valid.tgt.offsets.npy", None),
+    ],
 )
-def test_a_missing_file_is_named(directory: Path, name: str) -> None:
-    (directory / name).unlink()
-    with pytest.raises(DataError, match=name):
-        open_data(directory)
-
-
-@pytest.mark.parametrize("content", [b"train: {epochs: 0}\n", b"train: [\n", b"name: \xff\n"])
-def test_a_damaged_config_is_named(directory: Path, content: bytes) -> None:
-    (directory / "config.yaml").write_bytes(content)
-    with pytest.raises((ConfigError, DataError), match=r"data/config\.yaml"):
+def test_a_missing_file_or_damaged_config_is_named(directory: Path, name: str, content: bytes | None) -> None:
+    (directory / name).unlink() if content is None else (directory / name).write_bytes(content)
+    with pytest.raises((ConfigError, DataError), match=name):
         open_data(directory)

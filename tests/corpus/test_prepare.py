@@ -396,21 +396,19 @@ def test_a_failure_changes_nothing(sections: dict[str, Any], message: str, earli
     assert Path("deep").exists() == earlier
 
 
-def test_text_is_reused() -> None:
-    write_table(PAIRS)
-    run(make_config(text={"lowercase": True}), "first")
-    write_table([("I have thirteen apples .", "ich habe 13 ."), *PAIRS[:2]], "second.tsv")
-    config = make_config(
-        data={"source": "second.tsv", "split": {"valid_size": 0, "test_size": 0}},
-        text={"reuse": "first", "lowercase": True},
-    )
-    run(config, "second")
-    first, second = contents(Path("first/text")), contents(Path("second/text"))
-    assert first.pop(SEEN) != second.pop(SEEN)  # the training sources are others
-    assert first == second
-    data = open_data(Path("second"))
+@pytest.mark.parametrize("run_directory", [False, True])
+def test_text_is_reused(first: Path, run_directory: bool) -> None:
+    write_table([("I have thirteen apples .", "ich habe 13 ."), *PAIRS[:2]])
+    if run_directory:
+        Path("run").mkdir()
+        Path("run/best").symlink_to(first)
+    reuse = "run" if run_directory else str(first)
+    run(make_config(data={"split": {"valid_size": 0, "test_size": 0}}, text={"reuse": reuse}))
+    earlier, later = contents(first / "text"), contents(Path("out/text"))
+    assert earlier.pop(SEEN) != later.pop(SEEN)  # the training sources are others
+    assert earlier == later
     # Cleaning keeps the order; what the first corpus did not have is unknown.
-    assert decoded(data, data.train)[0] == ("i have <unk> <unk> .", "ich habe <unk> .")
+    assert training_pairs()[0] == ("I have <unk> <unk> .", "ich habe <unk> .")
 
 
 @pytest.fixture(scope="module")
@@ -420,14 +418,6 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = write_table(PAIRS, str(folder / "corpus.tsv"))
     run(make_config(data={"source": source}), str(folder / "data"))
     return folder / "data"
-
-
-def test_text_is_reused_from_a_run(first: Path) -> None:
-    write_table(PAIRS)
-    Path("run").mkdir()
-    Path("run/best").symlink_to(first)
-    run(make_config(text={"reuse": "run"}), "second")
-    assert contents(first / "text") == contents(Path("second/text"))
 
 
 @pytest.mark.parametrize(
