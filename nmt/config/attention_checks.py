@@ -1,7 +1,5 @@
 """Checks for conflicting choices in a config's `model.attention`, without importing torch."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Collection, Iterator
 from itertools import chain

@@ -3,8 +3,6 @@
 Torch is not imported: checking a config takes a fraction of the time that importing torch takes.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Checks of a config beyond single sections: combinations that cannot work, settings without effect, options."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Comparison files: what `nmt compare` trains."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """Documentation of the keys of a config: a JSON Schema for editors, a table for people."""
 
-from __future__ import annotations
-
 import html
 import inspect
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """What is wrong with a value, in words: pydantic's errors, with the keys that may have been meant."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence

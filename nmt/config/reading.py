@@ -1,7 +1,5 @@
 """From YAML files and `--set` to a checked `Config`, and back to YAML."""
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The typed, frozen sections of a config: every key with its default, description and, for numbers, unit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sentences, never tensors: where they come from, how they are cleaned and split."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

@@ -1,7 +1,5 @@
 """Data augmentation: copies of training pairs in other forms, as people type what a corpus has as sentences."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Iterable, Mapping

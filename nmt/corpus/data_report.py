@@ -1,7 +1,5 @@
 """The report of preprocessing for people: a few lines, sections, and Markdown with a picture."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ In a corpus of 3 million pairs, the probability that any two texts share a finge
 They would then count as the same sentence, which can cost a pair but never leak one.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Other sources in place of those of a config, and whether the licence that it states is theirs."""
 
-from __future__ import annotations
-
 import contextlib
 import zipfile
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Lines of text: read from files, plain or compressed, and taken by number from a buffer."""
 
-from __future__ import annotations
-
 import bz2
 import codecs
 import contextlib

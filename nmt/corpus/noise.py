@@ -4,8 +4,6 @@ The noise of a pair depends only on the seed, the epoch and the index of the pai
 before it.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A parallel `map` over chunks, in order and in bounded memory."""
 
-from __future__ import annotations
-
 import itertools
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """What a data directory says about itself: the marker and the report."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any

@@ -5,8 +5,6 @@ English ones. A random split of the pairs puts the same sentence into training a
 sentence, directly or through other pairs, form a component, and each component goes to one split as a whole.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby

@@ -1,7 +1,5 @@
 """The rows of a batch and the sentences they belong to."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

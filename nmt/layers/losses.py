@@ -1,7 +1,5 @@
 """Losses of the output layer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor

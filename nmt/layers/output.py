@@ -1,7 +1,5 @@
 """Output layers: from a readout to the logits of all target words."""
 
-from __future__ import annotations
-
 import math
 
 import torch

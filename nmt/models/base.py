@@ -1,7 +1,5 @@
 """The interfaces of encoders and decoders."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar

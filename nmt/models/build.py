@@ -1,7 +1,5 @@
 """Building a model from its config: the one place that tells kinds of encoders and decoders apart."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

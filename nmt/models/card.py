@@ -1,7 +1,5 @@
 """The model card: a README in each model directory, after Mitchell et al. (2019)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

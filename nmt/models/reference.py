@@ -11,8 +11,6 @@ units of an input, H of a state, D of an encoder state. Source positions and loc
 precedes the first word, y_0 is BOS.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

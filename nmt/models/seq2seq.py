@@ -1,7 +1,5 @@
 """The whole model: any encoder and any decoder."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -4,8 +4,6 @@ Nothing is unpickled, no class that it names is imported unless the user allows 
 nothing is allocated before the names, shapes and types in the header of the weights agree with the config.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The tree of a search: every prefix that was in the beam, also those that were dropped."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Constraints on translations: they rule out words before the next ones are chosen."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 

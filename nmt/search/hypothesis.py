@@ -1,7 +1,5 @@
 """Hypotheses, their scores and the limits of their lengths."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 

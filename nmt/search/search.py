@@ -1,7 +1,5 @@
 """Search for translations: one loop, in which greedy search, beam search and sampling are strategies."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

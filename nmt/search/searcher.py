@@ -1,7 +1,5 @@
 """Searches in batches: from source ids to hypotheses."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

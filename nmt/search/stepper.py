@@ -1,7 +1,5 @@
 """The interface between a search and a model, implemented by a model and an ensemble."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar

@@ -1,7 +1,5 @@
 """Search strategies: which words continue which hypotheses."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 

@@ -1,7 +1,5 @@
 """The most probable words of each row."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Builds hypotheses from the steps of a search, by following each from its last word back to its first."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

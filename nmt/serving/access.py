@@ -1,7 +1,5 @@
 """Access control: API keys, rate limits, and the web pages that may use a server."""
 
-from __future__ import annotations
-
 import hmac
 import ipaddress
 import math

@@ -1,7 +1,5 @@
 """LibreTranslate's HTTP API, as described in its public documentation."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 import traceback

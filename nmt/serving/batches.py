@@ -3,8 +3,6 @@
 A translation does not depend on its batch, so batching requests together does not change their results.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

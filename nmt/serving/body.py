@@ -1,7 +1,5 @@
 """The fields of a request, read from its address and its body: JSON or a form, within the limits."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """The models of a server by language pair, and language detection."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

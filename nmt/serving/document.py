@@ -1,7 +1,5 @@
 """The text of a request: units to translate, and what stays between them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One line per request on the logger `nmt.serving.requests`: what it cost, but none of its text."""
 
-from __future__ import annotations
-
 import json
 import logging
 import time

@@ -4,8 +4,6 @@ A document is split at block tags into units of running text. The tags inside a 
 around the translations of their words.
 """
 
-from __future__ import annotations
-
 import html
 import itertools
 from collections.abc import Iterator, Mapping, Sequence

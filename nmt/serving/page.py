@@ -1,7 +1,5 @@
 """The page at `/`: one file, which may load nothing from elsewhere and run only its own script."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

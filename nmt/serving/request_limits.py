@@ -1,7 +1,5 @@
 """Limits on the size, number and duration of requests."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from nmt.system.errors import ConfigError

@@ -1,7 +1,5 @@
 """Requests and replies of the HTTP API, and the OpenAPI document that describes them."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The HTTP server: answers requests at a port until it is stopped, and finishes those that have begun."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

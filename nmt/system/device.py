@@ -1,7 +1,5 @@
 """Device, precision and environment."""
 
-from __future__ import annotations
-
 import platform
 import re
 import time

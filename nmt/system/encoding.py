@@ -1,7 +1,5 @@
 """Weights as text."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Errors for users. A message says where, what was found and what to do."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import re

@@ -1,7 +1,5 @@
 """Memory of this process and of its device."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from pathlib import Path

@@ -5,8 +5,6 @@
 the option says it for all commands that share it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path

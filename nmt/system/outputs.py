@@ -4,8 +4,6 @@ A marker and a companion make a folder a directory of nmt. When such a directory
 a name that nmt uses.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """A command as a process: its signals, standard streams and exit code."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

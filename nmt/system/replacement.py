@@ -4,8 +4,6 @@ The directory that a new one replaces is renamed, and deleted when the new one i
 what a killed command leaves behind.
 """
 
-from __future__ import annotations
-
 import contextlib
 import glob
 import logging

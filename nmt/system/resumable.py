@@ -4,8 +4,6 @@ Until it is complete, it has a hidden name in the same folder, next to a small J
 and how much of it is finished.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import logging

@@ -4,8 +4,6 @@ An extension that is being loaded may swallow a KeyboardInterrupt and stay half 
 therefore ends the process at once. Later, a signal waits while a library that we have called is at work.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

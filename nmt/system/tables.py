@@ -1,7 +1,5 @@
 """Tables and sections of commands and reports."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

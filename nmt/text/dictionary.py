@@ -1,7 +1,5 @@
 """A user's dictionary of translations for unknown words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

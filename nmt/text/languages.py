@@ -1,7 +1,5 @@
 """English names of languages, by their ISO 639-1 codes."""
 
-from __future__ import annotations
-
 _NAMES = """
 af Afrikaans, am Amharic, ar Arabic, az Azerbaijani, be Belarusian, bg Bulgarian, bn Bengali, br Breton, bs Bosnian,
 ca Catalan, cs Czech, cy Welsh, da Danish, de German, el Greek, en English, eo Esperanto, es Spanish, et Estonian,

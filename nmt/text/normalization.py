@@ -1,7 +1,5 @@
 """Repairing the text of a sentence: Unicode form, invisible characters, entities, spaces."""
 
-from __future__ import annotations
-
 import html
 import re
 import unicodedata

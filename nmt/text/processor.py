@@ -1,7 +1,5 @@
 """Both sides of a language pair: raw text to ids and back, saved as one folder."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

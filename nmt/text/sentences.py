@@ -1,7 +1,5 @@
 """Splits lines into sentences, and long sentences into parts: models are trained on one sentence at a time."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property

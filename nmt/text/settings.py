@@ -1,7 +1,5 @@
 """What the JSON files of a text folder hold."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal, TypeVar
 

@@ -4,8 +4,6 @@ A tokenizer turns a line of text into tokens and tokens into text. It learns fro
 plain files that `load_tokenizer` reads.
 """
 
-from __future__ import annotations
-
 import io
 import pkgutil
 import re

@@ -1,7 +1,5 @@
 """The attention of a few sentences at each validation of a run, as it emerges."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import math

@@ -4,8 +4,6 @@
 `update-N.safetensors.sha256`, in the format of `sha256sum -c`, is written last: a checkpoint without it is unfinished.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

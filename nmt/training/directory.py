@@ -1,7 +1,5 @@
 """The directory of a run: who may write it, how far the run is, its checkpoints and its models."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import logging

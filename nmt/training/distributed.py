@@ -1,7 +1,5 @@
 """Data-parallel training in several processes, started by torchrun; a single process is a special case."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -1,7 +1,5 @@
 """Results of checks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """What interrupts training: signals that ask for a checkpoint or the end of the run, and the clock."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import time

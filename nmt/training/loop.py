@@ -1,7 +1,5 @@
 """The training loop: a generator of events; its caller answers that validation is due, logs, saves and draws."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence

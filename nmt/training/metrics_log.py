@@ -1,7 +1,5 @@
 """The log of a run: a line of JSON for each report, validation and skipped update."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math

@@ -1,7 +1,5 @@
 """Optimisers, and one update of the weights from the gradients of a sum over tokens."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

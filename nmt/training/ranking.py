@@ -1,7 +1,5 @@
 """Ranking the models of a run."""
 
-from __future__ import annotations
-
 import math
 from functools import reduce
 from operator import getitem

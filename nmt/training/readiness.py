@@ -1,7 +1,5 @@
 """Checks before a long run; nothing is written."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator

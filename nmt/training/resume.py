@@ -1,7 +1,5 @@
 """Resuming a run from its newest checkpoint, if config and data allow it."""
 
-from __future__ import annotations
-
 import logging
 import shlex
 from collections.abc import Mapping

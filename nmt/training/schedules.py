@@ -1,7 +1,5 @@
 """Schedules: the learning rate and the ratio of teacher forcing."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """The JSON of a checkpoint, which is checked when a run is resumed, as it may come from anyone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar

@@ -1,7 +1,5 @@
 """Setting up a run: config, seeds, model, validation."""
 
-from __future__ import annotations
-
 import importlib.util
 import logging
 import random

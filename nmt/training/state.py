@@ -1,7 +1,5 @@
 """The state of training, and its conversion to a checkpoint and back."""
 
-from __future__ import annotations
-
 import dataclasses
 import random
 import time

@@ -1,7 +1,5 @@
 """The text files of a run, which are copied from its data when it starts, so that it does not depend on them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The speed of training, measured by ordinary updates."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Attention of a model as it reads a translation, the word links derived from it, and its picture."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

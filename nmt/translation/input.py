@@ -1,7 +1,5 @@
 """Lines of text from a file, a pipe or a terminal, as soon as they are there."""
 
-from __future__ import annotations
-
 import codecs
 from collections.abc import Callable, Iterator
 from io import BufferedIOBase, BufferedReader

@@ -1,7 +1,5 @@
 """An interactive session at a terminal that translates each line; commands begin with a colon."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import shutil

@@ -1,7 +1,5 @@
 """The common part of every mechanism: the memory of a sentence, masking, normalisation, the context; building it."""
 
-from __future__ import annotations
-
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence

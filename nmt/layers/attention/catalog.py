@@ -1,7 +1,5 @@
 """The catalogue of mechanisms with their papers and limits, taken from the classes themselves."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

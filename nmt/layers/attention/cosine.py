@@ -1,7 +1,5 @@
 """Cosine score."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import torch

@@ -1,7 +1,5 @@
 """Dot-product score."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from torch import Tensor

@@ -1,7 +1,5 @@
 """General (bilinear) score."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """Heads: a single one without projections, or several with their own projections."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """Location-based score."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

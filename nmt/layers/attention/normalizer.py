@@ -1,7 +1,5 @@
 """Normalisers, which map scores to non-negative weights that sum to 1, and hard attention, which picks one position."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 from typing import ClassVar, cast

@@ -1,7 +1,5 @@
 """Memories of the past: features of earlier alignments for the score."""
 
-from __future__ import annotations
-
 from abc import ABC
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Scaled dot product."""
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 

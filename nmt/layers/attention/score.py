@@ -1,7 +1,5 @@
 """What a score is, and how its class is found: by its name in a config, or by its dotted path."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar

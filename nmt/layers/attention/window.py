@@ -1,7 +1,5 @@
 """Windows: which source positions a step may attend to (Luong et al., 2015, sections 3.1 and 3.2)."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Hyperbolic tangent computed with the logistic function, which is many times faster on a CPU."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """The additive score of projected queries and keys."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -4,8 +4,6 @@ sigmoid' = s - s^2, and tanh(x) = 2 sigmoid(2 x) - 1 (see `nmt.layers.kernels.ac
 precision of their weights; everything else is in float32 or better. `d_x` is the gradient with respect to x.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 Cross-entropy, and R-Drop: that of two passes with different dropout, and how far apart they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Dropout with cheap random numbers."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

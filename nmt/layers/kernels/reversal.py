@@ -1,7 +1,5 @@
 """Reordering rows by a permutation that is its own inverse."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

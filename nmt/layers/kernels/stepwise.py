@@ -1,7 +1,5 @@
 """Weights that a loop uses at every step: prepared before it, with their gradients computed in one product after it."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from typing import Any, TypeVar, cast

@@ -1,7 +1,5 @@
 """The only transfer from device to host, so that its calls show where and how often the host waits."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 

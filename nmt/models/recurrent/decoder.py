@@ -1,7 +1,5 @@
 """The recurrent attention decoder: embedding, a cell, output layer."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Recurrent encoder: the fast form of `nmt.models.reference.encode`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch
