@@ -11,8 +11,6 @@ python scripts/benchmark.py quality --workload workload --opennmt opennmt/bin/py
 python scripts/benchmark.py decode --workload workload --opennmt opennmt/bin/python --joeynmt joeynmt/bin/python
 """
 
-from __future__ import annotations
-
 from benchmarks import decode, limit, preprocess, quality, scale, serve, startup, train, workload
 from benchmarks.arguments import run_command
 

@@ -7,8 +7,6 @@ compared byte by byte but for times, and weights tensor by tensor. The later one
 models, of the earlier one. A step that is named in no line of the output did the same. Exit code 1: something differs.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -3,8 +3,6 @@
 Usage: python scripts/config_table.py [--write]
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -5,8 +5,6 @@ Usage: python scripts/demo.py
 The run is stored where the commands find it: afterwards, `nmt translate "..."` uses its model.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

@@ -9,8 +9,6 @@ pictures holds the config, commit and scores of its run as PNG text. What attent
 comparison of mechanisms. Pages are photographed by a headless Chromium.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import subprocess

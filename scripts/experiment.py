@@ -10,8 +10,6 @@ has no result yet, continues what was interrupted, and stores each result in a s
 it is known.
 """
 
-from __future__ import annotations
-
 from benchmarks.arguments import run_command
 from experiments import opennmt, runs, tables
 

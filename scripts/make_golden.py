@@ -6,8 +6,6 @@ Later versions must read them with the same results (tests/test_golden.py). Only
 changes, or when translations are meant to change.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

@@ -6,8 +6,6 @@ The model is that of `make demo`. Every number is computed by the equations of `
 stand beside it, and compared with what the model itself computes.
 """
 
-from __future__ import annotations
-
 import argparse
 import inspect
 import itertools

@@ -1,7 +1,5 @@
 """Translation speed of the standard models after equal training, compared with OpenNMT-py and JoeyNMT."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import re

@@ -1,7 +1,5 @@
 """JoeyNMT: config of the standard model, the training command, and the speeds in its log."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

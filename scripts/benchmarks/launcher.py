@@ -7,8 +7,6 @@ that are kept in memory, which `nmt` sets for itself, are removed. The last line
 process when the module ended.
 """
 
-from __future__ import annotations
-
 import os
 import runpy
 import sys

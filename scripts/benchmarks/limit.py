@@ -1,7 +1,5 @@
 """The rate of matrix products in the model's shapes on this machine, and the share of it that training reaches."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import statistics

@@ -4,8 +4,6 @@ Marian has one size for encoder and decoder, so with a decoder of 512 units each
 and its decoder cell is conditional, with two cells per step; so it does more work per token than the others.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

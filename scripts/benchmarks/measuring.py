@@ -1,7 +1,5 @@
 """Running a command and measuring it: wall-clock time and memory."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import statistics

@@ -1,7 +1,5 @@
 """OpenNMT-py: config of the standard model, the commands, and the speeds in its log."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """This project's own runs: the real commands, and the speeds in `metrics.jsonl`."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Preprocessing of growing corpora."""
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import tempfile

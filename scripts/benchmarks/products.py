@@ -1,7 +1,5 @@
 """The matrix products of the standard model: their shapes, and their floating-point operations per target token."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Time to quality: seconds of training and test BLEU, of this project and of OpenNMT-py."""
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import statistics

@@ -1,7 +1,5 @@
 """Training speed and memory as data, vocabulary, model and sentence length grow, one at a time."""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import random

@@ -1,7 +1,5 @@
 """Load test of `nmt serve`, and of OpenNMT-py's server: many concurrent clients, every reply compared."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

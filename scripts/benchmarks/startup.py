@@ -1,7 +1,5 @@
 """Time and memory of `nmt train` from its start to the first update on a large data directory."""
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import time

@@ -1,7 +1,5 @@
 """The systems of the training benchmark: one standard model in several toolkits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

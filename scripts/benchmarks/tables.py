@@ -1,7 +1,5 @@
 """Markdown tables and number formats."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 

@@ -1,7 +1,5 @@
 """Training speed and memory of this project compared with JoeyNMT, OpenNMT-py, Marian and loops of tutorials."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import shutil

@@ -8,8 +8,6 @@ loss per step. Unlike in some tutorials, all source positions are scored at once
 python -m benchmarks.tutorial_loops luong|bahdanau --data DIR --updates 150
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

@@ -1,7 +1,5 @@
 """One workload for all toolkits: 20,000 tokenised, lower-case Tatoeba pairs with validation and test splits."""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import random

@@ -1,7 +1,5 @@
 """The ledger: a small JSON file for each finished training."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field

@@ -1,7 +1,5 @@
 """OpenNMT-py's recurrent models on the data of an experiment, for the same time."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

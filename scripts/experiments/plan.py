@@ -1,7 +1,5 @@
 """What an experiment consists of."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections import Counter

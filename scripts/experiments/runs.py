@@ -1,7 +1,5 @@
 """Train and score the cells of an experiment with the real commands."""
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import hashlib

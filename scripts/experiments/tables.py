@@ -1,7 +1,5 @@
 """Tables of the ledger, written into the README of this folder."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from itertools import groupby

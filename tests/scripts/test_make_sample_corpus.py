@@ -1,7 +1,5 @@
 """The sample corpus: grammar by hand-written pairs, files by their documented format."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import sys
