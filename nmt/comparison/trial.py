@@ -20,7 +20,7 @@ from nmt.evaluation.breakdown import LengthScore, bleu_by_length
 from nmt.evaluation.input_text import read_split
 from nmt.evaluation.long_inputs import LENGTHS, MOST, measure_long_inputs
 from nmt.evaluation.metrics import ScoringRules
-from nmt.evaluation.model_evaluation import EvaluationFiles, ModelEvaluation, evaluate_model, translate_examples
+from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model, translate_examples
 from nmt.system.errors import DataError, NmtError, RunInterrupted, as_nmt_errors
 from nmt.system.files import read_json, write_json, write_text
 from nmt.system.limits import MIB
@@ -198,7 +198,7 @@ def _run(folder: Path) -> dict[str, Any]:
     allowed = [config.model.attention.score]  # trusted, as the user's own config names it
     models, translator = open_translator([folder / RUN], config.train.device, {}, allowed)
     examples = read_split(data, trial["split"])
-    files = EvaluationFiles(hypotheses=folder / HYPOTHESES, references=folder / REFERENCES)
+    files = {"hypotheses": folder / HYPOTHESES, "references": folder / REFERENCES}
     evaluation = evaluate_model(models, translator, examples, what=trial["split"], files=files, attention=True)
     rules = ScoringRules.for_text(models[0].config.text, models[0].config.data.languages[1])
     return {

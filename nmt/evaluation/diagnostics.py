@@ -79,14 +79,25 @@ def diagnose(
 
 def repeats(text: str) -> bool:
     """Whether a text repeats words at once, ignoring case: one word three times, or 2 to 4 words twice."""
-    words = text.casefold().split()
-    for size in range(1, LONGEST_REPEAT + 1):
-        times = 3 if size == 1 else 2
-        for first in range(len(words) - size * times + 1):
-            parts = {tuple(words[first + size * n : first + size * (n + 1)]) for n in range(times)}
-            if len(parts) == 1:
-                return True
-    return False
+    return any(copies > 2 or group[1:] for copies, group in find_repeats(text.casefold().split(), LONGEST_REPEAT))
+
+
+def find_repeats(words: Sequence[str], longest: int | None = None) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Groups of words that are repeated in a row.
+
+    Args:
+        words: The words of a text.
+        longest: Most words of a group; None is any number.
+
+    Yields:
+        Number of copies, and the group.
+    """
+    for size in range(1, min(len(words) // 2, longest or len(words)) + 1):
+        run = 0  # successive words that equal the word `size` words before
+        for end in range(size, len(words)):
+            run = run + 1 if words[end] == words[end - size] else 0
+            if run and run % size == 0:
+                yield run // size + 1, tuple(words[end - size + 1 : end + 1])
 
 
 def _is(text: str, other: str) -> bool:

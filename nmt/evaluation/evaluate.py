@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
@@ -68,90 +66,40 @@ def evaluate(
         NmtError: The model, the test set or the device cannot be used, or arguments conflict.
         OutOfMemory: Memory ran out.
     """
-    references = as_paths(ref)
-    check_test_set(split, data, src, references)
-    from nmt.evaluation.input_text import read_files, split_of
+    from nmt.evaluation.input_text import InputText, read_text
     from nmt.evaluation.metrics import PAIRED_TESTS
-    from nmt.evaluation.model_evaluation import EvaluationFiles, evaluate_model
+    from nmt.evaluation.model_evaluation import check_comparable, evaluate_model
     from nmt.system.outputs import check_files
 
     if test not in PAIRED_TESTS:
         raise ConfigError(f"--test {test}: must be {' or '.join(PAIRED_TESTS)}")
-    others = as_paths(against)
-    inputs = [*others, *([] if src is None else [Path(each) for each in (src, *references)])]
     outputs = {"--json": json_path, "--hypotheses": hypotheses_path, "--references": references_path}
-    check_files({name: as_path(path) for name, path in outputs.items()}, inputs)
-    examples = None if src is None else read_files(Path(src), [Path(each) for each in references])
-    options = {"beam_size": beam_size, "batch_size": batch_size}
-    paths = as_paths(model)
-    models, translator = open_translator(paths, device, options, allowed_classes, overrides=overrides)
-    if examples is None:
-        examples = split_of(models, as_path(data), split or "test")
+    check_files(outputs, [*as_paths(against), src, *as_paths(ref)])
+    text = InputText.read_test_set(split, data, src, ref)
+    search = {"beam_size": beam_size, "batch_size": batch_size}
+    models, translator = open_translator(as_paths(model), device, search, allowed_classes, overrides=overrides)
+    examples, _ = text.of(models)
+    systems: dict[str, Translator | list[str]] = {}
+    for path in as_paths(against):
+        check_comparable(examples)
+        if path.is_dir():
+            systems[str(path)] = open_translator([path], device, search, allowed_classes, overrides=overrides)[1]
+            continue
+        systems[str(path)] = translations = read_text(path)
+        if len(translations) != len(examples):
+            raise DataError(
+                f"{path}: has {len(translations):,} lines, but the test set has {len(examples):,} sentences"
+            )
     return evaluate_model(
         models,
         translator,
         examples,
-        what=split or "test" if src is None else str(src),
-        files=EvaluationFiles(*map(as_path, outputs.values())),
-        against=_open_systems(others, device, options, allowed_classes, len(examples), overrides),
+        what=text.name,
+        files={option.removeprefix("--"): as_path(path) for option, path in outputs.items()},
+        against=systems,
         test=test,
         breakdown=breakdown,
         attention=attention,
         short_inputs=short_inputs,
         data=as_path(data),
     )
-
-
-def check_test_set(split: str | None, data: AnyPath | None, src: AnyPath | None, references: Sequence[AnyPath]) -> None:
-    """Check that one test set is given.
-
-    Raises:
-        ConfigError: Arguments conflict.
-    """
-    if (src is not None) != bool(references):
-        raise ConfigError("--src and --ref belong together: give both or neither")
-    if src is not None and (split or data):
-        raise ConfigError("give --src and --ref, or --split and --data, not both")
-    if split not in (None, "test", "valid"):
-        raise ConfigError(f"--split {split}: must be test or valid")
-
-
-def _open_systems(
-    paths: Sequence[Path],
-    device: str,
-    options: Mapping[str, Any],
-    allowed_classes: Collection[str],
-    lines: int,
-    overrides: Overrides = (),
-) -> dict[str, Translator | list[str]]:
-    """Open the systems to compare a model with.
-
-    Args:
-        paths: Run or model directories, or text files with one translation per line.
-        device: As in a config.
-        options: Search options for models; None keeps their config.
-        allowed_classes: As for `load_model`.
-        lines: Number of lines that a file must have.
-        overrides: Other search settings for models.
-
-    Raises:
-        CheckpointError: There is no such model, or it is damaged.
-        DataError: A file cannot be read or has another number of lines, or the test set is too large.
-    """
-    from nmt.evaluation.input_text import read_text
-    from nmt.evaluation.model_evaluation import MAX_TESTED
-
-    if paths and lines > MAX_TESTED:
-        raise DataError(
-            f"--against: the test set has {lines:,} sentences; compare systems on at most {MAX_TESTED:,} of them"
-        )
-    systems: dict[str, Translator | list[str]] = {}
-    for path in paths:
-        if path.is_dir():
-            systems[str(path)] = open_translator([path], device, options, allowed_classes, overrides=overrides)[1]
-            continue
-        translations = read_text(path)
-        if len(translations) != lines:
-            raise DataError(f"{path}: has {len(translations):,} lines, but the test set has {lines:,} sentences")
-        systems[str(path)] = translations
-    return systems

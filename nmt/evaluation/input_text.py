@@ -16,6 +16,7 @@ from nmt.evaluation.training_text import is_other_data
 from nmt.models.run_records import find_data
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError
+from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
 from nmt.translation.input import open_input, read_lines
 
 log = logging.getLogger(__name__)
@@ -61,20 +62,6 @@ def read_split(data: Path, split: str) -> list[Example]:
     return read_examples(data / f"{split}.jsonl")
 
 
-def split_of(models: Sequence[SavedModel], data: Path | None, split: str) -> list[Example]:
-    """A split of a data directory, by default the one that the first model was trained on; warns if it is another.
-
-    Raises:
-        DataError: It cannot be read.
-    """
-    directory = data or find_data(models[0])
-    examples = read_split(directory, split)
-    for saved in models:
-        if is_other_data(saved, directory):
-            log.warning(f"{directory}: differs from the data that the model was trained on")
-    return examples
-
-
 def evenly_spaced(number: int, most: int) -> list[int]:
     """At most so many of the first `number` whole numbers, evenly spaced."""
     if number <= most:
@@ -87,28 +74,28 @@ class InputText:
     """Sentences, perhaps with word alignments.
 
     Attributes:
+        name: Name of the split or the file.
         examples: The sentences; None is a split of the data of the model.
-        split: Name of that split.
         data: Data directory; None is that of the model.
         gold: File with word alignments, and its links; None without them.
     """
 
+    name: str
     examples: Sequence[Example] | None
-    split: str
     data: Path | None
     gold: tuple[Path, Sequence[GoldLinks]] | None
 
     @classmethod
     def read(
         cls,
-        sentence: str | None,
-        split: str | None,
-        links_of: str,
+        sentence: str | None = None,
+        split: str | None = None,
+        links_of: str = "words",
         *,
-        data: Path | None,
-        src: Path | None,
-        ref: Path | None,
-        gold: Path | None,
+        data: AnyPath | None,
+        src: AnyPath | None,
+        ref: AnyPaths | None,
+        gold: AnyPath | None = None,
         target: str | None = None,
     ) -> InputText:
         """Check which text is meant, and read it unless it is a split.
@@ -119,32 +106,66 @@ class InputText:
         """
         if sum((sentence is not None, src is not None, bool(split or data))) > 1:
             raise ConfigError("give one of: a sentence, --src, or --split and --data")
-        if ref is not None and src is None:
+        if ref and src is None:
             raise ConfigError("--ref belongs to --src: give both")
-        if gold is not None and (sentence is not None or (src is not None and ref is None)):
+        if gold is not None and (sentence is not None or (src is not None and not ref)):
             raise ConfigError("--gold aligns references: give a split, or --src with --ref")
-        if split not in (None, "test", "valid"):
-            raise ConfigError(f"--split {split}: must be test or valid")
         if links_of not in ("words", "tokens"):
             raise ConfigError(f"--links-of {links_of}: must be words or tokens")
+        check_split(split)
         examples = None
         if sentence is not None:
             examples = [Example(sentence, () if target is None else (target,))]
         elif src is not None:
-            examples = read_files(src, [] if ref is None else [ref])
-        return cls(examples, split or "test", data, None if gold is None else (gold, read_alignments(gold)))
+            examples = read_files(Path(src), as_paths(ref))
+        links = None if gold is None else (Path(gold), read_alignments(Path(gold)))
+        return cls(str(src or split or "test"), examples, as_path(data), links)
+
+    @classmethod
+    def read_test_set(
+        cls, split: str | None, data: AnyPath | None, src: AnyPath | None, ref: AnyPaths | None
+    ) -> InputText:
+        """Read sentences with references, or choose a split.
+
+        Raises:
+            ConfigError: Arguments conflict.
+            DataError: A file cannot be used.
+        """
+        if (src is None) == bool(ref):
+            raise ConfigError("--src and --ref belong together: give both or neither")
+        if src is not None and (split or data):
+            raise ConfigError("give --src and --ref, or --split and --data, not both")
+        return cls.read(split=split, data=data, src=src, ref=ref)
 
     def of(
-        self, models: Sequence[SavedModel], sample: int | None
+        self, models: Sequence[SavedModel], sample: int | None = None
     ) -> tuple[Sequence[Example], Sequence[GoldLinks] | None]:
-        """At most `sample` sentences, evenly spaced, and their links.
+        """At most `sample` sentences, evenly spaced, and their links; warns if the models were trained on other data.
 
         Raises:
             DataError: The split cannot be read, or there are not as many links as sentences.
         """
-        examples = self.examples if self.examples is not None else split_of(models, self.data, self.split)
-        if self.gold is not None and len(self.gold[1]) != len(examples):
-            path, links = self.gold
+        examples = self.examples
+        if examples is None:
+            directory = self.data or find_data(models[0])
+            examples = read_split(directory, self.name)
+            for saved in models:
+                if is_other_data(saved, directory):
+                    log.warning(f"{directory}: differs from the data that the model was trained on")
+        path, links = self.gold or ("", None)
+        if links is not None and len(links) != len(examples):
             raise DataError(f"{path}: has {len(links):,} lines, but there are {len(examples):,} sentences")
-        chosen = evenly_spaced(len(examples), len(examples) if sample is None else sample)
-        return [examples[n] for n in chosen], None if self.gold is None else [self.gold[1][n] for n in chosen]
+        if sample is None:
+            return examples, links
+        chosen = evenly_spaced(len(examples), sample)
+        return [examples[n] for n in chosen], None if links is None else [links[n] for n in chosen]
+
+
+def check_split(split: str | None) -> None:
+    """Refuse a split that cannot be evaluated.
+
+    Raises:
+        ConfigError: It is another one than test and valid.
+    """
+    if split not in (None, "test", "valid"):
+        raise ConfigError(f"--split {split}: must be test or valid")

@@ -29,14 +29,9 @@ def evaluating(model: nn.Module) -> Iterator[None]:
         model.train(training)
 
 
-@torch.no_grad()
 def mean_loss(model: Seq2Seq, pairs: EncodedPairs, batch_size: int = 64) -> float:
     """Teacher-forced cross-entropy of encoded pairs in nats per token; NaN without pairs."""
-    losses, tokens = [], 0
-    for readouts, targets in _predictions(model, pairs, batch_size):
-        losses.append(model.decoder.output.loss(readouts, targets))
-        tokens += len(targets)
-    return float(to_host(torch.stack(losses)).double().sum()) / tokens if tokens else math.nan
+    return measure_loss(model, pairs, batch_size, accuracy=False).loss
 
 
 def perplexity(loss: float) -> float:
@@ -50,60 +45,49 @@ class LossMeasures:
 
     Attributes:
         loss: Cross-entropy in nats per token, EOS included; NaN without tokens.
+        perplexity: See `perplexity`.
         accuracy: Share of the tokens that are the most probable ones.
     """
 
     loss: float
+    perplexity: float
     accuracy: float
-
-    @property
-    def perplexity(self) -> float:
-        """See `perplexity`."""
-        return perplexity(self.loss)
 
     def __str__(self) -> str:
         return f"loss {self.loss:z.2f} (perplexity {self.perplexity:.2f}), accuracy {self.accuracy:.1%}"
 
-    def as_json(self) -> dict[str, float]:
-        """As plain values."""
-        return {"loss": self.loss, "perplexity": self.perplexity, "accuracy": self.accuracy}
-
 
 @torch.no_grad()
 def measure_loss(
-    model: Seq2Seq, pairs: EncodedPairs, batch_size: int = 64, choose: WordChooser | None = None
+    model: Seq2Seq,
+    pairs: EncodedPairs,
+    batch_size: int = 64,
+    choose: WordChooser | None = None,
+    *,
+    accuracy: bool = True,
 ) -> LossMeasures:
-    """Measure loss and accuracy at the positions of the references.
+    """Measure loss and accuracy at the positions of the references, in evaluation mode.
 
     Args:
-        model: The model; its mode is restored.
+        model: The model.
         pairs: Encoded pairs.
         batch_size: Sentences at once.
         choose: Chooses the decoder's input words; None is the reference (teacher forcing).
+        accuracy: Whether to measure accuracy, which predicts words; it is NaN otherwise.
     """
     losses, hits, tokens = [], [], 0
-    for readouts, targets in _predictions(model, pairs, batch_size, choose):
-        losses.append(model.decoder.output.loss(readouts, targets))
-        for first in range(0, len(targets), CHUNK_ROWS):
-            predicted = model.decoder.output(readouts[first : first + CHUNK_ROWS]).argmax(dim=-1)
-            hits.append((predicted == targets[first : first + CHUNK_ROWS]).sum())
-        tokens += len(targets)
-    if not tokens:
-        return LossMeasures(math.nan, math.nan)
-    loss, right = (float(to_host(torch.stack(parts)).double().sum()) for parts in (losses, hits))
-    return LossMeasures(loss / tokens, right / tokens)
-
-
-def _predictions(
-    model: Seq2Seq, pairs: EncodedPairs, batch_size: int, choose: WordChooser | None = None
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Readouts [P, K] and words [P] of the references, batch by batch, in evaluation mode."""
-    plan = plan_batches(pairs.src.lengths, pairs.tgt.lengths, size=batch_size, unit="sentences")
     with evaluating(model):
-        for indices in plan:
+        for indices in plan_batches(pairs.src.lengths, pairs.tgt.lengths, size=batch_size, unit="sentences"):
             batch = make_batch(pairs, indices).to(model.device)
-            readouts, targets, _ = model.readouts(batch, choose)
-            yield readouts, targets
+            readouts, targets, _ = model.readouts(batch, choose)  # [P, K] and [P]
+            losses.append(model.decoder.output.loss(readouts, targets))
+            for first in range(0, len(targets) if accuracy else 0, CHUNK_ROWS):
+                predicted = model.decoder.output(readouts[first : first + CHUNK_ROWS]).argmax(dim=-1)
+                hits.append((predicted == targets[first : first + CHUNK_ROWS]).sum())
+            tokens += len(targets)
+    loss, right = (float(to_host(torch.stack(parts)).double().sum()) if parts else math.nan for parts in (losses, hits))
+    mean = loss / max(1, tokens)
+    return LossMeasures(mean, perplexity(mean), right / max(1, tokens))
 
 
 def own_words(position: int, logits: Tensor) -> Tensor:

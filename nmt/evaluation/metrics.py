@@ -112,29 +112,26 @@ class SentenceMean(ABC):
         return Score(type(self).__name__, float(totals[0] / totals[1]))
 
 
-def _bleu(rules: ScoringRules, sources: Sequence[str]) -> Any:
-    from sacrebleu.metrics.bleu import BLEU
+def _sacrebleu(name: str, **settings: Any) -> Any:
+    """A metric of sacreBLEU, which is imported on first use."""
+    import sacrebleu.metrics
 
-    return BLEU(lowercase=rules.lowercase, tokenize=rules.tokenize, force=True)
-
-
-def _chrf(rules: ScoringRules, sources: Sequence[str], word_order: int = 0) -> Any:
-    from sacrebleu.metrics.chrf import CHRF
-
-    return CHRF(lowercase=rules.lowercase, word_order=word_order)
+    return getattr(sacrebleu.metrics, name)(**settings)
 
 
 def _ter(rules: ScoringRules, sources: Sequence[str]) -> Any:
-    from sacrebleu.metrics.ter import TER
-
     unspaced = rules.tokenize in UNSPACED.values()
-    return TER(normalized=unspaced, asian_support=unspaced)
+    return _sacrebleu("TER", normalized=unspaced, asian_support=unspaced)
 
 
 METRICS = {
-    "bleu": Metric("BLEU", _bleu),  # Papineni et al., 2002; Post, 2018
-    "chrf": Metric("chrF", _chrf),  # Popović, 2015
-    "chrf++": Metric("chrF++", lambda rules, sources: _chrf(rules, sources, word_order=2)),  # Popović, 2017
+    "bleu": Metric(  # Papineni et al., 2002; Post, 2018
+        "BLEU", lambda rules, _: _sacrebleu("BLEU", lowercase=rules.lowercase, tokenize=rules.tokenize, force=True)
+    ),
+    "chrf": Metric("chrF", lambda rules, _: _sacrebleu("CHRF", lowercase=rules.lowercase)),  # Popović, 2015
+    "chrf++": Metric(  # Popović, 2017
+        "chrF++", lambda rules, _: _sacrebleu("CHRF", lowercase=rules.lowercase, word_order=2)
+    ),
     "ter": Metric("TER", _ter, higher_is_better=False),  # Snover et al., 2006; ignores case, as in sacreBLEU
 }
 """All metrics by key."""

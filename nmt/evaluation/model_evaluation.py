@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,9 +30,9 @@ from nmt.evaluation.metrics import (
 from nmt.evaluation.short_inputs import ShortInputResult, measure_short_inputs
 from nmt.evaluation.training_text import (
     TrainingOverlap,
+    compare_with_training,
     count_training_words,
     find_training_data,
-    measure_overlap,
     read_training_pairs,
 )
 from nmt.models.storage import SavedModel
@@ -59,10 +59,6 @@ class ModelEvaluation:
 
     Attributes:
         hypotheses: One translation per source, in order.
-        scores: `bleu`, `chrf`, `chrf++` and `ter`, each with its signature.
-        unknown_tokens: Share of the tokens that the model predicted as unknown.
-        attention: Statistics of the attention of the translations, one for each head; empty unless requested.
-        attention_by_length: Statistics of the attention by source length; empty unless requested.
         model: The model directory, the first of several.
         other_models: Directories of models that translated together with it.
         what: Name of the test set.
@@ -71,21 +67,20 @@ class ModelEvaluation:
         beam_size: Hypotheses kept at each step.
         length_penalty: Exponent of the length normalisation of the search.
         seen: How much of the test set the model has seen in training.
+        scores: `bleu`, `chrf`, `chrf++` and `ter`, each with its signature.
         diagnosis: Visible faults of the translations.
         warnings: What makes the scores meaningless.
         teacher_forced: How well the model predicts each word of the references from those before it; None for several
             models.
         free_running: How well it predicts them from its own words instead; None for several models.
         comparisons: For each metric, this model and what it was compared with.
+        attention: Statistics of the attention of the translations, one for each head; empty unless requested.
+        attention_by_length: Statistics of the attention by source length; empty unless requested.
         breakdown: Where it is good and bad; None if that was not asked for.
         short_inputs: What became of short inputs; None if they were left out.
     """
 
     hypotheses: list[str]
-    scores: dict[str, CorpusScore]
-    unknown_tokens: float
-    attention: list[HeadStatistics]
-    attention_by_length: list[LengthAttention]
     model: Path
     other_models: list[Path]
     what: str
@@ -94,11 +89,14 @@ class ModelEvaluation:
     beam_size: int
     length_penalty: float
     seen: TrainingOverlap
+    scores: dict[str, CorpusScore]
     diagnosis: Diagnosis
     warnings: list[str]
     teacher_forced: LossMeasures | None
     free_running: LossMeasures | None
     comparisons: dict[str, list[Comparison]]
+    attention: list[HeadStatistics]
+    attention_by_length: list[LengthAttention]
     breakdown: Breakdown | None
     short_inputs: ShortInputResult | None
 
@@ -106,6 +104,11 @@ class ModelEvaluation:
     def name(self) -> str:
         """The model directories."""
         return ", ".join(map(str, [self.model, *self.other_models]))
+
+    @property
+    def unknown_tokens(self) -> float:
+        """Share of the tokens that the model predicted as unknown."""
+        return self.diagnosis.unknown_tokens
 
     @property
     def bleu(self) -> float:
@@ -129,66 +132,14 @@ class ModelEvaluation:
 
     def as_json(self) -> dict[str, Any]:
         """As plain values, without the translations."""
-        return {
+        values = asdict(self) | {
             "model": str(self.model),
-            **({"other_models": list(map(str, self.other_models))} if self.other_models else {}),
-            "what": self.what,
-            "sentences": self.sentences,
-            "references": self.references,
-            "beam_size": self.beam_size,
-            "length_penalty": self.length_penalty,
-            "in_training": {"sources": self.seen.sentences, "of": self.seen.examples, "marked": self.seen.marked},
-            "scores": {key: asdict(score) for key, score in self.scores.items()},
-            "diagnosis": asdict(self.diagnosis),
-            "warnings": self.warnings,
-            "teacher_forced": self.teacher_forced and self.teacher_forced.as_json(),
-            "free_running": self.free_running and self.free_running.as_json(),
-            "comparisons": {key: [asdict(one) for one in compared] for key, compared in self.comparisons.items()},
-            "attention": [asdict(head) for head in self.attention],
-            "attention_by_length": [asdict(group) for group in self.attention_by_length],
-            "breakdown": self.breakdown and asdict(self.breakdown),
+            "other_models": list(map(str, self.other_models)),
+            "seen": {"sources": self.seen.sentences, "of": self.seen.examples, "marked": self.seen.marked},
             "short_inputs": self.short_inputs and self.short_inputs.as_json(),
         }
-
-
-@dataclass(frozen=True)
-class EvaluationFiles:
-    """Files of an evaluation; None is not written.
-
-    Attributes:
-        json: Everything but the translations.
-        hypotheses: The translations, one per line.
-        references: The references: those of a sentence in a line, with tabs between them; where a sentence has fewer
-            than another one, its first is repeated.
-    """
-
-    json: Path | None = None
-    hypotheses: Path | None = None
-    references: Path | None = None
-
-    @contextlib.contextmanager
-    def opened(self) -> Iterator[Callable[[ModelEvaluation, Sequence[Example]], None]]:
-        """Open the files, and yield the function that writes an evaluation and its test set to them.
-
-        All are stored or none, even if the disk is full.
-        """
-        with contextlib.ExitStack() as stack:
-            files = {path: stack.enter_context(open_text(path)) for path in vars(self).values() if path}
-
-            def write(evaluation: ModelEvaluation, examples: Sequence[Example]) -> None:
-                if self.json:
-                    files[self.json].write(as_json_text(evaluation.as_json()))
-                if self.hypotheses:
-                    files[self.hypotheses].writelines(f"{line}\n" for line in evaluation.hypotheses)
-                if self.references:
-                    rows = zip(*reference_streams(examples), strict=True)
-                    lines = ("\t".join(" ".join(text.split()) for text in row) for row in rows)
-                    files[self.references].writelines(f"{line}\n" for line in lines)
-                for path, file in files.items():
-                    with naming(path):
-                        file.flush()
-
-            yield write
+        left_out = ("hypotheses",) if self.other_models else ("hypotheses", "other_models")
+        return {"in_training" if key == "seen" else key: values[key] for key in values if key not in left_out}
 
 
 def evaluate_model(
@@ -198,7 +149,7 @@ def evaluate_model(
     *,
     what: str,
     name: str = "",
-    files: EvaluationFiles = EvaluationFiles(),
+    files: Mapping[str, Path | None] = {},
     against: Mapping[str, Translator | Sequence[str]] = {},
     test: PairedTestName = "bootstrap",
     breakdown: bool = False,
@@ -216,7 +167,9 @@ def evaluate_model(
         examples: Sources with references.
         what: Name of the test set.
         name: Name of the model in comparisons; its directory if empty.
-        files: Files to write.
+        files: Files to write: `json` is everything but the translations, `hypotheses` has a translation in a line, and
+            `references` those of a sentence in a line, with tabs between them; where a sentence has fewer than another
+            one, its first is repeated. All are stored or none, even if the disk is full.
         against: Other systems by name to compare with: a translator, or translations of the same sources.
         test: How significance is tested.
         breakdown: Break the scores down.
@@ -235,31 +188,31 @@ def evaluate_model(
     if short_inputs:
         pairs = _unless_missing("short inputs", lambda: read_training_pairs(find_training_data(saved, data), processor))
     rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
-    resamples = RESAMPLES if len(examples) <= MAX_TESTED else 1
-    with files.opened() as write:
-        seen = measure_overlap(models, processor.normalizer, examples)
+    with contextlib.ExitStack() as stack:
+        opened = {kind: (path, stack.enter_context(open_text(path))) for kind, path in files.items() if path}
+        seen = compare_with_training(models, processor.normalizer, examples)
         translations = translate_examples(translator, examples, f"translating {what}", with_alignment=attention)
         hypotheses = [translation.text for translation in translations]
         alignments = [translation.alignment for translation in translations]
         tokens = sum(len(translation.tokens) for translation in translations)
         unknown_tokens = sum(translation.unknown for translation in translations) / tokens if tokens else 0.0
+        resamples = RESAMPLES if len(examples) <= MAX_TESTED else 1
         scores = score_corpus(examples, hypotheses, rules, list(METRICS), resamples)
 
-        systems = [(name, hypotheses), *_translate_with(against, examples)]
-        comparisons = compare_systems(systems, examples, rules, metrics=list(METRICS), test=test) if against else {}
-        broken_down = None
+        systems: list[tuple[str, Sequence[str]]] = [(name, hypotheses)]
+        for other, system in against.items():
+            if isinstance(system, Translator):
+                translated = translate_examples(system, examples, f"translating with {other}")
+                system = [translation.text for translation in translated]
+            systems.append((other, system))
+        frequency = None
         if breakdown:
             frequency = _unless_missing(
                 "words by frequency", lambda: count_training_words(find_training_data(saved, data), processor, rules)
             )
-            broken_down = break_down(examples, systems, rules, frequency)
         teacher_forced, free_running = (None, None) if others else _measure_loss(translator, examples)
         evaluation = ModelEvaluation(
             hypotheses=hypotheses,
-            scores=scores,
-            unknown_tokens=unknown_tokens,
-            attention=summarize(alignments),
-            attention_by_length=attention_by_length(bin_by_length(examples), alignments) if attention else [],
             model=saved.path,
             other_models=[other.path for other in others],
             what=what,
@@ -268,20 +221,43 @@ def evaluate_model(
             beam_size=translator.options.beam_size,
             length_penalty=translator.options.length_penalty,
             seen=seen,
+            scores=scores,
             diagnosis=diagnose(examples, hypotheses, unknown_tokens, rules),
             warnings=list(find_faults(examples, hypotheses, rules)),
             teacher_forced=teacher_forced,
             free_running=free_running,
-            comparisons=comparisons,
-            breakdown=broken_down,
-            short_inputs=_measure_short_inputs(translator, pairs) if pairs else None,
+            comparisons=compare_systems(systems, examples, rules, metrics=list(METRICS), test=test) if against else {},
+            attention=summarize(alignments),
+            attention_by_length=attention_by_length(bin_by_length(examples), alignments) if attention else [],
+            breakdown=break_down(examples, systems, rules, frequency) if breakdown else None,
+            short_inputs=measure_short_inputs(translator, pairs) if pairs else None,
         )
-        write(evaluation, examples)
-    for line in (f"{evaluation.name} on {what}: {len(examples):,} sentences, beam {evaluation.beam_size}", str(seen)):
-        log.info(line)
+        rows = zip(*reference_streams(examples), strict=True)
+        contents: dict[str, Iterable[str]] = {
+            "json": [as_json_text(evaluation.as_json())],
+            "hypotheses": (f"{line}\n" for line in hypotheses),
+            "references": ("\t".join(" ".join(text.split()) for text in row) + "\n" for row in rows),
+        }
+        for kind, (path, file) in opened.items():
+            with naming(path):
+                file.writelines(contents[kind])
+                file.flush()
+    log.info(f"{evaluation.name} on {what}: {len(examples):,} sentences, beam {evaluation.beam_size}")
+    log.info(str(seen))
     for warning in evaluation.warnings:
         log.warning(warning)
     return evaluation
+
+
+def check_comparable(examples: Sequence[Example]) -> None:
+    """Refuse a test set that is too large for tests of significance.
+
+    Raises:
+        DataError: It is.
+    """
+    if len(examples) > MAX_TESTED:
+        most = f"compare systems on at most {MAX_TESTED:,} of them"
+        raise DataError(f"--against: the test set has {len(examples):,} sentences; {most}")
 
 
 def _unless_missing(what: str, read: Callable[[], T]) -> T | None:
@@ -309,30 +285,9 @@ def translate_examples(
         return translator.translate(sources, with_alignment=with_alignment, advance=bar.update)
 
 
-def _translate_with(
-    against: Mapping[str, Translator | Sequence[str]], examples: Sequence[Example]
-) -> Iterator[tuple[str, Sequence[str]]]:
-    """Name and translations of each system."""
-    for name, system in against.items():
-        if isinstance(system, Translator):
-            translations = translate_examples(system, examples, f"translating with {name}")
-            yield name, [translation.text for translation in translations]
-        else:
-            yield name, system
-
-
-def _measure_loss(translator: Translator, examples: Sequence[Example]) -> tuple[LossMeasures, LossMeasures]:
+def _measure_loss(translator: Translator, examples: Sequence[Example]) -> Iterator[LossMeasures]:
     """Teacher-forced and free-running; see `ModelEvaluation`."""
     pairs = encode_examples(translator.processor, examples, longest_source=MAX_SOURCE_LENGTH)
-    size = min(LOSS_BATCH, translator.options.batch_size)
     with within_memory(translator.options, len(pairs)):
-        teacher_forced = measure_loss(translator.model, pairs, size)
-        return teacher_forced, measure_loss(translator.model, pairs, size, own_words)
-
-
-def _measure_short_inputs(translator: Translator, pairs: Sequence[Pair]) -> ShortInputResult:
-    with (
-        progress_bar(unit=" sentences", desc="translating short inputs", leave=False) as bar,
-        within_memory(translator.options, 100),
-    ):
-        return measure_short_inputs(translator, pairs, bar.update)
+        for choose in (None, own_words):
+            yield measure_loss(translator.model, pairs, min(LOSS_BATCH, translator.options.batch_size), choose)

@@ -17,6 +17,9 @@ from typing import Any
 from nmt.corpus import Pair
 from nmt.corpus.augmentation import NUMBER, WORD, find_numbers, in_title_case, without_final_stop
 from nmt.corpus.identity import draw
+from nmt.evaluation.diagnostics import find_repeats
+from nmt.system.progress import progress_bar
+from nmt.translation.stream import within_memory
 from nmt.translation.translator import Translator
 
 SIZES = {"single words": 17, "titles": 17, "all caps": 17, "no final stop": 17, "numbers": 16, "unknown names": 16}
@@ -63,7 +66,7 @@ class Failure:
         category: One of `SIZES`.
         input: The text.
         output: Its translation.
-        rules: Names of the rules; see `judge`.
+        rules: Names of the rules; see `find_violations`.
     """
 
     category: str
@@ -232,7 +235,7 @@ def find_names(pairs: Sequence[Pair]) -> list[str]:
     )
 
 
-def judge(
+def find_violations(
     made: ShortInput, output: str, plain_output: str, statistics: TextStatistics, *, lowercase: bool
 ) -> tuple[str, ...]:
     """Names of the rules that a translation violates.
@@ -278,35 +281,24 @@ def judge(
     return tuple(rule for rule, violated in broken.items() if violated)
 
 
-def find_repeats(words: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Groups of words that are repeated in a row: number of copies, and the group."""
-    for size in range(1, len(words) // 2 + 1):
-        run = 0  # successive words that equal the word `size` words before
-        for end in range(size, len(words)):
-            run = run + 1 if words[end] == words[end - size] else 0
-            if run and run % size == 0:
-                yield run // size + 1, tuple(words[end - size + 1 : end + 1])
-
-
-def measure_short_inputs(
-    translator: Translator, pairs: Sequence[Pair], advance: Callable[[int], object] = lambda count: None
-) -> ShortInputResult:
-    """Translate short inputs made from training pairs, and judge the translations.
+def measure_short_inputs(translator: Translator, pairs: Sequence[Pair]) -> ShortInputResult:
+    """Translate short inputs made from training pairs, with a progress bar, and check the translations.
 
     Args:
         translator: Model and search settings.
         pairs: Training pairs of the model.
-        advance: Called with the number of finished texts, for a progress bar.
     """
-    inputs = build_short_inputs(pairs)
-    statistics = TextStatistics.of(pairs)
-    lowercase = translator.processor.tgt_tokenizer.lowercase
+    inputs, statistics = build_short_inputs(pairs), TextStatistics.of(pairs)
     plain = list(dict.fromkeys(made.plain for made in inputs if made.plain))
-    translations = translator.translate([*plain, *(made.text for made in inputs)], advance=advance)
+    with (
+        progress_bar(unit=" sentences", desc="translating short inputs", leave=False) as bar,
+        within_memory(translator.options, len(inputs)),
+    ):
+        translations = translator.translate([*plain, *(made.text for made in inputs)], advance=bar.update)
     outputs = [translation.text for translation in translations]
-    of_plain = dict(zip(plain, outputs, strict=False))
+    of_plain, lowercase = dict(zip(plain, outputs, strict=False)), translator.processor.tgt_tokenizer.lowercase
     failures = []
     for made, output in zip(inputs, outputs[len(plain) :], strict=True):
-        if rules := judge(made, output, of_plain.get(made.plain, ""), statistics, lowercase=lowercase):
+        if rules := find_violations(made, output, of_plain.get(made.plain, ""), statistics, lowercase=lowercase):
             failures.append(Failure(made.category, made.text, output, rules))
     return ShortInputResult(dict(Counter(made.category for made in inputs)), failures)

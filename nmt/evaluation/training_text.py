@@ -63,7 +63,7 @@ class TrainingOverlap:
         )
 
 
-def measure_overlap(
+def compare_with_training(
     models: Sequence[SavedModel], normalizer: Normalizer, examples: Sequence[Example]
 ) -> TrainingOverlap:
     """Compare a test set with the training sources of models, by letters and digits, ignoring case.

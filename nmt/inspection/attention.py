@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from nmt.system import options
 from nmt.system.errors import ConfigError, as_nmt_errors
-from nmt.system.files import AnyPath, as_path, as_paths, write_json
+from nmt.system.files import AnyPath, as_paths, write_json
 from nmt.system.options import Option
 from nmt.translation.loading import open_translator
 
@@ -70,20 +69,12 @@ def measure_attention(
     from nmt.drawing.picture import check_picture
     from nmt.evaluation.input_text import InputText
     from nmt.inspection.attention_report import draw_attention_statistics, measure_attention
+    from nmt.system.outputs import check_files
 
-    check_outputs({"--json": json_path, "--picture": picture}, (src, ref, gold))
+    check_files({"--json": json_path, "--picture": picture}, (src, ref, gold))
     if picture is not None:
         check_picture(Path(picture))
-    text = InputText.read(
-        sentence,
-        split,
-        links_of,
-        data=as_path(data),
-        src=as_path(src),
-        ref=as_path(ref),
-        gold=as_path(gold),
-        target=target,
-    )
+    text = InputText.read(sentence, split, links_of, data=data, src=src, ref=ref, gold=gold, target=target)
     models, translator = open_translator(as_paths(model), device, {}, allowed_classes)
     examples, links = text.of(models, sample)
     name, known = str(models[0].path), forced or target is not None
@@ -93,10 +84,3 @@ def measure_attention(
     if json_path is not None:
         write_json(Path(json_path), found.as_json())
     return found
-
-
-def check_outputs(outputs: Mapping[str, AnyPath | None], inputs: Sequence[AnyPath | None]) -> None:
-    """Check files to write, by option; see `nmt.system.outputs.check_files`."""
-    from nmt.system.outputs import check_files
-
-    check_files({name: as_path(path) for name, path in outputs.items()}, [Path(each) for each in inputs if each])

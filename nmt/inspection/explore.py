@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from nmt.inspection.attention import check_outputs
 from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
@@ -74,9 +73,7 @@ def explore(
     given = any(each is not None for each in (sentence, src, split, data, sample))
     if training and (given or against):
         raise ConfigError("--training shows the sentences that one run has watched: leave other text and models out")
-    text = InputText.read(
-        sentence, split, links_of, data=as_path(data), src=as_path(src), ref=as_path(ref), gold=as_path(gold)
-    )
+    text = InputText.read(sentence, split, links_of, data=data, src=src, ref=ref, gold=gold)
     opened = open_all(model, against, device, allowed_classes)
     if training:
         text = replace(text, examples=watched_examples(opened[0][0]))
@@ -110,7 +107,9 @@ def open_all(
 
 def check_page(output: AnyPath | None, inputs: Sequence[AnyPath | None]) -> None:
     """Check the file that a page is written to: devices and pipes are allowed."""
+    from nmt.system.outputs import check_files
+
     path = as_path(output)
     if path is not None and path.suffix.lower() not in (".html", ".htm") and (path.is_file() or not path.exists()):
         raise DataError(f"--output {path}: a page is HTML; give a name that ends in .html")
-    check_outputs({"--output": output}, inputs)
+    check_files({"--output": output}, inputs)

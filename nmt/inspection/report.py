@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from nmt.evaluation.evaluate import check_test_set
 from nmt.inspection.explore import check_page, open_all
 from nmt.system import options
-from nmt.system.errors import DataError, as_nmt_errors
+from nmt.system.errors import as_nmt_errors
 from nmt.system.files import AnyPath, as_path, as_paths, write_text
 from nmt.system.options import Option
 
@@ -47,22 +46,18 @@ def report(
         NmtError: A model or the test set cannot be used, or arguments conflict.
         OutOfMemory: Memory ran out.
     """
-    from nmt.evaluation.input_text import read_files, split_of
-    from nmt.evaluation.model_evaluation import MAX_TESTED
+    from nmt.evaluation.input_text import InputText
+    from nmt.evaluation.model_evaluation import check_comparable
     from nmt.inspection.explorer_data import name_of
     from nmt.inspection.model_report import make_report
 
-    references = as_paths(ref)
-    check_test_set(split, data, src, references)
-    check_page(output, (src, *references))
-    examples = None if src is None else read_files(Path(src), [Path(each) for each in references])
+    check_page(output, (src, *as_paths(ref)))
+    text = InputText.read_test_set(split, data, src, ref)
     opened = open_all(model, against, device, allowed_classes)
     first = opened[0]
-    if examples is None:
-        examples = split_of([first[0]], as_path(data), split or "test")
-    if len(opened) > 1 and len(examples) > MAX_TESTED:
-        raise DataError(f"--against: the test set has {len(examples):,} sentences; compare on at most {MAX_TESTED:,}")
-    what = split or "test" if src is None else str(src)
+    examples, _ = text.of([first[0]])
+    if len(opened) > 1:
+        check_comparable(examples)
     heading = title or f"Report on {name_of(first[0].path)}"
-    write_text(Path(output), make_report(opened, examples, what=what, title=heading, data=as_path(data)))
+    write_text(Path(output), make_report(opened, examples, what=text.name, title=heading, data=as_path(data)))
     return Path(output)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.system.errors import DataError
-from nmt.system.files import real_path
+from nmt.system.files import AnyPath, as_path, real_path
 
 
 class Kind(NamedTuple):
@@ -106,7 +106,7 @@ def check_not_inside(directory: Path) -> None:
         raise DataError(f"{directory}: is inside the {kind.name} {folder}; choose another --output")
 
 
-def check_files(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
+def check_files(outputs: Mapping[str, AnyPath | None], inputs: Iterable[AnyPath | None]) -> None:
     """Reject output files without a folder, or that would overwrite an input, each other, or part of nmt's directories.
 
     A run directory may contain other files, such as scores; data and model directories may not.
@@ -118,8 +118,8 @@ def check_files(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> N
     Raises:
         DataError: An output is rejected.
     """
-    taken = dict.fromkeys(inputs, "is read by this command")
-    for option, path in outputs.items():
+    taken = {Path(path): "is read by this command" for path in inputs if path is not None}
+    for option, path in zip(outputs, map(as_path, outputs.values()), strict=True):
         if path is None or (path.exists() and not path.is_file()):
             continue
         if not path.parent.is_dir():

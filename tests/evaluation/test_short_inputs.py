@@ -16,7 +16,7 @@ from nmt.evaluation.short_inputs import (
     build_short_inputs,
     find_names,
     find_repeats,
-    judge,
+    find_violations,
     split_words,
 )
 from nmt.evaluation.training_text import read_training_pairs
@@ -153,13 +153,13 @@ def test_repeats(text: str, repeats: list[tuple[int, str]]) -> None:
     ],
 )
 def test_rules(made: ShortInput, output: str, plain: str, rules: tuple[str, ...]) -> None:
-    assert judge(made, output, plain, STATISTICS, lowercase=False) == rules
+    assert find_violations(made, output, plain, STATISTICS, lowercase=False) == rules
 
 
 def test_case_is_not_judged_in_a_lowercase_model() -> None:
     title = ShortInput("titles", "I See Tomara", "I see Tomara.", name="Tomara")
-    assert judge(title, "ich sehe tomara", "ich sehe tomara .", STATISTICS, lowercase=True) == ()
-    assert judge(title, "ich sehe tomara", "", STATISTICS, lowercase=False) == ("name", "beginning")
+    assert find_violations(title, "ich sehe tomara", "ich sehe tomara .", STATISTICS, lowercase=True) == ()
+    assert find_violations(title, "ich sehe tomara", "", STATISTICS, lowercase=False) == ("name", "beginning")
 
 
 def test_statistics_come_from_the_text() -> None:
