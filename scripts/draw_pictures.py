@@ -85,10 +85,10 @@ def draw_all(real: Path, demo: Path, output: Path, chromium: str, commit: str) -
         commit: Commit that both were trained at.
     """
     translation = draw_attention(nmt.load(real), SENTENCE, output / "attention.png").text
-    facts = {"commit": commit, **describe_run(real), "translation": f"{SENTENCE} -> {translation}"}
+    metadata = {"commit": commit, **describe_run(real), "translation": f"{SENTENCE} -> {translation}"}
     shutil.copyfile(real / "learning_curve.png", output / "learning_curve.png")
     for name in ("attention.png", "learning_curve.png"):
-        stamp(output / name, facts)
+        stamp(output / name, metadata)
     draw_bottleneck(output / BOTTLENECK_PICTURE)
     watched = read_attention(demo)
     longest = max(range(len(watched["sentences"])), key=lambda number: len(watched["sentences"][number]["src"]))
@@ -99,9 +99,9 @@ def draw_all(real: Path, demo: Path, output: Path, chromium: str, commit: str) -
         nmt.report(demo, split="test", output=report)
         photograph(chromium, f"{page.as_uri()}{PLACE}", (1180, 860), output / "explorer.png")
         photograph(chromium, report.as_uri(), (1000, 950), output / "report.png")
-    facts = {"commit": commit, **describe_run(demo)}
+    metadata = {"commit": commit, **describe_run(demo)}
     for name in ("emergence.png", "explorer.png", "report.png"):
-        stamp(output / name, facts)
+        stamp(output / name, metadata)
 
 
 def describe_run(run: Path) -> dict[str, str]:
@@ -119,10 +119,10 @@ def without_call(config: Config) -> Config:
     return load_config(config, OF_THE_CALL)
 
 
-def stamp(path: Path, facts: Mapping[str, str]) -> None:
+def stamp(path: Path, metadata: Mapping[str, str]) -> None:
     """Store text in an opaque PNG, in place of what it has."""
     info = PngInfo()
-    for name, value in facts.items():
+    for name, value in metadata.items():
         info.add_text(name, value, zip=len(value) > 100)
     with Image.open(path) as image:
         opaque = image.convert("RGB")
@@ -146,9 +146,9 @@ def find_stale(folder: Path) -> Iterator[str]:
             yield f"{path}: {', '.join(changed)}"
 
 
-def draw_emergence(facts: dict[str, Any], number: int, path: Path) -> None:
+def draw_emergence(metadata: dict[str, Any], number: int, path: Path) -> None:
     """Draw the attention of a watched sentence at several validations, from the first to the last."""
-    sentence, validations = facts["sentences"][number], facts["validations"]
+    sentence, validations = metadata["sentences"][number], metadata["validations"]
     places = sorted(set(np.geomspace(1, len(validations), FRAMES).round().astype(int) - 1))
     src, tgt = ([*sentence[side], "⟨eos⟩"] for side in ("src", "tgt"))
     figure = Figure(figsize=(3.2 * len(places), 3.6), layout="constrained")

@@ -56,9 +56,9 @@ def test_the_script_of_the_readme_runs(here: Project) -> None:
     assert len(texts) == 2
     assert len(ast.literal_eval(texts[0])) == 2
     metric, best, bleu = texts[-1].split()
-    facts = json.loads((here.root / "runs/short/run.json").read_text("utf-8"))
-    assert (metric, facts["epochs"]) == ("bleu", 2)
-    assert float(best) == facts["best"]
+    metadata = json.loads((here.root / "runs/short/run.json").read_text("utf-8"))
+    assert (metric, metadata["epochs"]) == ("bleu", 2)
+    assert float(best) == metadata["best"]
     assert 0 <= float(bleu) <= 100
     assert done.stderr == ""
 
@@ -90,10 +90,10 @@ def test_files_are_evaluated(here: Project) -> None:
 
 def test_a_run_has_its_outcome(here: Project) -> None:
     run = nmt.train(here.config, output="new", overrides={"train.max_updates": 20, "train.validation.every": 10})
-    facts = json.loads(Path("new/run.json").read_text("utf-8"))
+    metadata = json.loads(Path("new/run.json").read_text("utf-8"))
     assert isinstance(run, nmt.Run)
     assert (run.path, run.model, run.metric) == (Path("new"), Path("new/best"), "bleu")
-    assert (run.updates, run.epochs, run.best, run.best_update) == (20, 1, facts["best"], facts["best_update"])
+    assert (run.updates, run.epochs, run.best, run.best_update) == (20, 1, metadata["best"], metadata["best_update"])
 
 
 def test_a_run_is_made_from_a_path(here: Project) -> None:

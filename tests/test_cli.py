@@ -52,11 +52,11 @@ def test_four_commands_learn_to_reverse(here: Project, cli: Cli) -> None:
 
 
 def test_scores_of_training_and_evaluate_agree(here: Project, cli: Cli) -> None:
-    facts = json.loads((here.run / "best/model.json").read_text())
+    metadata = json.loads((here.run / "best/model.json").read_text())
     cli("evaluate", "--split", "valid", "--beam-size", 1, "--json", "valid.json")
     scores = json.loads(Path("valid.json").read_text())["scores"]
-    assert scores["bleu"]["value"] == pytest.approx(facts["scores"]["bleu"], abs=1e-9)
-    assert scores["chrf"]["value"] == pytest.approx(facts["scores"]["chrf"], abs=1e-9)
+    assert scores["bleu"]["value"] == pytest.approx(metadata["scores"]["bleu"], abs=1e-9)
+    assert scores["chrf"]["value"] == pytest.approx(metadata["scores"]["chrf"], abs=1e-9)
 
 
 def test_evaluate_on_files(here: Project, cli: Cli) -> None:
@@ -268,8 +268,8 @@ def test_training_starts_from_a_model(here: Project, tmp_path: Path, cli: Cli) -
     common = ["--config", here.config, "--set", "train.max_updates=1", "--set", f"train.init_from={here.run}"]
     slow = ["--set", "train.optimizer.learning_rate=1e-9"]
     assert cli("train", *common, "--output", tmp_path / "tuned", *slow).code == 0
-    facts = [json.loads((run / "best/model.json").read_text()) for run in (here.run, tmp_path / "tuned")]
-    assert facts[1]["scores"]["loss"] == pytest.approx(facts[0]["scores"]["loss"], rel=1e-3)
+    metadata = [json.loads((run / "best/model.json").read_text()) for run in (here.run, tmp_path / "tuned")]
+    assert metadata[1]["scores"]["loss"] == pytest.approx(metadata[0]["scores"]["loss"], rel=1e-3)
     different = ["--set", "model.decoder.hidden_size=32", "--set", "model.dropout=0.123"]
     found = cli("train", *common, "--output", tmp_path / "other", *different)
     assert_error(found, "another kind of model: model.decoder.hidden_size (64 there, 32 here); set the same")

@@ -103,14 +103,14 @@ def test_figures_are_those_of_the_run_in_the_pictures() -> None:
     for name in ("attention", "learning_curve"):
         with Image.open(ROOT / f"data/pictures/{name}.png") as image:
             texts.append(image.text)
-    facts, other = texts
-    assert facts == other
-    assert "name: tatoeba_small" in facts["config"]
+    metadata, other = texts
+    assert metadata == other
+    assert "name: tatoeba_small" in metadata["config"]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert re.findall(r"run directory: runs/tatoeba_small .*best (\w+ [\d.]+) at", readme) == [facts["valid"]]
-    source, translation = facts["translation"].split(" -> ")
+    assert re.findall(r"run directory: runs/tatoeba_small .*best (\w+ [\d.]+) at", readme) == [metadata["valid"]]
+    source, translation = metadata["translation"].split(" -> ")
     assert f'$ nmt translate "{source}" --attention attention.png\n    {translation}\n' in readme
     shown = re.compile(r"runs/tatoeba_small/best on test: .*\n.*\n +(BLEU [\d.]+)")
     figures = {path: shown.findall(path.read_text(encoding="utf-8")) for path in FILES}
     found = {path.relative_to(ROOT).as_posix(): figure for path, figure in figures.items() if figure}
-    assert found == {"README.md": [facts["test"]], "nmt/search/README.md": [facts["test"]]}
+    assert found == {"README.md": [metadata["test"]], "nmt/search/README.md": [metadata["test"]]}

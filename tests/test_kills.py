@@ -101,9 +101,9 @@ def test_a_kill_while_a_better_model_is_saved_harms_neither(
     run = tmp_path / "run"
     word = "best" if function == "os.rename" else ""
     assert run_killed(function, number, train_arguments(random_project, run), word)
-    assert load_model(run / former).facts["update"] == 7
+    assert load_model(run / former).metadata["update"] == 7
     if (function, number) == ("os.rename", 4):
-        assert load_model(run / "best").facts["update"] == 14
+        assert load_model(run / "best").metadata["update"] == 14
     assert list(run.glob(".best.*"))
     assert call(*train_arguments(random_project, run, "--resume")) == 0
     assert_same_run(run, random_project.run)

@@ -636,12 +636,12 @@ def test_a_checkpoint_with_a_valid_checksum_and_invalid_facts(
         path.unlink()
     (path,) = (whole / "checkpoints").glob("*.safetensors")
     with safe_open(path, framework="pt") as file:
-        facts = json.loads(file.metadata()["nmt"])
+        metadata = json.loads(file.metadata()["nmt"])
     tensors = load_file(path)
     for value in values:
         signal.alarm(120)
         run = copied(whole, tmp_path / "run")
-        changed = json.loads(json.dumps(facts))
+        changed = json.loads(json.dumps(metadata))
         inner = changed
         for key in place[:-1]:
             inner = inner[key]

@@ -81,7 +81,7 @@ def compare_with_training(
 
 def is_other_data(saved: SavedModel, data: Path) -> bool:
     """Whether a data directory is not the one that a model was trained on."""
-    trained_on = saved.facts.get("data")
+    trained_on = saved.metadata.get("data")
     identity = trained_on.get("identity") if isinstance(trained_on, dict) else None
     return identity is not None and identity != combine_checksums(read_marker(data).sha256)
 

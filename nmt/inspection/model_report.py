@@ -87,7 +87,7 @@ def _tabulate_models(models: Mapping[str, SavedModel]) -> Table:
 
 
 def _describe(saved: SavedModel) -> dict[str, str]:
-    metadata, config = saved.facts, saved.config
+    metadata, config = saved.metadata, saved.config
     run = _read(saved.path.parent / RUN_MARKER)
     environment = _read(saved.path.parent / "environment.json")
     attention, equation = describe_mechanism(config.model)

@@ -12,30 +12,30 @@ CARD = "README.md"
 _NAMES = {"bleu": "BLEU", "chrf": "chrF", "loss": "loss", "perplexity": "perplexity"}
 
 
-def make_card(config: Config, facts: Mapping[str, Any]) -> str:
+def make_card(config: Config, metadata: Mapping[str, Any]) -> str:
     """Describe a model in Markdown: what it translates, how it was trained, its scores and its limits.
 
     Args:
         config: Its config.
-        facts: Content of `model.json`.
+        metadata: Content of `model.json`.
     """
     source, target = map(language_name, config.data.languages)
     attending = "" if config.model.attention.score == "none" else " with attention"
     parts = [
         [f"# {source} to {target}"],
-        [f"A recurrent translation model{attending}, trained with nmt {facts['nmt_version']}."],
+        [f"A recurrent translation model{attending}, trained with nmt {metadata['nmt_version']}."],
         ["    nmt translate --model THIS_FOLDER 'Some text.'"],
-        list(_table(config, facts)),
+        list(_table(config, metadata)),
         ["## Scores"],
-        list(_scores(facts)),
+        list(_scores(metadata)),
         ["## Limits"],
         list(_limits(config)),
     ]
     return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
 
 
-def _table(config: Config, facts: Mapping[str, Any]) -> Iterator[str]:
-    model, data = config.model, facts.get("data")
+def _table(config: Config, metadata: Mapping[str, Any]) -> Iterator[str]:
+    model, data = config.model, metadata.get("data")
     mechanism, equation = describe_mechanism(model)
     text = {"spacy": "words (spaCy)", "whitespace": "words, separated by spaces", "subword": "subwords"}
     number = data.get("pairs") if isinstance(data, dict) else None  # an average has it from a file
@@ -44,22 +44,22 @@ def _table(config: Config, facts: Mapping[str, Any]) -> Iterator[str]:
         "attention": f"{mechanism}. {equation}" if equation else mechanism,
         "encoder": model.encoder.summary,
         "decoder": model.decoder.summary,
-        "weights": f"{facts['parameters']:,}",
+        "weights": f"{metadata['parameters']:,}",
         "text": f"{text[config.text.tokenizer]}, {'lower case' if config.text.lowercase else 'cased'}",
         "trained on": f"{pairs}{', '.join(map(_inline, config.data.source)) or 'unknown'}",
         "licence of the data": "not stated" if config.data.licence is None else _inline(config.data.licence),
     }
-    if "epoch" in facts:
-        rows["training"] = f"update {facts['update']:,}, epoch {facts['epoch']:,}, seed {config.train.seed}"
-    if "average_of" in facts:
-        rows["training"] = f"the average of {len(facts['average_of'])} models"
-    rows["versions"] = f"nmt {facts['nmt_version']}, torch {facts['torch_version']}"
+    if "epoch" in metadata:
+        rows["training"] = f"update {metadata['update']:,}, epoch {metadata['epoch']:,}, seed {config.train.seed}"
+    if "average_of" in metadata:
+        rows["training"] = f"the average of {len(metadata['average_of'])} models"
+    rows["versions"] = f"nmt {metadata['nmt_version']}, torch {metadata['torch_version']}"
     yield from ("| | |", "|---|---|")
     yield from (f"| {name} | {value} |" for name, value in rows.items())
 
 
-def _scores(facts: Mapping[str, Any]) -> Iterator[str]:
-    scores, signatures = facts.get("scores") or {}, facts.get("signatures") or {}
+def _scores(metadata: Mapping[str, Any]) -> Iterator[str]:
+    scores, signatures = metadata.get("scores") or {}, metadata.get("signatures") or {}
     if not scores:
         yield "Not measured."
     else:

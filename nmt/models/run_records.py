@@ -85,7 +85,7 @@ def find_data(saved: SavedModel) -> Path:
     """
     from nmt.corpus.dataset import MARKER as DATA_MARKER
 
-    data = saved.facts.get("data")
+    data = saved.metadata.get("data")
     path = data.get("path") if isinstance(data, dict) else data  # older models have an absolute path
     if isinstance(path, str) and path and "\0" not in path:
         run = next((folder for folder in saved.path.resolve().parents if (folder / MARKER).is_file()), None)
@@ -173,16 +173,16 @@ def _last_change(run: Path) -> tuple[float, float]:
 
 def _describe_run(run: Path) -> tuple[str, ...]:
     try:
-        facts = read_json(run / MARKER)
-        state = str(facts["state"])
+        metadata = read_json(run / MARKER)
+        state = str(metadata["state"])
         if state == "running" and not is_locked(run):
             state = "broken"  # it was killed
-        updates = f"{facts['updates']:,} of {facts['total_updates']:,}"
-        best = "-" if facts["best"] is None else f"{facts['metric']} {facts['best']:.2f}"
-        at = "-" if facts["best"] is None else f"{facts['best_update']:,}"
-        minutes, seconds = divmod(round(facts["training_seconds"]), 60)
+        updates = f"{metadata['updates']:,} of {metadata['total_updates']:,}"
+        best = "-" if metadata["best"] is None else f"{metadata['metric']} {metadata['best']:.2f}"
+        at = "-" if metadata["best"] is None else f"{metadata['best_update']:,}"
+        minutes, seconds = divmod(round(metadata["training_seconds"]), 60)
         training = f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
-        changed = time.strftime("%Y-%m-%d %H:%M", time.strptime(facts["time"], TIME))
-        return tuple(map(shorten, (run.name, state, updates, str(facts["epochs"]), best, at, training, changed)))
+        changed = time.strftime("%Y-%m-%d %H:%M", time.strptime(metadata["time"], TIME))
+        return tuple(map(shorten, (run.name, state, updates, str(metadata["epochs"]), best, at, training, changed)))
     except (DataError, KeyError, TypeError, ValueError, ArithmeticError, OSError):
         return shorten(run.name), "broken", *["-"] * 6

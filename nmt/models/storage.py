@@ -45,7 +45,7 @@ class SavedModel(WithText):
         model: The model, in evaluation mode.
         src_vocabulary: Vocabulary of the source.
         tgt_vocabulary: Vocabulary of the target.
-        facts: Content of `model.json`: versions, update, epoch, validation scores.
+        metadata: Content of `model.json`: versions, update, epoch, validation scores.
     """
 
     path: Path
@@ -53,10 +53,10 @@ class SavedModel(WithText):
     model: Seq2Seq
     src_vocabulary: Vocabulary
     tgt_vocabulary: Vocabulary
-    facts: Mapping[str, Any]
+    metadata: Mapping[str, Any]
 
 
-def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, facts: Mapping[str, Any]) -> None:
+def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, metadata: Mapping[str, Any]) -> None:
     """Write a model directory atomically, replacing an existing one.
 
     Args:
@@ -64,7 +64,7 @@ def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, fact
         config: Resolved config.
         model: The weights.
         text: Folder with vocabularies and tokenizers, which is copied unchanged.
-        facts: Information about this model: update, epoch, scores.
+        metadata: Information about this model: update, epoch, scores.
 
     Raises:
         OSError: The disk is full, or the folder cannot be written.
@@ -81,9 +81,9 @@ def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, fact
         versions = {"format_version": FORMAT_VERSION, "nmt_version": __version__, "torch_version": torch.__version__}
         languages = dict(zip(("src_language", "tgt_language"), config.data.languages, strict=True))
         parameters = sum(parameter.numel() for parameter in model.parameters())
-        all_facts = {**versions, **languages, "parameters": parameters, **facts}
-        write_json(temporary / MARKER, all_facts)
-        write_text(temporary / CARD, make_card(config, all_facts))
+        all_metadata = {**versions, **languages, "parameters": parameters, **metadata}
+        write_json(temporary / MARKER, all_metadata)
+        write_text(temporary / CARD, make_card(config, all_metadata))
         for path in temporary.rglob("*"):
             sync(path)  # before it replaces an older one
 
@@ -125,8 +125,8 @@ def load_model(
         what = "is not a model directory" if directory.exists() else "does not exist"
         raise CheckpointError(f"{directory}: {what} (no {MARKER}); train first, or give another one with --model")
     try:
-        facts = read_json(directory / MARKER)
-        version = facts.get("format_version") if isinstance(facts, dict) else None
+        metadata = read_json(directory / MARKER)
+        version = metadata.get("format_version") if isinstance(metadata, dict) else None
         if version != FORMAT_VERSION:
             what = f"model format {shorten(repr(version))}, this version reads {FORMAT_VERSION}"
             raise CheckpointError(f"{directory}: {what}")
@@ -140,7 +140,7 @@ def load_model(
         raise CheckpointError(f"{error.filename}: cannot be read ({error.strerror}); the model is incomplete") from None
     except DataError as error:
         raise CheckpointError(str(error)) from None
-    return SavedModel(directory, config, model.to(device or torch.device("cpu")).eval(), *vocabularies, facts)
+    return SavedModel(directory, config, model.to(device or torch.device("cpu")).eval(), *vocabularies, metadata)
 
 
 def _check_class(score: str, path: Path, allowed: Collection[str]) -> None:

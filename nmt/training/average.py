@@ -68,7 +68,7 @@ def average(
                 sums[name] += part
         first.model.load_state_dict({name: part / len(directories) for name, part in sums.items()})
         metadata: dict[str, Any] = {"average_of": [directory.name for directory in directories]}
-        if "data" in first.facts:
+        if "data" in first.metadata:
             metadata["data"] = _data_of(first, folder)
         save_model(folder, first.config, first.model, first.text, metadata)
     log.info(f"model directory: {folder}, the average of {len(directories)} models")
@@ -79,7 +79,7 @@ def _data_of(model: SavedModel, output: Path) -> Any:
     """What a model says of its data, with the path from another model directory; without one if the data is gone."""
     from nmt.models.run_records import find_data, path_from
 
-    data = model.facts["data"]
+    data = model.metadata["data"]
     if not isinstance(data, dict):
         return data
     try:

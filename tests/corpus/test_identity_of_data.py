@@ -129,9 +129,9 @@ def test_two_runs_share_their_data(here: Project) -> None:
 def test_a_run_and_its_data_may_be_moved_together(here: Project, cli: Cli) -> None:
     assert path_from(Path("/a/b/runs/x"), Path("/a/y")) == "../../../y"
     assert path_from(Path("/somewhere/runs/x"), Path("/elsewhere/data")) is None
-    facts = json.loads((here.run / "best/model.json").read_text(encoding="utf-8"))
-    assert facts["data"]["path"] == "../../data/prepared/reversal"
-    assert len(facts["data"]["identity"]) == 64
+    metadata = json.loads((here.run / "best/model.json").read_text(encoding="utf-8"))
+    assert metadata["data"]["path"] == "../../data/prepared/reversal"
+    assert len(metadata["data"]["identity"]) == 64
     outcome = cli("evaluate")  # in a copy of the project
     assert outcome.code == 0, outcome.err
     assert "overlap: 0 of 50 sources (0.0%)" in outcome.err
@@ -149,8 +149,8 @@ def test_a_run_and_its_data_may_be_moved_together(here: Project, cli: Cli) -> No
 )
 def test_a_model_without_its_data(here: Project, cli: Cli, data: object) -> None:
     path = here.run / "best/model.json"
-    facts = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**facts, "data": data}), encoding="utf-8")
+    metadata = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**metadata, "data": data}), encoding="utf-8")
     outcome = cli("evaluate")
     assert outcome.code == 1
     assert outcome.err.splitlines()[-1].endswith("give it with --data DIR")

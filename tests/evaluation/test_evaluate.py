@@ -114,8 +114,8 @@ def test_short_inputs_need_the_training_data(here: Project, cli: Cli) -> None:
         shutil.copytree(here.data, copy)
     ids = np.load(damaged / "train.src.ids.npy")
     np.save(damaged / "train.src.ids.npy", np.full_like(ids, 999))
-    facts = json.loads((other / "data.json").read_text(encoding="utf-8"))
-    write_json(other / "data.json", {**facts, "sha256": {"changed": "1"}})
+    metadata = json.loads((other / "data.json").read_text(encoding="utf-8"))
+    write_json(other / "data.json", {**metadata, "sha256": {"changed": "1"}})
     shutil.move(here.data, "moved")
     reasons = {
         ("--src", "src", "--ref", "src"): "no longer there",

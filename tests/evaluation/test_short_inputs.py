@@ -168,10 +168,10 @@ def test_statistics_come_from_the_text() -> None:
     assert TextStatistics.of([]) == TextStatistics(0.0, frozenset())
 
 
-def write_data(folder: Path, *, ids: int = 5, **facts: object) -> TextProcessor:
+def write_data(folder: Path, *, ids: int = 5, **metadata: object) -> TextProcessor:
     """A data directory with 5 training pairs, of which pair n is the token n."""
     tokenizer, vocabulary = WhitespaceTokenizer(), Vocabulary(map(str, range(ids)))
-    write_json(folder / "data.json", {"format_version": 1, **facts})
+    write_json(folder / "data.json", {"format_version": 1, **metadata})
     rows = Sequences.pack([[index] for index in range(4, 9)])
     EncodedPairs(rows, rows).save(folder, "train")
     return TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary)

@@ -52,10 +52,10 @@ def test_a_split_is_summed_up(here: Project, cli: Cli) -> None:
     outcome = cli("attention", "--split", "valid", "--json", "v.json", "--picture", "v.png")
     assert outcome.code == 0
     assert outcome.out.startswith("entropy ")
-    facts = json.loads(Path("v.json").read_text(encoding="utf-8"))
-    entropies = [step["heads"][0]["entropy"] for each in facts["sentences"] for step in each["steps"]]
-    assert facts["heads"][0]["entropy"]["mean"] == pytest.approx(sum(entropies) / len(entropies), abs=1e-5)
-    assert sum(each["sentences"] for each in facts["by_length"]) == len(facts["sentences"])
+    metadata = json.loads(Path("v.json").read_text(encoding="utf-8"))
+    entropies = [step["heads"][0]["entropy"] for each in metadata["sentences"] for step in each["steps"]]
+    assert metadata["heads"][0]["entropy"]["mean"] == pytest.approx(sum(entropies) / len(entropies), abs=1e-5)
+    assert sum(each["sentences"] for each in metadata["by_length"]) == len(metadata["sentences"])
     assert Path("v.png").read_bytes().startswith(b"\x89PNG")
     assert nmt.evaluate(here.run, split="valid", attention=True).attention == list(
         nmt.measure_attention(model=here.run, split="valid").heads

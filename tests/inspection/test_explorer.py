@@ -362,9 +362,9 @@ def test_what_is_saved(browser: Browser, tmp_path: Path) -> None:
     page.wait_for("saved.length === 4")
     saved = dict(page.evaluate("saved"))
     assert saved["image/svg+xml"].startswith("<svg")
-    facts = json.loads(saved["application/json"])
-    assert facts["src"] == ["a", "b", "c", "⟨eos⟩"]
-    assert len(facts["weights"]) == len(facts["tgt"])
+    metadata = json.loads(saved["application/json"])
+    assert metadata["src"] == ["a", "b", "c", "⟨eos⟩"]
+    assert len(metadata["weights"]) == len(metadata["tgt"])
     assert re.fullmatch(r"(\d+-\d+ ?)*\n", saved["text/plain"])
     assert page.problems == []
 

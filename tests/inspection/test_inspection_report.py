@@ -82,8 +82,8 @@ def test_the_report_is_one_file_without_scripts_or_paths(report: str, here: Proj
 )
 def test_damaged_facts_are_left_out(file: str, key: str, value: object, here: Project) -> None:
     path = here.run / file
-    facts = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**facts, key: value}), encoding="utf-8")
+    metadata = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**metadata, key: value}), encoding="utf-8")
     html = nmt.report(here.run, output="report.html").read_text(encoding="utf-8")
     assert "<script" not in html
     assert "abc" not in Reader(html).text

@@ -14,14 +14,14 @@ from nmt.models.card import make_card
 from nmt.models.storage import load_model
 
 PAIRS = "a b\tB A\nc d e\tE D C\nb a\tA B\n" * 3
-FACTS = {"nmt_version": "1.2", "torch_version": "2.0", "parameters": 1234567}
+METADATA = {"nmt_version": "1.2", "torch_version": "2.0", "parameters": 1234567}
 
 
 def test_a_trained_model_has_a_card(random_project: Project) -> None:
     card = (random_project.run / "best/README.md").read_text(encoding="utf-8")
-    facts = load_model(random_project.run / "best").facts
-    assert f"{facts['parameters']:,}" in card
-    assert f"- BLEU {facts['scores']['bleu']:.2f} (`{facts['signatures']['bleu']}`)" in card
+    metadata = load_model(random_project.run / "best").metadata
+    assert f"{metadata['parameters']:,}" in card
+    assert f"- BLEU {metadata['scores']['bleu']:.2f} (`{metadata['signatures']['bleu']}`)" in card
     report = json.loads((random_project.data / "report.json").read_text(encoding="utf-8"))
     pairs = sum(report["references"]["train"])
     assert f"| trained on | {pairs} pairs of" in card
@@ -42,7 +42,7 @@ def test_the_settings_are_described() -> None:
         "text": {"lowercase": True},
         "model": {"encoder": {"num_layers": 2, "cell": "gru"}, "attention": {"score": "none"}},
     }
-    card = make_card(Config.model_validate(settings), FACTS)
+    card = make_card(Config.model_validate(settings), METADATA)
     assert card.startswith("# English to German\n")
     assert "2 layers of" in card
     assert "GRU units" in card
@@ -52,7 +52,7 @@ def test_the_settings_are_described() -> None:
 
 def test_text_of_a_config_is_no_markup() -> None:
     settings = {"data": {"source": ["<b>x</b>.tsv"], "licence": "a | b\n# [c](d) \x1b[31m"}}
-    card = make_card(Config.model_validate(settings), FACTS)
+    card = make_card(Config.model_validate(settings), METADATA)
     assert r"| licence of the data | a \| b" in card
     assert "\x1b" not in card
     assert r"\<b\>x\</b\>.tsv" in card

@@ -16,7 +16,7 @@ from nmt.text.tokenizers import WhitespaceTokenizer
 from nmt.text.vocabulary import Vocabulary
 
 WORDS = ("the", "a", "cat", "dog", "sat")
-FACTS = {"update": 12, "epoch": 3, "scores": {"bleu": 1.5}}
+METADATA = {"update": 12, "epoch": 3, "scores": {"bleu": 1.5}}
 
 
 def make_config(tying: str = "none", attention: AttentionSection | None = None, **decoder: object) -> Config:
@@ -54,7 +54,7 @@ def logits_of(model: Seq2Seq) -> torch.Tensor:
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     config = make_config()
-    save_model(tmp_path / "model", config, make_model(config), make_text(tmp_path / "text"), FACTS)
+    save_model(tmp_path / "model", config, make_model(config), make_text(tmp_path / "text"), METADATA)
     return tmp_path / "model"
 
 
@@ -65,16 +65,16 @@ def saved(tmp_path: Path) -> Path:
 def test_a_loaded_model_gives_identical_logits(tmp_path: Path, tying: str, decoder: dict[str, object]) -> None:
     config = make_config(tying, **decoder)
     model = make_model(config)
-    save_model(tmp_path / "model", config, model, make_text(tmp_path / "text"), FACTS)
+    save_model(tmp_path / "model", config, model, make_text(tmp_path / "text"), METADATA)
     torch.manual_seed(99)
     loaded = load_model(tmp_path / "model")
     assert torch.equal(logits_of(loaded.model), logits_of(model))
     assert loaded.config == config
     assert loaded.path == tmp_path / "model"
     assert loaded.src_vocabulary == loaded.tgt_vocabulary == Vocabulary(WORDS)
-    assert {key: loaded.facts[key] for key in FACTS} == FACTS
-    assert loaded.facts["format_version"] == 1
-    assert loaded.facts["parameters"] == sum(p.numel() for p in model.parameters())
+    assert {key: loaded.metadata[key] for key in METADATA} == METADATA
+    assert loaded.metadata["format_version"] == 1
+    assert loaded.metadata["parameters"] == sum(p.numel() for p in model.parameters())
     assert not loaded.model.training
     assert (loaded.model.decoder.output.weight is loaded.model.decoder.embedding.weight) == (tying != "none")
     assert (loaded.model.encoder.embedding.weight is loaded.model.decoder.embedding.weight) == (tying == "all")
@@ -98,7 +98,7 @@ def test_a_loaded_mechanism_gives_identical_translations(tmp_path: Path, attenti
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.uniform_(-1, 1)
-    save_model(tmp_path / "model", config, model, make_text(tmp_path / "text"), FACTS)
+    save_model(tmp_path / "model", config, model, make_text(tmp_path / "text"), METADATA)
     torch.manual_seed(99)
     loaded = load_model(tmp_path / "model")
     assert loaded.config == config
@@ -233,8 +233,8 @@ def test_weights_of_another_kind_of_model_do_not_fit(saved: Path) -> None:
 
 @pytest.mark.parametrize("version", [0, 2, None, "1"])
 def test_another_format_version(saved: Path, version: object) -> None:
-    facts = json.loads((saved / "model.json").read_text(encoding="utf-8"))
-    (saved / "model.json").write_text(json.dumps({**facts, "format_version": version}), encoding="utf-8")
+    metadata = json.loads((saved / "model.json").read_text(encoding="utf-8"))
+    (saved / "model.json").write_text(json.dumps({**metadata, "format_version": version}), encoding="utf-8")
     message = refusal(saved)
     assert f"format {version!r}" in message
     assert "reads 1" in message
@@ -245,21 +245,21 @@ def test_a_newer_model_replaces_an_older_one(saved: Path, tmp_path: Path) -> Non
     (saved / "left over").write_text("", encoding="utf-8")
     save_model(saved, make_config(), newer, tmp_path / "text", {"update": 13})
     loaded = load_model(saved)
-    assert loaded.facts["update"] == 13
+    assert loaded.metadata["update"] == 13
     assert torch.equal(logits_of(loaded.model), logits_of(newer))
     assert not (saved / "left over").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "text"]
 
 
-@pytest.mark.parametrize("cause", ["text", "facts"])
+@pytest.mark.parametrize("cause", ["text", "metadata"])
 def test_the_older_model_stays_when_saving_fails(saved: Path, tmp_path: Path, cause: str) -> None:
     before = logits_of(load_model(saved).model)
     newer = make_model(make_config(), seed=1)
     text = tmp_path / ("no such folder" if cause == "text" else "text")
     for path in (saved, tmp_path / "first"):
         with pytest.raises((OSError, TypeError)):
-            save_model(path, make_config(), newer, text, {"update": object()} if cause == "facts" else {})
+            save_model(path, make_config(), newer, text, {"update": object()} if cause == "metadata" else {})
     loaded = load_model(saved)
-    assert loaded.facts["update"] == 12
+    assert loaded.metadata["update"] == 12
     assert torch.equal(logits_of(loaded.model), before)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "text"]

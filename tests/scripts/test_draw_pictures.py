@@ -16,9 +16,9 @@ sys.path.insert(0, str(PACKAGE.parent / "scripts"))
 from draw_pictures import describe_run, main, stamp
 
 
-def picture(path: Path, **facts: str) -> Path:
+def picture(path: Path, **metadata: str) -> Path:
     Image.new("RGB", (3, 2), "red").save(path)
-    stamp(path, facts)
+    stamp(path, metadata)
     return path
 
 
@@ -57,15 +57,15 @@ def test_pictures_of_another_config_are_listed(tmp_path: Path, draw: Callable[..
 
 
 def test_a_picture_holds_what_its_run_says(here: Project, tmp_path: Path) -> None:
-    facts = describe_run(here.run)
-    path = picture(tmp_path / "a.png", commit="c", **facts)
+    metadata = describe_run(here.run)
+    path = picture(tmp_path / "a.png", commit="c", **metadata)
     with Image.open(path) as image:
         assert image.getpixel((2, 1)) == (255, 0, 0)
-        assert image.text == {"commit": "c", **facts}
-    assert facts["valid"] == f"bleu {read_json(here.run / 'run.json')['best']:.2f}"
-    assert facts["test"] == f"BLEU {nmt.evaluate(here.run).bleu:.2f}"
-    assert "name: reversal" in facts["config"]
-    assert str(tmp_path.parent) not in facts["config"]
+        assert image.text == {"commit": "c", **metadata}
+    assert metadata["valid"] == f"bleu {read_json(here.run / 'run.json')['best']:.2f}"
+    assert metadata["test"] == f"BLEU {nmt.evaluate(here.run).bleu:.2f}"
+    assert "name: reversal" in metadata["config"]
+    assert str(tmp_path.parent) not in metadata["config"]
 
 
 @pytest.mark.parametrize(

@@ -128,10 +128,10 @@ def test_autocast_is_bfloat16_or_nothing() -> None:
 
 
 def test_the_environment_is_described() -> None:
-    facts = describe_environment(torch.device("cpu"))
-    assert facts["torch"] == torch.__version__
-    assert facts["device"] == "cpu"
-    assert facts["threads"] == torch.get_num_threads()
+    metadata = describe_environment(torch.device("cpu"))
+    assert metadata["torch"] == torch.__version__
+    assert metadata["device"] == "cpu"
+    assert metadata["threads"] == torch.get_num_threads()
 
 
 def losses(device: torch.device, order: str, precision: str) -> list[float]:

@@ -23,8 +23,8 @@ from nmt.translation.alignment import Alignment
 
 
 def read(run: Path) -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads((run / "attention.json").read_text(encoding="utf-8"))
-    return facts
+    history: dict[str, Any] = json.loads((run / "attention.json").read_text(encoding="utf-8"))
+    return history
 
 
 @pytest.fixture(scope="module")
@@ -35,19 +35,19 @@ def watched(random_project: Project, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def test_each_validation_is_stored(watched: Path, random_project: Project) -> None:
-    facts = read(watched)
-    assert [each["update"] for each in facts["validations"]] == [line["update"] for line in validations_of(watched)]
+    history = read(watched)
+    assert [each["update"] for each in history["validations"]] == [line["update"] for line in validations_of(watched)]
     examples = read_examples(random_project.data / "valid.jsonl")
     chosen = [examples[place] for place in evenly_spaced(len(examples), 3)]
-    assert [each["source"] for each in facts["sentences"]] == [example.src for example in chosen]
+    assert [each["source"] for each in history["sentences"]] == [example.src for example in chosen]
 
 
 def test_the_attention_is_that_of_the_model_at_that_time(watched: Path) -> None:
-    facts = read(watched)
+    history = read(watched)
     best = record_of(watched)["best_update"]
-    (then,) = [each for each in facts["validations"] if each["update"] == best]
+    (then,) = [each for each in history["validations"] if each["update"] == best]
     translator = nmt.load(watched)
-    for sentence, weights, entropy in zip(facts["sentences"], then["weights"], then["entropy"], strict=True):
+    for sentence, weights, entropy in zip(history["sentences"], then["weights"], then["entropy"], strict=True):
         (found,) = translator.score([sentence["source"]], [sentence["reference"]], with_alignment=True)
         assert found.alignment is not None
         stored = np.frombuffer(base64.b64decode(weights), dtype=np.uint8) / 255
@@ -66,9 +66,9 @@ def test_a_resumed_run_stores_the_same(watched: Path, random_project: Project, r
 
 
 def test_other_sentences_and_damage_begin_a_new_file(watched: Path, tmp_path: Path) -> None:
-    facts = read(watched)
+    history = read(watched)
     alignment = Alignment("a", "b", ["a"], ["b"], torch.full((2, 1, 2), 0.5))
-    for before in (json.dumps(facts), "{"):
+    for before in (json.dumps(history), "{"):
         (tmp_path / "attention.json").write_text(before, encoding="utf-8")
         add_attention(tmp_path, 1000, [Example("a", ("b",))], [alignment])
         found = read(tmp_path)
@@ -95,22 +95,22 @@ def test_the_page_has_the_stored_validations(watched: Path, tmp_path: Path, cli:
     assert outcome.code == 0
     html = (tmp_path / "page.html").read_text(encoding="utf-8")
     data = json.loads(html.partition('id="data">')[2].partition("</script>")[0])
-    facts = read(watched)
+    history = read(watched)
     frames = data["items"][1]["of"][0]["frames"]
-    assert [each["w"] for each in frames] == [each["weights"][1] for each in facts["validations"]]
+    assert [each["w"] for each in frames] == [each["weights"][1] for each in history["validations"]]
 
 
 def test_error_rates_over_the_validations(watched: Path, tmp_path: Path) -> None:
     """Counted by hand from the stored weights: each target word is linked to the source word with the most weight."""
-    facts = read(watched)
-    sizes = [(len(each["src"]), len(each["tgt"])) for each in facts["sentences"]]
+    history = read(watched)
+    sizes = [(len(each["src"]), len(each["tgt"])) for each in history["sentences"]]
     gold = [{(i, i) for i in range(min(size))} for size in sizes]
     lines = [" ".join(f"{i}-{j}" for i, j in sorted(links)) for links in gold]
     (tmp_path / "gold.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     page = nmt.explore(model=watched, training=True, gold=tmp_path / "gold.txt")
     data = json.loads(page.html.partition('id="data">')[2].partition("</script>")[0])
     for number, (item, links, (src, tgt)) in enumerate(zip(data["items"], gold, sizes, strict=True)):
-        for frame, stored in zip(item["of"][0]["frames"], facts["validations"], strict=True):
+        for frame, stored in zip(item["of"][0]["frames"], history["validations"], strict=True):
             flat = np.frombuffer(base64.b64decode(stored["weights"][number]), dtype=np.uint8) / 255
             weights = flat.reshape(tgt + 1, -1, src + 1).mean(axis=1)[:tgt, :src]
             found = {(int(row.argmax()), j) for j, row in enumerate(weights) if row.any()}
@@ -121,18 +121,18 @@ def test_error_rates_over_the_validations(watched: Path, tmp_path: Path) -> None
 @needs_chromium
 def test_the_slider_shows_an_earlier_validation(watched: Path, tmp_path: Path) -> None:
     nmt.explore(model=watched, training=True, output=tmp_path / "page.html")
-    facts = read(watched)
+    history = read(watched)
     with browsing() as page:
         page.open((tmp_path / "page.html").as_uri(), 1200)
         shown = "[...document.querySelectorAll('#step tbody td:nth-child(2)')].map((e) => Number(e.textContent))"
-        size = len(facts["sentences"][0]["src"]) + 1
-        for place in (0, len(facts["validations"]) - 1):
+        size = len(history["sentences"][0]["src"]) + 1
+        for place in (0, len(history["validations"]) - 1):
             moved = f"(e) => {{ e.value = {place + 1}; e.dispatchEvent(new Event('input')); }}"
             page.evaluate(f"({moved})(document.querySelector('#when'))")
-            stored = np.frombuffer(base64.b64decode(facts["validations"][place]["weights"][0]), dtype=np.uint8)[:size]
+            stored = np.frombuffer(base64.b64decode(history["validations"][place]["weights"][0]), dtype=np.uint8)[:size]
             assert page.evaluate(shown) == pytest.approx((stored / 255).tolist(), abs=6e-4)
             assert "Probability" not in page.evaluate("document.querySelector('#mechanism').textContent")
-            assert f"update {facts['validations'][place]['update']}:" in page.evaluate(
+            assert f"update {history['validations'][place]['update']}:" in page.evaluate(
                 "document.querySelector('#curve').textContent"
             )
         assert page.problems == []

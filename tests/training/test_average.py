@@ -38,8 +38,8 @@ def test_the_average_has_the_mean_of_the_weights(here: Project, models: list[Pat
     first, mean = (load_model(path).model.state_dict() for path in (models[0], Path("mean")))
     for name, weight in first.items():
         torch.testing.assert_close(mean[name], weight + 0.02, rtol=0, atol=1e-6)
-    facts = json.loads(Path("mean/model.json").read_text())
-    assert facts["average_of"] == ["best", "second", "third"]
+    metadata = json.loads(Path("mean/model.json").read_text())
+    assert metadata["average_of"] == ["best", "second", "third"]
     assert str(Path.cwd()) not in Path("mean/model.json").read_text()
     assert cli("translate", "a b c", "--model", "mean").code == 0
     assert cli("evaluate", "--model", "mean").code == 0

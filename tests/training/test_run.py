@@ -241,9 +241,9 @@ def test_a_run_that_learnt_nothing_is_broken(
     assert line.startswith(f"nmt: error: {run}: ")
     assert words in line
     assert "lower train.optimizer.learning_rate" in line
-    facts = record_of(run)
-    assert facts["state"] == "broken"
-    assert f"nmt: error: {facts['reason']}" == line
+    metadata = record_of(run)
+    assert metadata["state"] == "broken"
+    assert f"nmt: error: {metadata['reason']}" == line
     valid = validations_of(run)
     assert len(valid) == 5
     assert not any(entry["improved"] for entry in valid if "loss" not in entry)
@@ -264,8 +264,8 @@ def test_a_run_that_diverged_at_its_end_is_broken_and_keeps_what_it_had(
         patched.setattr(loop, "train_step", step)
         line = refusal(cli, random_project, run, "train.checkpoint.keep_last=1")
     assert line.startswith(f"nmt: error: {run}: ended with 3 updates skipped")
-    facts = record_of(run)
-    assert (facts["state"], facts["best_update"]) == ("broken", 28)
+    metadata = record_of(run)
+    assert (metadata["state"], metadata["best_update"]) == ("broken", 28)
     assert checkpoints_of(run) == [24]
     assert call("translate", "--model", run, "a b") == 0
     train(random_project, run, "--resume")
@@ -327,9 +327,9 @@ def test_the_best_models_are_kept(random_project: Project, run: Path, kept: int)
         f"update-{entry['update']:09d}" for entry in best
     )
     for entry in best:
-        facts = json.loads((run / f"models/update-{entry['update']:09d}/model.json").read_text(encoding="utf-8"))
-        assert facts["update"] == entry["update"]
-        assert facts["scores"]["loss"] == pytest.approx(entry["loss"], abs=1e-6)
+        metadata = json.loads((run / f"models/update-{entry['update']:09d}/model.json").read_text(encoding="utf-8"))
+        assert metadata["update"] == entry["update"]
+        assert metadata["scores"]["loss"] == pytest.approx(entry["loss"], abs=1e-6)
     model = run / f"models/update-{best[0]['update']:09d}/model.safetensors"
     assert_same_tensors(load_file(model), load_file(run / "best/model.safetensors"))
 
@@ -343,8 +343,8 @@ def test_while_bleu_is_zero_the_loss_decides(random_project: Project, run: Path)
     assert [entry["bleu"] for entry in valid] == [0] * 5
     assert losses == sorted(losses, reverse=True)
     assert [entry["improved"] for entry in valid] == [True] * 5
-    facts = json.loads((run / "best/model.json").read_text(encoding="utf-8"))
-    assert (facts["update"], facts["scores"]["loss"]) == (30, pytest.approx(losses[-1], abs=1e-6))
+    metadata = json.loads((run / "best/model.json").read_text(encoding="utf-8"))
+    assert (metadata["update"], metadata["scores"]["loss"]) == (30, pytest.approx(losses[-1], abs=1e-6))
     assert sorted(path.name for path in (run / "models").iterdir()) == ["update-000000028", "update-000000030"]
 
 
