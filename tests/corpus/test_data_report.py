@@ -10,19 +10,8 @@ from typing import Any
 import pytest
 from conftest import Cli
 
-from nmt.corpus.data_report import (
-    EXCERPT,
-    escape_markdown,
-    excerpt,
-    format_markdown,
-    make_sections,
-    make_visible,
-    mean_and_median,
-    show_change,
-    summarise,
-    warn_of_unknown,
-    write_report,
-)
+from nmt.corpus import data_report
+from nmt.corpus.data_report import escape_markdown, format_markdown, make_sections, show_change, warn_of_unknown
 from nmt.corpus.schema import parse_report
 from nmt.system.files import read_json
 from nmt.system.tables import ReportSection, Table
@@ -233,7 +222,7 @@ def test_the_report_of_a_clean_corpus() -> None:
 
 
 def test_a_corpus_of_an_odd_name_is_reported_in_one_line() -> None:
-    first, *_ = summarise(parse_report(changed(corpus="a\x1b[2J\n.tsv: two columns")))
+    first, *_ = data_report.summarise(parse_report(changed(corpus="a\x1b[2J\n.tsv: two columns")))
     assert first == "a\\x1b[2J\\n.tsv: two columns: 1,234 lines, 7 malformed"
 
 
@@ -276,7 +265,7 @@ def test_many_unknown_tokens_cause_a_warning(shares: list[float], reused: bool |
 @pytest.mark.parametrize("values", [[3], [1, 2], [0, 5, 5, 5], [2, 2, 7, 9], [4, 1, 1, 0, 6]])
 def test_mean_and_median(values: list[int]) -> None:
     histogram = [values.count(value) for value in range(max(values) + 1)]
-    assert mean_and_median(histogram) == (statistics.mean(values), statistics.median(values))
+    assert data_report.mean_and_median(histogram) == (statistics.mean(values), statistics.median(values))
 
 
 @pytest.mark.parametrize(
@@ -291,7 +280,7 @@ def test_mean_and_median(values: list[int]) -> None:
     ],
 )
 def test_invisible_characters_are_escaped(text: str, shown: str) -> None:
-    assert make_visible(text) == shown
+    assert data_report.make_visible(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -311,13 +300,13 @@ def test_before_and_after_differ_visibly(before: str, after: str, shown: tuple[s
 
 def test_long_sentences_are_shown_where_they_change() -> None:
     before, after = show_change("ä" * 500 + "\u200b" + "ö" * 500, "ä" * 500 + "ö" * 500)
-    half = EXCERPT // 2
+    half = data_report.EXCERPT // 2
     assert before == "…" + "ä" * half + "\\u200b" + "ö" * (half - 1) + "…"
     assert after == "…" + "ä" * half + "ö" * half + "…"
     assert show_change("x" * 500, "x" * 500 + "y") == ("…" + "x" * half, "…" + "x" * half + "y")
     assert show_change("x" * 500 + " ", "x" * 500) == ("…" + "x" * half + "\\u0020", "…" + "x" * half)
-    cut = [excerpt("x" * length) for length in (0, EXCERPT, EXCERPT + 1)]
-    assert cut == ["(nothing)", "x" * EXCERPT, "x" * (EXCERPT - 1) + "…"]
+    cut = [data_report.excerpt("x" * length) for length in (0, data_report.EXCERPT, data_report.EXCERPT + 1)]
+    assert cut == ["(nothing)", "x" * data_report.EXCERPT, "x" * (data_report.EXCERPT - 1) + "…"]
 
 
 def test_markdown_shows_text_unchanged() -> None:
@@ -341,7 +330,7 @@ def test_a_table_in_markdown(tmp_path: Path) -> None:
 
 
 def test_a_report_is_written_for_programs_and_for_people(tmp_path: Path) -> None:
-    write_report(tmp_path, parse_report(REPORT))
+    data_report.write_report(tmp_path, parse_report(REPORT))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lengths.png", "report.json", "report.md"]
     assert read_json(tmp_path / "report.json") == {**REPORT, "reused": False, "tokenizer": "", "copies": 0}
     markdown = (tmp_path / "report.md").read_text(encoding="utf-8")

@@ -223,19 +223,14 @@ def test_a_long_reason_is_shortened(tmp_path: Path) -> None:
     assert len(message) < 600
 
 
-def test_a_compressed_file_is_stored_unchanged_whatever_its_encoding(tmp_path: Path) -> None:
+def test_a_file_that_has_moved_is_followed_and_stored_unchanged_whatever_its_encoding(tmp_path: Path) -> None:
     body = gzip.compress(b"Hallo\tHello\n")
-    with serving(Reply(body=body, more={"Content-Encoding": "gzip", "Content-Type": "text/plain"})) as server:
+    moved = Reply(status=302, body=b"over there", more={"Location": "/elsewhere"})
+    packed = Reply(body=body, length=None, more={"Content-Encoding": "gzip", "Content-Type": "text/plain"})
+    with serving(moved, packed) as server:
         (path,) = resolve_sources([f"{server.address}/a.tsv.gz"], tmp_path)
     assert path.read_bytes() == body
-
-
-def test_a_file_that_has_moved_is_followed(tmp_path: Path) -> None:
-    moved = Reply(status=302, body=b"over there", more={"Location": "/elsewhere"})
-    with serving(moved, Reply(length=None)) as server:
-        (path,) = resolve_sources([server.url], tmp_path)
-    assert path.read_bytes() == BODY
-    assert path.name == "deu-eng.zip"
+    assert path.name == "a.tsv.gz"
     assert server.asked[0]["User-Agent"] == server.asked[1]["User-Agent"]
 
 

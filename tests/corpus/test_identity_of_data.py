@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import processes
 import pytest
-from conftest import Cli, Project, call, train_arguments
+from conftest import Cli, Project, call, errors, train_arguments
 from processes import PIPE, Running
 
 from nmt.corpus.identity import count_seen, fingerprint, identities, load_seen, save_seen
@@ -24,6 +24,13 @@ from nmt.text.processor import SEEN
 
 def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def seen_by(folder: Path) -> list[int]:
+    """The fingerprints of a folder's training sources."""
+    seen = load_seen(folder / "text" / SEEN)
+    assert seen is not None
+    return seen.tolist()
 
 
 @contextlib.contextmanager
@@ -73,9 +80,8 @@ def test_data_whose_text_is_not_what_was_written_is_refused(here: Project, cli: 
     path.write_bytes(bytes(content))
     outcome = cli(*train_arguments(here, Path("new")))
     assert outcome.code == 1
-    assert [line for line in outcome.err.splitlines() if line.startswith("nmt: error: ")] == [
-        f"nmt: error: {path}: has changed since nmt preprocess wrote it; preprocess again"
-    ] or "vocabulary.json" in outcome.err
+    message = f"nmt: error: {path}: has changed since nmt preprocess wrote it; preprocess again"
+    assert errors(outcome.err) == [message] or "vocabulary.json" in outcome.err
     assert not (Path("new") / "best").exists()
 
 
@@ -205,13 +211,7 @@ def test_init_from_adds_the_training_sources_of_the_other_model(here: Project, c
         "train.epochs=1",
     )
     assert call(*command) == 0
-    seen, first, second = (
-        load_seen(path / "text" / SEEN) for path in (Path("runs/more/best"), here.data, Path("other"))
-    )
-    assert seen is not None
-    assert first is not None
-    assert second is not None
-    assert set(seen.tolist()) == set(first.tolist()) | set(second.tolist())
+    assert {*seen_by(Path("runs/more/best"))} == {*seen_by(here.data), *seen_by(Path("other"))}
     assert "of 50 sources" in cli("evaluate", "--model", "runs/more").err
     (here.run / "best/text" / SEEN).unlink()  # made by an older version: it is not known what the weights have seen
     command[command.index("runs/more")] = "runs/third"

@@ -2,13 +2,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import Cli
 
 from nmt.config import Config
-from nmt.corpus.dataset import DataDirectory, EncodedPairs, compute_checksums, open_data, read_examples
+from nmt.corpus.augmentation import FORMS
+from nmt.corpus.dataset import DataDirectory, EncodedPairs, compute_checksums, open_data, read_examples, read_marker
+from nmt.corpus.identity import identities, load_seen
 from nmt.corpus.licence import with_sources
 from nmt.corpus.prepare import write_data
+from nmt.evaluation.training_text import read_training_pairs
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import read_json, shipped
 from nmt.text.processor import SEEN, load_processor
@@ -268,14 +272,14 @@ def test_a_corpus_can_be_reversed(files: int) -> None:
     assert files != 4 or examples_of("valid") == [(tgt, src) for src, tgt in valid]
 
 
-def test_workers_change_nothing() -> None:
-    rows = [(f"I have {n} .", f"ich  habe {n} .") for n in range(30_000)]
-    write_table(rows)
+def test_workers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.corpus.store.in_chunks.__defaults__", (7,))
+    monkeypatch.setattr("nmt.corpus.lines.in_blocks.__defaults__", (200, None))
+    numbers = [(n, m) for n in range(2, 8) for m in range(2, 12)]
+    write_table([(f"Tom has {n}  cats in room {m}.", f"Tom hat {n} Katzen in Raum {m}.") for n, m in numbers])
+    text = {"tokenizer": "subword", "subword": {"vocabulary_size": 70}}
     for workers in (1, 2):
-        config = make_config(
-            data={"workers": workers}, text={"tokenizer": "subword", "subword": {"vocabulary_size": 60}}
-        )
-        run(config, f"out{workers}")
+        run(make_config(data={"workers": workers, "augment": ALL}, text=text), f"out{workers}")
     one, two = contents(Path("out1")), contents(Path("out2"))
     assert {name for name in one if one[name] != two[name]} <= {"config.yaml", "report.json"}  # workers, seconds
     reports = [read_json(Path(f"out{workers}/report.json")) for workers in (1, 2)]
@@ -495,15 +499,71 @@ def test_words_learn_their_spacing_from_the_training_text() -> None:
         assert [tokenizer.detokenize(tokens) for tokens in tokenizer.tokenize(texts)] == list(texts)
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("number", [*range(8)])
 def test_sources_can_be_replaced(number: int) -> None:
-    sources = [f"file{index}" for index in range(number)]
-    config = make_config()
-    replaced = with_sources(config, sources)
-    assert (replaced.data.source, replaced.text) == (tuple(sources), config.text)
+    sources, config = [f"file{index}" for index in range(number)], make_config()
+    if number in (0, 5, 7):
+        with pytest.raises(ConfigError, match=f"--source: give 1 file, 2 parallel files, .*; found {number}"):
+            with_sources(config, sources)
+    else:
+        replaced = with_sources(config, sources)
+        assert (replaced.data.source, replaced.text) == (tuple(sources), config.text)
 
 
-@pytest.mark.parametrize("number", [0, 5, 7])
-def test_no_corpus_has_so_many_files(number: int) -> None:
-    with pytest.raises(ConfigError, match=f"--source: give 1 file, 2 parallel files, .*; found {number}"):
-        with_sources(make_config(), ["a"] * number)
+ALL = dict.fromkeys(FORMS, 1.0)
+
+
+def augment(output: str, forms: dict[str, float]) -> dict[str, Any]:
+    """Preprocess sentences with names and numbers, and copies of them in these forms."""
+    numbers = [(n, m) for n in range(2, 8) for m in range(2, 12)]
+    write_table([(f"Tom has {n} cats in room {m}.", f"Tom hat {n} Katzen in Raum {m}.") for n, m in numbers])
+    return run(make_config(data={"split": {"valid_size": 5, "test_size": 10}, "augment": forms}), output)
+
+
+def test_copies_come_after_the_training_pairs_and_are_counted() -> None:
+    augment("plain", {})
+    report = augment("more", {"all_caps": 1.0, "no_final_stop": 0.5})
+    plain, more = training_pairs("plain"), training_pairs("more")
+    assert len(plain) == 45
+    assert more[:45] == plain
+    copies = set(more[45:])
+    capitals = {(src.upper(), tgt.upper()) for src, tgt in plain}
+    assert capitals < copies
+    assert 5 < len(copies - capitals) < 40
+    assert all((f"{src}.", f"{tgt}.") in plain for src, tgt in copies - capitals)
+    assert report["augmented"] == {"no_final_stop": len(copies) - 45, "all_caps": 45}
+    assert report["pairs"]["train"] == 45
+    assert report["copies"] == len(copies) == len(more) - 45 == read_marker(Path("more")).copies
+    assert "45 all caps" in Path("more/report.md").read_text(encoding="utf-8")
+    for name in ("valid.jsonl", "test.jsonl"):
+        assert Path("plain", name).read_bytes() == Path("more", name).read_bytes()
+    assert "copies" not in read_json(Path("plain/data.json"))
+    assert read_marker(Path("plain")).copies == 0
+    pairs = [read_training_pairs(Path(name), open_data(Path(name)).load_processor()) for name in ("plain", "more")]
+    assert pairs[0] == pairs[1]  # and so the same short inputs
+
+
+def test_no_copy_is_a_sentence_of_valid_or_test() -> None:
+    """With other numbers, a training sentence can become one of the test split."""
+    report = augment("out", ALL)
+    assert report["augmented"]["numbers"] < 45  # those that did are left out
+    examples = [example for name in ("valid", "test") for example in read_examples(Path(f"out/{name}.jsonl"))]
+    train = training_pairs("out")
+    for side, texts in ((0, [e.src for e in examples]), (1, [text for e in examples for text in e.references])):
+        assert not np.isin(identities([pair[side] for pair in train]), identities(texts)).any()
+    seen = load_seen(Path("out/text") / SEEN)
+    assert seen is not None
+    assert set(identities([src for src, _ in train]).tolist()) == set(seen.tolist())
+
+
+def test_copies_that_are_too_long_are_left_out(cli: Cli) -> None:
+    short = [(f"Word{n} .", f"Wort{n} .") for n in range(20)]
+    long = [(f"a b c Word{n} .", f"a b c Wort{n} .") for n in range(10)]
+    write_table(short + long)
+    data = {"split": {"valid_size": 0, "test_size": 0}, "augment": {"no_final_stop": 1.0, "all_caps": 1.0}}
+    report = run(make_config(data=data, text={"max_length": 4}))
+    assert report["augmented"] == {"no_final_stop": 30, "all_caps": 30}
+    assert training_pairs("out")[:20] == short
+    assert len(training_pairs("out")) == 20 + 50  # without its stop, a long one fits
+    assert report["copies"] == read_marker(Path("out")).copies == 50
+    assert "60 copies" in cli("data", "out").out

@@ -1,7 +1,5 @@
-import os
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,23 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config import CleaningSection, SplitSection
-from nmt.corpus import Pair
-from nmt.corpus.cleaning import Cleaner
+from nmt.config import SplitSection
+from nmt.corpus import Pair, splitting
 from nmt.corpus.identity import draw
 from nmt.corpus.schema import Overlap
-from nmt.corpus.sources import open_corpus, read_pairs
-from nmt.corpus.splitting import (
-    Example,
-    SplitError,
-    Splits,
-    find_components,
-    group_references,
-    measure_overlap,
-    naive_overlap,
-    split_pairs,
-    without_overlap,
-)
+from nmt.corpus.splitting import Example, Splits, find_components, measure_overlap, naive_overlap, without_overlap
 from nmt.corpus.store import Block, PairStore
 from nmt.system.errors import DataError
 
@@ -47,7 +33,7 @@ def new_store(tmp_path_factory: pytest.TempPathFactory) -> NewStore:
 def split(store: PairStore, valid_size: int = 0, test_size: int = 0, **options: Any) -> Splits:
     """Splits of a whole store."""
     section = SplitSection(valid_size=valid_size, test_size=test_size, **options)
-    return split_pairs(store, np.arange(len(store)), section)
+    return splitting.split_pairs(store, np.arange(len(store)), section)
 
 
 def same(text: str) -> str:
@@ -144,7 +130,7 @@ def test_without_held_out_sentences_the_order_is_kept(new_store: NewStore) -> No
     assert len(fewer) == 7
     assert fewer == sorted(fewer)
     assert fewer != list(range(7))
-    backwards = split_pairs(
+    backwards = splitting.split_pairs(
         store, np.arange(20)[::-1], SplitSection(valid_size=0, test_size=0, train_size=7, seed=3)
     ).train
     assert backwards.tolist() == fewer[::-1]
@@ -163,7 +149,7 @@ def test_training_pairs_are_a_prefix_of_more_training_pairs(new_store: NewStore)
 def test_only_the_given_rows_are_split(new_store: NewStore) -> None:
     store = new_store(singles(10) + HAND_MADE)
     rows = np.arange(3, 10)
-    splits = split_pairs(store, rows, SplitSection(valid_size=2, test_size=2))
+    splits = splitting.split_pairs(store, rows, SplitSection(valid_size=2, test_size=2))
     pairs = store.pairs(splits.train) + flat(splits.evaluation["valid"]) + flat(splits.evaluation["test"])
     assert sorted(pairs) == sorted(singles(10)[3:])
     assert (splits.components, splits.largest_component) == (7, 1)
@@ -198,7 +184,7 @@ def test_sizes_out_of_reach(new_store: NewStore, pairs: list[Pair], sizes: dict[
 
 
 def refusal(store: PairStore, **sizes: int) -> str:
-    with pytest.raises(SplitError) as caught:
+    with pytest.raises(splitting.SplitError) as caught:
         split(store, **sizes)
     assert str(caught.value).startswith(f"{caught.value.fault}; ")
     return str(caught.value)
@@ -298,7 +284,7 @@ def test_success_and_refusal_are_independent_of_order(
 
 def test_references_are_collected() -> None:
     pairs = [Pair("b", "2"), Pair("a", "1"), Pair("b", "1"), Pair("b", "2"), Pair("B", "3")]
-    assert group_references(pairs) == [Example("b", ("1", "2")), Example("a", ("1",)), Example("B", ("3",))]
+    assert splitting.group_references(pairs) == [Example("b", ("1", "2")), Example("a", ("1",)), Example("B", ("3",))]
 
 
 EXAMPLES = [
@@ -348,24 +334,3 @@ def test_naive_overlap_is_independent_of_order(new_store: NewStore) -> None:
     drawn = sorted(pairs, key=lambda pair: int(store.fingerprints("pair_draw")[pairs.index(pair)]))
     assert found.sources == sum(pair.src in {train.src for train in drawn[20:]} for pair in drawn[:20])
     assert found.targets == sum(pair.tgt in {train.tgt for train in drawn[20:]} for pair in drawn[:20])
-
-
-def test_the_tatoeba_test_set_is_unseen_where_a_plain_split_leaks_a_third(new_store: NewStore) -> None:
-    path = Path(os.environ.get("NMT_BENCH_DATA", "../shared/data")) / "tatoeba-deu-eng-2018-05-13.zip"
-    if not path.exists():
-        pytest.skip(f"{path} is absent; name its folder in NMT_BENCH_DATA")
-    cleaned, _ = Cleaner(CleaningSection(max_characters=None, max_ratio=None, min_letters=0.0, copies=True)).clean(
-        read_pairs(open_corpus([path])["train"])
-    )
-    pairs = list(dict.fromkeys(cleaned))
-    assert len(pairs) == 169_813
-    store = new_store(pairs)
-    naive = naive_overlap(store, np.arange(len(pairs)), 5_000)
-    assert 0.32 < naive.sources / naive.examples < 0.36  # 0.340 with a deviation of 0.0065 over random splits
-    splits = split(store, valid_size=5_000, test_size=5_000)
-    assert measure_overlap(store, splits.train, splits.evaluation["test"]) == Overlap(0, 0, 5_000)
-    assert measure_overlap(store, splits.train, splits.evaluation["valid"]) == Overlap(0, 0, 5_000)
-    valid, test = flat(splits.evaluation["valid"]), flat(splits.evaluation["test"])
-    for side in (0, 1):
-        assert not {same(pair[side]) for pair in valid} & {same(pair[side]) for pair in test}
-    assert len(splits.train) + len(valid) + len(test) == len(pairs)

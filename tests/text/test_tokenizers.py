@@ -12,15 +12,9 @@ from hypothesis import strategies as st
 
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import read_json, shipped, write_json
+from nmt.text import tokenizers
 from nmt.text.spacing import Spacing
-from nmt.text.tokenizers import (
-    Algorithm,
-    SubwordTokenizer,
-    Tokenizer,
-    WhitespaceTokenizer,
-    WordTokenizer,
-    load_tokenizer,
-)
+from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer, load_tokenizer
 from nmt.text.vocabulary import UNK_ID, Vocabulary
 
 SAMPLE = [line.split("\t")[1] for line in shipped("data/sample/deu.txt").read_text(encoding="utf-8").splitlines()[::2]]
@@ -128,7 +122,6 @@ def test_pieces_are_all_that_text_can_become(tokenizer: SubwordTokenizer, algori
 
 def test_scores_are_the_order_of_merges_or_log_probabilities() -> None:
     assert list(BPE.scores.items()) == [(piece, -place) for place, piece in enumerate(BPE.scores)]
-    assert list(UNIGRAM.scores) == list(UNIGRAM.scores)
     assert 0.5 < sum(map(math.exp, UNIGRAM.scores.values())) <= 1  # what the learner pruned is missing
 
 
@@ -141,7 +134,7 @@ def test_text_that_looks_like_a_special_token_is_text(tokenizer: Tokenizer, text
 
 
 @algorithms
-def test_lowercase_subwords(algorithm: Algorithm) -> None:
+def test_lowercase_subwords(algorithm: tokenizers.Algorithm) -> None:
     tokenizer = SubwordTokenizer.learn(SAMPLE, algorithm=algorithm, vocabulary_size=150, lowercase=True)
     assert tokenizer.detokenize(tokens_of(tokenizer, "Ich KENNE den Ärger.")) == "ich kenne den ärger."
     pieces = {piece for tokens in tokenizer.tokenize(SAMPLE) for piece in tokens}
@@ -161,7 +154,7 @@ def test_lowercase_words_learn_the_spacing_of_lowercase_text() -> None:
 
 
 @algorithms
-def test_more_pieces_than_the_text_has_are_refused_with_advice(algorithm: Algorithm) -> None:
+def test_more_pieces_than_the_text_has_are_refused_with_advice(algorithm: tokenizers.Algorithm) -> None:
     with pytest.raises(DataError, match=r"^cannot learn 50000 .* at most \d+; use fewer: --set ") as refused:
         SubwordTokenizer.learn(SAMPLE, algorithm=algorithm, vocabulary_size=50_000)
     _, _, option = str(refused.value).rpartition(" --set ")
@@ -180,7 +173,7 @@ def test_more_pieces_than_the_text_has_are_refused_with_advice(algorithm: Algori
         (["", ""], 100, ""),
     ],
 )
-def test_too_few_pieces_are_refused(algorithm: Algorithm, lines: list[str], size: int, reason: str) -> None:
+def test_too_few_pieces_are_refused(algorithm: tokenizers.Algorithm, lines: list[str], size: int, reason: str) -> None:
     with pytest.raises(DataError, match=rf"^cannot learn {size} {algorithm} .*(?:{reason})"):
         SubwordTokenizer.learn(lines, algorithm=algorithm, vocabulary_size=size)
 
