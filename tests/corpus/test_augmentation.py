@@ -69,13 +69,9 @@ def test_copies(form: str, pair: tuple[str, str], copied: tuple[str, str] | None
 
 
 def test_numbers_change_alike_on_both_sides() -> None:
+    pair = "At 9:30 I paid 1,050 and 1 euro, not 930.", "Ich zahlte 1.050 um 9.30 und 1 Euro, nicht 930."
     for seed in range(50):
-        src, tgt = copy(
-            "numbers",
-            "At 9:30 I paid 1,050 and 1 euro, not 930.",
-            "Ich zahlte 1.050 um 9.30 und 1 Euro, nicht 930.",
-            seed,
-        )
+        src, tgt = copy("numbers", *pair, seed)
         found = re.fullmatch(r"At ([1-9]):(\d\d) I paid ([1-9]),(\d{3}) and 1 euro, not ([1-9]\d\d)\.", src)
         assert found
         assert tgt == f"Ich zahlte {found[3]}.{found[4]} um {found[1]}.{found[2]} und 1 Euro, nicht {found[5]}."
@@ -84,15 +80,11 @@ def test_numbers_change_alike_on_both_sides() -> None:
 
 
 def test_names_change_alike_on_both_sides() -> None:
-    made = set()
+    made, pair = set(), ("I told Tom about Tom's dog and Boston.", "Ich habe Tom von Tom Hund und Boston erzählt.")
     for seed in range(50):
-        src, tgt = copy(
-            "names", "I told Tom about Tom's dog and Boston.", "Ich habe Tom von Tom Hund und Boston erzählt.", seed
-        )
+        src, tgt = copy("names", *pair, seed)
         name = src.split()[2]
-        assert name.isalpha()
-        assert name.istitle()
-        assert 4 <= len(name) <= 7
+        assert re.fullmatch(r"[A-Z][a-z]{3,6}", name)
         assert src == f"I told {name} about {name}'s dog and Boston."
         assert tgt == f"Ich habe {name} von {name} Hund und Boston erzählt."
         made.add(name)

@@ -29,25 +29,19 @@ def verdict(pair: Pair, **rules: Any) -> str | None:
     [
         ({}, "a", "b", None),
         ({}, "", "b", "empty"),
-        ({}, "a", "", "empty"),
         ({}, " \u3000", "b", "empty"),  # only spaces count as empty
         ({}, "a", "\u200b", "empty"),
         ({}, "a " * 100, "b", None),
         ({}, "a " * 101, "b", "too_long"),
-        ({}, "b", "a " * 101, "too_long"),
         ({"max_length": 2}, "a b", "c  d", None),
         ({"max_length": 2}, "a b", "c d e", "too_long"),
         ({"min_length": 2}, "a b", "c d", None),
         ({"min_length": 2}, "a b", " c ", "too_short"),
-        ({"min_length": 2}, "a", "c d", "too_short"),
         ({"max_characters": 4}, "abcd", "äöüß", None),  # characters, not bytes
-        ({"max_characters": 4}, "abcde", "a", "too_many_characters"),
-        ({"max_characters": 4}, "a", "ab cd", "too_many_characters"),
+        ({"max_characters": 4}, "ab cd", "a", "too_many_characters"),
         ({"max_ratio": 2.0}, "ab", "abcd", None),
         ({"max_ratio": 2.0}, "ab", "abcde", "length_ratio"),
-        ({"max_ratio": 2.0}, "abcde", "ab", "length_ratio"),
         ({"min_letters": 0.5}, "a1", "b 2", None),
-        ({"min_letters": 0.5}, "a12", "b", "few_letters"),
         ({"min_letters": 0.5}, "a", "(b) 1", "few_letters"),
         ({"copies": False}, "a", "A", None),
         ({"copies": False}, "a  b", "a b", "copy"),
@@ -55,7 +49,7 @@ def verdict(pair: Pair, **rules: Any) -> str | None:
     ],
 )
 def test_each_rule_at_its_boundary(rules: dict[str, Any], src: str, tgt: str, broken: str | None) -> None:
-    assert verdict(Pair(src, tgt), **rules) == broken
+    assert [verdict(Pair(*sides), **rules) for sides in ((src, tgt), (tgt, src))] == [broken, broken]
 
 
 def test_a_pair_counts_under_the_first_rule_it_violates() -> None:

@@ -24,10 +24,7 @@ REPORT: dict[str, Any] = {
         "read": 1234,
         "blank": 2,
         "malformed": {"not_utf8": 6, "too_few_columns": 1},
-        "places": {
-            "not_utf8": [f"corpus.tsv:{line}" for line in (3, 5, 7, 9, 11)],
-            "too_few_columns": ["corpus.tsv:8"],
-        },
+        "places": {"not_utf8": [f"corpus.tsv:{n}" for n in (3, 5, 7, 9, 11)], "too_few_columns": ["corpus.tsv:8"]},
     },
     "cleaning": {
         "read": 1225,

@@ -131,12 +131,6 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir()) if directory.exists() else []
 
 
-def made_here(directory: Path) -> Path:
-    """A new file with the usual permissions."""
-    (directory / "new").touch()
-    return directory / "new"
-
-
 def refusal(url: str, directory: Path) -> str:
     with pytest.raises(DataError) as caught:
         resolve_sources([url], directory)
@@ -173,16 +167,15 @@ def test_a_url_is_downloaded_once(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     assert [(headers["User-Agent"], headers["Accept-Encoding"]) for headers in server.asked] == [
         (f"nmt/{__version__} (neural machine translation trainer)", "identity")
     ]
-    assert paths[0].stat().st_mode == made_here(tmp_path).stat().st_mode
+    (tmp_path / "new").touch()  # with the usual permissions
+    assert paths[0].stat().st_mode == (tmp_path / "new").stat().st_mode
     assert caplog.messages == [
         f"Downloading {url} to {raw / 'deu-eng.zip'}",
         f"Using {raw / 'deu-eng.zip'}, downloaded earlier (delete it to download it again)",
     ]
 
 
-CHUNKED = Reply(
-    body=b"5\r\nHallo\r\n", length=None, more={"Transfer-Encoding": "chunked"}
-)  # its last piece never comes
+CHUNKED = Reply(body=b"5\r\nHallo\r\n", length=None, more={"Transfer-Encoding": "chunked"})  # without a last piece
 
 
 @pytest.mark.parametrize(
@@ -241,16 +234,14 @@ def test_connection_refused(tmp_path: Path) -> None:
     assert "(Connection refused); run" in refusal(f"http://127.0.0.1:{port}/deu-eng.zip", tmp_path / "raw")
 
 
+NO_NAME = "cannot be downloaded (the URL has no file name); download"
 NAMELESS = ["/", "/?file=deu-eng.zip", "/..", "/a/%2e%2e", "/a%00.zip", "/a%1b.zip", "/a%0a.zip"]
 
 
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        *(
-            (f"http://127.0.0.1:1{name}", "cannot be downloaded (the URL has no file name); download")
-            for name in NAMELESS
-        ),
+        *((f"http://127.0.0.1:1{name}", NO_NAME) for name in NAMELESS),
         ("ftp://example.org/a.zip", "ftp:// is not supported; download it yourself"),
         ("S3://bucket/a.zip", "s3:// is not supported; download it yourself"),
         ("http://127.0.0.1:port/a.zip", "cannot be downloaded ("),

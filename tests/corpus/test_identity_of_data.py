@@ -28,9 +28,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def seen_by(folder: Path) -> list[int]:
     """The fingerprints of a folder's training sources."""
-    seen = load_seen(folder / "text" / SEEN)
-    assert seen is not None
-    return seen.tolist()
+    return load_seen(folder / "text" / SEEN).tolist()
 
 
 @contextlib.contextmanager
@@ -189,7 +187,6 @@ def test_files_are_compared_too(here: Project, cli: Cli) -> None:
     """Case and punctuation do not make a sentence another one."""
     seen = load_seen(here.run / "best/text" / SEEN)
     lines = Path(here.config.parent / "corpus.tsv").read_text().splitlines()
-    assert seen is not None
     known = [line.split("\t") for line in lines if count_seen([line.split("\t")[0]], seen)]
     new = [line.split("\t") for line in lines if not count_seen([line.split("\t")[0]], seen)]
     pairs = [*known[:2], *new[:2]]
@@ -235,16 +232,13 @@ def test_fingerprints_are_counted(tmp_path: Path) -> None:
     texts = [f"Sentence {n}." for n in range(1000)]
     save_seen(tmp_path / "seen.npy", identities([*texts, *texts]))
     seen = load_seen(tmp_path / "seen.npy")
-    assert seen is not None
     assert len(seen) == 1000
     assert (tmp_path / "seen.npy").stat().st_size == 8 * 1000 + 128
     assert count_seen(["sentence 7", "SENTENCE 1!", "Sentence 1000.", "another"], seen) == 2
     old = np.array([int.from_bytes(fingerprint(text), "big") for text in ("iamold", "imsad")], dtype=np.uint64)
     assert count_seen(["I am old.", "I'm old.", "I'm sad.", "I am sad."], np.sort(old)) == 3  # as before, and one more
     save_seen(tmp_path / "none.npy", identities([]))
-    none = load_seen(tmp_path / "none.npy")
-    assert none is not None
-    assert count_seen(["a"], none) == 0
+    assert count_seen(["a"], load_seen(tmp_path / "none.npy")) == 0
     assert load_seen(tmp_path / "missing.npy") is None
     for content in (b"", b"\x93NUMPY", b"x" * 500):
         (tmp_path / "bad.npy").write_bytes(content)

@@ -134,21 +134,15 @@ def test_unigram_sampling_keeps_unknown_characters() -> None:
     assert {tuple(segment("abca", draws)) for _ in range(100)} == {("a", "bc", "a"), ("abc", "a")}
 
 
-def characters(word: str, draws: Iterator[float]) -> list[str]:
-    """The segmentation in which nothing is merged."""
-    return list(word)
-
-
 def test_words_with_unknown_pieces_keep_their_pieces() -> None:
     # There is no d, but every character of <unk>, which is no text.
     vocabulary = Vocabulary(["▁a", "b", "c", "▁", "a", "▁d", "ab", "▁cc", *"<unk>"])
     ids = {token: index for index, token in enumerate(vocabulary.tokens)}
-    resample = resample_words(characters, vocabulary)
+    resample = resample_words(lambda word, draws: list(word), vocabulary)  # nothing is merged
 
     def resampled(*tokens: str) -> list[str]:
-        return vocabulary.decode(
-            resample(np.array([ids[token] for token in tokens], dtype=np.int32), uniform()).tolist()
-        )
+        numbers = np.array([ids[token] for token in tokens], dtype=np.int32)
+        return vocabulary.decode(resample(numbers, uniform()).tolist())
 
     assert resampled("▁a", "ab", "▁cc") == ["▁", "a", "a", "b", "▁", "c", "c"]
     assert resampled("▁a", "▁d", "b", "▁cc") == ["▁", "a", "▁d", "b", "▁", "c", "c"]

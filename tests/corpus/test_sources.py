@@ -141,12 +141,8 @@ def test_parallel_files_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("names", [("train", "valid"), ("train", "valid", "test")])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_given_splits_keep_their_names(tmp_path: Path, names: tuple[str, ...], reverse: bool) -> None:
-    paths = []
-    for name in names:
-        paths += [
-            written(tmp_path / f"{name}.en", f"{name}\n2"),
-            written(tmp_path / f"{name}.de", f"{name.upper()}\n2"),
-        ]
+    texts = {f"{name}.{end}": text for name in names for end, text in (("en", name), ("de", name.upper()))}
+    paths = [written(tmp_path / name, f"{text}\n2") for name, text in texts.items()]
     corpus = open_corpus(paths, DataSection(first_lines=1, reverse=reverse))
     assert list(corpus) == list(names)
     for name, source in corpus.items():
@@ -276,11 +272,7 @@ LONG = b"".join(b"%d\t%d\n" % (number, number * number) for number in range(500)
 STORED = zipped({"a.txt": "Hi.\tHallo!\n"})
 ONE_NEEDED = "in the archive, exactly one is needed; unpack it and give the text file"
 UNUSABLE = [  # name, content (None: missing; 0: a folder), message
-    *(
-        (f"{name}.{end}", None, "{}: no such file; check the path")
-        for name in ("x", "a\0b", "\ud800")
-        for end in FORMATS
-    ),
+    *((f"{name}.{end}", None, "{}: no such file; check") for name in ("x", "a\0b", "\ud800") for end in FORMATS),
     *((f"x.{end}", 0, "{}: cannot be read (Is a directory); check the path") for end in FORMATS),
     *(
         ("a.txt", TABLE.encode(name), f"{{}}: looks like {name[:6]}; convert it: iconv -f {name[:6]} -t UTF-8")

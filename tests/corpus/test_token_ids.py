@@ -38,11 +38,8 @@ def test_a_block_is_tokenised_by_the_saved_tokenizer(folder: Path) -> None:
     block = "B a B\n\nb\u2028a\n".encode()
     assert tokenize_block(folder, "src", block).tokens == ["b", "a"]
     lines = tokenize_block(folder, "tgt", block)
-    assert (lines.tokens, lines.numbers.tolist(), lines.lengths.tolist()) == (
-        ["B", "a", "b"],
-        [0, 1, 0, 2, 1],
-        [3, 0, 2],
-    )
+    expected = ["B", "a", "b"], [0, 1, 0, 2, 1], [3, 0, 2]
+    assert (lines.tokens, lines.numbers.tolist(), lines.lengths.tolist()) == expected
     assert len(tokenize_block(folder, "tgt", b"").lengths) == 0
 
 
