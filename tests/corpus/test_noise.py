@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Cli, Project, train_arguments
+from conftest import Cli
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -93,6 +93,18 @@ def bpe_dropout_by_subsets(pieces: tuple[str, ...], p: float) -> Distribution:
     return dict(found)
 
 
+def test_bpe_dropout_by_hand() -> None:
+    # From a b c, ab is merged unless skipped, otherwise bc unless skipped too; then either may become abc.
+    p = 0.3
+    expected = {
+        ("abc",): (1 - p) ** 2 * (1 + p),
+        ("ab", "c"): (1 - p) * p,
+        ("a", "bc"): p * (1 - p) * p,
+        ("a", "b", "c"): p**2,
+    }
+    assert bpe_dropout_by_subsets(("a", "b", "c"), p) == pytest.approx(expected)
+
+
 LOGS = {"a": -1.5, "b": -2.0, "c": -1.0, "ab": -2.2, "bc": -3.0, "abc": -3.1, "ca": -2.7}
 
 
@@ -134,15 +146,21 @@ def test_unigram_sampling_keeps_unknown_characters() -> None:
     assert {tuple(segment("abca", draws)) for _ in range(100)} == {("a", "bc", "a"), ("abc", "a")}
 
 
+def characters(word: str, draws: Iterator[float]) -> list[str]:
+    """The segmentation in which nothing is merged."""
+    return list(word)
+
+
 def test_words_with_unknown_pieces_keep_their_pieces() -> None:
     # There is no d, but every character of <unk>, which is no text.
     vocabulary = Vocabulary(["▁a", "b", "c", "▁", "a", "▁d", "ab", "▁cc", *"<unk>"])
     ids = {token: index for index, token in enumerate(vocabulary.tokens)}
-    resample = resample_words(lambda word, draws: list(word), vocabulary)  # nothing is merged
+    resample = resample_words(characters, vocabulary)
 
     def resampled(*tokens: str) -> list[str]:
-        numbers = np.array([ids[token] for token in tokens], dtype=np.int32)
-        return vocabulary.decode(resample(numbers, uniform()).tolist())
+        return vocabulary.decode(
+            resample(np.array([ids[token] for token in tokens], dtype=np.int32), uniform()).tolist()
+        )
 
     assert resampled("▁a", "ab", "▁cc") == ["▁", "a", "a", "b", "▁", "c", "c"]
     assert resampled("▁a", "▁d", "b", "▁cc") == ["▁", "a", "▁d", "b", "▁", "c", "c"]
@@ -278,12 +296,29 @@ def test_sampling_needs_subwords_of_its_kind_and_their_library(
         make_noise(TrainSection(noise=section), data)
 
 
-def test_a_run_with_noise(cli: Cli, here: Project) -> None:
-    losses = []
-    for share in (0.0, 0.3):
-        noise = f"train.noise={{src_word_dropout: {share}, tgt_word_dropout: {share}}}"
-        outcome = cli(*train_arguments(here, Path(f"run{share}"), "train.max_updates=4", "train.log_every=1", noise))
+NOISY_CONFIG = """
+name: noisy
+data: {{source: {source}, split: {{valid_size: 20, test_size: 20}}}}
+text: {{subword: {{vocabulary_size: 120}}, vocabulary: {{min_count: 0}}}}
+model: {{embedding_size: 8, encoder: {{hidden_size: 8}}, decoder: {{hidden_size: 8}}}}
+train:
+  max_updates: 4
+  log_every: 1
+  device: cpu
+  noise: {{bpe_dropout: 0.3, tgt_word_dropout: 0.1}}
+"""
+
+
+def test_a_run_with_noise(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "corpus.tsv").write_text("\n".join("\t".join(row) for row in ROWS[:400]) + "\n", encoding="utf-8")
+    (tmp_path / "noisy.yaml").write_text(NOISY_CONFIG.format(source="corpus.tsv"), encoding="utf-8")
+    assert cli("preprocess", "--config", "noisy.yaml").code == 0
+    off = ["--set", "train.noise.bpe_dropout=0", "--set", "train.noise.tgt_word_dropout=0"]
+    losses = {}
+    for name, overrides in {"first": [], "without": off}.items():
+        outcome = cli("train", "--config", "noisy.yaml", "--output", name, *overrides)
         assert outcome.code == 0, outcome.err
-        lines = Path(f"run{share}/metrics.jsonl").read_text(encoding="utf-8").splitlines()
-        losses.append([line.split('"loss": ')[1].split(",")[0] for line in lines if '"train"' in line])
-    assert losses[0] != losses[1]
+        lines = (tmp_path / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        losses[name] = [line.split('"loss": ')[1].split(",")[0] for line in lines if '"train"' in line]
+    assert losses["first"] != losses["without"]
