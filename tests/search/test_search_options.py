@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nmt.config import DecodeSection, SamplingSection
 from nmt.models.seq2seq import Seq2Seq
-from nmt.search.constraint import ForcedPrefix, NoRepeat
+from nmt.search.constraint import ForcedPrefix, MinLength, NoRepeat
 from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
 from nmt.search.search import SearchSettings, search
 from nmt.search.searcher import TOKENS_PER_SENTENCE, Searcher
@@ -33,7 +33,7 @@ def rows(src: Tensor, lengths: Tensor) -> list[list[int]]:
 @given(st.data())
 @settings(deadline=None, max_examples=60)
 def test_top_words_are_those_of_topk(data: st.DataObject) -> None:
-    vocabulary = data.draw(st.integers(1, 700))
+    vocabulary = data.draw(st.integers(1, 3000))
     number = data.draw(st.integers(1, min(vocabulary, 12)))
     scores = torch.randn(3, vocabulary, generator=torch.Generator().manual_seed(data.draw(st.integers(0, 99))))
     scores[:, data.draw(st.integers(0, vocabulary - 1))] = -torch.inf
@@ -66,6 +66,13 @@ def test_scores_follow_from_log_probability_length_and_coverage(variant: Variant
             assert each.score == pytest.approx(each.log_prob / length**0.7 + 0.3 * float(covered), abs=1e-9)
             assert sum(each.token_log_probs) == pytest.approx(each.log_prob, abs=1e-12)
             assert len(each.token_log_probs) == length
+
+
+def test_a_translation_can_end_at_its_minimum_of_words() -> None:
+    log_probs, words = torch.zeros(3, 5), torch.full((3, 2), 4)
+    MinLength(torch.tensor([2, 3])).apply(log_probs, words, torch.tensor([0, 0, 1]))
+    assert log_probs[:, EOS_ID].tolist() == [0, 0, -math.inf]
+    assert int(log_probs.isinf().sum()) == 1
 
 
 @pytest.mark.parametrize("strategy", [GreedyStrategy(), BEAM])
