@@ -114,8 +114,16 @@ def count_seen(texts: Sequence[str], seen: NDArray[np.uint64]) -> int:
         seen: Fingerprints in ascending order.
     """
     # Models of older versions know the identities that contractions had of their own.
-    known = np.isin(identities(texts), seen) | np.isin(_fingerprints(map(_letters, texts)), seen)
+    known = among_sorted(identities(texts), seen) | among_sorted(_fingerprints(map(_letters, texts)), seen)
     return int(np.count_nonzero(known))
+
+
+def among_sorted(numbers: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which numbers are among others in ascending order; unlike `np.isin`, without sorting either of them again."""
+    if not len(others):
+        return np.zeros(len(numbers), dtype=bool)
+    places = np.minimum(np.searchsorted(others, numbers), len(others) - 1)
+    return np.equal(others[places], numbers)
 
 
 def identities(texts: Sequence[str]) -> NDArray[np.uint64]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from nmt.config import DataSection, SplitSection
 from nmt.corpus import Pair
 from nmt.corpus.cleaning import CleaningReport
-from nmt.corpus.identity import draw, identities
+from nmt.corpus.identity import among_sorted, draw, identities
 from nmt.corpus.lines import Rows
 from nmt.corpus.schema import Overlap, SplitReport
 from nmt.corpus.sources import Source, read_pairs
@@ -183,8 +183,8 @@ def measure_overlap(store: PairStore, train: Rows, examples: Sequence[Example]) 
 def without_overlap(store: PairStore, train: Rows, examples: Sequence[Example]) -> Rows:
     """The training pairs that share no sentence, on either side, with the examples."""
     sources, references, _ = _identities(examples)
-    seen = np.isin(store.fingerprints("src_identity")[train], sources)
-    seen |= np.isin(store.fingerprints("tgt_identity")[train], references)
+    seen = among_sorted(store.fingerprints("src_identity")[train], np.sort(sources))
+    seen |= among_sorted(store.fingerprints("tgt_identity")[train], np.sort(references))
     return train[~seen]
 
 
@@ -197,7 +197,7 @@ def _identities(examples: Sequence[Example]) -> tuple[NDArray[np.uint64], NDArra
 
 def _few_among_many(few: NDArray[np.uint64], many: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Which of a few numbers are among many, without sorting the many as np.isin alone would."""
-    return np.isin(few, many[np.isin(many, few)])
+    return np.isin(few, many[among_sorted(many, np.sort(few))])
 
 
 def naive_overlap(store: PairStore, rows: Rows, test_size: int) -> Overlap:
