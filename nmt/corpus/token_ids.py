@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nmt.config import Config, TextSection, differing_keys, read_config
 from nmt.corpus.cleaning import make_normalizer
-from nmt.corpus.dataset import CONFIG, EncodedPairs, encode_examples, write_sequences
+from nmt.corpus.dataset import CONFIG, EncodedPairs, Ids, encode_examples, write_sequences
 from nmt.corpus.identity import save_seen
 from nmt.corpus.lines import Lines, Rows, decode_lines
 from nmt.corpus.processes import map_chunks
@@ -27,6 +27,8 @@ from nmt.text.processor import SEEN, SIDES, TEXT, TextProcessor, load_processor
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer, load_tokenizer
 from nmt.text.vocabulary import LARGER, UNK_ID, Vocabulary
 
+PIECE = 1 << 20
+"""Tokens that are looked at together."""
 SPACING_SAMPLE = 200_000
 """Maximum number of sentences to learn the spaces between words from."""
 COVERAGE = (100, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
@@ -74,10 +76,7 @@ def encode(
     encoded["valid"].save(output, "valid")  # the test split is only counted: it is scored as text
     encoded = {"train": EncodedPairs.load(output, "train"), **encoded}
     both = {split: (pairs.src, pairs.tgt) for split, pairs in encoded.items()}
-    unknown = {
-        split: [np.count_nonzero(side.ids == UNK_ID) / max(1, len(side.ids)) for side in pairs]
-        for split, pairs in both.items()
-    }
+    unknown = {split: [_unknown_share(side.ids) for side in pairs] for split, pairs in both.items()}
     for what, share in zip(("source", "target"), unknown["train"], strict=True):
         if share == 1:
             raise DataError(f"every {what} token in training is unknown; {'remove text.reuse' if reused else LARGER}")
@@ -94,6 +93,12 @@ def encode(
         unknown_share={split: [round(share, 6) for share in shares] for split, shares in unknown.items()},
         longest_training_pair=[int(side.lengths.max()) for side in both["train"]],
     )
+
+
+def _unknown_share(ids: Ids) -> float:
+    """Share of unknown tokens, counted in pieces, as the ids of training text may be larger than memory."""
+    pieces = (ids[first : first + PIECE] for first in range(0, len(ids), PIECE))
+    return sum(int(np.count_nonzero(piece == UNK_ID)) for piece in pieces) / max(1, len(ids))
 
 
 def load_reused(config: Config, path: Path) -> TextProcessor:
