@@ -348,7 +348,7 @@ def test_only_regular_files_of_a_run_are_read(project: Project, tmp_path: Path, 
         ('{"format_version": "\\u001b[2J"}', "model format '\\x1b[2J'"),
         ("[" * 100_000, "not valid JSON"),
         ("7", "model format None"),
-        ("", "model.safetensors: damaged or truncated ("),
+        ("", "model.safetensors: damaged or truncated (1,099,511,627,776 bytes)"),
     ],
 )
 def test_files_that_promise_too_much(tmp_path: Path, refusal: Refusal, content: str, found: str) -> None:

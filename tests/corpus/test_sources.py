@@ -272,7 +272,11 @@ LONG = b"".join(b"%d\t%d\n" % (number, number * number) for number in range(500)
 STORED = zipped({"a.txt": "Hi.\tHallo!\n"})
 ONE_NEEDED = "in the archive, exactly one is needed; unpack it and give the text file"
 UNUSABLE = [  # name, content (None: missing; 0: a folder), message
-    *((f"{name}.{end}", None, "{}: no such file; check") for name in ("x", "a\0b", "\ud800") for end in FORMATS),
+    *(
+        (f"{name}.{end}", None, "{}: no such file; check the path")
+        for name in ("x", "a\0b", "\ud800")
+        for end in FORMATS
+    ),
     *((f"x.{end}", 0, "{}: cannot be read (Is a directory); check the path") for end in FORMATS),
     *(
         ("a.txt", TABLE.encode(name), f"{{}}: looks like {name[:6]}; convert it: iconv -f {name[:6]} -t UTF-8")

@@ -178,7 +178,7 @@ CLUSTERS = [Pair(f"{word} {number}", f"{word}") for word in ("a", "b", "c") for 
         (
             singles(20),
             {"test_size": 21},
-            "20 of 21 test sentences found; ask for a smaller test split or give more data",
+            "20 of 21 test sentences found; ask for a smaller test split or give more data$",
         ),
         (singles(20), {"test_size": 5, "valid_size": 16}, "15 of 16 valid sentences found"),
         (singles(20), {"test_size": 10, "valid_size": 10}, "0 pairs left for training"),
@@ -187,14 +187,15 @@ CLUSTERS = [Pair(f"{word} {number}", f"{word}") for word in ("a", "b", "c") for 
         (
             CLUSTERS,
             {"test_size": 6},
-            "4 of 6 test sentences found (2 components left, each too large for the rest); ask",
+            "4 of 6 test sentences found (2 components left, each too large for the rest); "
+            "ask for a smaller test split or give more data$",
         ),
         ([], {}, "0 pairs left for training"),
         ([], {"test_size": 1}, "0 of 1 test sentences found"),
     ],
 )
 def test_sizes_out_of_reach(new_store: NewStore, pairs: list[Pair], sizes: dict[str, int], message: str) -> None:
-    assert refusal(new_store(pairs), **sizes).startswith(f"corpus: {message}")
+    assert f"{refusal(new_store(pairs), **sizes)}$".startswith(f"corpus: {message}")
 
 
 def refusal(store: PairStore, **sizes: int) -> str:
