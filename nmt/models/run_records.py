@@ -59,10 +59,9 @@ class RunOutcome:
         Raises:
             CheckpointError: It is not one, or is damaged.
         """
-        kinds = {"updates": int, "epochs": int, "metric": str, "best": float | None, "best_update": int}
-        kinds["training_seconds"] = int | float
-        values = [read_fact(run, name) for name in kinds]
-        if not all(map(isinstance, values, kinds.values())):
+        names = "updates", "epochs", "metric", "best", "best_update", "training_seconds"
+        values = [read_fact(run, name) for name in names]
+        if not all(map(isinstance, values, (int, int, str, float | None, int, int | float))):
             raise CheckpointError(f"{run}: is not a run directory, or its {MARKER} is damaged; nmt train writes one")
         return cls(run, *values)
 

@@ -220,8 +220,9 @@ def typical_pairs(pairs: EncodedPairs, number: int) -> NDArray[np.int64]:
     middle = len(order) // 2
     distinct: dict[bytes, int] = {}
     for index in itertools.chain(order[middle:], order[:middle][::-1]):
-        if len(distinct) < number:
-            distinct.setdefault(pairs.src[index].tobytes(), index)
+        distinct.setdefault(pairs.src[index].tobytes(), index)
+        if len(distinct) == number:
+            break
     return np.array(list(distinct.values()), dtype=np.int64)
 
 
