@@ -52,43 +52,43 @@ def explain(
     Raises:
         NmtError: The model cannot be used, the sentence has no words, or there is no such step.
     """
-    from nmt.drawing.heatmap import EOS_LABEL
-    from nmt.inspection.record import force_best, force_text, read_source
+    from nmt.corpus.splitting import Example
+    from nmt.inspection.record import record
     from nmt.layers.attention.catalog import describe_mechanism
 
     (saved,), translator = open_translator(as_paths(model), device, {}, allowed_classes)
-    tokens, ids = read_source(translator, sentence)
-    if not tokens:
+    if not translator.tokenize([sentence])[0]:
         raise DataError("the sentence has no words; give a sentence")
     with within_memory(translator.options, 1):
-        forced = force_best(translator, tokens, ids) if target is None else force_text(translator, ids, target)
+        recorded = record(translator, Example(sentence, () if target is None else (target,)), None)
+    forced = recorded.reference or recorded.best
     if not 1 <= step <= len(forced.tokens):
         raise ConfigError(f"--step {step}: the translation has {len(forced.tokens)} steps: {' '.join(forced.tokens)}")
     mechanism = ". ".join(filter(None, describe_mechanism(saved.config.model)))
     lines = [f"{sentence} -> {forced.text}", f"model: {saved.path}", mechanism, ""]
-    return "\n".join([*lines, *_lines(saved, forced, [*tokens, EOS_LABEL], step - 1)]) + "\n"
+    return "\n".join([*lines, *_lines(saved, forced, recorded.src_tokens, step - 1)]) + "\n"
 
 
 def _lines(saved: SavedModel, forced: Forced, sources: Sequence[str], step: int) -> Iterator[str]:
     before = " ".join(forced.tokens[:step]) or "nothing"
     yield f"Step {step + 1} of {len(forced.tokens)}: {forced.tokens[step]}, after {before}"
     weights, several = forced.alignment[step], forced.alignment.size(1) > 1
-    if forced.queries is not None:
+    if forced.details.queries is not None:
         when = saved.config.model.decoder.query_time
         projected = ", as the head projects it," if several else ""
         last = forced.tokens[step - 1] if step else "the beginning"
         yield f"  1. Query: the decoder's state{projected} {when} reading {last}"
-        for head, query in enumerate(forced.queries[step], 1):
+        for head, query in enumerate(forced.details.queries[step], 1):
             yield f"     {f'head {head}: ' if several else ''}{_vector(query)}"
     if weights.any():
-        if forced.chances is None:
+        if forced.details.chances is None:
             yield "  2. Scores of all source positions, and weights: the normalised scores"
         else:
             yield "  2. Scores of all source positions, the chances they give, and weights: 1 at the largest"
         for head in range(weights.size(0)):
             columns = [
                 (values[step, head], style)
-                for values, style in ((forced.scores, "z8.2f"), (forced.chances, ".3f"))
+                for values, style in ((forced.details.scores, "z8.2f"), (forced.details.chances, ".3f"))
                 if values is not None
             ]
             yield from _bars(sources, weights[head], columns, f"     head {head + 1}" if several else "")

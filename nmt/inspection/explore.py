@@ -65,8 +65,10 @@ def explore(
         OutOfMemory: Memory ran out.
     """
     check_page(output, (src, ref, gold))
+    from nmt.corpus.splitting import Example
     from nmt.evaluation.input_text import InputText
-    from nmt.inspection.explorer_data import explore, watched_examples
+    from nmt.inspection.explorer_data import explore
+    from nmt.training.attention_history import read_attention
 
     if sample is not None and sample < 1:
         raise ConfigError(f"--sample {sample}: must be at least 1")
@@ -75,10 +77,11 @@ def explore(
         raise ConfigError("--training shows the sentences that one run has watched: leave other text and models out")
     text = InputText.read(sentence, split, links_of, data=data, src=src, ref=ref, gold=gold)
     opened = open_all(model, against, device, allowed_classes)
-    if training:
-        text = replace(text, examples=watched_examples(opened[0][0]))
+    watched = read_attention(opened[0][0].path.parent) if training else None
+    if watched:
+        text = replace(text, examples=[Example(each["source"], (each["reference"],)) for each in watched["sentences"]])
     examples, links = text.of([opened[0][0]], None if training else sample or 50)
-    page = explore(opened, examples, title=title, emergence=training, gold=links, unit=links_of)
+    page = explore(opened, examples, title=title, watched=watched, gold=links, unit=links_of)
     if output is not None:
         page.write(Path(output))
     return page
@@ -92,16 +95,13 @@ def open_all(
     Raises:
         ConfigError: They translate between other languages.
     """
-
     opened = []
-    for path in [as_path(model), *as_paths(against)]:
-        (saved,), translator = open_translator([] if path is None else [Path(path)], device, {}, allowed_classes)
+    for path in (model, *as_paths(against)):
+        (saved,), translator = open_translator(as_paths(path), device, {}, allowed_classes)
         opened.append((saved, translator))
-    wanted = opened[0][0].config.data.languages
-    for saved, _ in opened:
-        if saved.config.data.languages != wanted:
-            found, first = "-".join(saved.config.data.languages), "-".join(wanted)
-            raise ConfigError(f"--against {saved.path}: translates {found}, not {first}")
+        wanted, found = ("-".join(each.config.data.languages) for each in (opened[0][0], saved))
+        if found != wanted:
+            raise ConfigError(f"--against {saved.path}: translates {found}, not {wanted}")
     return opened
 
 

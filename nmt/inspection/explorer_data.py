@@ -12,13 +12,13 @@ from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks, alignment_error_rate
 from nmt.evaluation.metrics import ScoringRules
 from nmt.inspection.attention_report import Unit, check_gold_links, find_links
-from nmt.inspection.explorer_page import Page, System, Validation, make_page, rounded
-from nmt.inspection.record import LONGEST, SentenceRecord, record
+from nmt.inspection.explorer_page import Page, System, make_page, page_data, rounded
+from nmt.inspection.record import LONGEST, SentenceRecord, Validation, record
 from nmt.models.storage import SavedModel
 from nmt.system.encoding import from_bytes
 from nmt.system.errors import DataError
 from nmt.system.progress import progress_bar
-from nmt.training.attention_history import WATCHED, read_attention
+from nmt.training.attention_history import WATCHED
 from nmt.translation.stream import within_memory
 from nmt.translation.translator import Translator
 
@@ -34,7 +34,7 @@ def explore(
     examples: Sequence[Example],
     *,
     title: str,
-    emergence: bool = False,
+    watched: Mapping[str, Any] | None = None,
     gold: Sequence[GoldLinks] | None = None,
     unit: Unit = "words",
 ) -> Page:
@@ -44,40 +44,32 @@ def explore(
         models: The models, with translators that do not split their input.
         examples: Sources, perhaps with references.
         title: Title of the page.
-        emergence: Whether the sentences are those that the models' runs have watched.
+        watched: What `read_attention` says of the sentences, if they are those that the run of the model has watched.
         gold: Links of people between each source and its first reference.
         unit: What they count: words, separated by spaces, or tokens of the models.
 
     Raises:
-        DataError: No sentence can be shown, or a link points past the end of one.
+        DataError: No sentence can be shown, a link points past the end of one, or the stored attention is of others.
     """
     shown = _shown(examples, [translator for _, translator in models])
-    examples = [examples[number] for number in shown]
     systems = []
-    with progress_bar(total=len(models) * len(examples), unit=" sentences", desc="recording", leave=False) as bar:
+    with progress_bar(total=len(models) * len(shown), unit=" sentences", desc="recording", leave=False) as bar:
         for name, (saved, translator) in name_models(models).items():
             rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
-            watched = read_attention(saved.path.parent) if emergence else None
-            records, validations = [], []
+            records = []
             with within_memory(translator.options, 1):
-                for number, example in zip(shown, examples, strict=True):
-                    recorded, history = record(translator, example, rules), []
+                for number in shown:
+                    recorded = record(translator, examples[number], rules)
                     if watched is not None:
-                        _check_watched(saved, watched["sentences"][number], recorded)
-                        history = [
-                            Validation(entry["update"], entry["weights"][number], entry["entropy"][number])
-                            for entry in watched["validations"]
-                        ]
+                        recorded = replace(recorded, validations=_read_validations(saved, watched, number, recorded))
                     if gold is not None:
-                        rate, history = _rate(translator, example, gold[number], number + 1, unit, history)
-                        recorded = replace(recorded, measures={**recorded.measures, "AER": rate})
+                        recorded = _rate(translator, examples[number], gold[number], number + 1, unit, recorded)
                     records.append(recorded)
-                    validations.append(history)
                     bar.update()
-            histories = [] if watched is None else validations
-            systems.append(System.of_model(name, saved.config, translator.processor, records, histories))
+            systems.append(System.of_model(name, saved.config, translator.processor, records))
     links = None if gold is None else [gold[number] for number in shown]
-    return make_page(title, examples, systems, links, token_links=unit == "tokens")
+    data = page_data([examples[number] for number in shown], systems, links, token_links=unit == "tokens")
+    return make_page(title, data)
 
 
 def _shown(examples: Sequence[Example], translators: Sequence[Translator]) -> list[int]:
@@ -98,15 +90,28 @@ def _shown(examples: Sequence[Example], translators: Sequence[Translator]) -> li
     return shown
 
 
+def _read_validations(
+    saved: SavedModel, watched: Mapping[str, Any], number: int, recorded: SentenceRecord
+) -> list[Validation]:
+    """The stored attention of a watched sentence.
+
+    Raises:
+        DataError: The sentence had other tokens then.
+    """
+    stored = watched["sentences"][number]
+    assert recorded.reference is not None
+    if (stored["src"], stored["tgt"]) != (recorded.src_tokens[:-1], recorded.reference.tokens[:-1]):
+        raise DataError(f"{saved.path.parent / WATCHED}: was stored for other tokens than the model's; train again")
+    return [
+        Validation(entry["update"], entry["weights"][number], entry["entropy"][number])
+        for entry in watched["validations"]
+    ]
+
+
 def _rate(
-    translator: Translator,
-    example: Example,
-    gold: GoldLinks,
-    number: int,
-    unit: Unit,
-    history: Sequence[Validation],
-) -> tuple[float, list[Validation]]:
-    """Alignment error rate of the model when it reads a reference, and of its attention at each validation.
+    translator: Translator, example: Example, gold: GoldLinks, number: int, unit: Unit, recorded: SentenceRecord
+) -> SentenceRecord:
+    """Add the alignment error rate of the model when it reads a reference, and of its attention at each validation.
 
     Args:
         translator: The model.
@@ -114,47 +119,25 @@ def _rate(
         gold: Its links.
         number: Its number, from 1.
         unit: What the links count.
-        history: Its attention at each validation.
+        recorded: What the model does with it.
 
     Raises:
-        DataError: A link points past the end of the sentence, or the stored attention is not that of the sentence.
+        DataError: A link points past the end of the sentence.
     """
     (forced,) = translator.score([example.src], [example.references[0]], with_alignment=True)
     check_gold_links(number, gold, example, forced, unit)
     assert forced.alignment is not None
+    steps, _, positions = forced.alignment.shape
 
     def rate(alignment: Tensor) -> float:
         links = find_links(translator, example, replace(forced, alignment=alignment), unit)
         return alignment_error_rate([links], [gold])
 
-    try:
-        weights = [from_bytes(validation.w, forced.alignment.shape) for validation in history]
-        rates = [rounded(rate(alignment)) for alignment in weights]
-    except (RuntimeError, ValueError):
-        raise DataError("the attention that the run has stored is not that of its sentences; train again") from None
-    rated = [validation._replace(aer=aer) for validation, aer in zip(history, rates, strict=True)]
-    return rate(forced.alignment), rated
-
-
-def _check_watched(saved: SavedModel, stored: Mapping[str, Any], recorded: SentenceRecord) -> None:
-    """Check that a watched sentence still has the tokens that its stored attention is of.
-
-    Raises:
-        DataError: It has others.
-    """
-    assert recorded.reference is not None
-    if (stored["src"], stored["tgt"]) != (recorded.src_tokens[:-1], recorded.reference.tokens[:-1]):
-        raise DataError(f"{saved.path.parent / WATCHED}: was stored for other tokens than the model's; train again")
-
-
-def watched_examples(saved: SavedModel) -> list[Example]:
-    """The sentences that the run of a model has watched.
-
-    Raises:
-        DataError: There are none.
-    """
-    sentences = read_attention(saved.path.parent)["sentences"]
-    return [Example(sentence["source"], (sentence["reference"],)) for sentence in sentences]
+    validations = [
+        validation._replace(aer=rounded(rate(from_bytes(validation.w, (steps, -1, positions)))))
+        for validation in recorded.validations
+    ]
+    return replace(recorded, validations=validations, measures={**recorded.measures, "AER": rate(forced.alignment)})
 
 
 def name_of(path: Path) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,22 +31,6 @@ DIGITS = 3
 """Decimals of probabilities and their logarithms."""
 
 
-class Validation(NamedTuple):
-    """The attention of a watched sentence at a validation of a run, while the model read the reference.
-
-    Attributes:
-        update: Update of the validation.
-        w: The weights as base64; see `as_bytes`.
-        entropy: Their mean entropy, in nats.
-        aer: Alignment error rate; None without gold links.
-    """
-
-    update: int
-    w: str
-    entropy: float
-    aer: float | None = None
-
-
 @dataclass(frozen=True)
 class System:
     """A model on the page.
@@ -57,7 +41,6 @@ class System:
         equation: The equation of its score.
         subwords: Whether tokens are subwords, on either side.
         records: A record of each sentence.
-        validations: For each sentence, its attention at each validation of the run; empty if unknown.
     """
 
     name: str
@@ -65,20 +48,12 @@ class System:
     equation: str
     subwords: tuple[bool, bool]
     records: Sequence[SentenceRecord]
-    validations: Sequence[Sequence[Validation]] = ()
 
     @classmethod
-    def of_model(
-        cls,
-        name: str,
-        config: Config,
-        processor: TextProcessor,
-        records: Sequence[SentenceRecord],
-        validations: Sequence[Sequence[Validation]] = (),
-    ) -> System:
+    def of_model(cls, name: str, config: Config, processor: TextProcessor, records: Sequence[SentenceRecord]) -> System:
         """A model as its config describes it."""
         subwords = (processor.src_tokenizer.kind == "subword", processor.tgt_tokenizer.kind == "subword")
-        return cls(name, *describe_mechanism(config.model), subwords, records, validations)
+        return cls(name, *describe_mechanism(config.model), subwords, records)
 
 
 @dataclass(frozen=True)
@@ -104,30 +79,10 @@ class Page:
         )
 
 
-def make_page(
-    title: str,
-    examples: Sequence[Example],
-    systems: Sequence[System],
-    gold: Sequence[GoldLinks] | None = None,
-    *,
-    token_links: bool = False,
-) -> Page:
-    """Make the page.
-
-    Args:
-        title: Its title.
-        examples: The sentences, at least one.
-        systems: Models with records of them, at least one.
-        gold: Links of people between each sentence and its first reference.
-        token_links: Whether they count tokens of the models instead of words.
-    """
-    return _render(title, page_data(examples, systems, gold, token_links=token_links))
-
-
 @cache
 def make_live_page() -> Page:
     """Make a page that asks the server it comes from for each sentence that is typed."""
-    return _render("Look inside", {**page_data([], []), "live": True}, live=True)
+    return make_page("Look inside", {**page_data([], []), "live": True})
 
 
 def page_data(
@@ -137,16 +92,16 @@ def page_data(
     *,
     token_links: bool = False,
 ) -> dict[str, Any]:
-    """What a page shows, as plain values; for the arguments see `make_page`."""
+    """What a page shows, as plain values.
+
+    Args:
+        examples: The sentences.
+        systems: Models with records of them.
+        gold: Links of people between each sentence and its first reference.
+        token_links: Whether they count tokens of the models instead of words.
+    """
     words = sorted({token for system in systems for record in system.records for token in record.likely_tokens})
     index = {token: number for number, token in enumerate(words)}
-
-    def describe(system: System, number: int) -> dict[str, Any]:
-        record = _encode(system.records[number], index)
-        if system.validations:
-            record["frames"] = [frame._asdict() for frame in system.validations[number]]
-        return record
-
     return {
         "systems": [
             {key: getattr(system, key) for key in ("name", "mechanism", "equation", "subwords")} for system in systems
@@ -156,18 +111,23 @@ def page_data(
         "items": [
             {
                 "source": example.src,
-                "reference": example.references[0] if example.references else None,
+                "reference": next(iter(example.references), None),
                 "gold": None if gold is None else _as_triples(gold[number]),
-                "of": [describe(system, number) for system in systems],
+                "of": [_encode(system.records[number], index) for system in systems],
             }
             for number, example in enumerate(examples)
         ],
     }
 
 
-def _render(title: str, data: dict[str, Any], *, live: bool = False) -> Page:
-    from markupsafe import Markup
+def make_page(title: str, data: dict[str, Any]) -> Page:
+    """Make the page.
 
+    Args:
+        title: Its title.
+        data: What it shows; see `page_data`. With `live` it asks a server for more.
+    """
+    live = data.get("live", False)
     names = ("explorer.css", "explorer.js", "live.js")
     style, *scripts = ((FOLDER / name).read_text(encoding="utf-8") for name in names[: 3 if live else 2])
     connections = "connect-src 'self'; " if live else ""
@@ -176,12 +136,7 @@ def _render(title: str, data: dict[str, Any], *, live: bool = False) -> Page:
         f"{connections}img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     html = template("explorer.html").render(
-        title=title,
-        policy=policy,
-        style=Markup(style),
-        scripts=[Markup(script) for script in scripts],
-        data=Markup(as_script_data(data)),
-        live=live,
+        title=title, policy=policy, style=style, scripts=scripts, data=as_script_data(data), live=live
     )
     return Page(html, policy)
 
@@ -202,8 +157,8 @@ def policy_hash(content: str) -> str:
 
 def as_script_data(value: Any) -> str:
     """JSON for a script element: nothing in it can end the element or begin another."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     escapes = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return "".join(escapes.get(character, character) for character in text)
 
 
@@ -213,6 +168,7 @@ def _as_triples(links: GoldLinks) -> list[tuple[int, int, int]]:
 
 def _encode(record: SentenceRecord, index: Mapping[str, int]) -> dict[str, Any]:
     nodes, reference = record.tree.nodes, record.reference
+    frames = {"frames": [validation._asdict() for validation in record.validations]} if record.validations else {}
     return {
         "src": record.src_tokens,
         "heads": record.best.alignment.size(1),
@@ -233,21 +189,24 @@ def _encode(record: SentenceRecord, index: Mapping[str, int]) -> dict[str, Any]:
             **_encode_steps(reference, index),
         },
         "measures": {name: rounded(value) for name, value in record.measures.items()},
+        **frames,
     }
 
 
 def _encode_steps(forced: Forced, index: Mapping[str, int]) -> dict[str, Any]:
     """Details of each step; the most probable words are numbers in the page's list of words, with thousandths."""
-    queries = None if forced.queries is None or forced.queries.size(1) > 1 else forced.queries[:, 0]
-    focus = forced.focus and {"centres": _hundredths(forced.focus.centres), "radius": forced.focus.radius}
+    details, focus = forced.details, None
+    queries = None if details.queries is None or details.queries.size(1) > 1 else details.queries[:, 0]
+    if details.centres is not None:
+        focus = {"centres": [round(centre, 2) for centre in details.centres.tolist()], "radius": details.radius}
     return {
         "top": [[part for token, share in step for part in (index[token], round(1000 * share))] for step in forced.top],
-        "e": None if forced.scores is None else as_hundredths(forced.scores),
+        "e": None if details.scores is None else as_hundredths(details.scores),
         "occ": None if forced.occlusion is None else as_hundredths(forced.occlusion),
         "q": _encode_vectors(queries),
         "c": _encode_vectors(forced.contexts if forced.alignment.any() else None),
         "focus": focus,
-        "chances": None if forced.chances is None else as_hundredths(forced.chances),
+        "chances": None if details.chances is None else as_hundredths(details.chances),
         "agree": [None if value is None else rounded(value) for value in forced.agreement],
     }
 
@@ -262,8 +221,3 @@ def _encode_vectors(values: Tensor | None) -> str | None:
 def rounded(value: float) -> float:
     """A number with three decimals; JSON has no infinity."""
     return round(max(-1e9, min(1e9, value)), DIGITS)
-
-
-def _hundredths(values: Tensor) -> Any:
-    """Nested lists with two decimals."""
-    return (values.clamp(-1e6, 1e6).double() * 100).round().div(100).tolist()

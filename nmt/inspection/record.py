@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from nmt.drawing.heatmap import EOS_LABEL
 from nmt.evaluation.attention_statistics import coverage, diagonality, step_statistics
 from nmt.evaluation.diagnostics import repeats
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
+from nmt.layers.attention.source_memory import AttentionDetails
 from nmt.search.beam_tree import BeamTree
 from nmt.text.vocabulary import EOS_ID
 from nmt.translation.translator import MAX_SOURCE_LENGTH, Translator
@@ -27,17 +29,20 @@ LONGEST_OCCLUDED = 60
 """Source tokens up to which each one is left out in turn."""
 
 
-@dataclass(frozen=True)
-class Focus:
-    """The window of local attention.
+class Validation(NamedTuple):
+    """The attention of a watched sentence at a validation of a run, while the model read the reference.
 
     Attributes:
-        centres: Its centre at each step, p_t in Luong et al. (2015, section 3.2), as a source position from 0, [T].
-        radius: Source positions on each side; D in the paper.
+        update: Update of the validation.
+        w: The weights as base64; see `as_bytes`.
+        entropy: Their mean entropy, in nats.
+        aer: Alignment error rate; None without gold links.
     """
 
-    centres: Tensor
-    radius: int
+    update: int
+    w: str
+    entropy: float
+    aer: float | None = None
 
 
 @dataclass(frozen=True)
@@ -49,12 +54,8 @@ class Forced:
         tokens: Its tokens, with EOS last if the target has it.
         log_probs: Natural logarithm of the probability of each token.
         alignment: Attention, [T, heads, S].
-        queries: What is compared with the source at each step, [T, heads, Q]; None as for `scores`.
         contexts: Encoder states summed by weight, [T, D]; None with several heads, which project them first.
-        scores: What the attention's normaliser turned into weights, before its masks, [T, heads, S]; None without
-            attention, or if the mechanism has another number of scores.
-        focus: The window of local attention; None if attention is global.
-        chances: The weights that hard attention draws from, [T, heads, S]; None for other attention.
+        details: What attention computed for it.
         top: For each step the most probable tokens with their probabilities.
         occlusion: By how much the log-probability of each token falls without a source token, [T, S - 1]; None if the
             source is too long.
@@ -65,11 +66,8 @@ class Forced:
     tokens: list[str]
     log_probs: list[float]
     alignment: Tensor
-    queries: Tensor | None
     contexts: Tensor | None
-    scores: Tensor | None
-    focus: Focus | None
-    chances: Tensor | None
+    details: AttentionDetails
     top: list[list[tuple[str, float]]]
     occlusion: Tensor | None
     agreement: list[float | None]
@@ -87,6 +85,7 @@ class SentenceRecord:
         best: The translation.
         reference: The reference, read by the model; None without one.
         measures: What sentences are sorted by.
+        validations: Its attention at each validation of the run; empty if unknown.
     """
 
     src_tokens: list[str]
@@ -96,6 +95,7 @@ class SentenceRecord:
     best: Forced
     reference: Forced | None
     measures: dict[str, float]
+    validations: Sequence[Validation] = ()
 
     @property
     def likely_tokens(self) -> Iterator[str]:
@@ -112,41 +112,18 @@ def record(translator: Translator, example: Example, rules: ScoringRules | None)
         example: The source, perhaps with references.
         rules: How text is scored; None if what is given as reference is none, so that there is no BLEU.
     """
-    tokens, ids = read_source(translator, example.src)
+    processor, words = translator.processor, translator.processor.tgt_vocabulary.tokens
+    tokens = translator.tokenize([example.src])[0][:MAX_SOURCE_LENGTH]
+    ids = processor.src_vocabulary.encode(tokens)
     tree = translator.grow_tree(ids)
-    words = translator.processor.tgt_vocabulary.tokens
     labels = [_label(words, node.id) for node in tree.nodes]
     texts = {end: translator.render(_without_eos(tree.ids(end)), tokens) for end in tree.best}
-    best = force_ids(translator, ids, tree.ids(tree.best[0]), texts[tree.best[0]])
-    reference = force_text(translator, ids, example.references[0]) if example.references else None
+    best, reference = force_ids(translator, ids, tree.ids(tree.best[0]), texts[tree.best[0]]), None
+    if example.references:
+        text = example.references[0]
+        (given,) = processor.tokenize_target([text])
+        reference = force_ids(translator, ids, [*processor.tgt_vocabulary.encode(given), EOS_ID], text)
     return SentenceRecord([*tokens, EOS_LABEL], tree, labels, texts, best, reference, _measure(example, best, rules))
-
-
-def read_source(translator: Translator, source: str) -> tuple[list[str], list[int]]:
-    """The tokens of a source that a model reads, and their ids."""
-    (tokens,) = translator.tokenize([source])
-    tokens = tokens[:MAX_SOURCE_LENGTH]
-    return tokens, translator.processor.src_vocabulary.encode(tokens)
-
-
-def force_best(translator: Translator, tokens: list[str], ids: list[int]) -> Forced:
-    """Let a model read the best translation that it finds.
-
-    Args:
-        translator: A single model.
-        tokens: Source tokens.
-        ids: Their ids.
-    """
-    tree = translator.grow_tree(ids)
-    best = tree.ids(tree.best[0])
-    return force_ids(translator, ids, best, translator.render(_without_eos(best), tokens))
-
-
-def force_text(translator: Translator, ids: list[int], text: str) -> Forced:
-    """Let a model read a given translation of source ids."""
-    processor = translator.processor
-    (given,) = processor.tokenize_target([text])
-    return force_ids(translator, ids, [*processor.tgt_vocabulary.encode(given), EOS_ID], text)
 
 
 def _label(tokens: Sequence[str], number: int) -> str:
@@ -180,50 +157,36 @@ def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str)
     log_probs = next(rows)
     own, *without = (row.gather(1, given).squeeze(1).cpu() for row in (log_probs, *rows))  # [T], of every source
     best, places = log_probs.exp().topk(min(TOP_WORDS, log_probs.size(1)))
-    alignment = output.alignments[0, :, :, : len(src) + 1].float().cpu()
-    occlusion = (own - torch.stack(without)).T if without else None
-    scores, chances = details.scores, details.chances
+    alignment = output.alignments[0].float().cpu()
+    occlusion, agreement = None, list[float | None]()
+    if without:
+        occlusion = (own - torch.stack(without)).T
+        weights = alignment.mean(dim=1)[:, :-1]
+        agreement = list(map(rank_correlation, weights.double().numpy(), occlusion.double().numpy()))
     return Forced(
         text,
         [_label(words, number) for number in tgt],
         own.tolist(),
         alignment,
-        details.queries,
-        alignment[:, 0] @ encoded.states[0, : len(src) + 1].float().cpu() if alignment.size(1) == 1 else None,
-        None if scores is None else scores[..., : len(src) + 1],
-        None if details.centres is None or details.radius is None else Focus(details.centres, details.radius),
-        None if chances is None else chances[..., : len(src) + 1],
+        alignment[:, 0] @ encoded.states[0].float().cpu() if alignment.size(1) == 1 else None,
+        details,
         [
             [(_label(words, number), share) for number, share in zip(row.tolist(), shares.tolist(), strict=True)]
             for row, shares in zip(places, best, strict=True)
         ],
         occlusion,
-        [] if occlusion is None else _agreement(alignment.mean(dim=1)[:, :-1], occlusion),
+        agreement,
     )
-
-
-def _agreement(weights: Tensor, occlusion: Tensor) -> list[float | None]:
-    """Spearman's rank correlation of each step; None with fewer than three positions or without differences."""
-    return [
-        rank_correlation(one, other)
-        for one, other in zip(weights.double().numpy(), occlusion.double().numpy(), strict=True)
-    ]
 
 
 def rank_correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float | None:
     """Spearman's rank correlation, where equal values share their mean rank; None if it is not defined."""
     if len(one) < 3:
         return None
-    ranks = [_ranks(values) - (len(values) - 1) / 2 for values in (one, other)]
+    # Twice the mean rank, from the middle: as many as are smaller less those that are larger.
+    ranks = [np.sign(values[:, None] - values).sum(axis=1) for values in (one, other)]
     norm = float(np.linalg.norm(ranks[0]) * np.linalg.norm(ranks[1]))
     return float(ranks[0] @ ranks[1]) / norm if norm else None
-
-
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts) - 1
-    ranks: NDArray[np.float64] = (last - (counts - 1) / 2)[places]
-    return ranks
 
 
 def _measure(example: Example, best: Forced, rules: ScoringRules | None) -> dict[str, float]:

@@ -18,8 +18,9 @@ from inspection.test_record import RULES, make_translator
 import nmt
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks
-from nmt.inspection.explorer_page import Page, System, as_script_data, make_page
+from nmt.inspection.explorer_page import Page, System, as_script_data, make_page, page_data
 from nmt.inspection.record import record
+from nmt.layers.attention.source_memory import AttentionDetails
 
 ATTACKS = [
     "<script>window.hit=1</script>",
@@ -40,7 +41,7 @@ def page_of(sources: list[str], references: list[str] | None = None, number: int
         records = [record(translator, example, RULES) for example in examples]
         systems.append(System(f"model {heads}", "dot", "q^T k", (False, False), records))
     gold = [GoldLinks({(0, 0)}, {(0, 0), (1, 1)})] * len(sources) if references else None
-    return make_page("A page", examples, systems, gold)
+    return make_page("A page", page_data(examples, systems, gold))
 
 
 @pytest.fixture(scope="module")
@@ -171,14 +172,14 @@ def test_what_is_special_to_a_mechanism(browser: Browser, tmp_path: Path) -> Non
     translators = [make_translator(score="general", window={"name": name}) for name in ("local_p", "hard")]
     found = [record(translator, example, RULES) for translator in translators]
     systems = [System(f"model {n}", "", "", (False, False), [each]) for n, each in enumerate(found)]
-    page = opened(browser, make_page("Windows", [example], systems), tmp_path / "page.html", place="#t=2")
+    page = opened(browser, make_page("Windows", page_data([example], systems)), tmp_path / "page.html", place="#t=2")
     assert page.evaluate("document.querySelectorAll('#map [data-centre]').length") == len(found[0].best.tokens)
     titles = texts(page, "#step thead th")
     assert "chance" not in titles
     before = [float(text) for text in texts(page, f"#step tbody td:nth-child({titles.index('before') + 1})")]
     assert before == pytest.approx(found[0].best.alignment[:2, 0].sum(dim=0).tolist(), abs=0.02)
-    opened(browser, make_page("Windows", [example], systems), tmp_path / "page.html", place="#m=1&t=2")
-    chances = found[1].best.chances
+    opened(browser, make_page("Windows", page_data([example], systems)), tmp_path / "page.html", place="#m=1&t=2")
+    chances = found[1].best.details.chances
     assert chances is not None
     column = texts(page, "#step thead th").index("chance") + 1
     shown = [float(text) for text in texts(page, f"#step tbody td:nth-child({column})")]
@@ -194,7 +195,7 @@ def test_words_sum_over_the_source_and_average_over_the_target(browser: Browser,
     found = record(translator, example, RULES)
     pieces = ["▁a", "b", "▁c", "⟨eos⟩"]
     changed = dataclasses.replace(found, src_tokens=pieces)
-    page = make_page("Words", [example], [System("m", "dot", "", (True, False), [changed])])
+    page = make_page("Words", page_data([example], [System("m", "dot", "", (True, False), [changed])]))
     opened(browser, page, tmp_path / "page.html", place="#u=1")
     assert texts(browser, "#step tbody th") == ["ab", "c", "⟨eos⟩"]
     first = found.best.alignment[0, 0]
@@ -228,7 +229,7 @@ def test_text_cannot_run(browser: Browser, tmp_path: Path, attack: str) -> None:
     found = record(translator, examples[0], RULES)
     labels, shown = [text] * len(found.labels), dict.fromkeys(found.texts, text)
     hostile = dataclasses.replace(found, src_tokens=[text] * len(found.src_tokens), labels=labels, texts=shown)
-    page = make_page(text, examples, [System(text, text, text, (False, False), [hostile])])
+    page = make_page(text, page_data(examples, [System(text, text, text, (False, False), [hostile])]))
     opened(browser, page, tmp_path / "page.html")
     assert browser.evaluate("window.hit") is None
     assert texts(browser, "h1") == [text.replace("\x00", "")]
@@ -264,13 +265,13 @@ def test_words_of_a_tokenizer_that_splits_punctuation(browser: Browser, tmp_path
     weights = torch.zeros(5, 1, 6)
     for t, s in enumerate((0, 1, 3, 2, 5)):
         weights[t, 0, s] = 1
-    unknown = dict.fromkeys(("scores", "queries", "contexts", "occlusion"))
+    unknown = {"details": AttentionDetails(), "contexts": None, "occlusion": None}
     reference = dataclasses.replace(
         found.reference, text="d, e f", tokens=tgt, alignment=weights, log_probs=[-1.0] * 5, top=[[]] * 5, **unknown
     )
     changed = dataclasses.replace(found, src_tokens=src, reference=reference)
     links = GoldLinks({(1, 1)}, {(1, 1)})
-    page = make_page("Words", [example], [System("m", "", "", (False, False), [changed])], [links])
+    page = make_page("Words", page_data([example], [System("m", "", "", (False, False), [changed])], [links]))
     opened(browser, page, tmp_path / "page.html", place="#y=r")
     boxes = "[...document.querySelectorAll('#map rect[stroke-width=\"2\"]')]"
     cell = "document.querySelector('#map [data-cell=\"2,2\"]')"  # the tokens e and b
@@ -288,15 +289,15 @@ def test_scores_are_those_of_one_head(browser: Browser, tmp_path: Path) -> None:
     translator = make_translator(score="dot", heads=2)
     example = Example("a b c", ())
     found = record(translator, example, RULES)
-    page = make_page("Heads", [example], [System("m", "", "", (False, False), [found])])
+    page = make_page("Heads", page_data([example], [System("m", "", "", (False, False), [found])]))
     opened(browser, page, tmp_path / "page.html")
     assert "score" not in texts(browser, "#step thead th")
     for head in (1, 2):
         browser.evaluate(f"go({{h: {head}}})")
         column = texts(browser, "#step thead th").index("score") + 1
         shown = [float(text) for text in texts(browser, f"#step tbody td:nth-child({column})")]
-        assert found.best.scores is not None
-        assert shown == pytest.approx(found.best.scores[0, head - 1].tolist(), abs=6e-3)
+        assert found.best.details.scores is not None
+        assert shown == pytest.approx(found.best.details.scores[0, head - 1].tolist(), abs=6e-3)
 
 
 @needs_chromium

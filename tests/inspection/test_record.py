@@ -85,19 +85,19 @@ def test_the_record_agrees_with_the_translator(mechanism: dict[str, Any]) -> Non
 @pytest.mark.parametrize("mechanism", MECHANISMS[:3], ids=str)
 def test_scores_are_those_of_the_weights(mechanism: dict[str, Any]) -> None:
     found = record(make_translator(**mechanism), Example("a b c d e", ()), RULES)
-    assert found.best.scores is not None
-    torch.testing.assert_close(found.best.scores.softmax(dim=-1), found.best.alignment, atol=1e-5, rtol=0)
-    assert found.best.focus is None
-    assert found.best.chances is None
+    assert found.best.details.scores is not None
+    torch.testing.assert_close(found.best.details.scores.softmax(dim=-1), found.best.alignment, atol=1e-5, rtol=0)
+    assert found.best.details.centres is None
+    assert found.best.details.chances is None
 
 
 def test_the_window_of_local_attention_is_where_the_weights_are() -> None:
     """Local-p: a weight outside the window is 0, and inside it is at most its Gaussian (Luong et al., 2015, eq. 10)."""
     found = record(make_translator(score="general", window={"name": "local_p", "radius": 2}), Example(SIX, ()), RULES)
-    assert found.best.focus is not None
-    assert found.best.focus.radius == 2
-    assert found.best.focus.centres.shape == (len(found.best.tokens),)
-    distance = torch.arange(7) - found.best.focus.centres.unsqueeze(1)
+    assert found.best.details.centres is not None
+    assert found.best.details.radius == 2
+    assert found.best.details.centres.shape == (len(found.best.tokens),)
+    distance = torch.arange(7) - found.best.details.centres.unsqueeze(1)
     weights = found.best.alignment[:, 0]
     assert (weights[distance.abs() > 2] == 0).all()
     assert (weights <= torch.exp(-2 * (distance / 2) ** 2) + 1e-6).all()
@@ -106,17 +106,17 @@ def test_the_window_of_local_attention_is_where_the_weights_are() -> None:
 
 def test_the_window_of_monotonic_attention_moves_with_the_step() -> None:
     found = record(make_translator(score="general", window={"name": "local_m", "radius": 1}), Example("a b", ()), RULES)
-    assert found.best.focus is not None
+    assert found.best.details.centres is not None
     steps = len(found.best.tokens)
-    assert found.best.focus.centres.tolist() == [min(step, 2) for step in range(steps)]
+    assert found.best.details.centres.tolist() == [min(step, 2) for step in range(steps)]
 
 
 def test_hard_attention_chooses_the_largest_chance() -> None:
     found = record(make_translator(score="general", window={"name": "hard"}), Example(SIX, ()), RULES)
-    assert found.best.chances is not None
-    assert found.best.scores is not None
-    torch.testing.assert_close(found.best.chances, found.best.scores.softmax(dim=-1), atol=1e-5, rtol=0)
-    assert (found.best.chances.argmax(dim=-1) == found.best.alignment.argmax(dim=-1)).all()
+    assert found.best.details.chances is not None
+    assert found.best.details.scores is not None
+    torch.testing.assert_close(found.best.details.chances, found.best.details.scores.softmax(dim=-1), atol=1e-5, rtol=0)
+    assert (found.best.details.chances.argmax(dim=-1) == found.best.alignment.argmax(dim=-1)).all()
     assert sorted(found.best.alignment.unique().tolist()) == [0, 1]
 
 
@@ -133,7 +133,7 @@ def test_occlusion_is_the_loss_without_a_token() -> None:
 
 def test_a_model_without_attention_has_no_scores() -> None:
     found = record(make_translator(score="none"), Example("a b c", ()), RULES)
-    assert found.best.scores is None
+    assert found.best.details.scores is None
     assert not found.best.alignment.any()
     assert "entropy" not in found.measures
 
