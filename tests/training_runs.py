@@ -1,41 +1,55 @@
-"""Runs of the shared projects, trained in this process."""
+"""Runs of the shared projects, trained in this process without drawing learning curves, which takes longest."""
 
+import contextlib
+import io
 import json
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Cli, Project, call, read_metrics, signal_at, train_arguments
-from test_faults import errors
+from conftest import Project, assert_same_run, call, errors, read_metrics, signal_at, train_arguments, tree
 
 
-def train(project: Project, run: Path, *more: str, code: int = 0) -> None:
-    """Train without drawing learning curves, which takes longest; arguments with `=` are settings."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("nmt.drawing.charts.draw_learning_curve", lambda run: None)
-        assert call(*train_arguments(project, run, *more)) == code
+def train(project: Project, run: Path, *more: str, code: int = 0, drawing: bool = False) -> str:
+    """Train, and return what is said; arguments with `=` are settings."""
+    said = io.StringIO()
+    with pytest.MonkeyPatch.context() as patched, contextlib.redirect_stderr(said):
+        if not drawing:
+            patched.setattr("nmt.drawing.charts.draw_learning_curve", lambda run: None)
+        found = call(*train_arguments(project, run, *more))
+    assert found == code, said.getvalue()
+    return said.getvalue()
 
 
-def stop(project: Project, run: Path, update: int, *more: str, number: int = signal.SIGTERM) -> None:
+def stop(project: Project, run: Path, update: int, *more: str, number: int = signal.SIGTERM) -> str:
     """Train until a signal comes during an update."""
     with pytest.MonkeyPatch.context() as patched:
         signal_at(patched, update, number)
-        train(project, run, *more, code=75)
+        return train(project, run, *more, code=75)
 
 
-def messages(cli: Cli, project: Project, run: Path, *more: str) -> str:
-    """What a run that ends well says."""
-    outcome = cli(*train_arguments(project, run, *more))
-    assert outcome.code == 0, outcome.err
-    return outcome.err
+def stop_and_resume(project: Project, folder: Path, update: int, *settings: str) -> Path:
+    """A run that was stopped and has gone on as if it had not: it equals another one, `whole`, that was not."""
+    run, whole = folder / "run", folder / "whole"
+    train(project, whole, *settings)
+    stop(project, run, update, *settings)
+    train(project, run, *settings, "--resume")
+    assert_same_run(run, whole)
+    return run
 
 
-def refusal(cli: Cli, project: Project, run: Path, *more: str) -> str:
+def refusal(project: Project, run: Path, *more: str) -> str:
     """The one line with which a run does not begin, or ends."""
-    outcome = cli(*train_arguments(project, run, *more))
-    assert outcome.code == 1, outcome
-    (line,) = errors(outcome.err)
+    (line,) = errors(train(project, run, *more, code=1))
+    return line.removeprefix("nmt: error: ")
+
+
+def refusal_to_resume(project: Project, run: Path, *more: str) -> str:
+    """The one line with which a run is not resumed, which changes nothing."""
+    before = tree(run)
+    line = refusal(project, run, "--resume", *more)
+    assert tree(run) == before
     return line
 
 

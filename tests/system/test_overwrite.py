@@ -5,8 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import Cli, Project, assert_same_run, call, errors, signal_at, train_arguments, tree
+from conftest import Cli, Project, assert_same_run, errors, train_arguments, tree
 from test_kills import run_killed
+from training_runs import stop, train
 
 from nmt.models.run_records import find_model
 from nmt.system.errors import CheckpointError
@@ -15,24 +16,12 @@ DIVERGING = ["train.optimizer.learning_rate=1.0e+38", "train.max_skipped=50"]
 WORSE = ["train.optimizer={name: sgd, learning_rate: 30.0, clip_norm: null}"]  # all is finite, and worse than guessing
 
 
-@pytest.fixture(autouse=True)
-def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Learning curves take most of the time of such short runs."""
-    monkeypatch.setattr("nmt.drawing.charts.draw_learning_curve", lambda run: None)
-
-
 @pytest.fixture
 def run(random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An earlier run that is finished, in the working folder's `runs`."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(random_project.run, tmp_path / "runs/run")
     return Path("runs/run")
-
-
-def stop(project: Project, run: Path, update: int, monkeypatch: pytest.MonkeyPatch, *more: str) -> None:
-    with monkeypatch.context() as patched:
-        signal_at(patched, update)
-        assert call(*train_arguments(project, run, *more)) == 75
 
 
 def runs() -> list[str]:
@@ -68,38 +57,33 @@ def test_a_run_that_learnt_nothing_replaces_none(
     """Neither its checkpoints nor its best model are worth the earlier run, which a second attempt does not touch."""
     before = tree()
     for _ in range(2):
-        found = cli(*train_arguments(random_project, run, "--overwrite", *settings))
-        assert found.code == 1
-        assert len(errors(found.err)) == 1
+        err = train(random_project, run, "--overwrite", *settings, code=1)
+        assert len(errors(err)) == 1
         assert runs() == [".run.earlier", "run"]
         assert shown(cli)[0][:2] == ["run", "broken"]
         with pytest.raises(CheckpointError, match="no finished run"):
             find_model(None)
-    take_back(found.err)
+    take_back(err)
     assert tree() == before
     assert find_model(None) == run / "best"
 
 
 def test_a_run_that_can_be_resumed_leaves_both_until_it_is_finished(
-    random_project: Project, run: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+    random_project: Project, run: Path, cli: Cli
 ) -> None:
-    before = tree()
-    with monkeypatch.context() as patched:
-        signal_at(patched, 9)
-        found = cli(*train_arguments(random_project, run, "--overwrite"))
-    assert found.code == 75
+    before = tree(run)
+    stop(random_project, run, 9, "--overwrite")
     assert shown(cli) == [["run", "stopped", "9"]]
-    refused = cli(*train_arguments(random_project, run))
-    assert refused.code == 1
-    assert "contains an unfinished run; resume with: " in errors(refused.err)[0]
+    err = train(random_project, run, code=1)
+    assert "contains an unfinished run; resume with: " in errors(err)[0]
     shutil.copytree("runs", "copy")
-    take_back(refused.err)
-    assert tree(run) == {name: text for name, text in before.items() if name.startswith("runs/")}
+    take_back(err)
+    assert tree(run) == before
     shutil.rmtree("runs")
     Path("copy").rename("runs")
-    stop(random_project, run, 15, monkeypatch, "--resume")
+    stop(random_project, run, 15, "--resume")
     assert runs() == [".run.earlier", "run"]
-    assert call(*train_arguments(random_project, run, "--resume")) == 0
+    train(random_project, run, "--resume")
     assert runs() == ["run"]
     assert_same_run(run, random_project.run)
 
@@ -114,13 +98,12 @@ def test_a_run_that_can_be_resumed_leaves_both_until_it_is_finished(
     ],
 )
 def test_kills_while_an_earlier_run_waits(
-    random_project: Project, run: Path, cli: Cli, function: str, number: int, left: int | None
+    random_project: Project, run: Path, function: str, number: int, left: int | None
 ) -> None:
     word = "run" if function.endswith("discard_earlier") else ""
     assert run_killed(function, number, train_arguments(random_project, run, "--overwrite"), word)
     assert runs() == [".run.earlier", ".run.lock", "run"]
-    found = cli(*train_arguments(random_project, run, "--resume"))
-    assert found.code == 0, found.err
-    assert (f"runs/run: resumed at update {left}" if left else "no checkpoint yet; starting from scratch") in found.err
+    err = train(random_project, run, "--resume")
+    assert (f"runs/run: resumed at update {left}" if left else "no checkpoint yet; starting from scratch") in err
     assert_same_run(run, random_project.run)
     assert runs() == ["run"]

@@ -87,7 +87,7 @@ def test_the_history_of_many_long_sentences_is_kept(tmp_path: Path) -> None:
 
 
 def test_nothing_is_stored_unless_asked_for(random_project: Project) -> None:
-    assert not (random_project.run / "attention.json").exists()
+    assert not any((random_project.run / name).exists() for name in ("attention.json", "tensorboard"))
 
 
 def test_the_page_has_the_stored_validations(watched: Path, tmp_path: Path, cli: Cli) -> None:

@@ -1,10 +1,9 @@
 """What a run writes for TensorBoard is what its own log says."""
 
-import json
 from pathlib import Path
 
 import pytest
-from conftest import Project
+from conftest import Project, read_metrics
 from training_runs import stop, train
 
 from nmt.system.errors import ConfigError
@@ -22,8 +21,7 @@ def test_a_resumed_run_shows_what_its_log_has(random_project: Project, run: Path
     settings = "train.tensorboard=true", "train.watch=2"
     stop(random_project, run, 17, *settings)
     train(random_project, run, *settings, "--resume")
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    board = read(run)
+    lines, board = read_metrics(run), read(run)
     for kind, name in (("train", "loss"), ("valid", "bleu"), ("valid", "loss"), ("train", "learning_rate")):
         logged = [(line["update"], line[name]) for line in lines if line["kind"] == kind and name in line]
         shown = [(event.step, event.value) for event in board.Scalars(f"{kind}/{name}")]
@@ -40,10 +38,6 @@ def test_a_resumed_run_shows_what_its_log_has(random_project: Project, run: Path
     assert "\n    translation: " in sample
     train(random_project, run, *settings, "--overwrite")  # its files are known to be those of a run
     assert len(read(run).Scalars("valid/loss")) == len(validations)
-
-
-def test_nothing_is_written_unless_asked_for(random_project: Project) -> None:
-    assert not (random_project.run / "tensorboard").exists()
 
 
 def test_without_the_library_the_run_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,28 +18,17 @@ from typing import Any
 import processes
 import pytest
 import torch
-from conftest import (
-    Cli,
-    Project,
-    assert_same_run,
-    assert_same_tensors,
-    call,
-    read_metrics,
-    read_tensors,
-    signal_at,
-    train_arguments,
-)
+from conftest import Cli, Project, assert_same_run, assert_same_tensors, call, read_metrics, train_arguments
 from processes import DEVNULL, PIPE, Running
 from safetensors.torch import load_file, save_file
-from test_faults import errors, file_size_limit
-from training_runs import checkpoints_of, record_of, refusal, stop, train, validations_of
+from test_faults import file_size_limit
+from training_runs import checkpoints_of, record_of, refusal, stop, stop_and_resume, train, validations_of
 
 from nmt.config import CheckpointSection
 from nmt.training import loop
 from nmt.training.checkpoint import newest_checkpoint, write_checkpoint
 from nmt.training.interruption import CHECKPOINT, NOTHING, STOP, Interruptions
 
-pytestmark = pytest.mark.usefixtures("no_pictures")
 LONG = ["train.epochs=100000", "train.validation.every=1000000", "train.checkpoint.every=null"]
 
 
@@ -64,51 +53,36 @@ def test_checkpoints_are_due_by_the_clock() -> None:
 def test_a_stop_is_not_lost_in_a_checkpoint(moment: str) -> None:
     interruptions = Interruptions(CheckpointSection())
     interruptions.checkpoint = True
-    if moment == "before":
-        interruptions.stop = True
+    interruptions.stop = moment == "before"
     assert interruptions.due(1) == (STOP if moment == "before" else CHECKPOINT)
-    if moment == "meanwhile":
-        interruptions.stop = True
+    interruptions.stop = True
     interruptions.done()
     assert interruptions.due(2) == STOP
 
 
 def test_a_signal_while_a_checkpoint_is_written_stops_the_run(
-    random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+    random_project: Project, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nmt.training import checkpoint
-
-    original = checkpoint.save_file
-
-    def save(*arguments: object) -> None:
+    def save(*arguments: Any) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
-        original(*arguments)
+        save_file(*arguments)
 
-    monkeypatch.setattr(checkpoint, "save_file", save)
-    found = cli(*train_arguments(random_project, tmp_path / "run"))
-    assert found.code == 75
-    assert checkpoints_of(tmp_path / "run") == [6, 7]
+    monkeypatch.setattr("nmt.training.checkpoint.save_file", save)
+    train(random_project, run, code=75)
+    assert checkpoints_of(run) == [6, 7]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_stopped_run_continues_as_if_it_had_not_stopped(
-    random_project: Project, run: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    with monkeypatch.context() as patched:
-        signal_at(patched, 17, number)
-        found = cli(*train_arguments(random_project, run))
-    assert found.code == 75
-    (line,) = (line for line in found.err.splitlines() if "resume with" in line)
-    assert line.startswith(f"{run}: stopped at update 17, nothing is lost; resume with: nmt train ")
+@pytest.mark.usefixtures("no_pictures")
+def test_a_stopped_run_continues_as_if_it_had_not_stopped(random_project: Project, run: Path, number: int) -> None:
+    (line,) = (line for line in stop(random_project, run, 17, number=number).splitlines() if "resume with" in line)
+    what, _, command = line.partition("; resume with: nmt ")
+    assert what == f"{run}: stopped at update 17, nothing is lost"
     assert (record_of(run)["state"], checkpoints_of(run)) == ("stopped", [12, 17])
     assert not list(run.rglob(".*"))
-    again = cli(*train_arguments(random_project, run))
-    assert again.code == 1
-    assert errors(again.err) == [
-        f"nmt: error: {run}: contains an unfinished run; resume with: {line.split('resume with: ')[1]}; "
-        "or replace it with --overwrite"
-    ]
-    assert call(*line.split("resume with: nmt ")[1].split()) == 0
+    how = f"resume with: nmt {command}; or replace it with --overwrite"
+    assert refusal(random_project, run) == f"{run}: contains an unfinished run; {how}"
+    assert call(*command.split()) == 0
     assert_same_run(run, random_project.run)
 
 
@@ -137,11 +111,8 @@ def test_signals_to_a_process(random_project: Project, tmp_path: Path, run: Path
         wait_for(lambda: (run / "checkpoints").exists() and checkpoints_of(run))
         assert record_of(run)["state"] == "running"
         for more in ([], ["--resume"], ["--overwrite"]):
-            found = cli(*train_arguments(random_project, run, *more))
-            assert found.code == 1
-            assert errors(found.err)[0].startswith(
-                f"nmt: error: {run}: in use by another command (process {process.pid})"
-            )
+            line = refusal(random_project, run, *more)
+            assert line.startswith(f"{run}: in use by another command (process {process.pid})")
         assert "\trunning\t" in cli("runs", tmp_path).out
         process.terminate()
         _, err = process.communicate(timeout=60)
@@ -185,12 +156,12 @@ def test_a_second_interrupt_ends_it_at_once(random_project: Project, run: Path) 
     assert_same_run(run, random_project.run)
 
 
-def test_a_disk_that_is_full_when_a_checkpoint_is_written(random_project: Project, run: Path, cli: Cli) -> None:
+def test_a_disk_that_is_full_when_a_checkpoint_is_written(random_project: Project, run: Path) -> None:
     stop(random_project, run, 8)
     size = (run / "checkpoints/update-000000008.safetensors").stat().st_size
     with file_size_limit(size // 2):
-        line = refusal(cli, random_project, run, "train.validation.every=1000", "--resume")
-    assert line.startswith(f"nmt: error: {run}/checkpoints/update-000000012.safetensors: ")
+        line = refusal(random_project, run, "train.validation.every=1000", "--resume")
+    assert line.startswith(f"{run}/checkpoints/update-000000012.safetensors: ")
     assert line.endswith(("File too large", "is the disk full?"))
     assert (record_of(run)["state"], checkpoints_of(run)) == ("broken", [6, 8])
     assert len(list((run / "checkpoints").iterdir())) == 4
@@ -198,11 +169,11 @@ def test_a_disk_that_is_full_when_a_checkpoint_is_written(random_project: Projec
     assert_same_run(run, random_project.run)
 
 
-def test_updates_that_are_not_finite(random_project: Project, run: Path, cli: Cli) -> None:
+def test_updates_that_are_not_finite(random_project: Project, run: Path) -> None:
     """A learning rate that no weight survives: one line ends the run, and the weights of its checkpoints are finite."""
     settings = ["train.optimizer={name: sgd, learning_rate: 1.0e+37, clip_norm: null}", "train.max_skipped=3"]
     settings += ["train.checkpoint={every: 1, keep_last: 1}"]
-    line = refusal(cli, random_project, run, *settings)
+    line = refusal(random_project, run, *settings)
     assert "loss or gradient not finite for 4 updates in a row" in line
     assert "training pairs" in line
     assert "train.optimizer.learning_rate" in line
@@ -216,7 +187,7 @@ def test_updates_that_are_not_finite(random_project: Project, run: Path, cli: Cl
     assert checkpoint.stem == f"update-{skipped[0]['update'] - 1:09d}"  # what was before was not given up for them
     assert all(math.isfinite(entry["loss"]) for entry in entries if "loss" in entry)
     assert record_of(run)["state"] == "broken"
-    assert all(tensor.isfinite().all() for name, tensor in read_tensors(run).items() if name.startswith("model."))
+    assert all(tensor.isfinite().all() for name, tensor in load_file(checkpoint).items() if name.startswith("model."))
 
 
 def sgd(rate: str) -> str:
@@ -235,22 +206,20 @@ def sgd(rate: str) -> str:
     ids=["sgd", "adam", "infinite", "worse", "frozen"],
 )
 def test_a_run_that_learnt_nothing_is_broken(
-    random_project: Project, run: Path, cli: Cli, settings: list[str], words: str
+    random_project: Project, run: Path, settings: list[str], words: str
 ) -> None:
-    line = refusal(cli, random_project, run, *settings)
-    assert line.startswith(f"nmt: error: {run}: ")
+    line = refusal(random_project, run, *settings)
+    assert line.startswith(f"{run}: ")
     assert words in line
     assert "lower train.optimizer.learning_rate" in line
-    metadata = record_of(run)
-    assert metadata["state"] == "broken"
-    assert f"nmt: error: {metadata['reason']}" == line
+    assert (record_of(run)["state"], record_of(run)["reason"]) == ("broken", line)
     valid = validations_of(run)
     assert len(valid) == 5
     assert not any(entry["improved"] for entry in valid if "loss" not in entry)
 
 
 def test_a_run_that_diverged_at_its_end_is_broken_and_keeps_what_it_had(
-    random_project: Project, run: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+    random_project: Project, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The best model and the earlier checkpoints are kept, so the run can be resumed."""
     original = loop.train_step
@@ -262,8 +231,8 @@ def test_a_run_that_diverged_at_its_end_is_broken_and_keeps_what_it_had(
 
     with monkeypatch.context() as patched:
         patched.setattr(loop, "train_step", step)
-        line = refusal(cli, random_project, run, "train.checkpoint.keep_last=1")
-    assert line.startswith(f"nmt: error: {run}: ended with 3 updates skipped")
+        line = refusal(random_project, run, "train.checkpoint.keep_last=1")
+    assert line.startswith(f"{run}: ended with 3 updates skipped")
     metadata = record_of(run)
     assert (metadata["state"], metadata["best_update"]) == ("broken", 28)
     assert checkpoints_of(run) == [24]
@@ -301,12 +270,10 @@ def without_validation(random_project: Project, tmp_path_factory: pytest.TempPat
     return Project(root, config, root / "data", root / "run")
 
 
-def test_a_run_without_validation_that_learnt_nothing_is_broken(
-    without_validation: Project, run: Path, cli: Cli
-) -> None:
+def test_a_run_without_validation_that_learnt_nothing_is_broken(without_validation: Project, run: Path) -> None:
     settings = ["train.optimizer.learning_rate=1.0e+38", "train.max_skipped=50", "train.checkpoint.every=1"]
-    line = refusal(cli, without_validation, run, *settings)
-    assert line.startswith(f"nmt: error: {run}: ended with 39 updates skipped")
+    line = refusal(without_validation, run, *settings)
+    assert line.startswith(f"{run}: ended with 39 updates skipped")
     assert record_of(run)["state"] == "broken"
     assert checkpoints_of(run) == [1]
     assert not (run / "best").exists()
@@ -350,15 +317,11 @@ def test_while_bleu_is_zero_the_loss_decides(random_project: Project, run: Path)
 
 def test_patience_at_the_floor_is_that_of_an_uninterrupted_run(random_project: Project, tmp_path: Path) -> None:
     """Stopped while BLEU is 0.00: neither the loss of the best model nor patience may be forgotten."""
-    whole, run = tmp_path / "whole", tmp_path / "run"
     settings = ["train.validation={every: 2, metric: bleu, patience: 3}", "train.optimizer.learning_rate=0.05"]
-    train(random_project, whole, *settings)
-    assert {entry["bleu"] for entry in read_metrics(whole) if entry["kind"] == "valid"} == {0}
-    improved = [entry["improved"] for entry in read_metrics(whole) if entry["kind"] == "valid"]
+    valid = validations_of(stop_and_resume(random_project, tmp_path, 15, *settings))
+    assert {entry["bleu"] for entry in valid} == {0}
+    improved = [entry["improved"] for entry in valid]
     assert [False] * 3 in [improved[place : place + 3] for place in range(len(improved))]
-    stop(random_project, run, 15, *settings)
-    train(random_project, run, *settings, "--resume")
-    assert_same_run(run, whole)
 
 
 def test_a_run_starts_from_the_weights_of_another(random_project: Project, run: Path) -> None:
@@ -374,27 +337,27 @@ def test_a_run_starts_from_the_weights_of_another(random_project: Project, run: 
     [("nowhere", "does not exist"), ("empty", "is not a model directory"), ("begun", "has no model yet")],
 )
 def test_init_from_something_that_is_not_a_model(
-    random_project: Project, tmp_path: Path, cli: Cli, parent: str, what: str
+    random_project: Project, tmp_path: Path, parent: str, what: str
 ) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun/run.json").write_text('{"state": "running"}')
-    line = refusal(cli, random_project, tmp_path / "run", f"train.init_from={tmp_path / parent}")
-    assert line.startswith(f"nmt: error: train.init_from: {tmp_path / parent}: ")
+    line = refusal(random_project, tmp_path / "run", f"train.init_from={tmp_path / parent}")
+    assert line.startswith(f"train.init_from: {tmp_path / parent}: ")
     assert what in line
     assert "--model" not in line
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_init_from_weights_that_are_not_finite(random_project: Project, tmp_path: Path, cli: Cli, value: float) -> None:
+def test_init_from_weights_that_are_not_finite(random_project: Project, tmp_path: Path, value: float) -> None:
     parent = tmp_path / "parent"
     shutil.copytree(random_project.run / "best", parent)
     tensors = load_file(parent / "model.safetensors")
     sorted(tensors.items())[-1][1].view(-1)[0] = value
     save_file(tensors, parent / "model.safetensors")
-    line = refusal(cli, random_project, tmp_path / "run", f"train.init_from={parent}")
-    assert line.startswith(f"nmt: error: train.init_from: {parent} has weights that are not finite; ")
+    line = refusal(random_project, tmp_path / "run", f"train.init_from={parent}")
+    assert line.startswith(f"train.init_from: {parent} has weights that are not finite; ")
     assert not (tmp_path / "run").exists()
 
 
@@ -405,8 +368,8 @@ def test_a_closed_terminal_stops_a_run(random_project: Project, run: Path) -> No
     with processes.start(*arguments, stderr=theirs, new_session=True) as process:
         try:
             os.close(theirs)
-            log = run / "metrics.jsonl"
-            wait_for(lambda: select.select([ours], [], [], 0)[0] and os.read(ours, 4096) and log.exists())
+            best = run / "best"
+            wait_for(lambda: select.select([ours], [], [], 0)[0] and os.read(ours, 4096) and best.exists())
             os.close(ours)
             process.send_signal(signal.SIGHUP)
             assert process.wait(60) == 75
