@@ -105,5 +105,5 @@ def test_the_licence_stays_with_the_source_of_the_config(
 def test_a_file_named_like_a_local_source_does_not_inherit_its_licence() -> None:
     """The archives of manythings.org contain a deu.txt too."""
     assert with_sources(load_config("sample"), ["elsewhere/deu.txt"]).data.licence is None
-    assert with_sources(load_config("sample"), ["data/sample/deu.txt"]).data.licence == "Apache-2.0; synthetic"
+    assert with_sources(load_config("sample"), ["data/sample/deu.txt"]).data.licence == "CC0 1.0; synthetic"
     assert with_sources(load_config("multi30k"), ["train.en.gz"] * 2).data.licence is None
