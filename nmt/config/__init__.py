@@ -1,8 +1,9 @@
 """Configuration: YAML files become frozen, typed sections; all problems are reported at once, with their places.
 
-The only package that uses YAML and pydantic. `sections` has every key, `tree` the values of a file with their lines,
-`reading` turns files and `--set` into a `Config`, `messages` and `checks` say what is wrong with values and with their
-combinations, `description` documents the keys for people and editors.
+The only package that uses YAML. `sections` has every key, `tree` the values of a file with their lines, `reading`
+turns files and `--set` into a `Config`, `messages` and `checks` say what is wrong with values and with their
+combinations, `attention_scores` names the scores, `attention_checks` says what is wrong with a choice of attention,
+`comparison` reads comparison files, and `description` documents the keys for people and editors.
 """
 
 from nmt.config.checks import names_class as names_class

@@ -1,4 +1,4 @@
-"""Sentences, never tensors: where they come from, how they are cleaned and split."""
+"""Sentences and their batches: where sentences come from, how they are cleaned and split, and how they become ids."""
 
 from typing import NamedTuple
 

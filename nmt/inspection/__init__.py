@@ -1,1 +1,1 @@
-"""A page in which attention can be explored: one file, no network, no server."""
+"""Where a model looks, in numbers and on a page to explore; one step in detail; and a report on a model."""

@@ -1,1 +1,1 @@
-"""Encoder, attention, decoder, and `build_model`, which turns a config into modules."""
+"""Encoder and decoder, `build_model`, which turns a config into modules, and directories of models and runs."""

@@ -1,1 +1,1 @@
-"""From source ids to hypotheses, and from raw text to raw text."""
+"""From source ids to hypotheses."""

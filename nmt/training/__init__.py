@@ -1,1 +1,1 @@
-"""Training: device, schedules, teacher forcing, the update and the loop around it."""
+"""Training: schedules, teacher forcing, the update, the loop around it, checkpoints and run directories."""

@@ -1,4 +1,7 @@
-"""What a score is, and how its class is found: by its name in a config, or by its dotted path."""
+"""What a score is, and how its class is found: by its name in a config, or by its dotted path.
+
+The names are those of `SCORES` in nmt/config/attention_scores.py, where a score is registered.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
