@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,11 +18,11 @@ import numpy as np
 import processes
 import pytest
 import torch
-from conftest import UPDATES, Cli, Project, assert_same_run, read_metrics, read_tensors, train_arguments
+from conftest import UPDATES, Project, assert_same_run, read_metrics, read_tensors, train_arguments
 from processes import PIPE
 from safetensors.torch import load_file
 from test_kills import PLATEAU, SAMPLING, children_of, kill_during_training, moments
-from training_runs import messages, record_of, refusal, train
+from training_runs import record_of, refusal, train
 
 from nmt.system.errors import ConfigError, DataError, NmtError
 from nmt.training.distributed import AGREE_EVERY, SINGLE, Workers, join_workers, launch_id, restarts
@@ -30,23 +30,35 @@ from nmt.training.resume import command_to_resume
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+RESTARTED = {"TORCHELASTIC_RESTART_COUNT": "2"}
 # Nothing that is drawn at random in a process of its own.
 PLAIN = ["model.dropout=0", "train.teacher_forcing.ratio=1"]
 
 pytestmark = pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="needs gloo")
 
 
-def run_two(arguments: Sequence[str], *options: str, code: int = 0) -> str:
-    """Run a command in two processes until they end; what they said."""
-    command = [*TORCHRUN, *options, "-m", "nmt", *arguments]
+def run_two(*arguments: str, program: Callable[[], object] | None = None) -> str:
+    """Run two processes of one run until they end, with the variables that torchrun sets; what they said."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    place = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    with contextlib.ExitStack() as at_end:
+        both = []
+        for rank in ("0", "1"):
+            environment = {**ENVIRONMENT, **place, "RANK": rank, "LOCAL_RANK": rank}
+            process = processes.start(*arguments, program=program, stderr=PIPE, environment=environment)
+            both.append(at_end.enter_context(process))
+        said = "".join(process.communicate(timeout=300)[1] for process in both)
+    assert [process.returncode for process in both] == [0, 0], said
+    return said
+
+
+def torchrun(arguments: Sequence[str], code: int = 0) -> str:
+    """Let torchrun run a command in two processes until they end; what they said."""
+    command = [*TORCHRUN, "-m", "nmt", *arguments]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == code, done.stderr
     return done.stderr
-
-
-def set_environment(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
@@ -68,42 +80,29 @@ def test_one_process_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "again", "name"),
+    ("variables", "again", "name", "command"),
     [
-        ({}, 0, None),
-        ({"TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_RUN_ID": "a"}, 0, "a"),
-        ({"TORCHELASTIC_RESTART_COUNT": "2", "TORCHELASTIC_RUN_ID": "none"}, 2, f"process {os.getppid()}"),
+        ({}, 0, None, "nmt train --config"),
+        ({"TORCHELASTIC_RUN_ID": "a", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}, 0, "a", "nmt train --config"),
+        (
+            {**RESTARTED, "TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "3"},
+            *(2, f"process {os.getppid()}", "torchrun --nproc-per-node 3 -m nmt train --config"),
+        ),
     ],
 )
-def test_restarts_and_launch_ids_come_from_torchrun(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], again: int, name: str | None
+def test_restarts_launch_ids_and_the_command_to_resume_come_from_torchrun(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], again: int, name: str | None, command: str
 ) -> None:
-    set_environment(monkeypatch, variables)
+    monkeypatch.setattr(os, "environ", variables)
     assert (restarts(), launch_id()) == (again, name)
+    assert command_to_resume(Path("run"), Path("data")).startswith(command)
 
 
-@pytest.mark.parametrize(
-    ("variables", "words"),
-    [
-        ({}, "nmt train --config"),
-        ({"WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}, "nmt train --config"),
-        ({"WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "3"}, "torchrun --nproc-per-node 3 -m nmt train --config"),
-    ],
-)
-def test_the_command_to_resume_starts_as_many_processes(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], words: str
-) -> None:
-    set_environment(monkeypatch, variables)
-    assert command_to_resume(Path("run"), Path("data")).startswith(words)
-
-
-def test_a_restart_touches_no_run_of_another_launch(
-    random_project: Project, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_restart_touches_no_run_of_another_launch(random_project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first start was refused as there is a finished run; the second one must neither resume nor replace it."""
-    set_environment(monkeypatch, {"TORCHELASTIC_RESTART_COUNT": "1", "TORCHELASTIC_RUN_ID": "another"})
+    monkeypatch.setattr(os, "environ", {**os.environ, **RESTARTED, "TORCHELASTIC_RUN_ID": "another"})
     before = (random_project.run / "run.json").read_bytes()
-    assert "contains an earlier result; add --overwrite" in refusal(cli, random_project, random_project.run)
+    assert "contains an earlier result; add --overwrite" in refusal(random_project, random_project.run)
     assert (random_project.run / "run.json").read_bytes() == before
 
 
@@ -137,14 +136,7 @@ def share_values(folder: Path) -> None:
 
 
 def test_processes_share_values(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    place = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    with contextlib.ExitStack() as at_end:
-        for rank in ("0", "1"):
-            environment = {**os.environ, **place, "RANK": rank, "LOCAL_RANK": rank}
-            program = functools.partial(share_values, tmp_path)
-            at_end.enter_context(processes.start(program=program, environment=environment))
+    run_two(program=functools.partial(share_values, tmp_path))
     for rank in (0, 1):
         assert json.loads((tmp_path / f"{rank}.json").read_text()) == {
             "size": 2,
@@ -188,7 +180,7 @@ def assert_close_runs(found: Path, expected: Path) -> None:
 def test_two_processes_equal_one(random_project: Project, tmp_path: Path, settings: list[str]) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     train(random_project, one, *PLAIN, *settings)
-    err = run_two(train_arguments(random_project, two, *PLAIN, *settings))
+    err = run_two(*train_arguments(random_project, two, *PLAIN, *settings))
     assert err.count("run directory: ") == 1
     assert "on 2 times cpu" in err
     assert_close_runs(two, one)
@@ -219,7 +211,7 @@ LONGER = ["train.epochs=8"]  # 120 updates
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux")
 def test_stops_kills_and_restarts_of_two_processes(random_project: Project, tmp_path: Path) -> None:
     whole = tmp_path / "whole"
-    run_two(train_arguments(random_project, whole, *LONGER))
+    torchrun(train_arguments(random_project, whole, *LONGER))
 
     stopped = tmp_path / "stopped"
     with two_training(train_arguments(random_project, stopped, *LONGER)) as process:
@@ -229,7 +221,7 @@ def test_stops_kills_and_restarts_of_two_processes(random_project: Project, tmp_
     assert process.returncode != 0
     assert "nothing is lost; resume with: torchrun --nproc-per-node 2 -m nmt train" in err
     assert record_of(stopped)["state"] == "stopped"
-    run_two(train_arguments(random_project, stopped, *LONGER, "--resume"))
+    torchrun(train_arguments(random_project, stopped, *LONGER, "--resume"))
     assert_same_run(stopped, whole)
 
     killed = tmp_path / "killed"
@@ -249,22 +241,22 @@ def test_kills_of_two_processes_at_random_moments(random_project: Project, tmp_p
     whole, run = tmp_path / "whole", tmp_path / "run"
     settings = [*LONGER, "train.batch={size: 40, unit: tokens, accumulate: 2}", PLATEAU, SAMPLING]
     settings += ["train.validation={every: 20, metric: chrf, patience: null}", "train.log_every=2", "train.epochs=20"]
-    run_two(train_arguments(random_project, whole, *settings))
+    torchrun(train_arguments(random_project, whole, *settings))
     total = record_of(whole)["updates"]
     for number, update in enumerate(moments(total)):
         arguments = train_arguments(random_project, run, *settings, *["--resume"] * (number > 0))
         kill_during_training(["env", "OMP_NUM_THREADS=1", *TORCHRUN, "-m", "nmt", *arguments], run, update, total)
-    run_two(train_arguments(random_project, run, *settings, "--resume"))
+    torchrun(train_arguments(random_project, run, *settings, "--resume"))
     assert_same_run(run, whole)
 
 
 @pytest.mark.soak
-def test_another_number_of_processes_says_so_and_works(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+def test_another_number_of_processes_says_so_and_works(random_project: Project, tmp_path: Path) -> None:
     one, run = tmp_path / "one", tmp_path / "run"
-    short, long = "train.epochs=1", "train.epochs=2"
-    train(random_project, one, *PLAIN, "train.validation.every=15")
-    run_two(train_arguments(random_project, run, *PLAIN, "train.validation.every=15", short))
-    err = messages(cli, random_project, run, *PLAIN, "train.validation.every=15", long, "--resume")
+    settings = [*PLAIN, "train.validation.every=15"]
+    train(random_project, one, *settings)
+    torchrun(train_arguments(random_project, run, *settings, "train.epochs=1"))
+    err = train(random_project, run, *settings, "train.epochs=2", "--resume")
     assert "resumed on other processes or devices" in err
     assert record_of(run)["updates"] == UPDATES
     found, expected = (load_file(path / "best/model.safetensors") for path in (run, one))
@@ -278,7 +270,7 @@ def test_two_processes_that_learnt_nothing_report_it_once(
     random_project: Project, tmp_path: Path, skipped: int
 ) -> None:
     settings = ["train.optimizer.learning_rate=1.0e+38", f"train.max_skipped={skipped}"]
-    err = run_two(train_arguments(random_project, tmp_path / "run", *settings), code=1)
+    err = torchrun(train_arguments(random_project, tmp_path / "run", *settings), code=1)
     assert err.count("nmt: error: ") == 1
     assert "/nmt/training/run.py" not in err
     assert ("ended with 29 updates skipped" in err) == (skipped == 50)
@@ -314,7 +306,7 @@ def test_every_mechanism_is_trained_by_two_processes(random_project: Project, tm
     # Adam would make a step of any gradient, even of one that is but rounding.
     settings = [*PLAIN, *MECHANISMS[name], "train.optimizer={name: sgd, learning_rate: 0.5}", "train.max_updates=7"]
     train(random_project, one, *settings)
-    run_two(train_arguments(random_project, two, *settings))
+    torchrun(train_arguments(random_project, two, *settings))
     if name != "hard":  # whose positions are drawn
         assert_close_runs(two, one)
 
@@ -330,7 +322,7 @@ def test_every_mechanism_is_trained_by_two_processes(random_project: Project, tm
 def test_variables_that_no_launcher_sets(
     variables: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_environment(monkeypatch, variables)
+    monkeypatch.setattr(os, "environ", variables)
     with pytest.raises(ConfigError) as caught, join_workers(torch.device("cpu")):
         pass
     assert words in str(caught.value)
