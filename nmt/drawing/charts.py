@@ -86,21 +86,16 @@ def draw_lengths(lengths: Mapping[str, Sequence[Histogram]], path: Path) -> None
     from matplotlib.ticker import MaxNLocator
 
     end = max(map(longest_shown, lengths["train"]))
+    edges = [length - 0.5 for length in range(end + 2)]
     figure = Figure(figsize=(10, 3.6))
     both = figure.subplots(1, 2, sharex=True, sharey=True, gridspec_kw={"wspace": 0.05})
-    for axes, side, name in zip(both, (0, 1), ("Source", "Target"), strict=True):
+    for side, (axes, name) in enumerate(zip(both, ("Source", "Target"), strict=True)):
         for split, colour in COLOURS.items():
             histogram = lengths[split][side]
-            if not sum(histogram):
-                continue
-            axes.stairs(
-                _shares(histogram, end),
-                [length - 0.5 for length in range(end + 2)],
-                label=f"{split} ({sum(histogram):,})",
-                color=colour,
-                fill=split == "train",
-                linewidth=1.2,
-            )
+            if total := sum(histogram):
+                shares = [count / total for count in [*histogram, *[0] * end][: end + 1]]
+                style = {"label": f"{split} ({total:,})", "color": colour, "fill": split == "train"}
+                axes.stairs(shares, edges, linewidth=1.2, **style)
         longest = max(len(histograms[side]) for histograms in lengths.values()) - 1
         cut = f" (cut after {SHOWN:.1%}; the longest has {longest:,})" if longest > end else ""
         axes.set(title=name, xlabel=f"tokens{cut}", xlim=(-0.5, end + 0.5))
@@ -115,10 +110,3 @@ def draw_lengths(lengths: Mapping[str, Sequence[Histogram]], path: Path) -> None
 def longest_shown(histogram: Histogram) -> int:
     """The smallest length, in tokens, that at least `SHOWN` of the sentences do not exceed."""
     return bisect_left(list(accumulate(histogram)), SHOWN * sum(histogram))
-
-
-def _shares(histogram: Histogram, end: int) -> list[float]:
-    """Shares of the sentences with 0, 1, ..., `end` tokens."""
-    total = sum(histogram)
-    shares = [count / total for count in histogram[: end + 1]]
-    return shares + [0.0] * (end + 1 - len(shares))

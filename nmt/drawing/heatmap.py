@@ -22,13 +22,6 @@ SHADES = " ░▒▓█"
 BINS = 40
 
 
-def draw_heatmap(
-    alignment: NDArray[np.float64], src_tokens: Sequence[str], tgt_tokens: Sequence[str], path: Path
-) -> None:
-    """Write attention weights as a picture; for the arguments see `make_heatmap`."""
-    save_figure(make_heatmap(alignment, src_tokens, tgt_tokens), path)
-
-
 def make_heatmap(alignment: NDArray[np.float64], src_tokens: Sequence[str], tgt_tokens: Sequence[str]) -> Figure:
     """Draw attention weights: source across, target down, as in Bahdanau et al. (2015), figure 3.
 

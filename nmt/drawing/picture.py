@@ -14,22 +14,16 @@ if TYPE_CHECKING:
 DPI = 130  # of PNG and other pixel formats
 
 
-def check_picture(path: Path) -> None:
-    """Check that a picture can be written before the work that leads to it.
+def check_picture(path: Path) -> str:
+    """The format that a file name's suffix stands for, checked before the work that leads to the picture.
 
     Raises:
-        DataError: The format is not supported, or the folder does not exist.
+        DataError: matplotlib does not support it.
     """
-    from matplotlib.figure import Figure
+    from matplotlib.backend_bases import FigureCanvasBase
 
-    _check_format(Figure(), path)
-    if not path.parent.is_dir():
-        raise DataError(f"{path}: the folder {path.parent} does not exist; create it")
-
-
-def _check_format(figure: Figure, path: Path) -> str:
     kind = path.suffix.lstrip(".").lower()
-    known = figure.canvas.get_supported_filetypes()
+    known = FigureCanvasBase.get_supported_filetypes()
     if kind not in known:
         raise DataError(f"{path}: not a picture format; use one of {', '.join(sorted(known))}")
     return kind
@@ -41,7 +35,7 @@ def save_figure(figure: Figure, path: Path) -> None:
     Raises:
         DataError: matplotlib does not support the format.
     """
-    kind = _check_format(figure, path)
+    kind = check_picture(path)
     temporary = path.with_name(f".{path.name}.partial")
     try:
         with warnings.catch_warnings():

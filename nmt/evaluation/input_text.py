@@ -143,8 +143,11 @@ class InputText:
         """At most `sample` sentences, evenly spaced, and their links; warns if the models were trained on other data.
 
         Raises:
+            ConfigError: `sample` is not positive.
             DataError: The split cannot be read, or there are not as many links as sentences.
         """
+        if sample is not None and sample < 1:
+            raise ConfigError(f"--sample {sample}: must be at least 1")
         examples = self.examples
         if examples is None:
             directory = self.data or find_data(models[0])

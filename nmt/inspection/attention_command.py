@@ -58,8 +58,6 @@ def measure_attention(
         NmtError: The model, the text or the links cannot be used, or arguments conflict.
         OutOfMemory: Memory ran out.
     """
-    if sample is not None and sample < 1:
-        raise ConfigError(f"--sample {sample}: must be at least 1")
     if target is not None and sentence is None:
         raise ConfigError("--target is for one sentence, given as the argument")
     if gold is not None and not forced:

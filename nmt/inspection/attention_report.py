@@ -97,26 +97,18 @@ class AttentionReport:
 def _steps(translation: Translation) -> Iterator[dict[str, Any]]:
     """Every step of a sentence: its token, and for each head entropy, largest weight and so on."""
     weights = translation.alignment
-    if weights is None or not weights.numel():
+    if weights is None:
         return
-    steps = step_statistics(weights)
-    positions = weights.argmax(dim=-1)
+    statistics = {**vars(step_statistics(weights)), "position": weights.argmax(dim=-1)}
     for number, token in enumerate([*translation.tokens, EOS_LABEL][: len(weights)]):
-        heads = [
-            {
-                "entropy": round(float(steps.entropy[number, head]), 6),
-                "maximum": round(float(steps.maximum[number, head]), 6),
-                "clear": int(steps.clear[number, head]),
-                "position": int(positions[number, head]),
-            }
-            for head in range(weights.size(1))
-        ]
+        rows = {name: values[number].tolist() for name, values in statistics.items()}
+        heads = [{name: round(row[head], 6) for name, row in rows.items()} for head in range(weights.size(1))]
         yield {"token": token, "heads": heads}
 
 
 def _per_head(measure: Callable[[Tensor], Tensor], weights: Tensor | None) -> list[float]:
     """A measure of a sentence for each head; none without weights."""
-    return [] if weights is None or not weights.numel() else [round(value, 6) for value in measure(weights).tolist()]
+    return [] if weights is None else [round(value, 6) for value in measure(weights).tolist()]
 
 
 def measure_attention(
@@ -143,25 +135,22 @@ def measure_attention(
         DataError: A gold link points past the end of a sentence, or no sentence has words.
     """
     sources = [example.src for example in examples]
-    with (
-        progress_bar(total=len(sources), unit=" sentences", desc="measuring attention", leave=False) as bar,
-        within_memory(translator.options, len(sources)),
-    ):
+    bar = progress_bar(total=len(sources), unit=" sentences", desc="measuring attention", leave=False)
+    with bar, within_memory(translator.options, len(sources)):
         sentences = _align(translator, examples, forced, bar.update)
     for number, sentence in enumerate(sentences, 1):
         warn_of_cut(number, sentence)
     alignments = [sentence.alignment for sentence in sentences]
     heads = summarize(alignments)
     if not heads:
-        if any(weights is not None and weights.numel() for weights in alignments):
+        if any(weights is not None for weights in alignments):
             raise ConfigError("this model has no attention (model.attention.score: none); use another model")
         raise DataError("no sentence has words, so there is no attention; give a sentence")
     error_rate = None
     if gold is not None:
-        links = []
         for number, (known, example, sentence) in enumerate(zip(gold, examples, sentences, strict=True), 1):
             check_gold_links(number, known, example, sentence, unit)
-            links.append(find_links(translator, example, sentence, unit))
+        links = [find_links(translator, *pair, unit) for pair in zip(examples, sentences, strict=True)]
         error_rate = alignment_error_rate(links, gold)
     by_length = attention_by_length(bin_by_length(examples), alignments)
     return AttentionReport(name, forced, sources, sentences, heads, by_length, error_rate)
@@ -175,8 +164,7 @@ def _align(
         return translator.translate(sources, with_alignment=True, advance=advance)
     sentences: list[Translation] = []
     size = translator.options.batch_size
-    for first in range(0, len(examples), size):
-        chunk = examples[first : first + size]
+    for chunk in (examples[first : first + size] for first in range(0, len(examples), size)):
         references = [example.references[0] for example in chunk]
         sentences += translator.score([example.src for example in chunk], references, with_alignment=True)
         advance(len(chunk))

@@ -72,7 +72,7 @@ def explain(
 def _lines(saved: SavedModel, forced: Forced, sources: Sequence[str], step: int) -> Iterator[str]:
     before = " ".join(forced.tokens[:step]) or "nothing"
     yield f"Step {step + 1} of {len(forced.tokens)}: {forced.tokens[step]}, after {before}"
-    weights, several = forced.alignment[step], forced.alignment.size(1) > 1
+    several = forced.alignment.size(1) > 1
     if forced.details.queries is not None:
         when = saved.config.model.decoder.query_time
         projected = ", as the head projects it," if several else ""
@@ -80,21 +80,8 @@ def _lines(saved: SavedModel, forced: Forced, sources: Sequence[str], step: int)
         yield f"  1. Query: the decoder's state{projected} {when} reading {last}"
         for head, query in enumerate(forced.details.queries[step], 1):
             yield f"     {f'head {head}: ' if several else ''}{_vector(query)}"
-    if weights.any():
-        if forced.details.chances is None:
-            yield "  2. Scores of all source positions, and weights: the normalised scores"
-        else:
-            yield "  2. Scores of all source positions, the chances they give, and weights: 1 at the largest"
-        for head in range(weights.size(0)):
-            columns = [
-                (values[step, head], style)
-                for values, style in ((forced.details.scores, "z8.2f"), (forced.details.chances, ".3f"))
-                if values is not None
-            ]
-            yield from _bars(sources, weights[head], columns, f"     head {head + 1}" if several else "")
-        if forced.contexts is not None:
-            yield "  3. Context: the sum of the encoder states, each times its weight"
-            yield f"     {_vector(forced.contexts[step])}"
+    if forced.alignment[step].any():
+        yield from _attention_lines(forced, sources, step)
     else:
         yield "  2. No attention: every step sees the same summary of the source"
     yield "  4. The most probable next words"
@@ -104,14 +91,24 @@ def _lines(saved: SavedModel, forced: Forced, sources: Sequence[str], step: int)
         yield f"     {word:<{width}}  {share:.3f}  {_bar(share):<{BAR}}{mark}".rstrip()
 
 
-def _bars(sources: Sequence[str], weights: Tensor, columns: Sequence[tuple[Tensor, str]], title: str) -> Iterator[str]:
-    """A line for each source position: the given columns of numbers, each with its format, the weight and its bar."""
-    if title:
-        yield title
+def _attention_lines(forced: Forced, sources: Sequence[str], step: int) -> Iterator[str]:
+    """For each head a line for each source position: its score, its chance, its weight and a bar; then the context."""
+    scores, chances = forced.details.scores, forced.details.chances
+    weighted = "and weights: the normalised scores"
+    if chances is not None:
+        weighted = "the chances they give, and weights: 1 at the largest"
+    yield f"  2. Scores of all source positions, {weighted}"
+    columns = [(values[step], style) for values, style in ((scores, "z8.2f"), (chances, ".3f")) if values is not None]
     width = max(map(len, sources))
-    for position, (source, weight) in enumerate(zip(sources, weights.tolist(), strict=True)):
-        numbers = "".join(f"  {values[position].item():{style}}" for values, style in columns)
-        yield f"     {source:<{width}}{numbers}  {weight:.3f}  {_bar(weight)}".rstrip()
+    for head, weights in enumerate(forced.alignment[step].tolist()):
+        if forced.alignment.size(1) > 1:
+            yield f"     head {head + 1}"
+        for position, (source, weight) in enumerate(zip(sources, weights, strict=True)):
+            numbers = "".join(f"  {values[head, position].item():{style}}" for values, style in columns)
+            yield f"     {source:<{width}}{numbers}  {weight:.3f}  {_bar(weight)}".rstrip()
+    if forced.contexts is not None:
+        yield "  3. Context: the sum of the encoder states, each times its weight"
+        yield f"     {_vector(forced.contexts[step])}"
 
 
 def _bar(share: float) -> str:

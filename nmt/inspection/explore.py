@@ -70,8 +70,6 @@ def explore(
     from nmt.inspection.explorer_data import explore
     from nmt.training.attention_history import read_attention
 
-    if sample is not None and sample < 1:
-        raise ConfigError(f"--sample {sample}: must be at least 1")
     given = any(each is not None for each in (sentence, src, split, data, sample))
     if training and (given or against):
         raise ConfigError("--training shows the sentences that one run has watched: leave other text and models out")
@@ -80,7 +78,7 @@ def explore(
     watched = read_attention(opened[0][0].path.parent) if training else None
     if watched:
         text = replace(text, examples=[Example(each["source"], (each["reference"],)) for each in watched["sentences"]])
-    examples, links = text.of([opened[0][0]], None if training else sample or 50)
+    examples, links = text.of([opened[0][0]], 50 if sample is None and not training else sample)
     page = explore(opened, examples, title=title, watched=watched, gold=links, unit=links_of)
     if output is not None:
         page.write(Path(output))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,18 +53,8 @@ def make_report(
     named = name_models(models)
     (name, (saved, translator)), *others = named.items()
     against = {other: its_translator for other, (_, its_translator) in others}
-    evaluation = evaluate_model(
-        [saved],
-        translator,
-        examples,
-        what=what,
-        name=name,
-        against=against,
-        breakdown=True,
-        attention=True,
-        short_inputs=True,
-        data=data,
-    )
+    evaluate = partial(evaluate_model, [saved], translator, examples, breakdown=True, attention=True, short_inputs=True)
+    evaluation = evaluate(what=what, name=name, against=against, data=data)
     rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
     by_name = {model: its_files for model, (its_files, _) in named.items()}
     chapters = [
@@ -91,9 +82,11 @@ def _describe(saved: SavedModel) -> dict[str, str]:
     run = _read(saved.path.parent / RUN_MARKER)
     environment = _read(saved.path.parent / "environment.json")
     attention, equation = describe_mechanism(config.model)
-    described = {"config": config.name, "languages": " to ".join(config.data.languages)}
-    described |= {"attention": attention, "equation": equation}
-    described |= {
+    described = {
+        "config": config.name,
+        "languages": " to ".join(config.data.languages),
+        "attention": attention,
+        "equation": equation,
         "encoder": config.model.encoder.summary,
         "decoder": config.model.decoder.summary,
         "weights": _count(metadata.get("parameters")),
@@ -227,6 +220,6 @@ def _data(saved: SavedModel) -> Iterator[Chapter]:
         yield Chapter("Data", [f"left out: {error}"])
         return
     for section in sections:
-        picture = directory / section.picture if section.picture else None
-        shown = [Picture(section.title, picture.read_bytes())] if picture is not None and picture.is_file() else []
+        picture = directory / section.picture
+        shown = [Picture(section.title, picture.read_bytes())] if picture.is_file() else []
         yield Chapter(f"Data: {section.title.lower()}", [*section.blocks, *shown])

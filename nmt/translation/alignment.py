@@ -95,7 +95,8 @@ def draw_alignment(weights: Tensor, src_tokens: Sequence[str], tgt_tokens: Seque
         ConfigError: The model has no attention.
         DataError: The sentence has no words.
     """
-    from nmt.drawing.heatmap import EOS_LABEL, draw_heatmap
+    from nmt.drawing.heatmap import EOS_LABEL, make_heatmap
+    from nmt.drawing.picture import save_figure
 
     if not len(weights):
         raise DataError("the sentence has no words, so there is no attention to draw; give a sentence")
@@ -103,4 +104,4 @@ def draw_alignment(weights: Tensor, src_tokens: Sequence[str], tgt_tokens: Seque
         raise ConfigError("this model has no attention to draw (model.attention.score: none); use another model")
     rows = [*tgt_tokens, EOS_LABEL][: len(weights)]
     with naming(picture, picture.parent):
-        draw_heatmap(weights.double().mean(dim=1).numpy(), [*src_tokens, EOS_LABEL], rows, picture)
+        save_figure(make_heatmap(weights.double().mean(dim=1).numpy(), [*src_tokens, EOS_LABEL], rows), picture)

@@ -5,7 +5,8 @@ import pytest
 from matplotlib.image import imread
 from numpy.typing import NDArray
 
-from nmt.drawing.heatmap import EOS_LABEL, draw_heatmap
+from nmt.drawing.heatmap import EOS_LABEL, make_heatmap
+from nmt.drawing.picture import save_figure
 from nmt.system.errors import DataError
 
 
@@ -17,7 +18,7 @@ def random_alignment(rows: int, columns: int) -> NDArray[np.float64]:
 def draw(path: Path, src_tokens: list[str], tgt_tokens: list[str]) -> tuple[int, int]:
     """Height and width of the picture, which replaces another file and leaves nothing beside it."""
     path.write_text("not a picture", encoding="utf-8")
-    draw_heatmap(random_alignment(len(tgt_tokens), len(src_tokens)), src_tokens, tgt_tokens, path)
+    save_figure(make_heatmap(random_alignment(len(tgt_tokens), len(src_tokens)), src_tokens, tgt_tokens), path)
     assert list(path.parent.iterdir()) == [path]
     height, width, _ = imread(path).shape
     return height, width
@@ -51,12 +52,12 @@ def test_tokens_are_plain_text(tmp_path: Path, tokens: list[str]) -> None:
 
 @pytest.mark.parametrize(("name", "start"), [("a.PNG", b"\x89PNG"), ("a.pdf", b"%PDF"), ("a.svg", b"<?xml")])
 def test_the_suffix_chooses_the_format(tmp_path: Path, name: str, start: bytes) -> None:
-    draw_heatmap(random_alignment(2, 2), ["a", "b"], ["c", "d"], tmp_path / name)
+    save_figure(make_heatmap(random_alignment(2, 2), ["a", "b"], ["c", "d"]), tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(start)
 
 
 @pytest.mark.parametrize("name", ["a.doc", "a", "a.png.", "png"])
 def test_an_unknown_suffix_is_refused_and_nothing_is_left(tmp_path: Path, name: str) -> None:
     with pytest.raises(DataError, match=r"not a picture format; use one of .*pdf, .*png"):
-        draw_heatmap(random_alignment(2, 2), ["a", "b"], ["c", "d"], tmp_path / name)
+        save_figure(make_heatmap(random_alignment(2, 2), ["a", "b"], ["c", "d"]), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
