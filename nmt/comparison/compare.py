@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
-from nmt.system.files import AnyPath, AnyPaths, as_names, as_path, check_file, real_path, write_json, write_text
+from nmt.system.files import AnyPath, AnyPaths, as_names, check_file, real_path, write_json, write_text
 from nmt.system.options import Option
 
 if TYPE_CHECKING:
@@ -94,9 +94,10 @@ def compare(
         NmtError: A config, the data or the folder cannot be used. If a cell fails, the others go on.
     """
     from nmt.comparison.plan import make_trials
-    from nmt.comparison.runner import check_launcher, run_trials
+    from nmt.comparison.runner import run_trials
     from nmt.comparison.trial import check_trial_data, has_trial, write_trial
     from nmt.config import as_values, parse_varied, read_comparison
+    from nmt.corpus.dataset import check_is_data
     from nmt.system.replacement import locked
 
     if split not in ("test", "valid"):
@@ -106,7 +107,7 @@ def compare(
     given = {
         "config": as_names(config),
         "settings": as_values(overrides),
-        "variants": [{"name": name, "settings": as_values(each)} for name, each in (variants or {}).items()],
+        "variants": [{"name": name, "settings": as_values(own)} for name, own in (variants or {}).items()],
         "vary": vary if isinstance(vary, Mapping) else parse_varied(vary),
         "seeds": list(seeds),
         "budget_minutes": budget_minutes,
@@ -118,18 +119,22 @@ def compare(
         name = "-".join([name, *wanted.vary])
     directory = Path("runs", "comparisons", name) if output is None else Path(output)
     trials = {directory / TRIALS / trial.key: trial for trial in make_trials(wanted)}
-    if launcher is not None:
-        check_launcher(launcher)
+    if launcher is not None and "{command}" not in launcher:
+        raise ConfigError(f"--launcher {launcher}: has no {{command}}, which stands for the command of a cell")
     _check_folder(directory)
-    directories = _find_data(list(trials.values()), directory, as_path(data))
+    by_data = {trial.data_name: trial for trial in reversed(trials.values())}
+    if data is not None:
+        if len(by_data) > 1:
+            raise ConfigError(f"--data {data}: the cells differ in data or text settings; leave --data out")
+        check_is_data(Path(data), "create it with nmt preprocess")
     with locked(directory):
         new = [folder for folder, trial in trials.items() if not has_trial(folder, trial, split)]
-        checksums = {name: _prepare_data(*prepared, split) for name, prepared in directories.items()}
+        folders = {name: directory / DATA / name if data is None else Path(data) for name in by_data}
+        checksums = {name: _prepare_data(trial, folders[name], split) for name, trial in by_data.items()}
         for folder, trial in trials.items():
-            _, path = directories[trial.data_name]
             checksum = checksums[trial.data_name]
             if folder in new:
-                relative = os.path.relpath(real_path(path), real_path(folder))
+                relative = os.path.relpath(real_path(folders[trial.data_name]), real_path(folder))
                 write_trial(folder, trial, data=relative, data_checksum=checksum, split=split)
             else:
                 check_trial_data(folder, checksum)
@@ -158,25 +163,6 @@ def _check_folder(output: Path) -> None:
         check_file(output / name, output)
 
 
-def _find_data(trials: Sequence[Trial], output: Path, data: Path | None) -> dict[str, tuple[Trial, Path]]:
-    """For each distinct combination of `data` and `text` settings, a trial with it and its data directory.
-
-    Raises:
-        ConfigError: There are several, but one directory was given.
-        DataError: What was given is not a data directory.
-    """
-    from nmt.corpus.dataset import MARKER as DATA_MARKER
-
-    first = {trial.data_name: trial for trial in reversed(trials)}
-    if data is None:
-        return {name: (trial, output / DATA / name) for name, trial in first.items()}
-    if len(first) > 1:
-        raise ConfigError(f"--data {data}: the cells differ in data or text settings; leave --data out")
-    if not (data / DATA_MARKER).is_file():
-        raise DataError(f"{data}: is not a data directory (no {DATA_MARKER}); create it with nmt preprocess")
-    return {name: (trial, data) for name, trial in first.items()}
-
-
 def _prepare_data(trial: Trial, directory: Path, split: str) -> str:
     """Preprocess if necessary, check the data of a trial, and return its checksum.
 
@@ -203,11 +189,11 @@ def _write_tables(trials: Mapping[Path, Trial], output: Path) -> list[Row]:
     from nmt.comparison.pictures import draw_pictures
     from nmt.comparison.results import make_rows
     from nmt.comparison.summary import as_csv, make_sections
-    from nmt.comparison.trial import RESULT, read_result
+    from nmt.comparison.trial import RESULT, read_record
     from nmt.corpus.data_report import format_markdown
 
-    finished = {folder: read_result(folder) for folder in trials if (folder / RESULT).exists()}
-    rows = make_rows(finished, {folder: trials[folder].name for folder in finished})
+    finished = {folder: read_record(folder / RESULT) for folder in trials if (folder / RESULT).exists()}
+    rows = make_rows({folder: {**result, "name": trials[folder].name} for folder, result in finished.items()})
     if rows:
         draw_pictures(rows, output)
         write_json(output / TABLE_JSON, [row.as_json() for row in rows])

@@ -71,10 +71,11 @@ def make_trials(comparison: ComparisonSection) -> list[Trial]:
     common = list(as_settings(comparison.settings))
     if comparison.budget_minutes is not None:
         common.insert(0, "train.validation.patience=null")  # or the time would not be used
+    variants = [(variant.name, as_settings(variant.settings)) for variant in comparison.variants] or [("", [])]
     trials = []
     for config in comparison.config:
         stem = Path(config).stem if config.endswith((".yaml", ".yml")) else config
-        for variant, settings in _variants(comparison):
+        for variant, settings in variants:
             for varied in _grid(comparison.vary):
                 parts = [*([stem] if len(comparison.config) > 1 else []), *([variant] if variant else [])]
                 name = ", ".join([*parts, *(label for label, _ in varied)]) or stem
@@ -99,14 +100,6 @@ def _check_settings(comparison: ComparisonSection) -> None:
     for seed in comparison.seeds:
         if comparison.seeds.count(seed) > 1:
             raise ConfigError(f"seeds: {seed} is given twice")
-
-
-def _variants(comparison: ComparisonSection) -> Iterator[tuple[str, list[str]]]:
-    """Name and settings of each variant."""
-    if not comparison.variants:
-        yield "", []
-    for variant in comparison.variants:
-        yield variant.name, as_settings(variant.settings)
 
 
 def _grid(vary: Mapping[str, Sequence[Any]]) -> Iterator[list[tuple[str, str]]]:

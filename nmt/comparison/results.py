@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
@@ -36,8 +36,8 @@ class Row:
 
     def values(self, *path: str) -> list[float]:
         """A number of each seed by its keys; those without it are left out."""
-        found = (dig(result, path) for result in self.results)
-        return [float(value) for value in found if value is not None]
+        values = (dig(result, path) for result in self.results)
+        return [float(value) for value in values if value is not None]
 
     def mean(self, *path: str) -> float | None:
         """Mean over seeds; None without values."""
@@ -61,54 +61,53 @@ def dig(value: Any, path: Sequence[str]) -> Any:
     return value
 
 
-def make_rows(finished: Mapping[Path, Result], names: Mapping[Path, str]) -> list[Row]:
+def make_rows(finished: Mapping[Path, Result]) -> list[Row]:
     """Group finished trials by name, and test the significance of differences from the first one.
 
     Args:
         finished: Results by the folder of the trial, in order.
-        names: Name of the config of each.
     """
-    significant = _test(finished, names)
-    rows = []
-    for name in dict.fromkeys(names[folder] for folder in finished):
-        folders = [folder for folder in finished if names[folder] == name]
-        rows.append(Row(name, [finished[each] for each in folders], [significant.get(each) for each in folders]))
-    return rows
+    p_values = _test(finished)
+    by_name: dict[str, list[Path]] = {}
+    for folder, result in finished.items():
+        by_name.setdefault(result["name"], []).append(folder)
+    return [
+        Row(name, [finished[folder] for folder in folders], [p_values.get(folder) for folder in folders])
+        for name, folders in by_name.items()
+    ]
 
 
-def _test(finished: Mapping[Path, Result], names: Mapping[Path, str]) -> dict[Path, float | None]:
-    """p-values in BLEU by paired bootstrap resampling, seed by seed, of test sets that are not too large for it."""
-    found: dict[Path, float | None] = {}
-    for baseline, others in _comparable(finished, names):
-        config = read_config(baseline / CONFIG)
-        rules = ScoringRules.for_text(config.text, config.data.languages[1])
+def _test(finished: Mapping[Path, Result]) -> dict[Path, float | None]:
+    """p-values in BLEU by paired bootstrap resampling, seed by seed, of test sets that are not too large for it.
+
+    Raises:
+        DataError: Translations are damaged.
+    """
+    p_values: dict[Path, float | None] = {}
+    first = next((result["name"] for result in finished.values()), None)
+    test_sets = {folder: _test_set(folder, result) for folder, result in finished.items()}
+    for baseline, result in finished.items():
+        if result["name"] != first or result["sentences"] > MAX_TESTED:
+            continue
+        others = [folder for folder in finished if folder != baseline and test_sets[folder] == test_sets[baseline]]
         systems = [(str(folder), _lines(folder / HYPOTHESES)) for folder in (baseline, *others)]
         examples = [Example("", tuple(line.split("\t"))) for line in _lines(baseline / REFERENCES)]
-        _, *compared = compare_systems(systems, examples, rules)["bleu"]
-        found |= {folder: each.p_value for folder, each in zip(others, compared, strict=True)}
-    return found
-
-
-def _comparable(finished: Mapping[Path, Result], names: Mapping[Path, str]) -> Iterator[tuple[Path, list[Path]]]:
-    """For each seed, the trial of the first config and the others on the same test set, scored in the same way."""
-    first = next((names[folder] for folder in finished), None)
-    for baseline, result in finished.items():
-        if names[baseline] != first or result["sentences"] > MAX_TESTED:
-            continue
-        signature, references = dig(result, ("scores", "bleu", "signature")), _lines(baseline / REFERENCES)
-        others = [
-            folder
-            for folder, other in finished.items()
-            if other["seed"] == result["seed"]
-            and folder != baseline
-            and dig(other, ("scores", "bleu", "signature")) == signature
-            and _lines(folder / REFERENCES) == references
-        ]
-        for folder in (baseline, *others):
-            if len(_lines(folder / HYPOTHESES)) != len(references):
-                raise DataError(f"{folder / HYPOTHESES}: is damaged; delete {folder / RESULT} to evaluate it again")
+        for folder, lines in systems:
+            if len(lines) != len(examples):
+                raise DataError(
+                    f"{Path(folder, HYPOTHESES)}: is damaged; delete {Path(folder, RESULT)} to evaluate it again"
+                )
         if others:
-            yield baseline, others
+            config = read_config(baseline / CONFIG)
+            rules = ScoringRules.for_text(config.text, config.data.languages[1])
+            _, *compared = compare_systems(systems, examples, rules)["bleu"]
+            p_values |= {folder: one.p_value for folder, one in zip(others, compared, strict=True)}
+    return p_values
+
+
+def _test_set(folder: Path, result: Result) -> tuple[int, str, list[str]]:
+    """What must be equal where translations are compared: seed, how text is scored, and references."""
+    return result["seed"], result["scores"]["bleu"]["signature"], _lines(folder / REFERENCES)
 
 
 def _lines(path: Path) -> list[str]:

@@ -21,13 +21,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "ter": ("scores", "ter", "value"),
     "perplexity": ("teacher_forced", "perplexity"),
     "length_ratio": ("diagnosis", "length_ratio"),
-    **{
-        key: (key,)
-        for key in (
-            *("parameters", "updates", "epochs", "tokens", "training_seconds", "tokens_per_second", "peak_mib"),
-            *("sentences_per_second", "precision", "finished"),
-        )
-    },
+    **{key: (key,) for key in ("parameters", "updates", "epochs", "tokens", "training_seconds", "tokens_per_second")},
+    **{key: (key,) for key in ("peak_mib", "sentences_per_second", "precision", "finished")},
 }
 """Columns of the CSV file, besides name, seed, p-value and attention."""
 ATTENTION = {
@@ -83,7 +78,7 @@ def score_table(rows: Sequence[Row]) -> Table:
             str(len(row.results)),
             _with_interval(row, "bleu"),
             ", ".join(_differences(row, rows[0])),
-            MISSING if (spread := row.deviation("scores", "bleu", "value")) is None else f"{spread:.2f}",
+            _number(row.deviation("scores", "bleu", "value"), ".2f"),
             _with_interval(row, "chrf"),
             _number(row.mean("teacher_forced", "perplexity"), ".2f"),
             _number(row.mean("diagnosis", "length_ratio"), ".3f"),
@@ -149,13 +144,11 @@ def _length_tables(rows: Sequence[Row]) -> Iterator[str | Table]:
         "joined are test pairs joined end to end. A bin of fewer than "
         f"{FEWEST} sentences is {MISSING}."
     )
-    groups: dict[tuple[tuple[str, int, bool], ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(bins_of(row), []).append(row)
-    for bins, members in groups.items():
+    for bins in dict.fromkeys(map(bins_of, rows)):
         header = ["config", *(f"{'joined ' if joined else ''}{name} (n={n:,})" for name, n, joined in bins)]
         for key, caption in (("bleu", "BLEU"), ("entropy", "entropy of attention, nats")):
-            cells = [[row.name, *(_number(value, ".2f") for value in lengths_of(row, key))] for row in members]
+            same = [row for row in rows if bins_of(row) == bins]
+            cells = [[row.name, *(_number(value, ".2f") for value in lengths_of(row, key))] for row in same]
             yield Table(header, cells, "l" + "r" * len(bins), caption)
 
 

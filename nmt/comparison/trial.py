@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import logging
 import math
@@ -46,16 +45,20 @@ RESULT = "result.json"
 FAILURE = "failure.txt"
 HYPOTHESES, REFERENCES = "hypotheses.txt", "references.txt"
 FORMAT_VERSION = 1
-ATTEMPTS = 5
-TRIAL_KEYS = ("format_version", "name", "seed", "settings", "budget_minutes", "data", "data_checksum", "split")
 TRAINING_KEYS = (
     *("precision", "environment", "parameters", "updates", "epochs", "tokens", "training_seconds", "total_seconds"),
     *("tokens_per_second", "peak_mib", "best_update", "curve"),
 )
-RESULT_KEYS = (
-    *("format_version", "name", "seed", "split", "sentences", "beam_size", "scores", "diagnosis", "teacher_forced"),
-    *("attention", "sentences_per_second", "lengths", "finished", *TRAINING_KEYS),
-)
+KEYS = {
+    TRIAL: ("format_version", "name", "seed", "settings", "budget_minutes", "data", "data_checksum", "split"),
+    BUDGET: ("updates", "updates_per_epoch"),
+    TRAINING: TRAINING_KEYS,
+    RESULT: (
+        *("format_version", "name", "seed", "split", "sentences", "beam_size", "scores", "diagnosis", "teacher_forced"),
+        *("attention", "sentences_per_second", "lengths", "finished", *TRAINING_KEYS),
+    ),
+}
+"""What the JSON files of a trial must have."""
 TIMED = 1000
 """Sentences of which the speed of translation is measured."""
 
@@ -85,7 +88,7 @@ def has_trial(folder: Path, trial: Trial, split: str) -> bool:
     """
     if not (folder / TRIAL).exists():
         return False
-    there = read_trial(folder)
+    there = read_record(folder / TRIAL)
     differing = differing_keys(read_config(folder / CONFIG), trial.config)
     for name, here in (("budget_minutes", trial.budget_minutes), ("split", split)):
         if there[name] != here:
@@ -101,7 +104,7 @@ def check_trial_data(folder: Path, checksum: str) -> None:
     Raises:
         DataError: It was made for other data.
     """
-    if read_trial(folder)["data_checksum"] != checksum:
+    if read_record(folder / TRIAL)["data_checksum"] != checksum:
         raise _other(folder, "another data directory")
 
 
@@ -109,26 +112,8 @@ def _other(folder: Path, differing: str) -> DataError:
     return DataError(f"{folder}: was made with {differing}; choose another --output, or delete this folder")
 
 
-def read_trial(folder: Path) -> dict[str, Any]:
-    """What `write_trial` wrote.
-
-    Raises:
-        DataError: It is missing, damaged or of another version.
-    """
-    return _read(folder / TRIAL, TRIAL_KEYS)
-
-
-def read_result(folder: Path) -> dict[str, Any]:
-    """The result of a trial.
-
-    Raises:
-        DataError: It is missing, damaged or of another version.
-    """
-    return _read(folder / RESULT, RESULT_KEYS)
-
-
-def _read(path: Path, keys: Sequence[str]) -> dict[str, Any]:
-    """A JSON file of a trial that must have some keys.
+def read_record(path: Path) -> dict[str, Any]:
+    """A JSON file of a trial: what it is, its budget, its training or its result.
 
     Raises:
         DataError: It is missing, damaged or of another version.
@@ -136,7 +121,7 @@ def _read(path: Path, keys: Sequence[str]) -> dict[str, Any]:
     values = read_json(path)
     if isinstance(values, dict) and values.get("format_version", FORMAT_VERSION) != FORMAT_VERSION:
         raise DataError(f"{path}: is of another version; delete {path.parent} to make the cell again")
-    if not isinstance(values, dict) or not values.keys() >= set(keys):
+    if not isinstance(values, dict) or not values.keys() >= {*KEYS[path.name]}:
         raise DataError(f"{path}: is damaged; delete {path.parent} to make the cell again")
     return values
 
@@ -156,10 +141,10 @@ def run_trial(folder: Path) -> dict[str, Any]:
     """
     if not (folder / TRIAL).is_file():
         raise DataError(f"{folder}: is not the folder of a cell (no {TRIAL}); nmt compare creates them")
-    with _locked(folder):
+    with locked(folder, timeout=1):  # nmt compare tries the lock itself, to see whether a trial is at work
         (folder / FAILURE).unlink(missing_ok=True)
         if (folder / RESULT).exists():
-            return read_result(folder)
+            return read_record(folder / RESULT)
         try:
             with as_nmt_errors():
                 result = _run(folder)
@@ -172,29 +157,14 @@ def run_trial(folder: Path) -> dict[str, Any]:
         return result
 
 
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Lock a trial; tried several times, as `nmt compare` tries the lock itself to see whether a trial is at work."""
-    with contextlib.ExitStack() as held:
-        for attempt in range(ATTEMPTS):
-            try:
-                held.enter_context(locked(folder))
-                break
-            except DataError:
-                if attempt == ATTEMPTS - 1:
-                    raise
-                time.sleep(0.2)
-        yield
-
-
 def _run(folder: Path) -> dict[str, Any]:
-    trial = read_trial(folder)
+    trial = read_record(folder / TRIAL)
     data, config = (folder / trial["data"]).resolve(), read_config(folder / CONFIG)
     if not (folder / TRAINING).exists():
         config = _within_budget(config, data, trial["budget_minutes"], folder)
         train(config, data=data, output=folder / RUN, resume=True)
         write_json(folder / TRAINING, _describe_training(folder / RUN))
-    training = _read(folder / TRAINING, TRAINING_KEYS)
+    training = read_record(folder / TRAINING)
     allowed = [config.model.attention.score]  # trusted, as the user's own config names it
     models, translator = open_translator([folder / RUN], config.train.device, {}, allowed)
     examples = read_split(data, trial["split"])
@@ -224,7 +194,7 @@ def _within_budget(config: Config, data: Path, minutes: float | None, folder: Pa
         updates = max(1, round(60 * minutes / seconds))
         write_json(folder / BUDGET, {"updates": updates, "updates_per_epoch": per_epoch, "seconds": seconds})
         log.info(f"{folder}: {updates:,} updates fit into {minutes:g} minutes, at {seconds:.3f} s each")
-    budget = _read(folder / BUDGET, ("updates", "updates_per_epoch"))
+    budget = read_record(folder / BUDGET)
     epochs = math.ceil(budget["updates"] / budget["updates_per_epoch"])
     return load_config(config, [f"train.epochs={epochs}", f"train.max_updates={budget['updates']}"])
 

@@ -39,9 +39,7 @@ def step_statistics(weights: Tensor) -> StepStatistics:
     """
     exact = weights.double()
     return StepStatistics(
-        entropy=torch.special.entr(exact).sum(dim=-1),
-        maximum=exact.amax(dim=-1),
-        clear=(exact > CLEAR).sum(dim=-1),
+        entropy=torch.special.entr(exact).sum(dim=-1), maximum=exact.amax(dim=-1), clear=(exact > CLEAR).sum(dim=-1)
     )
 
 

@@ -138,7 +138,7 @@ def _locked_file(path: Path, content: str, timeout: float = 0) -> Iterator[bool]
 
 
 @contextlib.contextmanager
-def locked(directory: Path) -> Iterator[None]:
+def locked(directory: Path, timeout: float = 0) -> Iterator[None]:
     """Keep other commands from writing to a folder or file; the lock of a dead process does not count.
 
     Leftovers of a killed command are cleaned up first: unfinished folders are deleted, and an earlier one that was set
@@ -146,6 +146,7 @@ def locked(directory: Path) -> Iterator[None]:
 
     Args:
         directory: The folder or file, which need not exist.
+        timeout: Seconds to wait for the lock.
 
     Raises:
         DataError: Another command holds the lock.
@@ -156,7 +157,7 @@ def locked(directory: Path) -> Iterator[None]:
     try:
         with naming(directory, path):
             path.touch()
-        with _locked_file(path, str(os.getpid())) as ours:
+        with _locked_file(path, str(os.getpid()), timeout) as ours:
             if not ours:
                 process = f" (process {_content(path)})" if _content(path) else ""
                 raise DataError(f"{directory}: in use by another command{process}; wait for it to end")

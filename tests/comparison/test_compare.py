@@ -1,22 +1,20 @@
 """Comparisons run by the real command: cells in processes of their own, tables, stops and failures."""
 
-import contextlib
 import json
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sacrebleu
 from conftest import Cli, Project, call, signal_at
+from processes import PIPE, start
 
 import nmt
 from nmt.comparison.plan import make_trials
+from nmt.comparison.runner import Job, describe_jobs
 from nmt.comparison.trial import run_trial, write_trial
 from nmt.config import ComparisonSection
 from nmt.system.errors import DataError, RunInterrupted
@@ -29,14 +27,13 @@ MEASURED = ("training_seconds", "total_seconds", "tokens_per_second", "peak_mib"
 def compared(random_project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A comparison of two scores, two cells at a time."""
     output = tmp_path_factory.mktemp("comparison") / "out"
-    assert call(*compare_command(random_project, output)[3:]) == 0
+    assert call(*compare_command(random_project, output)) == 0
     return output
 
 
 def compare_command(project: Project, output: Path) -> list[str]:
     vary = ["--vary", "model.attention.score=general,none", *SMALL]
-    command = [sys.executable, "-m", "nmt", "compare", "--config", str(project.config), *vary]
-    return [*command, "--data", str(project.data), "--output", str(output), "--jobs", "2"]
+    return ["compare", "--config", str(project.config), *vary, "--output", str(output), "--jobs", "2"]
 
 
 def read_table(output: Path) -> list[dict[str, Any]]:
@@ -82,7 +79,7 @@ def test_what_is_finished_is_not_repeated(compared: Path, random_project: Projec
         assert (compared / name).read_bytes().startswith(b"\x89PNG")
         (compared / name).unlink()
     before = {path: path.stat().st_mtime_ns for path in (compared / "cells").rglob("*") if path.is_file()}
-    outcome = cli(*compare_command(random_project, compared)[3:])
+    outcome = cli(*compare_command(random_project, compared))
     assert outcome.code == 0
     assert "config\tseeds\tBLEU" in outcome.out
     assert "training" not in outcome.err
@@ -90,7 +87,6 @@ def test_what_is_finished_is_not_repeated(compared: Path, random_project: Projec
         config=random_project.config,
         vary={"model.attention.score": ["general", "none"]},
         overrides={"train.max_updates": 12, "train.validation.every": 6},
-        data=random_project.data,
         output=compared,
     )
     assert not found.failed
@@ -101,21 +97,23 @@ def test_what_is_finished_is_not_repeated(compared: Path, random_project: Projec
     assert all((compared / name).is_file() for name in ("bleu.png", "curves.png", "lengths.png"))
 
 
+def test_the_state_of_cells_is_shown(compared: Path, random_project: Project, tmp_path: Path) -> None:
+    (trial,) = make_trials(ComparisonSection.model_validate({"config": str(random_project.config)}))
+    cell, (result,) = compared / "cells/attention.score-general-1", read_table(compared)[0]["results"]
+    jobs = [Job(trial, cell, state="finished"), Job(trial, cell, state="evaluating"), Job(trial, tmp_path)]
+    valid, minutes = result["curve"][-1], f"{result['total_seconds'] / 60:.1f}"
+    assert describe_jobs(jobs).rows == [
+        ["random, seed 1", "finished", "12", minutes, f"{result['scores']['bleu']['value']:.2f}"],
+        ["random, seed 1", "evaluating", "12 of 12", f"{valid['seconds'] / 60:.1f}", f"valid {valid['bleu']:.2f}"],
+        ["random, seed 1", "waiting", "", "", ""],
+    ]
+
+
 def test_other_settings_for_the_same_cell_are_refused(compared: Path, random_project: Project, cli: Cli) -> None:
-    outcome = cli(*compare_command(random_project, compared)[3:], "--set", "model.dropout=0.45")
+    outcome = cli(*compare_command(random_project, compared), "--set", "model.dropout=0.45")
     assert outcome.code == 1
     assert "model.dropout (0.3 there, 0.45 here)" in outcome.err
     assert len(outcome.err.splitlines()) == 1
-
-
-@contextlib.contextmanager
-def started(command: list[str]) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def wait_for(condition: Any, seconds: float = 120) -> None:
@@ -129,40 +127,40 @@ def wait_for(condition: Any, seconds: float = 120) -> None:
 def test_a_stopped_comparison_ends_with_the_same_table(
     number: signal.Signals, compared: Path, random_project: Project, tmp_path: Path, cli: Cli
 ) -> None:
-    command = compare_command(random_project, tmp_path / "out")
-    metrics = tmp_path / "out/cells/attention.score-none-1/run/metrics.jsonl"
-    with started(command) as process:
-        wait_for(lambda: process.poll() is not None or (metrics.exists() and metrics.stat().st_size))
+    command = compare_command(random_project, shutil.copytree(compared, tmp_path / "out"))
+    cell = tmp_path / "out/cells/attention.score-none-1"
+    shutil.rmtree(cell)
+    with start(*command, stdout=PIPE, stderr=PIPE) as process:
+        wait_for(lambda: process.poll() is not None or is_training(cell))
         process.send_signal(number)
         _, messages = process.communicate(timeout=120)
-        if number == signal.SIGTERM:
-            assert process.returncode == 75
-            assert "run the same command again to continue" in messages
-    assert cli(*command[3:]).code == 0
+    if number == signal.SIGTERM:
+        assert process.returncode == 75
+        assert "run the same command again to continue" in messages
+    assert cli(*command).code == 0
     assert without_measurements(read_table(tmp_path / "out")) == without_measurements(read_table(compared))
 
 
-def test_a_cell_that_fails_leaves_the_others(random_project: Project, tmp_path: Path, cli: Cli) -> None:
-    outcome = cli(
-        *("compare", "--config", random_project.config, "--data", random_project.data, "--output", tmp_path / "out"),
-        *("--vary", "train.init_from=null,nowhere", "--set", "train.max_updates=4", "--jobs", "2"),
-    )
-    assert outcome.code == 1
-    assert "init_from=nowhere, seed 1: train.init_from: nowhere: does not exist" in outcome.err.splitlines()[-1]
-    assert [row["name"] for row in read_table(tmp_path / "out")] == ["init_from=null"]
+def is_training(cell: Path) -> bool:
+    metrics = cell / "run/metrics.jsonl"
+    return metrics.exists() and metrics.stat().st_size > 0
 
 
 def test_a_launcher_gets_the_command_of_a_cell(random_project: Project, tmp_path: Path, cli: Cli) -> None:
-    """One that hands it over and ends at once, as the submission to a cluster does; the next one waits for its end."""
+    """One that hands it over and ends at once, as the submission to a cluster does; the next one waits for its end.
+
+    The second cell fails and leaves the first.
+    """
     launched, finished = tmp_path / "launched.txt", f"find {tmp_path / 'out'} -name result.json | wc -l"
     outcome = cli(
         *("compare", "--config", random_project.config, "--data", random_project.data, "--output", tmp_path / "out"),
-        *("--set", "train.max_updates=4", "--seeds", "1,2", "--jobs", "1", "--launcher"),
+        *("--vary", "train.init_from=null,nowhere", "--set", "train.max_updates=4", "--jobs", "1", "--launcher"),
         f"echo {{name}} $({finished}) >> {launched}; (sleep 2; exec nohup {{command}}) >/dev/null 2>&1 &",
     )
-    assert outcome.code == 0
-    assert launched.read_text(encoding="utf-8") == "random-1 0\nrandom-2 1\n"
-    assert [row["name"] for row in read_table(tmp_path / "out")] == ["random"]
+    assert outcome.code == 1
+    assert launched.read_text(encoding="utf-8") == "init_from-null-1 0\ninit_from-nowhere-1 1\n"
+    assert "init_from=nowhere, seed 1: train.init_from: nowhere: does not exist" in outcome.err.splitlines()[-1]
+    assert [row["name"] for row in read_table(tmp_path / "out")] == ["init_from=null"]
 
 
 @pytest.mark.soak
@@ -178,25 +176,32 @@ def test_a_cell_that_was_handed_over_and_dies_has_failed(random_project: Project
 
 @pytest.mark.soak
 def test_stopping_reaches_what_a_launcher_runs(random_project: Project, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "nmt", "compare", "--config", str(random_project.config)]
-    command += ["--data", str(random_project.data), "--output", str(tmp_path / "out"), "--set", "train.epochs=5000"]
-    command += ["--launcher", "true && nice {command}; true"]
-    metrics = tmp_path / "out/cells/random-1/run/metrics.jsonl"
-    with started(command) as process:
-        wait_for(lambda: process.poll() is not None or (metrics.exists() and metrics.stat().st_size))
+    cell = tmp_path / "out/cells/random-1"
+    command = [
+        "compare",
+        "--config",
+        random_project.config,
+        "--data",
+        random_project.data,
+        "--output",
+        tmp_path / "out",
+    ]
+    launcher = ["--set", "train.epochs=5000", "--launcher", "true && nice {command}; true"]
+    with start(*command, *launcher, stdout=PIPE, stderr=PIPE) as process:
+        wait_for(lambda: process.poll() is not None or is_training(cell))
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=120)
-        assert process.returncode == 75
-    assert json.loads((metrics.parent / "run.json").read_text(encoding="utf-8"))["state"] == "stopped"
+    assert process.returncode == 75
+    assert json.loads((cell / "run/run.json").read_text(encoding="utf-8"))["state"] == "stopped"
 
 
 def test_a_budget_decides_the_number_of_updates_once(random_project: Project, tmp_path: Path) -> None:
     wanted = {"config": str(random_project.config), "settings": {"train.validation.every": None}}
-    (cell,) = make_trials(ComparisonSection.model_validate({**wanted, "budget_minutes": 0.02}))
+    (cell,) = make_trials(ComparisonSection.model_validate({**wanted, "budget_minutes": 0.005}))
     write_trial(tmp_path / "cell", cell, data=str(random_project.data), data_checksum="", split="test")
     first = run_trial(tmp_path / "cell")
     budget = json.loads((tmp_path / "cell/budget.json").read_text(encoding="utf-8"))
-    assert first["updates"] == budget["updates"] == round(60 * 0.02 / budget["seconds"])
+    assert first["updates"] == budget["updates"] == round(60 * 0.005 / budget["seconds"])
     for name in ("result.json", "training.json"):
         (tmp_path / "cell" / name).unlink()
     shutil.rmtree(tmp_path / "cell/run")
@@ -247,17 +252,19 @@ def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "result.json"),
+        ("{", "not valid JSON"),
         ("[]", "damaged"),
         ('{"format_version": 1}', "damaged"),
-        ('{"format_version": 99}', "another"),
+        ('{"format_version": 9}', "another"),
     ],
 )
-def test_a_damaged_result_is_one_line(compared: Path, tmp_path: Path, text: str, message: str) -> None:
-    cell = tmp_path / "cell"
-    shutil.copytree(compared / "cells/attention.score-general-1", cell)
-    (cell / "result.json").write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match=message):
+@pytest.mark.parametrize("name", ["cell.json", "training.json", "result.json"])
+def test_a_damaged_record_is_one_line(compared: Path, tmp_path: Path, name: str, text: str, message: str) -> None:
+    cell = shutil.copytree(compared / "cells/attention.score-general-1", tmp_path / "cell")
+    if name != "result.json":
+        (cell / "result.json").unlink()
+    (cell / name).write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=f"{name}: .*{message}"):
         run_trial(cell)
 
 
@@ -283,11 +290,12 @@ def test_data_that_does_not_fit_is_refused_before_training(random_project: Proje
     assert not (tmp_path / "out/cells").exists()
 
 
-def test_a_folder_inside_a_data_directory_is_refused(here: Project, cli: Cli) -> None:
-    outcome = cli("compare", "--config", here.config, "--data", here.data, "--output", here.data / "inner")
+def test_a_folder_inside_a_data_directory_is_refused(random_project: Project, cli: Cli) -> None:
+    data = random_project.data
+    outcome = cli("compare", "--config", random_project.config, "--data", data, "--output", data / "inner")
     assert outcome.code == 1
     assert "is inside the data directory" in outcome.err
-    assert not (here.data / "inner").exists()
+    assert not (data / "inner").exists()
 
 
 @pytest.mark.soak

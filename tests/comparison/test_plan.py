@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nmt.comparison.plan import make_trials
-from nmt.comparison.trial import check_trial_data, has_trial, read_trial, write_trial
+from nmt.comparison.trial import check_trial_data, has_trial, write_trial
 from nmt.config import ComparisonSection, parse_varied, read_comparison
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import shipped
@@ -63,10 +63,7 @@ def test_a_budget_uses_its_time_up(tmp_path: Path) -> None:
     ("values", "message"),
     [
         ({"vary": {"model.atention.score": ["dot"]}}, "cell atention.score=dot: .*did you mean attention"),
-        (
-            {"vary": {"model.dropout": [0.1, 0.1]}},
-            "'dropout=0.1' and 'dropout=0.1': would share the folder",
-        ),
+        ({"vary": {"model.dropout": [0.1, 0.1]}}, "'dropout=0.1' and 'dropout=0.1': would share the folder"),
         ({"variants": [{"name": "a?"}, {"name": "a!"}]}, "'a.' and 'a!': would share the folder a-1"),
         ({"seeds": [1, 1]}, "seeds: 1 is given twice"),
         ({"vary": {"train.seed": [1, 2]}}, "train.seed: .*--seeds"),
@@ -94,16 +91,6 @@ def test_the_cell_that_is_there_must_be_the_same(tmp_path: Path) -> None:
         has_trial(tmp_path / "cell", other, "test")
     with pytest.raises(DataError, match=r"split \('test' there, 'valid' here\)"):
         has_trial(tmp_path / "cell", cell, "valid")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [("{", "cell.json"), ("[]", "is damaged"), ("{}", "is damaged"), ('{"format_version": 9}', "of another version")],
-)
-def test_a_damaged_description_is_one_line(text: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "cell.json").write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match=message):
-        read_trial(tmp_path)
 
 
 def test_keys_with_the_same_end_are_both_set() -> None:

@@ -132,7 +132,7 @@ def test_significance_is_that_of_sacrebleu_seed_by_seed(tmp_path: Path) -> None:
     metric = {"BLEU": sacrebleu.BLEU(force=True)}
     test = PairedTest(list(SYSTEMS.items()), metric, [REFERENCES], test_type="bs", n_samples=1000)
     expected = test()[1]["BLEU"][1].p_value
-    rows = make_rows(cells, {folder: result["name"] for folder, result in cells.items()})
+    rows = make_rows(cells)
     assert [row.name for row in rows] == ["first", "second"]
     assert rows[0].p_values == [None, None]
     assert rows[1].p_values == [pytest.approx(expected, abs=1e-12)] * 2
@@ -146,8 +146,7 @@ def test_other_references_and_signatures_are_not_compared(tmp_path: Path) -> Non
         write_cell(tmp_path / "c", SYSTEMS["second"], REFERENCES): make_result("c", scores=lower),
         write_cell(tmp_path / "d", SYSTEMS["second"], REFERENCES): make_result("d", seed=2),
     }
-    names = {folder: result["name"] for folder, result in cells.items()}
-    assert [row.p_values for row in make_rows(cells, names)] == [[None]] * 4
+    assert [row.p_values for row in make_rows(cells)] == [[None]] * 4
 
 
 def test_translations_that_were_cut_are_noticed(tmp_path: Path) -> None:
@@ -156,7 +155,7 @@ def test_translations_that_were_cut_are_noticed(tmp_path: Path) -> None:
         write_cell(tmp_path / "b", SYSTEMS["second"][1:], REFERENCES): make_result("b"),
     }
     with pytest.raises(DataError, match=r"b/hypotheses.txt: is damaged"):
-        make_rows(cells, dict(zip(cells, "ab", strict=True)))
+        make_rows(cells)
 
 
 def test_large_test_sets_have_no_p_values(tmp_path: Path) -> None:
@@ -164,4 +163,4 @@ def test_large_test_sets_have_no_p_values(tmp_path: Path) -> None:
         write_cell(tmp_path / name, lines, REFERENCES): make_result(name, sentences=10_001)
         for name, lines in SYSTEMS.items()
     }
-    assert [row.p_values for row in make_rows(cells, dict(zip(cells, "ab", strict=True)))] == [[None], [None]]
+    assert [row.p_values for row in make_rows(cells)] == [[None], [None]]

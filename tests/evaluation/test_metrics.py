@@ -149,7 +149,7 @@ def test_significance_by_every_metric(metric: str, test: PairedTestName) -> None
     systems = [("bad", bad), ("good", good), ("other", other)]
     found = compare(systems, references, CASED, metrics=[metric], test=test, samples=300)[metric]
     assert [(each.name, each.p_value is not None and each.p_value < 0.05) for each in found] == [
-        *(("bad", False), ("good", True), ("other", False)),
+        *(("bad", False), ("good", True), ("other", False))
     ]
     assert found[0].p_value is None
     assert ("bs:300" if test == "bootstrap" else "ar:300") in found[1].signature
