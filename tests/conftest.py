@@ -1,5 +1,7 @@
 """Shared fixtures: a command line that runs in this process, and a model trained by the real commands."""
 
+import contextlib
+import io
 import itertools
 import json
 import os
@@ -7,7 +9,7 @@ import random
 import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from nmt.cli import main
+from nmt.drawing.charts import draw_learning_curve
 from nmt.training import loop
 from nmt.training.checkpoint import newest_checkpoint
 
@@ -89,6 +92,15 @@ def call(*arguments: object) -> int:
     return 0
 
 
+@contextlib.contextmanager
+def without_pictures() -> Iterator[pytest.MonkeyPatch]:
+    """Pictures take most of the time where there is little data."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("nmt.drawing.charts.draw_learning_curve", lambda run: None)
+        patched.setattr("nmt.corpus.data_report.draw_lengths", lambda lengths, path: path.touch())
+        yield patched
+
+
 @pytest.fixture
 def cli(capfd: pytest.CaptureFixture[str]) -> Cli:
     """`cli("translate", ...)` runs a command and returns its outcome."""
@@ -100,6 +112,13 @@ def cli(capfd: pytest.CaptureFixture[str]) -> Cli:
         return Outcome(code, *capfd.readouterr())
 
     return run
+
+
+class Terminal(io.StringIO):
+    """Keeps what is written to a terminal."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def errors(text: str) -> list[str]:
@@ -126,8 +145,8 @@ def refusal(cli: Cli) -> Refusal:
 
 
 def tree(root: Path = Path()) -> dict[str, bytes]:
-    """Every file below a folder, hidden ones too."""
-    return {str(path): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+    """Every file below a folder, hidden ones too, by its path there."""
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
 @dataclass(frozen=True)
@@ -157,13 +176,11 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     source, config = root / "corpus.tsv", root / "reversal.yaml"
     write_reversal_corpus(source)
     config.write_text(REVERSAL_CONFIG.format(source=source), encoding="utf-8")
-    before = Path.cwd()
-    os.chdir(root)
-    try:
+    with without_pictures() as patched:
+        patched.chdir(root)
         assert call("preprocess", "--config", config) == 0
         assert call("train", "--config", config) == 0
-    finally:
-        os.chdir(before)
+    draw_learning_curve(root / "runs/reversal")  # once instead of at every validation
     return Project(root, config, root / "data/prepared/reversal", root / "runs/reversal")
 
 
@@ -185,15 +202,17 @@ def random_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     lines = source.read_text(encoding="utf-8").splitlines(keepends=True)
     source.write_text("".join(random.Random(0).sample(lines, 160)), encoding="utf-8")
     config.write_text(RANDOM_CONFIG.format(source=source), encoding="utf-8")
-    assert call("preprocess", "--config", config, "--output", data) == 0
-    assert call("train", "--config", config, "--data", data, "--output", run) == 0
+    with without_pictures():
+        assert call("preprocess", "--config", config, "--output", data) == 0
+        assert call("train", "--config", config, "--data", data, "--output", run) == 0
     return Project(root, config, data, run)
 
 
 @pytest.fixture
-def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Learning curves take most of the time of such short runs."""
-    monkeypatch.setattr("nmt.drawing.charts.draw_learning_curve", lambda run: None)
+def no_pictures() -> Iterator[None]:
+    """As `without_pictures`, for a whole test."""
+    with without_pictures():
+        yield
 
 
 @pytest.fixture

@@ -17,11 +17,7 @@ from conftest import Project, assert_same_run, call, read_metrics, train_argumen
 from nmt.models.storage import load_model
 from nmt.system.files import read_json
 
-
-@pytest.fixture(autouse=True)
-def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Learning curves take most of the time of such short runs."""
-    monkeypatch.setattr("nmt.drawing.charts.draw_learning_curve", lambda run: None)
+pytestmark = pytest.mark.usefixtures("no_pictures")
 
 
 def run_killed(function: str, number: int, arguments: list[str], word: str = "") -> bool:

@@ -1,6 +1,5 @@
 import copy
 import html
-import io
 import json
 import re
 import statistics
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Cli
+from conftest import Refusal, Terminal
 
 from nmt.corpus import data_report
 from nmt.corpus.data_report import escape_markdown, format_markdown, make_sections, show_change, warn_of_unknown
@@ -154,19 +153,6 @@ Most frequent training sentences
 """
 
 
-class Terminal(io.StringIO):
-    """Keeps what is written to a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.fixture(autouse=True)
-def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal of 200 columns."""
-    monkeypatch.setenv("COLUMNS", "200")
-
-
 def changed(**parts: Any) -> dict[str, Any]:
     return {**copy.deepcopy(REPORT), **parts}
 
@@ -174,7 +160,9 @@ def changed(**parts: Any) -> dict[str, Any]:
 def text_of(report: dict[str, Any]) -> str:
     """The report as a wide terminal shows it, without spaces at the ends of lines."""
     file = Terminal()
-    write_sections(make_sections(parse_report(report)), file)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("COLUMNS", "200")
+        write_sections(make_sections(parse_report(report)), file)
     return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
 
 
@@ -360,21 +348,13 @@ PARTS = sorted(REPORT.keys() - {"given_splits", "longest_training_pair", "second
         ),
     ],
 )
-def test_a_damaged_report_is_one_line(tmp_path: Path, cli: Cli, content: bytes | None, message: str) -> None:
+def test_a_damaged_report_is_one_line(tmp_path: Path, refusal: Refusal, content: bytes | None, message: str) -> None:
     (tmp_path / "data.json").write_text("{}", encoding="utf-8")
     if content is not None:
         (tmp_path / "report.json").write_bytes(content)
-    outcome = cli("data", tmp_path)
-    assert (outcome.code, outcome.out) == (1, "")
-    assert outcome.err.startswith(f"nmt: error: {tmp_path}/report.json: {message}")
-    assert outcome.err.count("\n") == 1
+    assert f"{refusal('data', tmp_path)}\n".startswith(f"{tmp_path}/report.json: {message}")
 
 
 @pytest.mark.parametrize(("directory", "what"), [("nowhere", "does not exist"), (".", "is not a data directory")])
-def test_only_a_data_directory_has_a_report(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, directory: str, what: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    outcome = cli("data", directory)
-    assert (outcome.code, outcome.out) == (1, "")
-    assert outcome.err.startswith(f"nmt: error: {directory}: {what} (no data.json)")
+def test_only_a_data_directory_has_a_report(refusal: Refusal, directory: str, what: str) -> None:
+    assert refusal("data", directory).startswith(f"{directory}: {what} (no data.json)")

@@ -1,12 +1,13 @@
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Cli
+from conftest import Cli, tree
 
-from nmt.config import Config
+from nmt.config import Config, Overrides, load_config
 from nmt.corpus.augmentation import FORMS
 from nmt.corpus.dataset import DataDirectory, EncodedPairs, compute_checksums, open_data, read_examples, read_marker
 from nmt.corpus.identity import identities, load_seen
@@ -20,13 +21,23 @@ from nmt.text.tokenizers import SubwordTokenizer, WordTokenizer
 from nmt.text.vocabulary import SPECIAL_TOKENS, UNK_ID, Vocabulary
 
 Pairs = list[tuple[str, str]]
+ALL = dict.fromkeys(FORMS, 1.0)
 
 NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 PAIRS: Pairs = [(f"I have {word} .", f"ich habe {word.upper()} .") for word in NUMBERS]
 
 
+ROOMS = [(number, room) for number in range(2, 8) for room in range(2, 12)]
+CATS = [(f"Tom has {n} cats in room {room}.", f"Tom hat {n} Katzen in Raum {room}.") for n, room in ROOMS]
+WHOLE = {"data.split.valid_size": 0, "data.split.test_size": 0}
+BASE = load_config(
+    Config(name="made"),
+    ["data.source=corpus.tsv", "data.split={valid_size: 2, test_size: 3}", "text.tokenizer=whitespace"],
+)
+
+
 @pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_pictures: None) -> None:
     monkeypatch.chdir(tmp_path)
 
 
@@ -48,14 +59,8 @@ def write_splits(**splits: Pairs) -> list[str]:
     ]
 
 
-def make_config(**sections: dict[str, Any]) -> Config:
-    data = {"source": "corpus.tsv", "split": {"valid_size": 2, "test_size": 3}, **sections.pop("data", {})}
-    text = {"tokenizer": "whitespace", **sections.pop("text", {})}
-    return Config.model_validate({"name": "made", "data": data, "text": text, **sections})
-
-
-def run(config: Config, output: str = "out", *, overwrite: bool = False) -> dict[str, Any]:
-    return write_data(config, Path(output), overwrite=overwrite).as_json()
+def run(settings: Overrides = (), output: str = "out", *, overwrite: bool = False) -> dict[str, Any]:
+    return write_data(load_config(BASE, settings), Path(output), overwrite=overwrite).as_json()
 
 
 def decoded(data: DataDirectory, pairs: EncodedPairs) -> Pairs:
@@ -71,27 +76,23 @@ def training_pairs(output: str = "out") -> Pairs:
     return decoded(data, data.train)
 
 
-def contents(directory: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
-
-
 def examples_of(split: str, output: str = "out") -> Pairs:
     return [(e.src, reference) for e in read_examples(Path(output) / f"{split}.jsonl") for reference in e.references]
 
 
 def test_the_data_directory_contains_the_corpus_once() -> None:
     write_table(PAIRS)
-    run(make_config())
+    run()
     data = open_data(Path("out"))
     train, valid, test = decoded(data, data.train), examples_of("valid"), examples_of("test")
     assert sorted(train + valid + test) == sorted(PAIRS)
     assert (len(train), len(valid), len(test)) == (7, 2, 3)
-    assert data.config == make_config()
+    assert data.config == BASE
     # The vocabulary is that of training alone: in valid, the number of a sentence is unknown.
     assert data.src_vocabulary.tokens[:7] == [*SPECIAL_TOKENS, ".", "I", "have"]
     assert set(data.src_vocabulary.tokens) == {word for src, _ in train for word in src.split()} | set(SPECIAL_TOKENS)
     assert decoded(data, data.valid) == [("I have <unk> .", "ich habe <unk> .")] * 2
-    assert sorted(contents(Path("out"))) == sorted(
+    assert sorted(tree(Path("out"))) == sorted(
         ["config.yaml", "data.json", "lengths.png", "report.json", "report.md", "test.jsonl", "valid.jsonl"]
         + [f"{split}.{side}.{kind}.npy" for split in ("train", "valid") for side in ("src", "tgt")
            for kind in ("ids", "offsets")]
@@ -112,8 +113,7 @@ def test_the_report_counts_by_hand() -> None:
         "",
     ]
     write_lines("corpus.tsv", rows)
-    config = make_config(data={"cleaning": {"max_length": 5}, "max_malformed": 0.1}, text={"max_length": 4})
-    report = run(config)
+    report = run({"data.cleaning.max_length": 5, "data.max_malformed": 0.1, "text.max_length": 4})
     assert json.loads(json.dumps(report)) == read_json(Path("out/report.json"))
     assert report["lines"] == {
         "read": 19,
@@ -155,7 +155,7 @@ def test_the_report_counts_tokens_and_unknown_words() -> None:
     sources = write_splits(
         train=[("a b a", "x"), ("a c", "y y z"), ("a", "x x x x x")], valid=[("a d", "x")], test=[("d e b", "w x")]
     )
-    report = run(make_config(data={"source": sources}, text={"max_length": 4, "vocabulary": {"min_count": 2}}))
+    report = run({"data.source": sources, "text.max_length": 4, "text.vocabulary.min_count": 2})
     # The third pair is too long and dropped after counting: x occurs 6 times, y 2, z once; a 4 times, b, c once.
     data = open_data(Path("out"))
     assert data.src_vocabulary == Vocabulary(["a"])
@@ -170,7 +170,7 @@ def test_the_report_counts_tokens_and_unknown_words() -> None:
 
 def test_many_unknown_tokens_are_reported(cli: Cli, caplog: pytest.LogCaptureFixture) -> None:
     write_table(PAIRS)
-    write_data(make_config(text={"vocabulary": {"max_size": 2}}), Path("out"))
+    run({"text.vocabulary.max_size": 2})
     warnings = [line for line in caplog.messages if line.startswith("WARNING: 50.0% of the ")]
     assert ["source" in line for line in warnings] == [True, False]
     assert "WARNING: 50.0% of the target tokens in training" in cli("data", "out").out
@@ -178,16 +178,15 @@ def test_many_unknown_tokens_are_reported(cli: Cli, caplog: pytest.LogCaptureFix
 
 def test_a_reused_vocabulary_that_knows_no_word(first: Path) -> None:
     write_table([("a", "b")] * 9)
-    config = make_config(data={"split": {"valid_size": 0, "test_size": 0}}, text={"reuse": str(first)})
     with pytest.raises(DataError, match=r"every source token in training is unknown; remove text\.reuse"):
-        run(config)
+        run(WHOLE | {"text.reuse": str(first)})
     assert not Path("out").exists()
 
 
 def test_the_report_in_words(caplog: pytest.LogCaptureFixture) -> None:
     write_table([*PAIRS, PAIRS[0]])
     with caplog.at_level("INFO", "nmt"):
-        write_data(make_config(), Path("out"))
+        run()
     said = caplog.messages
     assert said[0] == "corpus.tsv: source in column 1, target in column 2: 13 lines"
     assert said[1] == "cleaning: 13 pairs read, 12 kept; dropped 1 duplicate"
@@ -199,7 +198,7 @@ def test_the_report_in_words(caplog: pytest.LogCaptureFixture) -> None:
 def test_all_references_of_a_source_stay_together() -> None:
     pairs = [*PAIRS, *((src, f"{tgt} wirklich") for src, tgt in PAIRS)]
     write_table(pairs)
-    report = run(make_config())
+    report = run()
     assert report["sources"] == {"train": 7, "valid": 2, "test": 3}
     assert report["references"] == {"train": [0, 7], "valid": [0, 2], "test": [0, 3]}
     assert report["pairs"] == {"train": 14, "valid": 4, "test": 6}
@@ -212,7 +211,7 @@ def test_all_references_of_a_source_stay_together() -> None:
 def test_given_splits_are_used_unchanged() -> None:
     valid = [("I have thirteen .", "ich habe 13 ."), PAIRS[1], PAIRS[1]]
     test = [PAIRS[0], ("", "leer"), ("I have two .", "anders"), (" two  blanks ", "x")]
-    report = run(make_config(data={"source": write_splits(train=PAIRS, valid=valid, test=test)}))
+    report = run({"data.source": write_splits(train=PAIRS, valid=valid, test=test)})
     assert training_pairs() == PAIRS
     assert examples_of("valid") == valid
     assert examples_of("test") == [*test[:3], ("two blanks", "x")]
@@ -232,41 +231,39 @@ def test_given_splits_are_used_unchanged() -> None:
 def test_given_splits_have_text(split: str, side: str, pairs: list[tuple[str, str]]) -> None:
     splits = {"valid": PAIRS[:2], "test": PAIRS[:2]} | {split: pairs}
     with pytest.raises(DataError, match=f"{split}: all {len(pairs)} {side} lines are empty"):
-        run(make_config(data={"source": write_splits(train=PAIRS, **splits)}))
+        run({"data.source": write_splits(train=PAIRS, **splits)})
     assert not Path("out").exists()
 
 
 def test_training_pairs_of_given_splits_can_be_fewer() -> None:
     sources = write_splits(train=PAIRS, valid=PAIRS[:1])
-    report = run(make_config(data={"source": sources, "split": {"train_size": 5}}))
+    report = run({"data.source": sources, "data.split.train_size": 5})
     assert training_pairs() == PAIRS[:5]
     assert report["sources"] == {"train": 5, "valid": 1, "test": 0}
     assert not Path("out/test.jsonl").exists()
     with pytest.raises(DataError, match="13 pairs wanted, but the training file has 12"):
-        run(make_config(data={"source": sources, "split": {"train_size": 13}}), "other")
+        run({"data.source": sources, "data.split.train_size": 13}, "other")
 
 
 @pytest.mark.parametrize("unicode_marks", ["", "!"])
 def test_overlap_of_given_splits_can_be_dropped(unicode_marks: str) -> None:
     valid = [(PAIRS[1][0].upper() + unicode_marks, "neu"), ("new", "neu")]
     test = [("other", PAIRS[4][1]), ("I have thirteen .", "x")]
-    config = make_config(data={"source": write_splits(train=PAIRS, valid=valid, test=test), "drop_overlap": True})
-    report = run(config)
+    report = run({"data.source": write_splits(train=PAIRS, valid=valid, test=test), "data.drop_overlap": True})
     assert training_pairs() == [pair for pair in PAIRS if pair not in (PAIRS[1], PAIRS[4])]
     assert report["dropped_overlap"] == 2
     assert report["overlap"]["valid"] == {"sources": 0, "targets": 0, "examples": 2}
     assert report["overlap"]["test"] == {"sources": 0, "targets": 0, "examples": 2}
     assert examples_of("valid") == valid
     with pytest.raises(DataError, match=r"data\.drop_overlap: every training pair shares a sentence"):
-        run(make_config(data={"source": write_splits(train=PAIRS[:2], valid=PAIRS[:2]), "drop_overlap": True}), "none")
+        run({"data.source": write_splits(train=PAIRS[:2], valid=PAIRS[:2]), "data.drop_overlap": True}, "none")
 
 
 @pytest.mark.parametrize("files", [1, 2, 4])
 def test_a_corpus_can_be_reversed(files: int) -> None:
     valid = [("I have thirteen .", "ich habe 13 .")]
     sources = {1: [write_table(PAIRS)], 2: write_splits(all=PAIRS), 4: write_splits(train=PAIRS, valid=valid)}[files]
-    sizes = {"valid_size": 0, "test_size": 0}
-    report = run(make_config(data={"source": sources, "reverse": True, "split": sizes}))
+    report = run(WHOLE | {"data.source": sources, "data.reverse": True})
     assert training_pairs() == [(tgt, src) for src, tgt in PAIRS]
     assert report["languages"] == ["de", "en"]
     assert files != 4 or examples_of("valid") == [(tgt, src) for src, tgt in valid]
@@ -275,12 +272,11 @@ def test_a_corpus_can_be_reversed(files: int) -> None:
 def test_workers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.corpus.store.in_chunks.__defaults__", (7,))
     monkeypatch.setattr("nmt.corpus.lines.in_blocks.__defaults__", (200, None))
-    numbers = [(n, m) for n in range(2, 8) for m in range(2, 12)]
-    write_table([(f"Tom has {n}  cats in room {m}.", f"Tom hat {n} Katzen in Raum {m}.") for n, m in numbers])
-    text = {"tokenizer": "subword", "subword": {"vocabulary_size": 70}}
+    write_table([(src.replace("cats", " cats"), tgt) for src, tgt in CATS])
+    settings = {"text.tokenizer": "subword", "text.subword.vocabulary_size": 70, "data.augment": ALL}
     for workers in (1, 2):
-        run(make_config(data={"workers": workers, "augment": ALL}, text=text), f"out{workers}")
-    one, two = contents(Path("out1")), contents(Path("out2"))
+        run(settings | {"data.workers": workers}, f"out{workers}")
+    one, two = tree(Path("out1")), tree(Path("out2"))
     assert {name for name in one if one[name] != two[name]} <= {"config.yaml", "report.json"}  # workers, seconds
     reports = [read_json(Path(f"out{workers}/report.json")) for workers in (1, 2)]
     assert {key for key in reports[0] if reports[0][key] != reports[1][key]} <= {"seconds"}
@@ -289,19 +285,17 @@ def test_workers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_malformed_lines_are_fatal_above_a_share() -> None:
     Path("corpus.tsv").write_bytes("".join(f"{a}\t{b}\n" for a, b in PAIRS).encode() + b"caf\xe9\tKaffee\n")
     with pytest.raises(DataError, match=r"1 of 13 lines .*: 1 not UTF-8 \(corpus\.tsv:13\); convert"):
-        run(make_config())
-    report = run(make_config(data={"max_malformed": 0.08}))
+        run()
+    report = run({"data.max_malformed": 0.08})
     assert report["lines"]["malformed"] == {"not_utf8": 1}
 
 
 def test_every_subword_can_be_kept() -> None:
     write_table([(f"{a} {b} abab", f"{b}{a}") for a in "abcd" for b in "abcd"])
-    subword = {"vocabulary_size": 16, "joint": True}
-    split = {"valid_size": 0, "test_size": 0}
+    text = {"tokenizer": "subword", "subword": {"vocabulary_size": 16, "joint": True}, "vocabulary": {"joint": True}}
     sizes = []
     for min_count in (1, 0):
-        text = {"tokenizer": "subword", "subword": subword, "vocabulary": {"joint": True, "min_count": min_count}}
-        run(make_config(data={"split": split}, text=text), f"out{min_count}")
+        run(WHOLE | {"text": text, "text.vocabulary.min_count": min_count}, f"out{min_count}")
         sizes.append(len(open_data(Path(f"out{min_count}")).src_vocabulary))
     # Three pieces of SentencePiece are its own; the four special tokens are ours.
     assert sizes[1] == 16 - 3 + 4
@@ -310,7 +304,7 @@ def test_every_subword_can_be_kept() -> None:
 
 def test_source_text_is_repaired_like_training_text() -> None:
     write_table([(f"{src} &amp; \u201cso\u201d", tgt) for src, tgt in PAIRS])
-    run(make_config(data={"cleaning": {"quotes": True}}))
+    run({"data.cleaning.quotes": True})
     assert open_data(Path("out")).src_vocabulary.encode(["&", '"so"']) != [UNK_ID, UNK_ID]
     assert load_processor(Path("out/text")).tokenize_source(["a &amp;amp;  \u201eso\u201c"]) == [["a", "&", '"so"']]
 
@@ -319,7 +313,7 @@ def test_given_splits_have_loss_on_repaired_text_and_scores_on_raw_text() -> Non
     """What training text became is what a model can learn to say; the user's references stay as they are."""
     marked = "&amp; \u201cso\u201d"
     splits = {name: [(f"{src} {marked}", f"{tgt} {marked}") for src, tgt in PAIRS[:3]] for name in ("train", "valid")}
-    run(make_config(data={"source": write_splits(**splits), "cleaning": {"quotes": True}}))
+    run({"data.source": write_splits(**splits), "data.cleaning.quotes": True})
     data = open_data(Path("out"))
     assert decoded(data, data.valid) == [(f'{src} & "so"', f'{tgt} & "so"') for src, tgt in PAIRS[:3]]
     assert decoded(data, data.valid) == decoded(data, data.train)
@@ -328,49 +322,49 @@ def test_given_splits_have_loss_on_repaired_text_and_scores_on_raw_text() -> Non
 
 def test_an_earlier_result_is_kept_unless_it_may_be_overwritten() -> None:
     write_table(PAIRS)
-    run(make_config())
-    before = contents(Path("out"))
+    run()
+    before = tree(Path("out"))
     with pytest.raises(DataError, match="out: contains an earlier result; add --overwrite"):
-        run(make_config(text={"lowercase": True}))
-    assert contents(Path("out")) == before
-    run(make_config(data={"split": {"valid_size": 0, "test_size": 0}}), overwrite=True)
+        run({"text.lowercase": True})
+    assert tree(Path("out")) == before
+    run(WHOLE, overwrite=True)
     assert not Path("out/test.jsonl").exists()
     assert len(open_data(Path("out")).train) == 12
     assert sorted(path.name for path in Path().iterdir()) == ["corpus.tsv", "out"]
 
 
-FOUR = ["train.0", "train.1", "valid.0", "valid.1"]
-FAILURES = [
+LETTERS = {"data.cleaning.min_letters": 0.91}  # which two pairs have
+FAILURES: list[tuple[dict[str, Any], str]] = [
     (
-        {"data": {"source": FOUR, "split": {"train_size": 9}, "cleaning": {"min_letters": 0.91}}},
+        LETTERS | {"data.source": ["train.0", "train.1", "valid.0", "valid.1"], "data.split.train_size": 9},
         "9 pairs wanted, but the training file has 2, as cleaning kept 2 of 12 pairs",
     ),
-    ({"data": {"source": "latin.tsv", "max_malformed": 1}}, "3 of 3 lines are malformed: 3 not UTF-8"),
+    ({"data.source": "latin.tsv", "data.max_malformed": 1}, "3 of 3 lines are malformed: 3 not UTF-8"),
     (
-        {"text": {"vocabulary": {"min_count": 10**9}}},
+        {"text.vocabulary.min_count": 10**9},
         "every source token in training is unknown; lower text.vocabulary.min_count",
     ),
-    ({"text": {"max_length": 3}}, "no training pair has at most text.max_length = 3 tokens"),
+    ({"text.max_length": 3}, "no training pair has at most text.max_length = 3 tokens"),
     (
-        {"data": {"cleaning": {"min_length": 9}}},
+        {"data.cleaning.min_length": 9},
         "corpus: no pair is left, as cleaning kept 0 of 12 pairs (too_short dropped 12): see data.cleaning.min_length",
     ),
     (
-        {"data": {"cleaning": {"min_letters": 0.91}, "split": {"valid_size": 0, "test_size": 3}}},
+        LETTERS | {"data.split.valid_size": 0},
         "corpus: 2 of 3 test sentences found, as cleaning kept 2 of 12 pairs (few_letters dropped 10): "
         "see data.cleaning.min_letters",
     ),
     (
-        {"data": {"cleaning": {"min_letters": 0.91}, "split": {"valid_size": 0, "test_size": 0, "train_size": 9}}},
+        LETTERS | WHOLE | {"data.split.train_size": 9},
         "2 pairs of the 9 wanted left for training, after 0 test and 0 valid sentences, as cleaning kept 2 of 12",
     ),
-    ({"data": {"split": {"valid_size": 9, "test_size": 9}}}, "ask for a smaller valid split or give more data"),
-    ({"data": {"columns": [1, 3]}}, "no line has columns 1 and 3"),
-    ({"data": {"source": "nowhere.tsv"}}, "nowhere.tsv: no such file"),
-    ({"data": {"source": []}}, "data.source: is empty"),
-    ({"text": {"tokenizer": "subword", "subword": {"vocabulary_size": 5}}}, "raise text.subword.vocabulary_size"),
-    ({"text": {"tokenizer": "spacy"}, "data": {"src_language": "zz"}}, "language 'zz': spaCy has no blank tokenizer"),
-    ({"text": {"reuse": "nowhere"}}, "text.reuse: nowhere is neither a data directory nor a model directory; give one"),
+    ({"data.split.valid_size": 9, "data.split.test_size": 9}, "ask for a smaller valid split or give more data"),
+    ({"data.columns": [1, 3]}, "no line has columns 1 and 3"),
+    ({"data.source": "nowhere.tsv"}, "nowhere.tsv: no such file"),
+    ({"data.source": []}, "data.source: is empty"),
+    ({"text.tokenizer": "subword", "text.subword.vocabulary_size": 5}, "raise text.subword.vocabulary_size"),
+    ({"text.tokenizer": "spacy", "data.src_language": "zz"}, "language 'zz': spaCy has no blank tokenizer"),
+    ({"text.reuse": "nowhere"}, "text.reuse: nowhere is neither a data directory nor a model directory; give one"),
 ]
 
 
@@ -378,25 +372,25 @@ def test_a_connected_corpus_can_have_ready_made_splits() -> None:
     pairs = [(f"I see {number} .", "ich sehe .") for number in range(20)]
     write_table(pairs)
     with pytest.raises(DataError, match=r"mainly 'ich sehe \.' \(20 sources\); remove such lines, or give"):
-        run(make_config(data={"split": {"valid_size": 2, "test_size": 3}}))
+        run()
     for names in (("train", "valid"), ("train", "valid", "test")):
-        report = run(make_config(data={"source": write_splits(**dict.fromkeys(names, pairs))}), str(len(names)))
+        report = run({"data.source": write_splits(**dict.fromkeys(names, pairs))}, str(len(names)))
         assert report["pairs"]["valid"] == 20
 
 
-@pytest.mark.parametrize(("sections", "message"), FAILURES)
+@pytest.mark.parametrize(("settings", "message"), FAILURES)
 @pytest.mark.parametrize("earlier", [False, True])
-def test_a_failure_changes_nothing(sections: dict[str, Any], message: str, earlier: bool) -> None:
+def test_a_failure_changes_nothing(first: Path, settings: dict[str, Any], message: str, earlier: bool) -> None:
     write_table(PAIRS)
     write_splits(train=PAIRS, valid=PAIRS[:1])
     Path("latin.tsv").write_bytes(b"\xff\ta\n" * 3)
     if earlier:
-        run(make_config(), "deep/out")
-    before = contents(Path())
+        shutil.copytree(first, "deep/out")
+    before = tree()
     with pytest.raises((DataError, ConfigError)) as caught:
-        run(make_config(**sections), "deep/out", overwrite=True)
+        run(settings, "deep/out", overwrite=True)
     assert message in str(caught.value)
-    assert contents(Path()) == before
+    assert tree() == before
     assert Path("deep").exists() == earlier
 
 
@@ -407,8 +401,8 @@ def test_text_is_reused(first: Path, run_directory: bool) -> None:
         Path("run").mkdir()
         Path("run/best").symlink_to(first)
     reuse = "run" if run_directory else str(first)
-    run(make_config(data={"split": {"valid_size": 0, "test_size": 0}}, text={"reuse": reuse}))
-    earlier, later = contents(first / "text"), contents(Path("out/text"))
+    run(WHOLE | {"text.reuse": reuse})
+    earlier, later = tree(first / "text"), tree(Path("out/text"))
     assert earlier.pop(SEEN) != later.pop(SEEN)  # the training sources are others
     assert earlier == later
     # Cleaning keeps the order; what the first corpus did not have is unknown.
@@ -419,58 +413,54 @@ def test_text_is_reused(first: Path, run_directory: bool) -> None:
 def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data directory of `PAIRS`."""
     folder = tmp_path_factory.mktemp("first")
-    source = write_table(PAIRS, str(folder / "corpus.tsv"))
-    run(make_config(data={"source": source}), str(folder / "data"))
+    run({"data.source": write_table(PAIRS, str(folder / "corpus.tsv"))}, str(folder / "data"))
     return folder / "data"
 
 
+LANGUAGES = "data.src_language, data.tgt_language and data.reverse (en to de there, {} here)"
+
+
 @pytest.mark.parametrize(
-    ("sections", "differing"),
+    ("settings", "differing"),
     [
         (
-            {"data": {"cleaning": {"dashes": True}}, "text": {"lowercase": True}},
+            {"data.cleaning.dashes": True, "text.lowercase": True},
             "text.lowercase (False there, True here), data.cleaning.dashes (False there, True here)",
         ),
-        *(
-            ({"data": data}, f"data.src_language, data.tgt_language and data.reverse (en to de there, {here} here)")
-            for data, here in (
-                ({"reverse": True}, "de to en"),
-                ({"src_language": "de", "tgt_language": "en"}, "de to en"),
-                ({"tgt_language": "nl"}, "en to nl"),
-            )
-        ),
+        ({"data.reverse": True}, LANGUAGES.format("de to en")),
+        ({"data.src_language": "de", "data.tgt_language": "en"}, LANGUAGES.format("de to en")),
+        ({"data.tgt_language": "nl"}, LANGUAGES.format("en to nl")),
     ],
 )
-def test_text_of_other_settings_is_refused(first: Path, sections: dict[str, dict[str, Any]], differing: str) -> None:
+def test_text_of_other_settings_is_refused(first: Path, settings: dict[str, Any], differing: str) -> None:
     write_table(PAIRS)
-    text = {"reuse": str(first), **sections.pop("text", {})}
     with pytest.raises(ConfigError) as caught:
-        run(make_config(**sections, text=text))
+        run({"text.reuse": str(first), **settings})
     assert str(caught.value) == f"text.reuse: {first} has other settings: {differing}; set the same"
 
 
 def test_text_is_reused_for_the_same_languages_named_otherwise(first: Path) -> None:
     write_table(PAIRS)
-    swapped = {"columns": [2, 1], "src_language": "de", "tgt_language": "en", "reverse": True}
-    run(make_config(data=swapped, text={"reuse": str(first)}))  # English to German after all
+    swapped = {"data.columns": [2, 1], "data.src_language": "de", "data.tgt_language": "en", "data.reverse": True}
+    run({"text.reuse": str(first), **swapped})  # English to German after all
 
 
 def test_a_joint_vocabulary_counts_both_sides() -> None:
     sources = write_splits(train=[("a b b", "c a"), ("d", "c a c")], valid=[("a", "c")])
-    run(make_config(data={"source": sources}, text={"vocabulary": {"joint": True}}))
+    run({"data.source": sources, "text.vocabulary.joint": True})
     data = open_data(Path("out"))
     # a and c occur 3 times, b twice, d once.
     assert data.src_vocabulary.tokens == data.tgt_vocabulary.tokens == [*SPECIAL_TOKENS, "a", "c", "b", "d"]
     assert decoded(data, data.train) == [("a b b", "c a"), ("d", "c a c")]
 
 
-def small_sample(**sections: dict[str, Any]) -> Config:
-    data = {"source": "data/sample/deu.txt", "first_lines": 400, "split": {"valid_size": 20, "test_size": 20}}
-    return make_config(data=data, **sections)
+SAMPLE = {
+    "data": {"source": "data/sample/deu.txt", "first_lines": 400, "split": {"valid_size": 20, "test_size": 20}},
+}
 
 
 def test_the_bundled_sample_is_found_from_any_folder_and_its_subwords_restore_it() -> None:
-    run(small_sample())
+    run(SAMPLE)
     lines = shipped("data/sample/deu.txt").read_text(encoding="utf-8").splitlines()[:400]
     words = training_pairs()
     evaluation = examples_of("valid") + examples_of("test")
@@ -478,7 +468,7 @@ def test_the_bundled_sample_is_found_from_any_folder_and_its_subwords_restore_it
     for joint in (False, True):
         subword = {"vocabulary_size": 100, "joint": joint}
         text = {"tokenizer": "subword", "subword": subword, "vocabulary": {"joint": joint}}
-        run(small_sample(text=text), "pieces", overwrite=True)
+        run(SAMPLE | {"text": text}, "pieces", overwrite=True)
         data, processor = open_data(Path("pieces")), load_processor(Path("pieces/text"))
         for index, (src, tgt) in enumerate(words):
             assert processor.src_tokenizer.detokenize(data.src_vocabulary.decode(data.train.src[index])) == src
@@ -489,35 +479,30 @@ def test_the_bundled_sample_is_found_from_any_folder_and_its_subwords_restore_it
 
 
 def test_words_learn_their_spacing_from_the_training_text() -> None:
-    run(small_sample(text={"tokenizer": "spacy"}))
+    run(SAMPLE | {"text.tokenizer": "spacy"})
     processor = load_processor(Path("out/text"))
-    for language, tokenizer, texts in zip(
-        ("en", "de"), processor.tokenizers, zip(*examples_of("valid"), *examples_of("test"), strict=True), strict=True
-    ):
+    texts = zip(*examples_of("valid"), *examples_of("test"), strict=True)
+    for language, tokenizer, sentences in zip(("en", "de"), processor.tokenizers, texts, strict=True):
         assert isinstance(tokenizer, WordTokenizer)
         assert tokenizer.language == language
-        assert [tokenizer.detokenize(tokens) for tokens in tokenizer.tokenize(texts)] == list(texts)
+        assert [tokenizer.detokenize(tokens) for tokens in tokenizer.tokenize(sentences)] == list(sentences)
 
 
 @pytest.mark.parametrize("number", [*range(8)])
 def test_sources_can_be_replaced(number: int) -> None:
-    sources, config = [f"file{index}" for index in range(number)], make_config()
+    sources = [f"file{index}" for index in range(number)]
     if number in (0, 5, 7):
         with pytest.raises(ConfigError, match=f"--source: give 1 file, 2 parallel files, .*; found {number}"):
-            with_sources(config, sources)
+            with_sources(BASE, sources)
     else:
-        replaced = with_sources(config, sources)
-        assert (replaced.data.source, replaced.text) == (tuple(sources), config.text)
-
-
-ALL = dict.fromkeys(FORMS, 1.0)
+        replaced = with_sources(BASE, sources)
+        assert (replaced.data.source, replaced.text) == (tuple(sources), BASE.text)
 
 
 def augment(output: str, forms: dict[str, float]) -> dict[str, Any]:
     """Preprocess sentences with names and numbers, and copies of them in these forms."""
-    numbers = [(n, m) for n in range(2, 8) for m in range(2, 12)]
-    write_table([(f"Tom has {n} cats in room {m}.", f"Tom hat {n} Katzen in Raum {m}.") for n, m in numbers])
-    return run(make_config(data={"split": {"valid_size": 5, "test_size": 10}, "augment": forms}), output)
+    write_table(CATS)
+    return run({"data.split.valid_size": 5, "data.split.test_size": 10, "data.augment": forms}, output)
 
 
 def test_copies_come_after_the_training_pairs_and_are_counted() -> None:
@@ -558,8 +543,7 @@ def test_copies_that_are_too_long_are_left_out(cli: Cli) -> None:
     short = [(f"Word{n} .", f"Wort{n} .") for n in range(20)]
     long = [(f"a b c Word{n} .", f"a b c Wort{n} .") for n in range(10)]
     write_table(short + long)
-    data = {"split": {"valid_size": 0, "test_size": 0}, "augment": {"no_final_stop": 1.0, "all_caps": 1.0}}
-    report = run(make_config(data=data, text={"max_length": 4}))
+    report = run(WHOLE | {"data.augment": {"no_final_stop": 1.0, "all_caps": 1.0}, "text.max_length": 4})
     assert report["augmented"] == {"no_final_stop": 30, "all_caps": 30}
     assert training_pairs("out")[:20] == short
     assert len(training_pairs("out")) == 20 + 50  # without its stop, a long one fits

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import processes
 import pytest
+from conftest import Terminal
 
 from nmt.system.progress import progress_bar
 from nmt.system.tables import Table
@@ -20,13 +21,6 @@ from nmt.system.terminal import showing_messages, write_table
 
 TABLE = Table(("name", "what it is", "n"), [("a\x1b[2J", "word " * 20, "7"), ("b", "", "1,234")], "llr")
 log = logging.getLogger("nmt.some.module")
-
-
-class Terminal(io.StringIO):
-    """Keeps what is written to a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def test_a_table_uses_tabs_without_a_terminal() -> None:

@@ -127,7 +127,7 @@ def test_a_finished_run_says_so_and_continues_with_more_epochs(random_project: P
     assert f"stopped at update {UPDATES}: all {UPDATES} updates are done; to continue, raise train.epochs" in err
     after = tree(run)
     clock = {"time": 0, "total_seconds": 0}
-    states = [json.loads(files.pop(str(run / "run.json"))) | clock for files in (before, after)]
+    states = [json.loads(files.pop("run.json")) | clock for files in (before, after)]
     assert states[0] == states[1]
     assert after == before
     err = train(random_project, run, *settings, "train.epochs=4", "--resume")
