@@ -11,15 +11,9 @@ from nmt.corpus.augmentation import FORMS, find_numbers, make_copies
 from nmt.system.errors import ConfigError
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        *((f"all_caps={value}", r"data\.augment\.all_caps") for value in ("-0.1", "1.1", "true", "x")),
-        ("all_cap=0.1", "did you mean all_caps"),
-    ],
-)
-def test_a_share_is_from_0_to_1_and_of_a_known_form(setting: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+@pytest.mark.parametrize("setting", ["all_caps=-0.1", "all_caps=1.1", "all_caps=true", "all_cap=0.1"])
+def test_a_share_is_from_0_to_1_and_of_a_known_form(setting: str) -> None:
+    with pytest.raises(ConfigError, match=r"data\.augment\.all_caps: should|did you mean all_caps"):
         load_config("tatoeba", [f"data.augment.{setting}"])
 
 

@@ -101,6 +101,7 @@ def test_a_batch_by_hand() -> None:
     assert batch.indices.tolist() == [1, 0, 2]
     assert batch.num_tokens == 3 + 2 + 1
     assert {tensor.dtype for tensor in batch[:5]} == {torch.int64}
+    assert batch.to(torch.device("cpu")) is batch
 
 
 def test_a_batch_with_noise_by_hand() -> None:
@@ -127,21 +128,11 @@ def test_a_repeated_batch_is_that_of_repeated_pairs() -> None:
     assert found.num_tokens == 12
 
 
-@pytest.mark.parametrize(
-    ("prefix", "suffix", "expected"),
-    [
-        (False, False, [[5, 6], [7, PAD_ID]]),
-        (True, False, [[BOS_ID, 5, 6], [BOS_ID, 7, PAD_ID]]),
-        (False, True, [[5, 6, EOS_ID], [7, EOS_ID, PAD_ID]]),
-        (True, True, [[BOS_ID, 5, 6, EOS_ID], [BOS_ID, 7, EOS_ID, PAD_ID]]),
-    ],
-)
-def test_padding_by_hand(prefix: bool, suffix: bool, expected: list[list[int]]) -> None:
-    assert pad([[5, 6], [7]], prefix=prefix, suffix=suffix).tolist() == expected
-
-
-def test_padding_nothing_and_moving_nowhere() -> None:
+def test_padding_by_hand() -> None:
+    assert pad([[5, 6], [7]]).tolist() == [[5, 6], [7, PAD_ID]]
+    assert pad([[5, 6], [7]], prefix=True).tolist() == [[BOS_ID, 5, 6], [BOS_ID, 7, PAD_ID]]
+    assert pad([[5, 6], [7]], suffix=True).tolist() == [[5, 6, EOS_ID], [7, EOS_ID, PAD_ID]]
+    both = [[BOS_ID, 5, 6, EOS_ID], [BOS_ID, 7, EOS_ID, PAD_ID]]
+    assert pad([[5, 6], [7]], prefix=True, suffix=True).tolist() == both
     assert pad([]).shape == (0, 0)
     assert pad([[], []], suffix=True).tolist() == [[EOS_ID], [EOS_ID]]
-    batch = make_batch(PAIRS, np.array([0]))
-    assert batch.to(torch.device("cpu")) is batch

@@ -1,4 +1,3 @@
-import re
 from pathlib import Path
 
 import numpy as np
@@ -47,14 +46,13 @@ def test_saved_sequences_are_loaded_as_they_were(tmp_path: Path, lists: list[lis
 def test_sequences_written_piece_by_piece_are_those_saved_at_once(
     tmp_path_factory: pytest.TempPathFactory, lists: list[list[int]], cuts: list[int]
 ) -> None:
-    once, by_piece = tmp_path_factory.mktemp("once"), tmp_path_factory.mktemp("pieces")
-    packed = Sequences.pack(lists)
-    packed.save(once, "a")
+    folder, packed = tmp_path_factory.getbasetemp(), Sequences.pack(lists)
+    packed.save(folder, "once")
     pieces = np.split(packed.ids, sorted(min(cut, len(packed.ids)) for cut in cuts))
-    write_sequences(by_piece, "a", packed.lengths, iter(pieces))
+    write_sequences(folder, "pieces", packed.lengths, iter(pieces))
     for kind in ("ids", "offsets"):
-        assert (by_piece / f"a.{kind}.npy").read_bytes() == (once / f"a.{kind}.npy").read_bytes()
-    assert unpacked(Sequences.load(by_piece, "a")) == lists
+        assert (folder / f"pieces.{kind}.npy").read_bytes() == (folder / f"once.{kind}.npy").read_bytes()
+    assert unpacked(Sequences.load(folder, "pieces")) == lists
 
 
 @pytest.mark.parametrize("kind", ["ids", "offsets"])
@@ -90,7 +88,7 @@ def test_pairs_need_as_many_targets_as_sources(tmp_path: Path) -> None:
 
 @given(st.lists(st.builds(Example, st.text(), st.lists(st.text(), min_size=1).map(tuple))))
 def test_examples_round_trip(tmp_path_factory: pytest.TempPathFactory, examples: list[Example]) -> None:
-    path = tmp_path_factory.mktemp("examples") / "test.jsonl"
+    path = tmp_path_factory.getbasetemp() / "test.jsonl"
     write_examples(path, iter(examples))
     assert read_examples(path) == examples
 
@@ -155,25 +153,24 @@ def test_another_folder_is_a_data_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ['{"format_version": 2}', '{"format_version": 0}', '{"format_version": "1"}', "{}", "", "{", "[]", "3"]
-)
-def test_another_or_no_format_version_is_a_data_error(directory: Path, content: str) -> None:
-    (directory / "data.json").write_text(content, encoding="utf-8")
-    version = re.search(r"version\": (.*)}", content.replace('"1"', "'1'"))
-    found = rf"data format {version[1] if version else None}, this version reads 1; preprocess again"
-    with pytest.raises(DataError, match=found if content not in ("", "{") else r"data\.json: not valid JSON"):
-        open_data(directory)
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
+    ("name", "content", "message"),
     [
-        *((name, None) for name in ("config.yaml", "text/src.vocabulary.json", "train.src.ids.npy")),
-        *(("config.yaml", content) for content in (b"train: {epochs: 0}\n", b"train: [\n", b"name: \xff\n")),
-        ("valid.tgt.offsets.npy", None),
+        *(
+            ("data.json", content, f"data format {found}, this version reads 1; preprocess again")
+            for content, found in (
+                (b'{"format_version": 2}', "2"),
+                (b'{"format_version": 0}', "0"),
+                (b'{"format_version": "1"}', "'1'"),
+                *((content, "None") for content in (b"{}", b"[]", b"3")),
+            )
+        ),
+        *(("data.json", content, r"data\.json: not valid JSON") for content in (b"", b"{")),
+        *((name, None, name) for name in ("config.yaml", "text/src.vocabulary.json", "train.src.ids.npy")),
+        *(("config.yaml", content, "config.yaml") for content in (b"train: {epochs: 0}\n", b"train: [\n", b"\xff\n")),
+        ("valid.tgt.offsets.npy", None, "valid.tgt.offsets.npy"),
     ],
 )
-def test_a_missing_file_or_damaged_config_is_named(directory: Path, name: str, content: bytes | None) -> None:
+def test_what_is_missing_or_damaged_is_named(directory: Path, name: str, content: bytes | None, message: str) -> None:
     (directory / name).unlink() if content is None else (directory / name).write_bytes(content)
-    with pytest.raises((ConfigError, DataError), match=name):
+    with pytest.raises((ConfigError, DataError), match=message):
         open_data(directory)

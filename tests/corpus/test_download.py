@@ -5,19 +5,20 @@ import logging
 import random
 import signal
 import socket
-import struct
-import subprocess
 import sys
 import threading
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import processes
 import pytest
 import tqdm
+from test_faults import file_size_limit
 
 from nmt.corpus import download
 from nmt.corpus.download import resolve_sources
@@ -48,7 +49,7 @@ class Reply:
     reason: str | None = None  # of a status that is not 200; None for the usual words
     body: bytes = BODY
     send: int | None = None  # bytes of the body, then the connection ends; None sends all
-    end: str = "close"  # or "reset" (few bytes only: it drops those not yet sent), or "stall" until `release`
+    stall: bool = False  # rather wait for `release` before the connection ends
     length: str | None = ""  # Content-Length; None for none, "" for the right one
     more: dict[str, str] = field(default_factory=dict)  # other headers
 
@@ -62,7 +63,6 @@ class Server:
     asked: list[dict[str, str]] = field(default_factory=list)  # headers of each request
     stalled: threading.Event = field(default_factory=threading.Event)
     release: threading.Event = field(default_factory=threading.Event)
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def url(self) -> str:
@@ -74,10 +74,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         state = self.state
-        with state.lock:
-            number = len(state.asked)
-            state.asked.append(dict(self.headers))
-        reply = state.replies[min(number, len(state.replies) - 1)]
+        reply = state.replies[min(len(state.asked), len(state.replies) - 1)]
+        state.asked.append(dict(self.headers))
         if reply.status >= 400:
             self.send_error(reply.status, reply.reason)
             return
@@ -89,11 +87,9 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         with contextlib.suppress(ConnectionError):  # the client may disconnect
             self.wfile.write(reply.body[: reply.send])
-        if reply.end == "stall":
+        if reply.stall:
             state.stalled.set()
             state.release.wait(30)
-        elif reply.end == "reset":
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -101,9 +97,6 @@ class Handler(BaseHTTPRequestHandler):
 
 class Listener(ThreadingHTTPServer):
     daemon_threads = False  # closing waits until every reply is counted
-
-    def shutdown_request(self, request: object) -> None:
-        self.close_request(request)  # no orderly end before a reset
 
 
 @contextlib.contextmanager
@@ -141,15 +134,12 @@ def refusal(url: str, directory: Path) -> str:
     return message
 
 
-def in_another_process(url: str, directory: Path, before: str = "") -> "subprocess.Popen[str]":
-    program = (
-        f"import sys; from pathlib import Path; from nmt.corpus.download import resolve_sources\n{before}\n"
-        "try: resolve_sources([sys.argv[1]], Path(sys.argv[2]))\n"
-        "except Exception as error: sys.exit(f'{type(error).__name__} {error}')\n"
-    )
-    return subprocess.Popen(
-        [sys.executable, "-c", program, url, str(directory)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+def fetch(url: str, directory: Path) -> None:
+    """What a process of its own does."""
+    try:
+        resolve_sources([url], directory)
+    except OSError as error:
+        sys.exit(f"{type(error).__name__} {error}")
 
 
 def test_a_url_is_downloaded_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -182,8 +172,7 @@ CHUNKED = Reply(body=b"5\r\nHallo\r\n", length=None, more={"Transfer-Encoding": 
     ("reply", "reason"),
     [
         (Reply(send=30_000), "30000 bytes read, 170112 more expected)); run the command again later, or"),
-        (Reply(send=0, end="stall"), "timed out); run the command again later, or"),
-        (Reply(send=30, end="reset"), "reset by peer"),
+        (Reply(send=0, stall=True), "timed out); run the command again later, or"),
         (CHUNKED, "); run the command again later, or"),
         (Reply(status=401), "(HTTP 401 Unauthorized); download it yourself and"),
         (Reply(status=403), "(HTTP 403 Forbidden); the server refuses automatic downloads: fetch it with a browser"),
@@ -200,7 +189,7 @@ CHUNKED = Reply(body=b"5\r\nHallo\r\n", length=None, more={"Transfer-Encoding": 
     ],
 )
 def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: Reply, reason: str) -> None:
-    monkeypatch.setattr(download, "TIMEOUT", 0.5 if reply.end == "stall" else 30.0)
+    monkeypatch.setattr(download, "TIMEOUT", 0.5 if reply.stall else 30.0)
     with serving(reply) as server:
         assert reason in refusal(server.url, tmp_path / "raw")
     assert len(server.asked) == 1
@@ -275,8 +264,8 @@ def test_a_progress_bar_counts_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_download_leaves_no_file_and_is_repeated(tmp_path: Path, number: int) -> None:
-    with serving(Reply(send=120_000, end="stall"), Reply()) as server:
-        with in_another_process(server.url, tmp_path) as process:
+    with serving(Reply(send=120_000, stall=True), Reply()) as server:
+        with processes.start(program=partial(fetch, server.url, tmp_path)) as process:
             assert server.stalled.wait(60)
             process.send_signal(number)
         assert not (tmp_path / "deu-eng.zip").exists()
@@ -295,10 +284,9 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
-    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))"
-    with serving() as server, in_another_process(server.url, tmp_path, limit) as process:
-        _, errors = process.communicate()
-    assert errors.strip() == f"OSError [Errno 27] File too large: '{tmp_path / 'deu-eng.zip'}'"
+    with serving() as server, file_size_limit(100_000):
+        done = processes.run(program=partial(fetch, server.url, tmp_path))
+    assert done.stderr.strip() == f"OSError [Errno 27] File too large: '{tmp_path / 'deu-eng.zip'}'"
     assert len(server.asked) == 1
     assert names(tmp_path) == []
 

@@ -1,8 +1,5 @@
-import bz2
 import contextlib
 import functools
-import gzip
-import lzma
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +8,7 @@ from typing import IO
 import processes
 import pytest
 
+from nmt.corpus.lines import UNPACK
 from nmt.corpus.sources import LineReport, open_corpus, parse_chunk
 from nmt.system.memory import peak_resident
 
@@ -38,18 +36,14 @@ def measure(small: Path, large: Path) -> None:
 
 @contextlib.contextmanager
 def packed(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write, quickly packed as its suffix says."""
+    """A file to write, packed as its suffix says."""
     if path.suffix == ".zip":
-        archive = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
+        archive = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED)
         with archive, archive.open("a.tsv", "w", force_zip64=True) as member:
             yield member
     else:
-        pack = {
-            ".gz": functools.partial(gzip.open, compresslevel=1),
-            ".bz2": functools.partial(bz2.open, compresslevel=1),
-            ".xz": functools.partial(lzma.open, preset=0),
-        }
-        with pack.get(path.suffix, open)(path, "wb") as file:
+        options = {"preset": 0} if path.suffix == ".xz" else {}  # with more, its memory grows with the file
+        with UNPACK.get(path.suffix, open)(path, "wb", **options) as file:
             yield file
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Cli
+from conftest import Project, call, read_metrics, train_arguments
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -296,29 +296,7 @@ def test_sampling_needs_subwords_of_its_kind_and_their_library(
         make_noise(TrainSection(noise=section), data)
 
 
-NOISY_CONFIG = """
-name: noisy
-data: {{source: {source}, split: {{valid_size: 20, test_size: 20}}}}
-text: {{subword: {{vocabulary_size: 120}}, vocabulary: {{min_count: 0}}}}
-model: {{embedding_size: 8, encoder: {{hidden_size: 8}}, decoder: {{hidden_size: 8}}}}
-train:
-  max_updates: 4
-  log_every: 1
-  device: cpu
-  noise: {{bpe_dropout: 0.3, tgt_word_dropout: 0.1}}
-"""
-
-
-def test_a_run_with_noise(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "corpus.tsv").write_text("\n".join("\t".join(row) for row in ROWS[:400]) + "\n", encoding="utf-8")
-    (tmp_path / "noisy.yaml").write_text(NOISY_CONFIG.format(source="corpus.tsv"), encoding="utf-8")
-    assert cli("preprocess", "--config", "noisy.yaml").code == 0
-    off = ["--set", "train.noise.bpe_dropout=0", "--set", "train.noise.tgt_word_dropout=0"]
-    losses = {}
-    for name, overrides in {"first": [], "without": off}.items():
-        outcome = cli("train", "--config", "noisy.yaml", "--output", name, *overrides)
-        assert outcome.code == 0, outcome.err
-        lines = (tmp_path / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-        losses[name] = [line.split('"loss": ')[1].split(",")[0] for line in lines if '"train"' in line]
-    assert losses["first"] != losses["without"]
+def test_a_run_has_the_noise_of_its_config(random_project: Project, run: Path) -> None:
+    off = ["train.noise.src_word_dropout=0", "train.noise.tgt_word_dropout=0", "train.max_updates=4"]
+    assert call(*train_arguments(random_project, run, *off)) == 0
+    assert read_metrics(run)[0]["loss"] != read_metrics(random_project.run)[0]["loss"]

@@ -1,7 +1,5 @@
-import os
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,12 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config import CleaningSection, SplitSection
+from nmt.config import SplitSection
 from nmt.corpus import Pair
-from nmt.corpus.cleaning import Cleaner
 from nmt.corpus.identity import draw
 from nmt.corpus.schema import Overlap
-from nmt.corpus.sources import open_corpus, read_pairs
 from nmt.corpus.splitting import (
     Example,
     SplitError,
@@ -214,11 +210,12 @@ HUBS = [
 
 
 def test_the_sentences_that_connect_a_corpus_are_named(new_store: NewStore) -> None:
-    assert refusal(new_store(HUBS), test_size=5) == (
-        "corpus: 0 of 5 test sentences found (1 component left, too large for the rest): 96 of 96 pairs are connected "
-        "through shared sentences, mainly 'Yes!' (40 targets), 'Nein\\x1b!' (15 sources); remove such lines, or "
-        "give ready-made splits, 4 or 6 files with --source"
-    )
+    for chance in map(random.Random, range(20)):  # in any order
+        assert refusal(new_store(chance.sample(HUBS, len(HUBS))), test_size=5) == (
+            "corpus: 0 of 5 test sentences found (1 component left, too large for the rest): 96 of 96 pairs are "
+            "connected through shared sentences, mainly 'Yes!' (40 targets), 'Nein\\x1b!' (15 sources); remove such "
+            "lines, or give ready-made splits, 4 or 6 files with --source"
+        )
     without = [pair for pair in HUBS if pair.src not in ("Yes!", "yes") and pair.tgt != "Nein\x1b!"]
     assert len(split(new_store(without), test_size=5).evaluation["test"]) == 5
 
@@ -231,12 +228,6 @@ def test_a_corpus_that_no_single_sentence_connects(new_store: NewStore) -> None:
         in message
     )
     assert "no single sentence connects them; give ready-made splits, 4 or 6 files" in message
-
-
-@settings(deadline=None)
-@given(st.permutations(HUBS))
-def test_hubs_are_independent_of_order(new_store: NewStore, pairs: list[Pair]) -> None:
-    assert "'Yes!' (40 targets), 'Nein" in refusal(new_store(pairs), test_size=5)
 
 
 # Few short texts that share much; `singles` are enough pairs of their own for any size to be met.
@@ -349,24 +340,3 @@ def test_naive_overlap_is_independent_of_order(new_store: NewStore) -> None:
     drawn = sorted(pairs, key=lambda pair: int(store.fingerprints("pair_draw")[pairs.index(pair)]))
     assert found.sources == sum(pair.src in {train.src for train in drawn[20:]} for pair in drawn[:20])
     assert found.targets == sum(pair.tgt in {train.tgt for train in drawn[20:]} for pair in drawn[:20])
-
-
-def test_the_tatoeba_test_set_is_unseen_where_a_plain_split_leaks_a_third(new_store: NewStore) -> None:
-    path = Path(os.environ.get("NMT_BENCH_DATA", "../shared/data")) / "tatoeba-deu-eng-2018-05-13.zip"
-    if not path.exists():
-        pytest.skip(f"{path} is absent; name its folder in NMT_BENCH_DATA")
-    cleaned, _ = Cleaner(CleaningSection(max_characters=None, max_ratio=None, min_letters=0.0, copies=True)).clean(
-        read_pairs(open_corpus([path])["train"])
-    )
-    pairs = list(dict.fromkeys(cleaned))
-    assert len(pairs) == 169_813
-    store = new_store(pairs)
-    naive = naive_overlap(store, np.arange(len(pairs)), 5_000)
-    assert 0.32 < naive.sources / naive.examples < 0.36  # 0.340 with a deviation of 0.0065 over random splits
-    splits = split(store, valid_size=5_000, test_size=5_000)
-    assert measure_overlap(store, splits.train, splits.evaluation["test"]) == Overlap(0, 0, 5_000)
-    assert measure_overlap(store, splits.train, splits.evaluation["valid"]) == Overlap(0, 0, 5_000)
-    valid, test = flat(splits.evaluation["valid"]), flat(splits.evaluation["test"])
-    for side in (0, 1):
-        assert not {same(pair[side]) for pair in valid} & {same(pair[side]) for pair in test}
-    assert len(splits.train) + len(valid) + len(test) == len(pairs)

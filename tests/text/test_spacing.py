@@ -1,16 +1,8 @@
-import os
-import random
-import zipfile
-from pathlib import Path
-
 import pytest
 
 from nmt.system.files import shipped
-from nmt.text.normalization import Normalizer
 from nmt.text.spacing import Spacing
 from nmt.text.tokenizers import WordTokenizer
-
-LANGUAGES = [("en", 0), ("de", 1)]
 
 
 def marked(text: str) -> tuple[list[str], list[bool]]:
@@ -101,32 +93,11 @@ def test_tokens_are_joined(tokens: list[str], text: str) -> None:
     assert Spacing([".", ",", "!", ")", "n't"], ["("]).join(tokens) == text
 
 
-def restored(language: str, learnt_from: list[str], sentences: list[str]) -> float:
-    """Share of sentences that spaCy's words and the spacing learnt from other text give back exactly."""
-    tokenizer = WordTokenizer(language)
-    tokenizer.learn_spacing(learnt_from)
-    joined = [tokenizer.detokenize(tokens) for tokens in tokenizer.tokenize(sentences)]
-    return sum(map(str.__eq__, joined, sentences)) / len(sentences)
-
-
-@pytest.mark.parametrize(("language", "column"), LANGUAGES)
+@pytest.mark.parametrize(("language", "column"), [("en", 0), ("de", 1)])
 def test_every_sentence_of_the_sample_is_restored(language: str, column: int) -> None:
     lines = shipped("data/sample/deu.txt").read_text(encoding="utf-8").splitlines()
     sentences = sorted({line.split("\t")[column] for line in lines})
     assert len(sentences) > 1000
-    assert restored(language, sentences, sentences) == 1
-
-
-@pytest.mark.parametrize(("language", "column", "floor"), [("en", 0, 0.995), ("de", 1, 0.997)])
-def test_sentences_of_tatoeba_are_restored_by_rules_learnt_elsewhere(language: str, column: int, floor: float) -> None:
-    """Measured: 99.75% of the English and 99.85% of the German sentences."""
-    folder = Path(os.environ.get("NMT_BENCH_DATA", "../shared/data"))
-    archives = sorted(folder.glob("tatoeba-deu-eng-*.zip"))
-    if not archives:
-        pytest.skip(f"no tatoeba-deu-eng-*.zip in {folder.resolve()}; set NMT_BENCH_DATA")
-    with zipfile.ZipFile(archives[0]) as archive:
-        lines = archive.read("deu.txt").decode("utf-8").splitlines()
-    normalizer = Normalizer()
-    sentences = sorted({normalizer(line.split("\t")[column]) for line in lines})
-    random.Random(1).shuffle(sentences)
-    assert restored(language, sentences[2_000:12_000], sentences[:2_000]) >= floor
+    tokenizer = WordTokenizer(language)
+    tokenizer.learn_spacing(sentences)
+    assert [tokenizer.detokenize(tokens) for tokens in tokenizer.tokenize(sentences)] == sentences
