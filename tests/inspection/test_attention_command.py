@@ -126,41 +126,6 @@ def test_files_instead_of_a_split(here: Project, cli: Cli) -> None:
     assert "alignment error rate" in outcome.out
 
 
-GOLD = ["--src", "in.txt", "--ref", "in.txt", "--forced", "--gold"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["a b", "--split", "test"], "give one of: a sentence, --src, or --split"),
-        (["--target", "A"], "--target is for one sentence"),
-        (["--ref", "in.txt"], "--ref belongs to --src"),
-        (["--gold", "gold.txt"], "and --forced"),
-        (["a", "--forced"], "--forced reads references"),
-        (["--src", "in.txt", "--forced"], "--forced reads references"),
-        (["--split", "train"], "--split train: must be test or valid"),
-        (["   "], "no sentence has words"),
-        ([*GOLD, "short.txt"], "short.txt: has 1 lines, but there are 2"),
-        ([*GOLD, "far.txt"], "line 2: 0-7, but the sentences have 1 and 1"),
-        ([*GOLD, "in.txt"], "'a' is not a link"),
-        (["--src", "nowhere.txt"], "nowhere.txt"),
-        (["a b", "--json", "data/prepared/reversal/x.json"], "is inside the data directory"),
-        (["a b", "--picture", "a.xyz", "--json", "x.json"], "not a picture format"),
-        (["a b", "--picture", "nowhere/a.png", "--json", "x.json"], "the folder nowhere does not exist"),
-    ],
-)
-def test_bad_input_is_one_line(arguments: list[str], message: str, here: Project, cli: Cli) -> None:
-    Path("in.txt").write_text("a b\nc\n", encoding="utf-8")
-    Path("gold.txt").write_text("0-0\n1-1\n", encoding="utf-8")
-    Path("short.txt").write_text("0-0\n", encoding="utf-8")
-    Path("far.txt").write_text("0-0\n0-7\n", encoding="utf-8")
-    outcome = cli("attention", *arguments)
-    assert outcome.code == 1
-    assert message in outcome.err
-    assert len(outcome.err.splitlines()) == 1
-    assert not Path("x.json").exists()
-
-
 def test_a_model_without_attention_says_so(random_project: Project, tmp_path: Path, cli: Cli) -> None:
     settings = ["--set", "model.attention.score=none", "--set", "train.max_updates=3"]
     run = tmp_path / "run"

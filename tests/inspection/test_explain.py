@@ -74,17 +74,6 @@ def test_hard_attention_looks_at_the_largest_chance(explain: Callable[..., str])
     assert [float(weight) for _, _, weight in rows] == [float(chance == max(chances)) for chance in chances]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(["a b", "--step", "99"], "--step 99: the translation has"), (["  "], "the sentence has no words")],
-)
-def test_bad_input_is_one_line(arguments: list[str], message: str, here: Project, cli: Cli) -> None:
-    outcome = cli("explain", *arguments)
-    assert outcome.code == 1
-    assert message in outcome.err
-    assert len(outcome.err.splitlines()) == 1
-
-
 def test_numbers_that_are_almost_zero_have_no_sign(here: Project) -> None:
     """The first number of a query is made almost zero by its weights."""
     weights = here.run / "best/model.safetensors"

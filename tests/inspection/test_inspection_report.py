@@ -135,22 +135,3 @@ def test_a_model_without_its_run_and_data_still_has_a_report(here: Project, cli:
     outcome = cli("report", *given)
     assert outcome.code == 0, outcome.err
     assert "Report on model" in Path("report.html").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--output", "r.html", "--src", "in.txt"], "--src and --ref belong together"),
-        (["--output", "r.html", "--split", "train"], "--split train"),
-        (["--output", "runs/reversal/best/r.html"], "is inside the model directory"),
-        (["--output", "r.html", "--against", "nowhere"], "nowhere"),
-        (["--output", "nowhere/r.html"], "nowhere/r.html"),
-        (["--output", "r.pdf"], "--output r.pdf: a page is HTML; give a name that ends in .html"),
-        (["--output", "r"], "--output r: a page is HTML"),
-    ],
-)
-def test_bad_input_is_one_line(arguments: list[str], message: str, here: Project, cli: Cli) -> None:
-    outcome = cli("report", *arguments)
-    assert outcome.code == 1
-    assert message in outcome.err.splitlines()[-1]
-    assert not [*Path().glob("r.*")]
