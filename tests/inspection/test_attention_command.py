@@ -2,13 +2,15 @@
 
 import json
 import math
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from conftest import Cli, Project
+from conftest import Cli, Project, Refusal, train_arguments
 
 import nmt
-from nmt.config import DecodeSection, ModelSection, RecurrentDecoderSection, RecurrentEncoderSection
+from nmt.config import Config, DecodeSection
 from nmt.corpus.dataset import read_examples
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks
@@ -26,7 +28,6 @@ def test_a_sentence_step_by_step(here: Project, cli: Cli) -> None:
     lines = [line.split("\t") for line in outcome.out.splitlines()]
     assert lines[0] == ["token", "entropy", "largest weight on", "weights above 0.1"]
     found = nmt.load(here.run).translate("a b c", with_alignment=True)
-    assert found.alignment is not None
     weights = found.alignment[:, 0].double()
     assert [line[0] for line in lines[1 : len(weights) + 1]] == [*found.tokens, "⟨eos⟩"]
     for line, row in zip(lines[1:], weights.tolist(), strict=False):
@@ -62,25 +63,22 @@ def test_a_split_is_summed_up(here: Project, cli: Cli) -> None:
     )
 
 
-def write_gold(here: Project, separator: str = "-") -> None:
-    """Every target letter is the source letter at the mirrored place."""
-    examples = read_examples(here.data / "test.jsonl")
-    sizes = [len(example.src.split()) for example in examples]
-    lines = [" ".join(f"{n - 1 - j}{separator}{j}" for j in range(n)) for n in sizes]
+def write_gold(sizes: Iterable[int], link: Callable[[int, int], str]) -> None:
+    """Write a file with a line of links for each number of words: one for each target word of so many."""
+    lines = (" ".join(link(size, j) for j in range(size)) for size in sizes)
     Path("gold.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 @pytest.mark.parametrize("unit", ["words", "tokens"])
 def test_alignment_error_rate_against_gold_links(unit: str, here: Project, cli: Cli) -> None:
-    write_gold(here)
+    examples = read_examples(here.data / "test.jsonl")
+    write_gold((len(example.src.split()) for example in examples), lambda size, j: f"{size - 1 - j}-{j}")
     outcome = cli("attention", "--split", "test", "--forced", "--gold", "gold.txt", "--links-of", unit)
     (line,) = [line for line in outcome.out.splitlines() if line.startswith("alignment error rate")]
-    examples = read_examples(here.data / "test.jsonl")
     translator, right, total = nmt.load(here.run), 0, 0
     for example in examples:
         (found,) = translator.score([example.src], [example.references[0]], with_alignment=True)
         size = len(found.tokens)
-        assert found.alignment is not None
         places = found.alignment[:size, 0, :size].argmax(dim=-1).tolist()
         right += sum(place == size - 1 - step for step, place in enumerate(places))
         total += size
@@ -89,32 +87,23 @@ def test_alignment_error_rate_against_gold_links(unit: str, here: Project, cli: 
 
 def test_possible_links_lower_the_error_rate(here: Project) -> None:
     """The model has learnt the mirrored links; those to the same place are sure, but wrong."""
-    examples = read_examples(here.data / "test.jsonl")
-    rates = []
-    for possible in (False, True):
-        lines = []
-        for size in (len(example.src.split()) for example in examples):
-            mirrored = [f"{size - 1 - j}?{j}" for j in range(size)] if possible else []
-            lines.append(" ".join([*(f"{j}-{j}" for j in range(size)), *mirrored]))
-        Path("gold.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    sizes, rates = [len(example.src.split()) for example in read_examples(here.data / "test.jsonl")], []
+    for possible in ("", " {}?{}"):
+        write_gold(sizes, lambda size, j, possible=possible: f"{j}-{j}" + possible.format(size - 1 - j, j))
         rates.append(nmt.measure_attention(model=here.run, split="test", forced=True, gold="gold.txt").error_rate)
-    assert rates[0] is not None
-    assert rates[1] is not None
     assert 0.3 < rates[1] < rates[0] - 0.3
 
 
 def test_gold_words_are_those_of_the_file_not_of_joined_tokens() -> None:
     """A tokenised reference has more words than its tokens have when they are joined to text."""
     tokenizer, vocabulary = WordTokenizer("de"), Vocabulary(["er", "ist", ",", "hier", ".", "mein", "Freund"])
-    sizes = RecurrentEncoderSection(hidden_size=4), RecurrentDecoderSection(hidden_size=8)
-    config = ModelSection(embedding_size=4, encoder=sizes[0], decoder=sizes[1])
+    config = Config.model_validate({"model": {"encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 8}}}).model
     model = build_model(config, len(vocabulary), len(vocabulary)).eval()
     translator = Translator(model, TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary), DecodeSection())
     example = Example("er ist , hier .", ("er ist , mein Freund , hier .",))
     gold = [GoldLinks({(4, 7)}, {(4, 7)})]
-    by_words = measure_attention("m", translator, [example], forced=True, gold=gold, unit="words")
-    by_tokens = measure_attention("m", translator, [example], forced=True, gold=gold, unit="tokens")
-    assert by_words.error_rate == by_tokens.error_rate
+    measure = partial(measure_attention, "m", translator, [example], forced=True, gold=gold)
+    assert measure(unit="words").error_rate == measure(unit="tokens").error_rate
 
 
 def test_files_instead_of_a_split(here: Project, cli: Cli) -> None:
@@ -126,13 +115,10 @@ def test_files_instead_of_a_split(here: Project, cli: Cli) -> None:
     assert "alignment error rate" in outcome.out
 
 
-def test_a_model_without_attention_says_so(random_project: Project, tmp_path: Path, cli: Cli) -> None:
-    settings = ["--set", "model.attention.score=none", "--set", "train.max_updates=3"]
-    run = tmp_path / "run"
-    command = ["train", "--config", random_project.config, "--data", random_project.data, "--output", run]
-    assert cli(*command, *settings).code == 0
-    outcome = cli("attention", "a b", "--model", run)
-    assert outcome.code == 1
-    assert outcome.err.splitlines()[-1].endswith(
-        "this model has no attention (model.attention.score: none); use another model"
-    )
+def test_a_model_without_attention_says_so(
+    random_project: Project, run: Path, cli: Cli, refusal: Refusal, no_pictures: None
+) -> None:
+    settings = ("model.attention.score=none", "train.max_updates=3")
+    assert cli(*train_arguments(random_project, run, *settings)).code == 0
+    says = "this model has no attention (model.attention.score: none); use another model"
+    assert refusal("attention", "a b", "--model", run).endswith(says)

@@ -1,41 +1,47 @@
 """nmt explain: the numbers of one step."""
 
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from conftest import Cli, Project
+import torch
+from conftest import Cli, Project, train_arguments
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import nmt
 
 
+def rows_of(text: str) -> list[list[float]]:
+    """The numbers of each source position: score, chance if there is one, and weight."""
+    rows = re.findall(r"^     (?:[a-d]|⟨eos⟩) +(-?[\d.]+(?:  [\d.]+)+)", text, re.MULTILINE)
+    return [list(map(float, row.split())) for row in rows]
+
+
+def softmax(scores: Sequence[float]) -> list[float]:
+    return torch.tensor(scores).softmax(dim=0).tolist()
+
+
 def test_the_numbers_are_those_of_the_translation(here: Project, cli: Cli) -> None:
     outcome = cli("explain", "a b c", "--step", "2")
     assert outcome.code == 0
     found = nmt.load(here.run).translate("a b c", with_alignment=True)
-    assert found.alignment is not None
     lines = outcome.out.splitlines()
     assert lines[0] == f"a b c -> {found.text}"
     assert lines[1] == f"model: {here.run}/best"
     assert "additive, Bahdanau's order. Additive score" in lines[2]
     assert lines[4] == f"Step 2 of {len(found.tokens) + 1}: {found.tokens[1]}, after {found.tokens[0]}"
-    rows = [re.match(r"     (\S+) +(-?[\d.]+)  ([\d.]+)", line) for line in lines]
-    weights = [float(row[3]) for row in rows if row and row[1] in ("a", "b", "c", "⟨eos⟩")]
-    assert weights == pytest.approx(found.alignment[1, 0].tolist(), abs=6e-4)
+    assert [weight for _, weight in rows_of(outcome.out)] == pytest.approx(found.alignment[1, 0].tolist(), abs=6e-4)
     (chosen,) = (line for line in lines if line.endswith("<- chosen"))
     assert chosen.split()[0] == found.tokens[1]
-    assert found.token_log_probs is not None
-    assert float(chosen.split()[1]) == pytest.approx(2.718281828 ** found.token_log_probs[1], abs=6e-4)
+    assert float(chosen.split()[1]) == pytest.approx(math.exp(found.token_log_probs[1]), abs=6e-4)
 
 
 def test_scores_become_the_weights(here: Project) -> None:
-    text = nmt.explain("a b c d", model=here.run, step=1)
-    rows = re.findall(r"^     (?:[a-d]|⟨eos⟩) +(-?[\d.]+)  ([\d.]+)", text, re.MULTILINE)
-    powers = [2.718281828 ** float(score) for score, _ in rows]
-    assert [float(weight) for _, weight in rows] == pytest.approx([p / sum(powers) for p in powers], abs=2e-2)
+    scores, weights = zip(*rows_of(nmt.explain("a b c d", model=here.run, step=1)), strict=True)
+    assert weights == pytest.approx(softmax(scores), abs=2e-2)
 
 
 def test_another_target(here: Project, cli: Cli) -> None:
@@ -44,16 +50,14 @@ def test_another_target(here: Project, cli: Cli) -> None:
 
 
 @pytest.fixture
-def explain(random_project: Project, tmp_path: Path, cli: Cli) -> Callable[..., str]:
+def explain(random_project: Project, run: Path, cli: Cli, no_pictures: None) -> Callable[..., str]:
     """Explain a sentence with a new model that has the given settings."""
 
-    def run(*settings: str) -> str:
-        chosen = [part for setting in ("train.max_updates=3", *settings) for part in ("--set", setting)]
-        command = ["train", "--config", random_project.config, "--data", random_project.data, *chosen]
-        assert cli(*command, "--output", tmp_path / "run").code == 0
-        return cli("explain", "a b c d", "--model", tmp_path / "run").out
+    def train(*settings: str) -> str:
+        assert cli(*train_arguments(random_project, run, "train.max_updates=3", *settings)).code == 0
+        return cli("explain", "a b c d", "--model", run).out
 
-    return run
+    return train
 
 
 @pytest.mark.parametrize("setting", ["model.attention.score=none", "model.attention.heads=2"])
@@ -66,12 +70,10 @@ def test_other_mechanisms(explain: Callable[..., str], setting: str) -> None:
 def test_hard_attention_looks_at_the_largest_chance(explain: Callable[..., str]) -> None:
     longer = ("train.max_updates=40", "train.optimizer.learning_rate=0.05")  # until the chances differ
     out = explain("model.attention.window.name=hard", *longer)
-    rows = re.findall(r"^     (?:[a-d]|⟨eos⟩) +(-?[\d.]+)  ([\d.]+)  ([\d.]+)", out, re.MULTILINE)
-    assert len(rows) == 5
-    powers = [2.718281828 ** float(score) for score, _, _ in rows]
-    chances = [float(chance) for _, chance, _ in rows]
-    assert chances == pytest.approx([power / sum(powers) for power in powers], abs=5e-3)
-    assert [float(weight) for _, _, weight in rows] == [float(chance == max(chances)) for chance in chances]
+    scores, chances, weights = zip(*rows_of(out), strict=True)
+    assert len(scores) == 5
+    assert chances == pytest.approx(softmax(scores), abs=5e-3)
+    assert weights == tuple(float(chance == max(chances)) for chance in chances)
 
 
 def test_numbers_that_are_almost_zero_have_no_sign(here: Project) -> None:

@@ -33,15 +33,11 @@ class Reader(HTMLParser):
         self.text += data
 
 
-@pytest.fixture
-def report(here: Project, cli: Cli) -> str:
+def test_the_report_says_what_the_evaluation_does_in_one_file(here: Project, cli: Cli) -> None:
     assert cli("train", "--config", here.config, "--output", "runs/other", "--set", "train.epochs=1").code == 0
     outcome = cli("report", "--model", here.run, "--against", "runs/other", "--output", "report.html")
     assert outcome.code == 0, outcome.err
-    return Path("report.html").read_text(encoding="utf-8")
-
-
-def test_the_report_says_what_the_evaluation_does(report: str, here: Project) -> None:
+    report = Path("report.html").read_text(encoding="utf-8")
     found = nmt.evaluate(here.run, against="runs/other", attention=True, short_inputs=False)
     text = Reader(report).text
     for score in found.scores.values():
@@ -55,8 +51,7 @@ def test_the_report_says_what_the_evaluation_does(report: str, here: Project) ->
     assert "reversal instead of other" in text
     assert "Data: vocabulary" in text
 
-
-def test_the_report_is_one_file_without_scripts_or_paths(report: str, here: Project) -> None:
+    # One file without scripts or paths.
     reader = Reader(report)
     assert "script" not in reader.tags
     assert "default-src 'none'" in dict(reader.attributes).values() or "default-src 'none'" in report
@@ -69,21 +64,15 @@ def test_the_report_is_one_file_without_scripts_or_paths(report: str, here: Proj
     assert len(report) < 5_000_000
 
 
-@pytest.mark.parametrize(
-    ("file", "key", "value"),
-    [
-        ("run.json", "training_seconds", "abc"),
-        ("run.json", "updates", None),
-        ("run.json", "tokens", {}),
-        ("best/model.json", "parameters", "abc"),
-        ("best/model.json", "update", [1]),
-        ("environment.json", "torch", "<script>"),
-    ],
-)
-def test_damaged_facts_are_left_out(file: str, key: str, value: object, here: Project) -> None:
-    path = here.run / file
-    metadata = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**metadata, key: value}), encoding="utf-8")
+def test_damaged_metadata_are_left_out(here: Project) -> None:
+    damages: dict[str, dict[str, object]] = {
+        "run.json": {"training_seconds": "abc", "updates": None, "tokens": {}},
+        "best/model.json": {"parameters": "abc", "update": [1]},
+        "environment.json": {"torch": "<script>"},
+    }
+    for file, values in damages.items():
+        metadata = json.loads((here.run / file).read_text(encoding="utf-8"))
+        (here.run / file).write_text(json.dumps({**metadata, **values}), encoding="utf-8")
     html = nmt.report(here.run, output="report.html").read_text(encoding="utf-8")
     assert "<script" not in html
     assert "abc" not in Reader(html).text
@@ -120,18 +109,16 @@ def test_text_cannot_run(tmp_path: Path) -> None:
     with browsing() as page:
         page.open(path.as_uri(), 320)
         assert page.evaluate("window.hit") is None
-        assert page.evaluate("document.querySelector('h1').textContent") == HOSTILE
-        assert page.evaluate("document.querySelector('pre').textContent") == HOSTILE
+        for tag in ("h1", "pre"):
+            assert page.evaluate(f"document.querySelector('{tag}').textContent") == HOSTILE
         assert page.evaluate("document.documentElement.scrollWidth") <= 320
         assert page.problems == []
 
 
-def test_a_model_without_its_run_and_data_still_has_a_report(here: Project, cli: Cli) -> None:
+def test_a_model_without_its_run_and_data_still_has_a_report(here: Project) -> None:
     (here.run / "best").rename("model")
     (here.data / "test.jsonl").rename("test.jsonl")
     Path("in.txt").write_text("a b\nc d\n", encoding="utf-8")
     Path("out.txt").write_text("B A\nD C\n", encoding="utf-8")
-    given = ["--model", "model", "--src", "in.txt", "--ref", "out.txt", "--output", "report.html"]
-    outcome = cli("report", *given)
-    assert outcome.code == 0, outcome.err
-    assert "Report on model" in Path("report.html").read_text(encoding="utf-8")
+    report = nmt.report("model", src="in.txt", ref="out.txt", output="report.html")
+    assert "Report on model" in report.read_text(encoding="utf-8")

@@ -68,10 +68,8 @@ def test_the_record_agrees_with_the_translator(mechanism: dict[str, Any]) -> Non
     best = translator.translate("a b c d", with_alignment=True)
     assert found.src_tokens == ["a", "b", "c", "d", EOS_LABEL]
     assert found.best.text == best.text == found.texts[found.tree.best[0]]
-    assert best.alignment is not None
     torch.testing.assert_close(found.best.alignment, best.alignment, atol=1e-5, rtol=0)
     assert sum(found.best.log_probs) == pytest.approx(best.log_prob, abs=1e-4)
-    assert found.reference is not None
     (forced,) = translator.score(["a b c d"], ["d e"], with_alignment=True)
     assert found.reference.tokens == ["d", "e", EOS_LABEL]
     assert found.reference.log_probs == pytest.approx(forced.token_log_probs, abs=1e-4)
@@ -85,7 +83,6 @@ def test_the_record_agrees_with_the_translator(mechanism: dict[str, Any]) -> Non
 @pytest.mark.parametrize("mechanism", MECHANISMS[:3], ids=str)
 def test_scores_are_those_of_the_weights(mechanism: dict[str, Any]) -> None:
     found = record(make_translator(**mechanism), Example("a b c d e", ()), RULES)
-    assert found.best.details.scores is not None
     torch.testing.assert_close(found.best.details.scores.softmax(dim=-1), found.best.alignment, atol=1e-5, rtol=0)
     assert found.best.details.centres is None
     assert found.best.details.chances is None
@@ -94,7 +91,6 @@ def test_scores_are_those_of_the_weights(mechanism: dict[str, Any]) -> None:
 def test_the_window_of_local_attention_is_where_the_weights_are() -> None:
     """Local-p: a weight outside the window is 0, and inside it is at most its Gaussian (Luong et al., 2015, eq. 10)."""
     found = record(make_translator(score="general", window={"name": "local_p", "radius": 2}), Example(SIX, ()), RULES)
-    assert found.best.details.centres is not None
     assert found.best.details.radius == 2
     assert found.best.details.centres.shape == (len(found.best.tokens),)
     distance = torch.arange(7) - found.best.details.centres.unsqueeze(1)
@@ -106,15 +102,12 @@ def test_the_window_of_local_attention_is_where_the_weights_are() -> None:
 
 def test_the_window_of_monotonic_attention_moves_with_the_step() -> None:
     found = record(make_translator(score="general", window={"name": "local_m", "radius": 1}), Example("a b", ()), RULES)
-    assert found.best.details.centres is not None
     steps = len(found.best.tokens)
     assert found.best.details.centres.tolist() == [min(step, 2) for step in range(steps)]
 
 
 def test_hard_attention_chooses_the_largest_chance() -> None:
     found = record(make_translator(score="general", window={"name": "hard"}), Example(SIX, ()), RULES)
-    assert found.best.details.chances is not None
-    assert found.best.details.scores is not None
     torch.testing.assert_close(found.best.details.chances, found.best.details.scores.softmax(dim=-1), atol=1e-5, rtol=0)
     assert (found.best.details.chances.argmax(dim=-1) == found.best.alignment.argmax(dim=-1)).all()
     assert sorted(found.best.alignment.unique().tolist()) == [0, 1]
@@ -123,8 +116,6 @@ def test_hard_attention_chooses_the_largest_chance() -> None:
 def test_occlusion_is_the_loss_without_a_token() -> None:
     translator = make_translator(score="general")
     found = record(translator, Example("a b c", ("d e",)), RULES).reference
-    assert found is not None
-    assert found.occlusion is not None
     whole, *without = translator.score(["a b c", "b c", "a c", "a b"], ["d e"] * 4)
     for place, each in enumerate(without):
         expected = np.subtract(whole.token_log_probs, each.token_log_probs)
