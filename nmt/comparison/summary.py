@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterator, Sequence
 
 from nmt.comparison.results import Result, Row, dig
+from nmt.evaluation.attention_statistics import LABELS
 from nmt.evaluation.breakdown import FEWEST
 from nmt.system.tables import ReportSection, Table
 
@@ -25,13 +26,6 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     **{key: (key,) for key in ("peak_mib", "sentences_per_second", "precision", "finished")},
 }
 """Columns of the CSV file, besides name, seed, p-value and attention."""
-ATTENTION = {
-    "entropy": "entropy",
-    "maximum": "largest weight",
-    "clear": "positions above 0.1",
-    "coverage": "coverage",
-    "diagonality": "diagonality",
-}
 
 
 def make_sections(rows: Sequence[Row]) -> list[ReportSection]:
@@ -123,8 +117,8 @@ def _cost_table(rows: Sequence[Row]) -> Table:
 
 
 def _attention_table(rows: Sequence[Row]) -> Table:
-    cells = [[row.name, *(_attention(row, name) for name in ATTENTION)] for row in rows]
-    return Table(["config", *ATTENTION.values()], cells, "l" + "r" * len(ATTENTION))
+    cells = [[row.name, *(_attention(row, name) for name in LABELS)] for row in rows]
+    return Table(["config", *LABELS.values()], cells, "l" + "r" * len(LABELS))
 
 
 def _attention(row: Row, name: str) -> str:
@@ -172,10 +166,10 @@ def as_csv(rows: Sequence[Row]) -> str:
     """A line for each trial, with all numbers."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["name", "seed", "p_value", *COLUMNS, *(f"attention_{name}" for name in ATTENTION)])
+    writer.writerow(["name", "seed", "p_value", *COLUMNS, *(f"attention_{name}" for name in LABELS)])
     for row in rows:
         for result, p in zip(row.results, row.p_values, strict=True):
-            attention = [_mean_over_heads([result], name, "mean") for name in ATTENTION]
+            attention = [_mean_over_heads([result], name, "mean") for name in LABELS]
             values = [row.name, result["seed"], p, *(dig(result, path) for path in COLUMNS.values()), *attention]
             writer.writerow(["" if value is None else value for value in values])
     return file.getvalue()

@@ -17,21 +17,20 @@ from nmt.drawing.charts import read_metrics
 from nmt.evaluation.attention_statistics import LengthAttention, mean_sharpness
 from nmt.evaluation.breakdown import LengthScore, bleu_by_length
 from nmt.evaluation.input_text import read_split
-from nmt.evaluation.long_inputs import LENGTHS, MOST, measure_long_inputs
+from nmt.evaluation.long_inputs import measure_long_inputs
 from nmt.evaluation.metrics import ScoringRules
-from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model, translate_examples
+from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
 from nmt.system.errors import DataError, NmtError, RunInterrupted, as_nmt_errors
 from nmt.system.files import read_json, write_json, write_text
 from nmt.system.limits import MIB
 from nmt.system.memory import peak_memory
-from nmt.system.progress import progress_bar
 from nmt.system.replacement import locked
 from nmt.system.version import __version__
 from nmt.training.metrics_log import METRICS
 from nmt.training.run import train
 from nmt.training.timing import measure_updates
 from nmt.translation.loading import open_translator
-from nmt.translation.stream import within_memory
+from nmt.translation.stream import translate_texts
 from nmt.translation.translator import Translator
 
 log = logging.getLogger(__name__)
@@ -225,7 +224,7 @@ def _describe_evaluation(evaluation: ModelEvaluation) -> dict[str, Any]:
 def _measure_speed(translator: Translator, examples: Sequence[Example]) -> float:
     """Sentences translated per second, without the attention weights that evaluation records."""
     begin = time.perf_counter()
-    translated = translate_examples(translator, examples[:TIMED], "timing translation")
+    translated = translate_texts(translator, [example.src for example in examples[:TIMED]], "timing translation")
     return round(len(translated) / (time.perf_counter() - begin), 1)
 
 
@@ -233,12 +232,8 @@ def _describe_lengths(
     evaluation: ModelEvaluation, examples: Sequence[Example], translator: Translator, rules: ScoringRules
 ) -> list[dict[str, Any]]:
     """BLEU and attention by source length, and of joined inputs."""
-    with (
-        progress_bar(total=MOST * len(LENGTHS), unit=" inputs", desc="translating long inputs", leave=False) as bar,
-        within_memory(translator.options, MOST),
-    ):
-        joined = measure_long_inputs(translator, examples, rules, bar.update)
     whole = bleu_by_length(examples, evaluation.hypotheses, rules), evaluation.attention_by_length
+    joined = measure_long_inputs(translator, examples, rules)
     return [*_describe_bins(*whole, joined=False), *_describe_bins(*joined, joined=True)]
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from nmt.evaluation.breakdown import LengthBin
 from nmt.system.tables import Table
 
 CLEAR = 0.1
 """Weight above which a position counts as attended."""
+LABELS = {"entropy": "entropy", "maximum": "largest weight", "clear": f"positions above {CLEAR}"}
+LABELS |= {"coverage": "coverage", "diagonality": "diagonality"}
+"""Names of the statistics in tables."""
 
 
 @dataclass(frozen=True)
@@ -97,10 +99,7 @@ class HeadStatistics:
     diagonality: Moments
 
     def __str__(self) -> str:
-        return (
-            f"entropy {self.entropy}, largest weight {self.maximum}, positions above {CLEAR} {self.clear}, "
-            f"coverage {self.coverage}, diagonality {self.diagonality}"
-        )
+        return ", ".join(f"{label} {getattr(self, name)}" for name, label in LABELS.items())
 
 
 def summarize(alignments: Iterable[Tensor | None]) -> list[HeadStatistics]:
@@ -113,7 +112,6 @@ def summarize(alignments: Iterable[Tensor | None]) -> list[HeadStatistics]:
     Returns:
         One for each head; none if there are no weights.
     """
-    names = ("entropy", "maximum", "clear", "coverage", "diagonality")
     sums: dict[str, Tensor] = {}
     for weights in alignments:
         if weights is None or not weights.any():
@@ -128,7 +126,8 @@ def summarize(alignments: Iterable[Tensor | None]) -> list[HeadStatistics]:
         return []
     heads = sums["entropy"].size(1)
     return [
-        HeadStatistics(**{name: _moments(*sums[name][:, head].tolist()) for name in names}) for head in range(heads)
+        HeadStatistics(**{name: _moments(*moments[:, head].tolist()) for name, moments in sums.items()})
+        for head in range(heads)
     ]
 
 
@@ -136,10 +135,8 @@ def mean_sharpness(heads: Sequence[HeadStatistics]) -> tuple[float, float] | Non
     """Entropy in nats and largest weight, in the mean over heads; None without heads."""
     if not heads:
         return None
-    return (
-        math.fsum(head.entropy.mean for head in heads) / len(heads),
-        math.fsum(head.maximum.mean for head in heads) / len(heads),
-    )
+    entropy, maximum = (math.fsum(getattr(head, name).mean for head in heads) for name in ("entropy", "maximum"))
+    return entropy / len(heads), maximum / len(heads)
 
 
 @dataclass(frozen=True)
@@ -157,14 +154,16 @@ class LengthAttention:
     heads: list[HeadStatistics]
 
 
-def attention_by_length(bins: Sequence[LengthBin], alignments: Sequence[Tensor | None]) -> list[LengthAttention]:
+def attention_by_length(
+    bins: Mapping[str, Sequence[int]], alignments: Sequence[Tensor | None]
+) -> list[LengthAttention]:
     """Statistics of attention by source length.
 
     Args:
-        bins: Which sentences are of similar length.
+        bins: Numbers of the sentences of similar length, by their length; see `bin_by_length`.
         alignments: As for `summarize`.
     """
-    return [LengthAttention(bin_.name, len(bin_.rows), summarize(alignments[n] for n in bin_.rows)) for bin_ in bins]
+    return [LengthAttention(name, len(rows), summarize(alignments[n] for n in rows)) for name, rows in bins.items()]
 
 
 def tabulate_lengths(by_length: Sequence[LengthAttention]) -> Table:

@@ -87,37 +87,20 @@ def accuracy_by_frequency(
     ]
 
 
-def _first_references(examples: Sequence[Example], rules: ScoringRules) -> list[list[str]]:
-    return words_of([example.references[0] for example in examples], rules)
+def _first_references(examples: Sequence[Example], rules: ScoringRules) -> Iterator[list[str]]:
+    return words_of((example.references[0] for example in examples), rules)
 
 
-@dataclass(frozen=True)
-class LengthBin:
-    """Sentences of similar length.
+def bin_by_length(examples: Sequence[Example]) -> dict[str, list[int]]:
+    """Numbers of the sentences by the words of their sources, separated by spaces, such as `7` or `8-10`.
 
-    Attributes:
-        low: Fewest words of a source, separated by spaces.
-        high: Most.
-        rows: Their numbers.
+    The bins have about the same number of sentences (quantiles); the shortest come first.
     """
-
-    low: int
-    high: int
-    rows: list[int]
-
-    @property
-    def name(self) -> str:
-        """The lengths, such as `7` or `8-10`."""
-        return _span(self.low, self.high)
-
-
-def bin_by_length(examples: Sequence[Example]) -> list[LengthBin]:
-    """Bins of about the same number of sentences (quantiles), the shortest first."""
     lengths = np.array([len(example.src.split()) for example in examples])
     edges = np.unique(np.quantile(lengths, np.arange(1, LENGTH_BINS) / LENGTH_BINS, method="lower"))
     bins = np.searchsorted(edges, lengths, side="left")
     groups = (np.flatnonzero(bins == number) for number in np.unique(bins))
-    return [LengthBin(int(lengths[rows].min()), int(lengths[rows].max()), rows.tolist()) for rows in groups]
+    return {_span(lengths[rows].min(), lengths[rows].max()): rows.tolist() for rows in groups}
 
 
 @dataclass(frozen=True)
@@ -144,8 +127,8 @@ def bleu_by_length(examples: Sequence[Example], hypotheses: Sequence[str], rules
         rules: How text is scored.
     """
     return [
-        score_length(group.name, [examples[row] for row in group.rows], [hypotheses[row] for row in group.rows], rules)
-        for group in bin_by_length(examples)
+        score_length(name, [examples[row] for row in rows], [hypotheses[row] for row in rows], rules)
+        for name, rows in bin_by_length(examples).items()
     ]
 
 
@@ -230,7 +213,7 @@ class SentenceGap:
         source: Raw source.
         reference: Its first reference.
         first: Translation of the first system.
-        second: That of the second.
+        second: Translation of the second.
         gap: BLEU of the first minus that of the second.
     """
 
@@ -253,7 +236,7 @@ def largest_gaps(
     Args:
         examples: Sources with references.
         first: Translations of one system.
-        second: Those of the other.
+        second: Translations of the other.
         scores: BLEU of each sentence, of both systems.
         number: How many sentences to return for each system.
 
@@ -261,16 +244,11 @@ def largest_gaps(
         Those in which the first is better, and those in which the second is; the largest gap first.
     """
     one, other = map(np.array, scores)
-    order = np.argsort(other - one, kind="stable").tolist()
-
-    def gaps(rows: Sequence[int]) -> list[SentenceGap]:
-        return [
-            SentenceGap(examples[n].src, examples[n].references[0], first[n], second[n], float(one[n] - other[n]))
-            for n in rows
-        ]
-
-    better, worse = gaps(order[:number]), gaps(order[: -number - 1 : -1])
-    return [row for row in better if row.gap > 0], [row for row in worse if row.gap < 0]
+    gaps = [
+        SentenceGap(examples[n].src, examples[n].references[0], first[n], second[n], float(one[n] - other[n]))
+        for n in np.argsort(other - one, kind="stable").tolist()
+    ]
+    return [row for row in gaps[:number] if row.gap > 0], [row for row in gaps[: -number - 1 : -1] if row.gap < 0]
 
 
 @dataclass(frozen=True)

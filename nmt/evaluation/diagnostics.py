@@ -18,7 +18,7 @@ MANY, MOST = 0.95, 0.5
 FEW = 10
 """Fewer lines than this give no warning."""
 
-_TOKENIZED = re.compile(r"\w [.!?,;:](?= |$)")
+_looks_tokenized = re.compile(r"\w [.!?,;:](?= |$)").search
 
 
 @dataclass(frozen=True)
@@ -131,12 +131,8 @@ def find_faults(examples: Sequence[Example], hypotheses: Sequence[str], rules: S
         yield "the references have no capitals, and the translations do: give cased references"
 
 
-def _share(lines: Sequence[str], has: Callable[[str], bool]) -> float:
-    return sum(map(has, lines)) / len(lines)
-
-
-def _looks_tokenized(line: str) -> bool:
-    return _TOKENIZED.search(line) is not None
+def _share(lines: Sequence[str], has: Callable[[str], object]) -> float:
+    return sum(bool(has(line)) for line in lines) / len(lines)
 
 
 def _is_lower(line: str) -> bool:

@@ -66,10 +66,11 @@ def evaluate(
         NmtError: The model, the test set or the device cannot be used, or arguments conflict.
         OutOfMemory: Memory ran out.
     """
-    from nmt.evaluation.input_text import InputText, read_text
+    from nmt.evaluation.input_text import InputText
     from nmt.evaluation.metrics import PAIRED_TESTS
     from nmt.evaluation.model_evaluation import check_comparable, evaluate_model
     from nmt.system.outputs import check_files
+    from nmt.translation.input import read_text
 
     if test not in PAIRED_TESTS:
         raise ConfigError(f"--test {test}: must be {' or '.join(PAIRED_TESTS)}")

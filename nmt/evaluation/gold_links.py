@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from nmt.system.errors import DataError
 from nmt.translation.alignment import Links
+from nmt.translation.input import read_text
 
 _LINK = re.compile(r"([0-9]{1,9})([-?])([0-9]{1,9})")
 
@@ -33,14 +34,8 @@ def read_alignments(path: Path) -> list[GoldLinks]:
     Raises:
         DataError: The file cannot be read, is not UTF-8, or has another format.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise DataError(f"{path}: not UTF-8 text; write lines such as 0-0 1-2 2-1") from None
     alignments: list[GoldLinks] = []
-    for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), 1):
+    for number, line in enumerate(read_text(path), 1):
         links = GoldLinks(set(), set())
         for item in line.split():
             match = _LINK.fullmatch(item)

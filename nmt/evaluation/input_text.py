@@ -17,19 +17,9 @@ from nmt.models.run_records import find_data
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
-from nmt.translation.input import open_input, read_lines
+from nmt.translation.input import read_text
 
 log = logging.getLogger(__name__)
-
-
-def read_text(path: Path) -> list[str]:
-    """Read the lines of a file.
-
-    Raises:
-        DataError: It cannot be read, is not UTF-8 or has an overlong line.
-    """
-    with open_input(path) as stream:
-        return [line for lines in read_lines(stream, str(path), None) for line in lines]
 
 
 def read_files(src: Path, references: Sequence[Path]) -> list[Example]:
@@ -112,7 +102,8 @@ class InputText:
             raise ConfigError("--gold aligns references: give a split, or --src with --ref")
         if links_of not in ("words", "tokens"):
             raise ConfigError(f"--links-of {links_of}: must be words or tokens")
-        check_split(split)
+        if split not in (None, "test", "valid"):
+            raise ConfigError(f"--split {split}: must be test or valid")
         examples = None
         if sentence is not None:
             examples = [Example(sentence, () if target is None else (target,))]
@@ -162,13 +153,3 @@ class InputText:
             return examples, links
         chosen = evenly_spaced(len(examples), sample)
         return [examples[n] for n in chosen], None if links is None else [links[n] for n in chosen]
-
-
-def check_split(split: str | None) -> None:
-    """Refuse a split that cannot be evaluated.
-
-    Raises:
-        ConfigError: It is another one than test and valid.
-    """
-    if split not in (None, "test", "valid"):
-        raise ConfigError(f"--split {split}: must be test or valid")

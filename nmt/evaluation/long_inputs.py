@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 from nmt.corpus.splitting import Example
 from nmt.evaluation.attention_statistics import LengthAttention, summarize
 from nmt.evaluation.breakdown import LengthScore, score_length
 from nmt.evaluation.metrics import UNSPACED, ScoringRules
+from nmt.translation.stream import translate_texts
 from nmt.translation.translator import Translator
 
 LENGTHS = ((20, 30), (30, 50), (50, 100))
@@ -29,12 +30,9 @@ def join_examples(examples: Sequence[Example], low: int, high: int) -> list[Exam
     Returns:
         At most 200. One has as many references as the part with most; a part with fewer repeats its first one.
     """
-    return list(_join(examples, low, high))
-
-
-def _join(examples: Sequence[Example], low: int, high: int) -> Iterator[Example]:
+    joined: list[Example] = []
     parts: list[Example] = []
-    words = made = 0
+    words = 0
     for example in examples:
         length = len(example.src.split())
         if words + length > high:
@@ -43,11 +41,12 @@ def _join(examples: Sequence[Example], low: int, high: int) -> Iterator[Example]
             continue
         parts.append(example)
         words += length
-        if words >= low + made % (high - low):
-            yield _concatenate(parts)
-            parts, words, made = [], 0, made + 1
-            if made == MOST:
-                return
+        if words >= low + len(joined) % (high - low):
+            joined.append(_concatenate(parts))
+            parts, words = [], 0
+            if len(joined) == MOST:
+                break
+    return joined
 
 
 def _concatenate(parts: Sequence[Example]) -> Example:
@@ -59,7 +58,7 @@ def _concatenate(parts: Sequence[Example]) -> Example:
 
 
 def measure_long_inputs(
-    translator: Translator, examples: Sequence[Example], rules: ScoringRules, advance: Callable[[int], object]
+    translator: Translator, examples: Sequence[Example], rules: ScoringRules
 ) -> tuple[list[LengthScore], list[LengthAttention]]:
     """BLEU and attention of joined test pairs of 20 to 30, 30 to 50 and 50 to 100 source words.
 
@@ -69,7 +68,6 @@ def measure_long_inputs(
         translator: Translator that does not split its input.
         examples: Sources with references.
         rules: How text is scored.
-        advance: Called with the number of finished inputs, for a progress bar.
     """
     scores: list[LengthScore] = []
     attention: list[LengthAttention] = []
@@ -77,9 +75,8 @@ def measure_long_inputs(
         return scores, attention
     for low, high in LENGTHS:
         joined = join_examples(examples, low, high)
-        sources = [example.src for example in joined]
-        translations = translator.translate(sources, with_alignment=True, advance=advance) if joined else []
-        name = f"{low}-{high}"
+        name, sources = f"{low}-{high}", [example.src for example in joined]
+        translations = translate_texts(translator, sources, f"translating {name} words", with_alignment=True)
         scores.append(score_length(name, joined, [translation.text for translation in translations], rules))
         attention.append(LengthAttention(name, len(joined), summarize(one.alignment for one in translations)))
     return scores, attention

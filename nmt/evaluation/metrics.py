@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -220,15 +220,13 @@ def score_corpus(
 
 
 def _build(key: str, rules: ScoringRules, examples: Sequence[Example] = ()) -> Any:
-    if key not in METRICS:
-        raise ValueError(f"{key}: not one of {', '.join(METRICS)}")
     return METRICS[key].build(rules, [example.src for example in examples])
 
 
-def words_of(lines: Sequence[str], rules: ScoringRules) -> list[list[str]]:
+def words_of(lines: Iterable[str], rules: ScoringRules) -> Iterator[list[str]]:
     """The words of each line, as BLEU counts them."""
     metric = _build("bleu", rules)
-    return [metric.tokenizer(line.lower() if rules.lowercase else line).split() for line in lines]
+    return (metric.tokenizer(line.lower() if rules.lowercase else line).split() for line in lines)
 
 
 def sentence_scores(examples: Sequence[Example], hypotheses: Sequence[str], rules: ScoringRules) -> list[float]:

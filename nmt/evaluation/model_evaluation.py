@@ -38,10 +38,8 @@ from nmt.evaluation.training_text import (
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import as_json_text, naming, open_text
-from nmt.system.progress import progress_bar
 from nmt.system.tables import Table
-from nmt.translation.stream import within_memory
-from nmt.translation.translation import Translation
+from nmt.translation.stream import translate_texts, within_memory
 from nmt.translation.translator import MAX_SOURCE_LENGTH, Translator
 
 log = logging.getLogger(__name__)
@@ -188,10 +186,11 @@ def evaluate_model(
     if short_inputs:
         pairs = _unless_missing("short inputs", lambda: read_training_pairs(find_training_data(saved, data), processor))
     rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
+    sources = [example.src for example in examples]
     with contextlib.ExitStack() as stack:
         opened = {kind: (path, stack.enter_context(open_text(path))) for kind, path in files.items() if path}
         seen = compare_with_training(models, processor.normalizer, examples)
-        translations = translate_examples(translator, examples, f"translating {what}", with_alignment=attention)
+        translations = translate_texts(translator, sources, f"translating {what}", with_alignment=attention)
         hypotheses = [translation.text for translation in translations]
         alignments = [translation.alignment for translation in translations]
         tokens = sum(len(translation.tokens) for translation in translations)
@@ -202,7 +201,7 @@ def evaluate_model(
         systems: list[tuple[str, Sequence[str]]] = [(name, hypotheses)]
         for other, system in against.items():
             if isinstance(system, Translator):
-                translated = translate_examples(system, examples, f"translating with {other}")
+                translated = translate_texts(system, sources, f"translating with {other}")
                 system = [translation.text for translation in translated]
             systems.append((other, system))
         frequency = None
@@ -267,22 +266,6 @@ def _unless_missing(what: str, read: Callable[[], T]) -> T | None:
     except DataError as error:
         log.info(f"{what}: left out ({error})")
         return None
-
-
-def translate_examples(
-    translator: Translator, examples: Sequence[Example], what: str, *, with_alignment: bool = False
-) -> list[Translation]:
-    """Translate sources, with a progress bar; for the arguments see `Translator.translate`.
-
-    Raises:
-        OutOfMemory: Memory ran out.
-    """
-    with (
-        progress_bar(total=len(examples), unit=" sentences", desc=what, leave=False) as bar,
-        within_memory(translator.options, len(examples)),
-    ):
-        sources = [example.src for example in examples]
-        return translator.translate(sources, with_alignment=with_alignment, advance=bar.update)
 
 
 def _measure_loss(translator: Translator, examples: Sequence[Example]) -> Iterator[LossMeasures]:

@@ -18,8 +18,7 @@ from nmt.corpus import Pair
 from nmt.corpus.augmentation import NUMBER, WORD, find_numbers, in_title_case, without_final_stop
 from nmt.corpus.identity import draw
 from nmt.evaluation.diagnostics import find_repeats
-from nmt.system.progress import progress_bar
-from nmt.translation.stream import within_memory
+from nmt.translation.stream import translate_texts
 from nmt.translation.translator import Translator
 
 SIZES = {"single words": 17, "titles": 17, "all caps": 17, "no final stop": 17, "numbers": 16, "unknown names": 16}
@@ -290,11 +289,7 @@ def measure_short_inputs(translator: Translator, pairs: Sequence[Pair]) -> Short
     """
     inputs, statistics = build_short_inputs(pairs), TextStatistics.of(pairs)
     plain = list(dict.fromkeys(made.plain for made in inputs if made.plain))
-    with (
-        progress_bar(unit=" sentences", desc="translating short inputs", leave=False) as bar,
-        within_memory(translator.options, len(inputs)),
-    ):
-        translations = translator.translate([*plain, *(made.text for made in inputs)], advance=bar.update)
+    translations = translate_texts(translator, [*plain, *(made.text for made in inputs)], "translating short inputs")
     outputs = [translation.text for translation in translations]
     of_plain, lowercase = dict(zip(plain, outputs, strict=False)), translator.processor.tgt_tokenizer.lowercase
     failures = []

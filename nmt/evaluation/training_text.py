@@ -31,7 +31,6 @@ OVERLAP_LIMIT = 0.01
 """Share of test sources in training above which scores are marked."""
 MAX_PAIRS = 500_000
 """Training pairs whose words are counted, evenly spaced."""
-CHUNK = 2000
 SAMPLE = 20_000
 """Training pairs that short inputs are made from."""
 SEED = 1
@@ -134,12 +133,10 @@ def count_training_words(data: Path, processor: TextProcessor, rules: ScoringRul
     rows = np.unique(np.linspace(0, max(0, originals - 1), min(originals, MAX_PAIRS)).astype(np.int64))
     counts: Counter[str] = Counter()
     with progress_bar(total=len(rows), unit=" pairs", desc="counting training words", leave=False) as bar:
-        for first in range(0, len(rows), CHUNK):
-            chunk = rows[first : first + CHUNK]
-            lines = _decode(encoded.tgt, chunk, processor.tgt_vocabulary, processor.tgt_tokenizer, data)
-            for words in words_of(list(lines), rules):
-                counts.update(words)
-            bar.update(len(chunk))
+        lines = _decode(encoded.tgt, rows, processor.tgt_vocabulary, processor.tgt_tokenizer, data)
+        for words in words_of(lines, rules):
+            counts.update(words)
+            bar.update()
     return counts
 
 

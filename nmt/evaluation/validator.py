@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from nmt.corpus.dataset import EncodedPairs
 from nmt.corpus.splitting import Example
@@ -15,36 +16,35 @@ from nmt.translation.alignment import Alignment, align
 from nmt.translation.translator import Translator
 
 
+@dataclass
 class Validator:
     """Scores a model during training: loss, perplexity and, if text can be scored, greedy BLEU and chrF.
 
-    Args:
+    Attributes:
         pairs: Encoded validation pairs, one per reference.
         examples: The same as raw text; without any, BLEU and chrF are skipped.
         rules: Case and tokenisation.
         translator: Greedy translator of the model in training; None skips BLEU and chrF.
         watch: Number of sentences, evenly spaced, whose attention is stored.
+        sample: Source, translation and first reference of one sentence of the last validation.
+        signatures: sacreBLEU's signatures of the scores.
+        attention: Attention of the last validation on the watched sentences, while the model read their first
+            references.
     """
 
-    def __init__(
-        self,
-        pairs: EncodedPairs,
-        examples: Sequence[Example],
-        rules: ScoringRules,
-        translator: Translator | None,
-        watch: int = 0,
-    ) -> None:
-        self.pairs = pairs
-        self.examples = examples
-        self.rules = rules
-        self.translator = translator
-        self.sample: tuple[str, str, str] | None = None
-        """Source, translation and first reference of one sentence of the last validation."""
-        self.watched = [examples[row] for row in evenly_spaced(len(examples), watch)] if watch else []
-        self.signatures: dict[str, str] = {}
-        """sacreBLEU's signatures of the scores."""
-        self.attention: list[Alignment] = []
-        """Attention of the last validation on the watched sentences, while the model read their first references."""
+    pairs: EncodedPairs
+    examples: Sequence[Example]
+    rules: ScoringRules
+    translator: Translator | None
+    watch: int = 0
+    sample: tuple[str, str, str] | None = None
+    signatures: dict[str, str] = field(default_factory=dict)
+    attention: list[Alignment] = field(default_factory=list)
+
+    @property
+    def watched(self) -> list[Example]:
+        """The sentences whose attention is stored."""
+        return [self.examples[row] for row in evenly_spaced(len(self.examples), self.watch)] if self.watch else []
 
     def validate(self, model: Seq2Seq) -> dict[str, float]:
         """Loss in nats per token, perplexity, BLEU and chrF; the mode of the model is restored."""
@@ -63,9 +63,8 @@ class Validator:
             return dict.fromkeys(QUICK_METRICS, 0.0)
         scores = score_corpus(self.examples, [translation.text for translation in translations], self.rules)
         self.signatures = {key: score.signature for key, score in scores.items()}
-        middle = len(self.examples) // 2
+        middle, watched = len(self.examples) // 2, self.watched
         example = self.examples[middle]
         self.sample = (example.src, translations[middle].text, example.references[0])
-        targets = [watched.references[0] for watched in self.watched]
-        self.attention = align(translator, [watched.src for watched in self.watched], targets)
+        self.attention = align(translator, [one.src for one in watched], [one.references[0] for one in watched])
         return {key: score.value for key, score in scores.items()}

@@ -91,3 +91,13 @@ def open_input(path: Path) -> BufferedReader:
         return path.open("rb")
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def read_text(path: Path) -> list[str]:
+    """Read the lines of a file.
+
+    Raises:
+        DataError: It cannot be read, is not UTF-8 or has an overlong line.
+    """
+    with open_input(path) as stream:
+        return [line for lines in read_lines(stream, str(path), None) for line in lines]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from nmt.system.errors import when_out_of_memory
+from nmt.system.progress import progress_bar
 
 if TYPE_CHECKING:
     from nmt.config import DecodeSection
@@ -24,6 +25,21 @@ def within_memory(options: DecodeSection, lines: int) -> contextlib.AbstractCont
     sizes = {"--batch-size": min(lines, options.batch_size), "--beam-size": options.beam_size}
     lower = " or ".join(name for name, size in sizes.items() if size > 1)
     return when_out_of_memory(f"lower {lower}" if lower else "")
+
+
+def translate_texts(
+    translator: Translator, texts: Sequence[str], what: str, *, with_alignment: bool = False
+) -> list[Translation]:
+    """Translate texts, with a progress bar; for the arguments see `Translator.translate`.
+
+    Raises:
+        OutOfMemory: Memory ran out.
+    """
+    with (
+        progress_bar(total=len(texts), unit=" sentences", desc=what, leave=False) as bar,
+        within_memory(translator.options, len(texts)),
+    ):
+        return translator.translate(texts, with_alignment=with_alignment, advance=bar.update)
 
 
 def translate_lines(

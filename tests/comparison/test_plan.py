@@ -42,9 +42,13 @@ def test_variants_and_configs_are_in_the_names() -> None:
     assert [cell.config.train.epochs for cell in cells[:2]] == [3, make_trials(compare())[0].config.train.epochs]
 
 
-def test_data_is_shared_by_cells_that_do_not_change_it() -> None:
-    model = make_trials(compare(vary={"model.dropout": [0.1, 0.2]}))
-    assert len({cell.data_name for cell in model}) == 1
+def test_data_is_shared_by_cells_that_do_not_change_it(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.yaml", tmp_path / "b.yaml"]
+    for path, dropout in zip(paths, (0.1, 0.2), strict=True):
+        text = f"extends: sample\nmodel: {{dropout: {dropout}}}\ndata: {{directory: {path.stem}, workers: 1}}\n"
+        path.write_text(text, encoding="utf-8")
+    cells = make_trials(compare(config=[str(path) for path in paths], vary={"model.attention.dropout": [0.1, 0.2]}))
+    assert (len(cells), len({cell.data_name for cell in cells})) == (4, 1)
     text = make_trials(compare(vary={"text.lowercase": [True, False]}))
     assert len({cell.data_name for cell in text}) == 2
 
@@ -109,14 +113,6 @@ def test_names_that_folders_cannot_have_are_told_apart() -> None:
     assert len({cell.key for cell in cells}) == 4
 
 
-def test_configs_that_differ_in_the_model_share_data(tmp_path: Path) -> None:
-    paths = [tmp_path / "a.yaml", tmp_path / "b.yaml"]
-    for path, dropout in zip(paths, (0.1, 0.2), strict=True):
-        text = f"extends: sample\nmodel: {{dropout: {dropout}}}\ndata: {{directory: {path.stem}, workers: 1}}\n"
-        path.write_text(text, encoding="utf-8")
-    assert len({cell.data_name for cell in make_trials(compare(config=[str(path) for path in paths]))}) == 1
-
-
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_comparisons_are_valid(name: str) -> None:
     cells = make_trials(read_comparison(name, {}))
@@ -166,30 +162,24 @@ def test_arguments_replace_and_add_to_what_a_file_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "given", "message"),
     [
-        ("confg: sample\n", "mine.yaml: confg: unknown key; did you mean config"),
-        ("config: sample\nseeds: []\n", "mine.yaml: seeds: "),
-        ("config: sample\nseeds: one\n", "mine.yaml: seeds: "),
-        ("config: sample\nvary: {model.dropout: 0.1}\n", "mine.yaml: vary.model.dropout: "),
-        ("config: sample\nvariants: [{settings: {}}]\n", "mine.yaml: variants.0.name: field required"),
-        ("config: sample\nconfig: base\n", "mine.yaml:2: config: occurs twice"),
-        ("- a\n", "mine.yaml: expected keys and values"),
-        ("seeds: [1]\n", "mine.yaml: config: field required"),
+        ("confg: sample\n", {}, "mine.yaml: confg: unknown key; did you mean config"),
+        ("config: sample\nseeds: []\n", {}, "mine.yaml: seeds: "),
+        ("config: sample\nvary: {model.dropout: 0.1}\n", {}, "mine.yaml: vary.model.dropout: "),
+        ("config: sample\nvariants: [{settings: {}}]\n", {}, "mine.yaml: variants.0.name: field required"),
+        ("config: sample\nconfig: base\n", {}, "mine.yaml:2: config: occurs twice"),
+        ("seeds: [1]\n", {}, "mine.yaml: config: field required"),
+        ("config: sample\n", {"budget_minutes": -1}, "^budget_minutes: should be greater than 0"),  # not of the file
     ],
 )
-def test_wrong_files_are_refused(text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_files_are_refused(
+    text: str, given: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=message):
-        read_comparison("mine.yaml", {})
-
-
-def test_what_was_given_is_not_blamed_on_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text("config: sample\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"^budget_minutes: should be greater than 0"):
-        read_comparison(str(path), {"budget_minutes": -1})
+        read_comparison("mine.yaml", given)
 
 
 def test_unknown_files_are_refused() -> None:

@@ -13,7 +13,6 @@ from nmt.evaluation.attention_statistics import (
     step_statistics,
     summarize,
 )
-from nmt.evaluation.breakdown import LengthBin
 
 
 def rows(*weights: list[float]) -> torch.Tensor:
@@ -75,16 +74,17 @@ def test_a_summary_is_that_of_all_steps_and_sentences() -> None:
         assert (each.clear.mean, each.clear.deviation) == pytest.approx((clear.mean(), clear.std()))
         covered = np.array([np.minimum(a.sum(axis=0), 1).mean() for a in arrays])
         assert (each.coverage.mean, each.coverage.deviation) == pytest.approx((covered.mean(), covered.std()))
-    assert str(found[0]).startswith("entropy ")
+    labels = ("entropy", "largest weight", "positions above 0.1", "coverage", "diagonality")
+    assert str(found[0]) == ", ".join(f"{one} {two}" for one, two in zip(labels, vars(found[0]).values(), strict=True))
     assert summarize([]) == summarize([torch.zeros(0, 1, 0)]) == []
 
 
 def test_attention_by_length_is_that_of_its_sentences() -> None:
     torch.manual_seed(3)
     alignments = [torch.softmax(torch.randn(4, 2, 5), dim=-1) for _ in range(6)]
-    bins = [LengthBin(1, 2, [0, 3]), LengthBin(3, 9, [1, 2, 4, 5])]
+    bins = {"1-2": [0, 3], "3-9": [1, 2, 4, 5]}
     found = attention_by_length(bins, alignments)
-    assert [(each.name, each.sentences) for each in found] == [("1-2", 2), ("3-9", 4)]
+    assert [(group.name, group.sentences) for group in found] == [("1-2", 2), ("3-9", 4)]
     assert found[0].heads == summarize([alignments[0], alignments[3]])
     assert mean_sharpness(found[1].heads) == pytest.approx(
         (
@@ -92,8 +92,7 @@ def test_attention_by_length_is_that_of_its_sentences() -> None:
             torch.cat([alignments[n] for n in (1, 2, 4, 5)]).amax(dim=-1).double().mean().item(),
         )
     )
-    without = attention_by_length(bins, [None] * 6)
-    assert [each.heads for each in without] == [[], []]
+    assert [group.heads for group in attention_by_length(bins, [None] * 6)] == [[], []]
     assert mean_sharpness([]) is None
 
 

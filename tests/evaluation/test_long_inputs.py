@@ -40,7 +40,7 @@ def test_lengths_are_in_the_range_and_no_pair_is_used_twice(lengths: list[int], 
 
 def test_languages_without_spaces_have_none() -> None:
     rules = ScoringRules(tokenize="zh")
-    assert measure_long_inputs(None, [Example("字" * 17, ("a",))] * 99, rules, print) == ([], [])  # type: ignore[arg-type]
+    assert measure_long_inputs(None, [Example("字" * 17, ("a",))] * 99, rules) == ([], [])  # type: ignore[arg-type]
 
 
 def test_there_are_not_too_many() -> None:

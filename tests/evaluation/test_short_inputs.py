@@ -1,6 +1,7 @@
 """Short inputs: how they are made, and which translations are faults."""
 
 import random
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from nmt.corpus import Pair
 from nmt.corpus.augmentation import find_numbers, in_title_case, without_final_stop
 from nmt.corpus.dataset import EncodedPairs, Sequences
+from nmt.evaluation.metrics import ScoringRules
 from nmt.evaluation.short_inputs import (
     SIZES,
     ShortInput,
@@ -19,7 +21,7 @@ from nmt.evaluation.short_inputs import (
     find_violations,
     split_words,
 )
-from nmt.evaluation.training_text import read_training_pairs
+from nmt.evaluation.training_text import count_training_words, read_training_pairs
 from nmt.system.errors import DataError
 from nmt.system.files import write_json
 from nmt.text.processor import TextProcessor
@@ -180,10 +182,13 @@ def write_data(folder: Path, *, ids: int = 5, **metadata: object) -> TextProcess
 def test_training_pairs_are_read_without_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_training_pairs(tmp_path, write_data(tmp_path)) == [Pair(n, n) for n in "01234"]
     assert read_training_pairs(tmp_path, write_data(tmp_path, copies=2)) == [Pair(n, n) for n in "012"]
+    assert count_training_words(tmp_path, write_data(tmp_path, copies=2), ScoringRules()) == Counter("012")
     monkeypatch.setattr("nmt.evaluation.training_text.SAMPLE", 2)
-    found = [read_training_pairs(tmp_path, write_data(tmp_path)) for _ in range(2)]
-    assert found[0] == found[1]
-    assert len(set(found[0])) == 2
+    monkeypatch.setattr("nmt.evaluation.training_text.MAX_PAIRS", 2)
+    first, second = (read_training_pairs(tmp_path, write_data(tmp_path)) for _ in range(2))
+    assert first == second
+    assert len(set(first)) == 2
+    assert count_training_words(tmp_path, write_data(tmp_path), ScoringRules()) == Counter("04")
 
 
 @pytest.mark.parametrize("copies", [-1, True, "2", None, 6])
