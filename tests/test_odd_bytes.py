@@ -26,7 +26,7 @@ each_name = pytest.mark.parametrize("name", NAMES, ids=ascii)
 
 
 @pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_pictures: None) -> None:
     monkeypatch.chdir(tmp_path)
     Path("config.yaml").write_text(CONFIG, encoding="utf-8")
 

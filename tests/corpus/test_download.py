@@ -38,7 +38,6 @@ def zipped() -> bytes:
 
 BODY = zipped()
 SIZE = len(BODY)
-BAD_CRC = BODY[:5_000] + bytes([BODY[5_000] ^ 1]) + BODY[5_001:]
 
 
 @dataclass(frozen=True)
@@ -54,26 +53,25 @@ class Reply:
     more: dict[str, str] = field(default_factory=dict)  # other headers
 
 
-@dataclass
-class Server:
-    """What a server does and has seen."""
+class Server(ThreadingHTTPServer):
+    """Answers the n-th request with the n-th reply, and with the last one from then on."""
 
-    replies: tuple[Reply, ...]
-    address: str = ""
-    asked: list[dict[str, str]] = field(default_factory=list)  # headers of each request
-    stalled: threading.Event = field(default_factory=threading.Event)
-    release: threading.Event = field(default_factory=threading.Event)
+    daemon_threads = False  # closing waits until every reply is counted
 
-    @property
-    def url(self) -> str:
-        return f"{self.address}/deu-eng.zip"
+    def __init__(self, *replies: Reply) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.replies = replies or (Reply(),)
+        self.address = f"http://127.0.0.1:{self.server_port}"
+        self.url = f"{self.address}/deu-eng.zip"
+        self.asked: list[dict[str, str]] = []  # headers of each request
+        self.stalled, self.release = threading.Event(), threading.Event()
 
 
 class Handler(BaseHTTPRequestHandler):
-    state: Server
+    server: Server
 
     def do_GET(self) -> None:
-        state = self.state
+        state = self.server
         reply = state.replies[min(len(state.asked), len(state.replies) - 1)]
         state.asked.append(dict(self.headers))
         if reply.status >= 400:
@@ -95,22 +93,16 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-class Listener(ThreadingHTTPServer):
-    daemon_threads = False  # closing waits until every reply is counted
-
-
 @contextlib.contextmanager
 def serving(*replies: Reply) -> Iterator[Server]:
-    """A server that answers the n-th request with the n-th reply, and with the last one from then on."""
-    state = Server(replies or (Reply(),))
-    with Listener(("127.0.0.1", 0), type("OneHandler", (Handler,), {"state": state})) as server:
-        state.address = f"http://127.0.0.1:{server.server_port}"
+    """A server in a thread."""
+    with Server(*replies) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
-            yield state
+            yield server
         finally:
-            state.release.set()
+            server.release.set()
             server.shutdown()
             thread.join()
 
@@ -130,7 +122,8 @@ def refusal(url: str, directory: Path) -> str:
     message = str(caught.value)
     assert message.startswith(f"{url}: cannot be downloaded (")
     assert message.endswith("give the file with --source PATH")
-    assert "\n" not in message
+    assert message.isprintable()
+    assert len(message) < 600
     return message
 
 
@@ -177,6 +170,8 @@ CHUNKED = Reply(body=b"5\r\nHallo\r\n", length=None, more={"Transfer-Encoding": 
         (Reply(status=401), "(HTTP 401 Unauthorized); download it yourself and"),
         (Reply(status=403), "(HTTP 403 Forbidden); the server refuses automatic downloads: fetch it with a browser"),
         (Reply(status=404), "(HTTP 404 Not Found); the file may have moved"),
+        (Reply(status=404, reason="\x1b[2J" * 10_000), "(HTTP 404 \\x1b[2J\\x1b[2J"),
+        (Reply(status=404, reason="x" * 10_000), "...); the file may have moved"),
         (Reply(status=406), "(HTTP 406 Not Acceptable); the server refuses automatic downloads: fetch it with"),
         (Reply(status=410), "(HTTP 410 Gone); the file may have moved"),
         (Reply(status=429), "(HTTP 429 Too Many Requests); run the command again later"),
@@ -194,15 +189,6 @@ def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert reason in refusal(server.url, tmp_path / "raw")
     assert len(server.asked) == 1
     assert names(tmp_path / "raw") == []
-
-
-def test_a_long_reason_is_shortened(tmp_path: Path) -> None:
-    with serving(Reply(status=404, reason="\x1b[2J" * 10_000)) as server:
-        message = refusal(server.url, tmp_path)
-    assert "(HTTP 404 \\x1b[2J\\x1b[2J" in message
-    assert "...); the file may have moved" in message
-    assert message.isprintable()
-    assert len(message) < 600
 
 
 def test_a_file_that_has_moved_is_followed_and_stored_unchanged_whatever_its_encoding(tmp_path: Path) -> None:

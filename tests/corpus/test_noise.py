@@ -3,7 +3,6 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -91,18 +90,6 @@ def bpe_dropout_by_subsets(pieces: tuple[str, ...], p: float) -> Distribution:
         for outcome, probability in outcomes.items():
             found[outcome] += weight * probability
     return dict(found)
-
-
-def test_bpe_dropout_by_hand() -> None:
-    # From a b c, ab is merged unless skipped, otherwise bc unless skipped too; then either may become abc.
-    p = 0.3
-    expected = {
-        ("abc",): (1 - p) ** 2 * (1 + p),
-        ("ab", "c"): (1 - p) * p,
-        ("a", "bc"): p * (1 - p) * p,
-        ("a", "b", "c"): p**2,
-    }
-    assert bpe_dropout_by_subsets(("a", "b", "c"), p) == pytest.approx(expected)
 
 
 LOGS = {"a": -1.5, "b": -2.0, "c": -1.0, "ab": -2.2, "bc": -3.0, "abc": -3.1, "ca": -2.7}
@@ -267,33 +254,25 @@ def test_only_the_configured_noise_is_applied(algorithm: str, section: NoiseSect
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "section", "message"),
-    [
-        ("unigram", NoiseSection(bpe_dropout=0.1), "bpe_dropout: .* has no bpe subwords; .*"),
-        ("bpe", NoiseSection(unigram_alpha=0.1), "unigram_alpha: .* has no unigram subwords; .*"),
-        ("words", NoiseSection(bpe_dropout=0.1), "bpe_dropout: .* has no bpe subwords; .*"),
-        ("none", NoiseSection(bpe_dropout=0.1), "bpe_dropout: needs the library sentencepiece, which is not .*"),
-        ("none", NoiseSection(unigram_alpha=0.1), "unigram_alpha: needs the library sentencepiece, which is not .*"),
-        ("none", NoiseSection(src_word_dropout=0.1, tgt_word_dropout=0.1), None),
-    ],
+    ("algorithm", "key", "kind"),
+    [("unigram", "bpe_dropout", "bpe"), ("bpe", "unigram_alpha", "unigram"), ("words", "bpe_dropout", "bpe")],
 )
-def test_sampling_needs_subwords_of_its_kind_and_their_library(
-    algorithm: str,
-    section: NoiseSection,
-    message: str | None,
-    directories: Directories,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+def test_sampling_needs_subwords_of_its_kind(
+    algorithm: str, key: str, kind: str, directories: Directories, tmp_path: Path
 ) -> None:
-    data = directories.get(algorithm, directories["bpe"])
-    if algorithm == "words":
-        (tmp_path / "text").mkdir()
-        WhitespaceTokenizer().save(tmp_path / "text", "src")
-        data = replace(data, path=tmp_path)
-    if algorithm == "none":
-        monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    with pytest.raises(ConfigError, match=rf"^train\.noise\.{message}$") if message else nullcontext():
-        make_noise(TrainSection(noise=section), data)
+    (tmp_path / "text").mkdir()
+    WhitespaceTokenizer().save(tmp_path / "text", "src")
+    data = directories.get(algorithm, replace(directories["bpe"], path=tmp_path))
+    with pytest.raises(ConfigError, match=rf"^train\.noise\.{key}: .* has no {kind} subwords; .*$"):
+        make_noise(TrainSection(noise=NoiseSection(**{key: 0.1})), data)
+
+
+@pytest.mark.parametrize("key", ["bpe_dropout", "unigram_alpha"])
+def test_sampling_needs_its_library(directories: Directories, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setitem(sys.modules, "sentencepiece", None)
+    make_noise(TrainSection(noise=NoiseSection(src_word_dropout=0.1, tgt_word_dropout=0.1)), directories["bpe"])
+    with pytest.raises(ConfigError, match=rf"^train\.noise\.{key}: needs the library sentencepiece, which is not .*$"):
+        make_noise(TrainSection(noise=NoiseSection(**{key: 0.1})), directories["bpe"])
 
 
 def test_a_run_has_the_noise_of_its_config(random_project: Project, run: Path) -> None:

@@ -359,7 +359,8 @@ FAILURES: list[tuple[dict[str, Any], str]] = [
         "2 pairs of the 9 wanted left for training, after 0 test and 0 valid sentences, as cleaning kept 2 of 12",
     ),
     ({"data.split.valid_size": 9, "data.split.test_size": 9}, "ask for a smaller valid split or give more data"),
-    ({"data.columns": [1, 3]}, "no line has columns 1 and 3"),
+    ({"data.columns": [1, 3]}, "no line has columns 1 and 3 (at most 2 columns in 12 lines); write lines of"),
+    ({"data.source": "words.txt"}, "no line has columns 1 and 2 (only one column in 2 lines); write lines of"),
     ({"data.source": "nowhere.tsv"}, "nowhere.tsv: no such file"),
     ({"data.source": []}, "data.source: is empty"),
     ({"text.tokenizer": "subword", "text.subword.vocabulary_size": 5}, "raise text.subword.vocabulary_size"),
@@ -383,6 +384,7 @@ def test_a_connected_corpus_can_have_ready_made_splits() -> None:
 def test_a_failure_changes_nothing(first: Path, settings: dict[str, Any], message: str, earlier: bool) -> None:
     write_table(PAIRS)
     write_splits(train=PAIRS, valid=PAIRS[:1])
+    write_lines("words.txt", ["Hi.", "Run!"])
     Path("latin.tsv").write_bytes(b"\xff\ta\n" * 3)
     if earlier:
         shutil.copytree(first, "deep/out")

@@ -1,11 +1,13 @@
+import contextlib
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
+import time
 from collections.abc import Callable, Iterator
 
+import processes
 import pytest
+from processes import PIPE
 
 from nmt.corpus.processes import PER_CORE, available_cores, map_chunks
 from nmt.system.errors import DataError
@@ -86,49 +88,35 @@ def test_a_process_that_dies_is_named() -> None:
     assert multiprocessing.active_children() == []
 
 
-SCRIPT = """
-import os
-import time
-
-from nmt.corpus.processes import map_chunks
-
-
-def work(number):
+def pause(number: int) -> int:
     time.sleep(0.01)
     return os.getpid()
 
 
-if __name__ == "__main__":
-    for result in map_chunks(work, range(10**9), 2):
+def print_processes() -> None:
+    """Work that does not end."""
+    for result in map_chunks(pause, range(10**9), 2):
         print(result, flush=True)
-"""
 
 
 def interrupt(running: int) -> None:
     os.killpg(running, signal.SIGINT)  # what a terminal does: every process gets it
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals and process groups of POSIX")
 @pytest.mark.parametrize(
     "end",
     [interrupt, lambda running: os.kill(running, signal.SIGTERM), lambda running: os.kill(running, signal.SIGKILL)],
 )
 def test_no_process_outlives_its_killed_parent(end: Callable[[int], None]) -> None:
-    # Every process holds the pipe: it reports its end only when all of them are gone.
-    with subprocess.Popen(
-        [sys.executable, "-c", SCRIPT],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as running:
+    # Every process holds the pipes: they report their ends only when all of them are gone.
+    with processes.start(stdout=PIPE, stderr=PIPE, new_session=True, program=print_processes) as running:
         assert running.stdout
         assert int(running.stdout.readline()) != running.pid
         end(running.pid)
         try:
-            left, _ = running.communicate(timeout=60)
+            _, err = running.communicate(timeout=60)
         finally:
-            if running.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGKILL)
-    assert left.count("Traceback") <= 1  # that of the interrupt in the program itself
-    assert "ForkProcess" not in left
+    assert err.count("Traceback") <= 1  # that of the interrupt in the program itself
+    assert "ForkProcess" not in err

@@ -1,47 +1,31 @@
 from pathlib import Path
 
 import pytest
+from conftest import tree
 
 from nmt.system.errors import DataError
 from nmt.system.files import shipped, write_json
 from nmt.text.normalization import Normalizer
 from nmt.text.processor import TextProcessor, copy_text_files, load_processor, load_vocabularies
-from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer
+from nmt.text.tokenizers import SubwordTokenizer, WhitespaceTokenizer
 from nmt.text.vocabulary import UNK_ID, Vocabulary
 
 LINES = [line.split("\t") for line in shipped("data/sample/deu.txt").read_text(encoding="utf-8").splitlines()[:600]]
 SRC, TGT = [line[0] for line in LINES], [line[1] for line in LINES]
 
 
-def make_vocabulary(tokenizer: Tokenizer, lines: list[str]) -> Vocabulary:
-    return Vocabulary(sorted({token for tokens in tokenizer.tokenize(lines) for token in tokens}))
-
-
-def make_processor(kind: str) -> TextProcessor:
-    def tokenizer(language: str, lines: list[str]) -> Tokenizer:
-        if kind == "subword":
-            return SubwordTokenizer.learn(lines, algorithm="bpe", vocabulary_size=120)
-        words = WordTokenizer(language)
-        words.learn_spacing(lines)
-        return words if kind == "spacy" else WhitespaceTokenizer()
-
-    src, tgt = tokenizer("en", SRC), tokenizer("de", TGT)
-    return TextProcessor(src, tgt, make_vocabulary(src, SRC), make_vocabulary(tgt, TGT))
-
-
 SIMPLE = TextProcessor(WhitespaceTokenizer(), WhitespaceTokenizer(), Vocabulary(["a"]), Vocabulary(["x", "y"]))
 
 
-@pytest.mark.parametrize("kind", ["spacy", "subword", "whitespace"])
-def test_a_saved_processor_does_the_same_and_is_copied_completely(kind: str, tmp_path: Path) -> None:
-    processor = make_processor(kind)
+def test_a_saved_processor_does_the_same_and_is_copied_completely(tmp_path: Path) -> None:
+    src, tgt = (SubwordTokenizer.learn(lines, algorithm="bpe", vocabulary_size=120) for lines in (SRC, TGT))
+    processor = TextProcessor(src, tgt, Vocabulary(src.scores), Vocabulary(tgt.scores))
     (tmp_path / "first").mkdir()
     processor.save(tmp_path / "first")
     for _ in range(2):
         copy_text_files(tmp_path / "first", tmp_path / "second")
-    files = [{path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("first", "second")]
-    assert files[0] == files[1]
-    assert len(files[0]) == (7 if kind == "subword" else 5)
+    assert tree(tmp_path / "first") == tree(tmp_path / "second")
+    assert len(tree(tmp_path / "first")) == 7
     loaded = load_processor(tmp_path / "second")
     assert loaded.vocabularies == processor.vocabularies
     lines = [*SRC[:50], "", "never  seen ☃"]
@@ -83,10 +67,8 @@ GOOD = SIMPLE.normalizer.settings
     ("content", "fault"),
     [
         ([1], "content: found [1]; Input should be a valid dictionary or instance of NormalizationSettings"),
-        (None, "content: found None; Input should be a valid dictionary or instance of NormalizationSettings"),
         (GOOD | {"unicode": "bogus"}, f"unicode: found 'bogus'; {FORMS}"),
         (GOOD | {"unicode": "NFC"}, f"unicode: found 'NFC'; {FORMS}"),
-        (GOOD | {"unicode": ["nfc"]}, f"unicode: found ['nfc']; {FORMS}"),
         (GOOD | {"quotes": "false"}, f"quotes: found 'false'; {FLAG}"),
         (GOOD | {"dashes": 1}, f"dashes: found 1; {FLAG}"),
         (GOOD | {"html_entities": None}, f"html_entities: found None; {FLAG}"),
@@ -112,8 +94,7 @@ def test_wrong_normalisation_settings_are_a_data_error(content: object, fault: s
         ([4, UNK_ID], ["a", "Tom"], [], ["x", "<unk>"]),
         ([4, UNK_ID], ["a", "Tom"], [0, 1], ["x", "Tom"]),
         ([UNK_ID, UNK_ID], ["a", "Tom"], [1, 0], ["Tom", "a"]),
-        # Position 2 is the end of the sentence: there is no word to copy.
-        ([4, UNK_ID], ["a", "Tom"], [0, 2], ["x", "<unk>"]),
+        ([4, UNK_ID], ["a", "Tom"], [0, 2], ["x", "<unk>"]),  # the end of the sentence is no word to copy
         ([], ["a"], [], []),
     ],
 )

@@ -20,10 +20,6 @@ def learn(*sentences: str) -> Spacing:
     return Spacing.learn(marked(sentence) for sentence in sentences)
 
 
-def test_the_notation_of_these_tests() -> None:
-    assert marked("I do_n't know_.") == (["I", "do", "n't", "know", "."], [True, False, True, False, True])
-
-
 @pytest.mark.parametrize(
     ("sentences", "left", "right"),
     [
