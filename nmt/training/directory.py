@@ -123,6 +123,8 @@ class RunDirectory:
     def __init__(self, path: Path, config: Config, data: DataDirectory, state: TrainState, metrics: MetricsLog) -> None:
         self.path, self.config, self.data, self.state, self.metrics = path, config, data, state, metrics
         self.parameters = sum(parameter.numel() for parameter in state.model.parameters())
+        environment = describe_environment(state.workers.device)
+        self._origin = OriginMetadata(dump_config(config), dict(data.checksums), environment, 0, 0.0)
         self._saved = state.progress.update  # update of the last checkpoint
 
     @contextlib.contextmanager
@@ -148,8 +150,8 @@ class RunDirectory:
                 check_text(self.config, self.data, self.path)
                 self.metrics.cut(origin.metrics_size)
             self.record("running")
-            write_text(self.path / "config.yaml", dump_config(self.config))
-            write_json(self.path / "environment.json", describe_environment(self.state.workers.device))
+            write_text(self.path / "config.yaml", self._origin.config)
+            write_json(self.path / "environment.json", self._origin.environment)
             if origin is None:
                 copy_text(self.config, self.data, self.path)
                 append_text(self.metrics.path, "")  # the learning curve reads it even if nothing is reported
@@ -209,13 +211,8 @@ class RunDirectory:
             return
         checkpoint = capture(self.state)
         if self.state.workers.is_first:
-            origin = OriginMetadata(
-                config=dump_config(self.config),
-                data=dict(self.data.checksums),
-                environment=describe_environment(self.state.workers.device),
-                metrics_size=self.metrics.sync(),
-                run_seconds=self.metrics.seconds,
-            )
+            size, seconds = self.metrics.sync(), self.metrics.seconds
+            origin = dataclasses.replace(self._origin, metrics_size=size, run_seconds=seconds)
             checkpoint.metadata.update(dataclasses.asdict(origin))
             write_checkpoint(self.path, update, checkpoint, self.config.train.checkpoint.keep_last)
             self.record("running")

@@ -5,13 +5,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import SGD, Adadelta, Adam, AdamW, NAdam, Optimizer, RAdam, RMSprop
+from torch.optim import AdamW, Optimizer
 
 from nmt.config import OptimizerSection
 from nmt.layers.output import OutputLayer
 
-_KINDS: tuple[type[Optimizer], ...] = (Adam, AdamW, SGD, RMSprop, RAdam, NAdam, Adadelta)
-KINDS = {kind.__name__.lower(): kind for kind in _KINDS}
 FUSED = ("adam", "adamw", "sgd")
 """Optimisers with fused kernels, which divide the gradient and skip an update without waiting for the host."""
 
@@ -61,7 +59,8 @@ def make_optimizer(config: OptimizerSection, model: nn.Module) -> Optimizer:
         return Muon(model, shared | options, shared | adamw)
     if config.name in FUSED:
         options["fused"] = True
-    optimizer = KINDS[config.name](model.parameters(), **options)
+    kind: type[Optimizer] = getattr(torch.optim, type(config).__name__.removesuffix("Section"))
+    optimizer = kind(model.parameters(), **options)
     if config.name == "sgd" and config.momentum:
         for parameter in model.parameters():  # torch would leave it uninitialised if the first update is skipped
             optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)

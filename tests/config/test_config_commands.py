@@ -102,10 +102,3 @@ def test_schema_prints_json(cli: Cli) -> None:
     outcome = cli("config", "schema")
     assert outcome.code == 0
     assert json.loads(outcome.out) == json_schema()
-
-
-@pytest.mark.parametrize("command", [[], ["show"], ["check"], ["schema"]])
-def test_help_has_an_example(cli: Cli, command: list[str]) -> None:
-    outcome = cli("config", *command, "--help")
-    assert outcome.code == 0
-    assert not command or f"Example: nmt config {command[0]}" in outcome.out

@@ -1,4 +1,5 @@
 import contextlib
+import functools
 import itertools
 import os
 import subprocess
@@ -8,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import processes
 import pytest
+from processes import PIPE
 
 from nmt.system.errors import DataError
 from nmt.system.files import write_text
@@ -156,20 +159,15 @@ def test_a_lock_leaves_nothing_and_cleans_up_after_a_killed_command(tmp_path: Pa
     assert names(tmp_path) == [".out.b.partial-123"]
 
 
-HOLDER = """
-import sys
-from pathlib import Path
-from nmt.system.replacement import locked
-with locked(Path(sys.argv[1])):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
+def hold(target: Path) -> None:
+    with locked(target):
+        print("held", flush=True)
+        sys.stdin.read()
 
 
 def test_a_lock_counts_while_its_process_lives(tmp_path: Path) -> None:
     target = folder(tmp_path / "run")
-    command = [sys.executable, "-c", HOLDER, str(target)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with processes.start(program=functools.partial(hold, target), stdin=PIPE, stdout=PIPE) as process:
         assert process.stdout
         assert process.stdout.readline() == "held\n"
         assert is_locked(target)
@@ -196,18 +194,13 @@ def test_leftovers_of_a_killed_process(tmp_path: Path) -> None:
     (tmp_path / ".curve.png.partial").write_text("")
     (tmp_path / ".b.partial-12").mkdir()
     for place in ("b", ".b.earlier", ".c.earlier"):
-        write_text_in(tmp_path / place, place)
+        write_text(folder(tmp_path / place) / "name", place)
     (tmp_path / ".mine").touch()
     clean_up(tmp_path)
     assert names(tmp_path) == [".mine", "b", "c"]
     assert (tmp_path / "b/name").read_text(encoding="utf-8") == "b"
     assert (tmp_path / "c/name").read_text(encoding="utf-8") == ".c.earlier"
     clean_up(tmp_path / "nowhere")
-
-
-def write_text_in(folder: Path, text: str) -> None:
-    folder.mkdir()
-    write_text(folder / "name", text)
 
 
 def test_data_that_is_being_written_is_not_read(tmp_path: Path) -> None:

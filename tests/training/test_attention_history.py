@@ -138,6 +138,10 @@ def test_the_slider_shows_an_earlier_validation(watched: Path, tmp_path: Path) -
         assert page.problems == []
 
 
+def put(name: str, value: object) -> Callable[[dict[str, Any]], None]:
+    return lambda history: history["validations"][0][name].__setitem__(0, value)
+
+
 NOTHING = {"sentences": [], "validations": [{"update": 1, "weights": [], "entropy": []}]}
 
 
@@ -149,11 +153,8 @@ NOTHING = {"sentences": [], "validations": [{"update": 1, "weights": [], "entrop
         lambda history: {},
         lambda history: {**history, "format_version": 9},
         lambda history: {**history, **NOTHING},
-        lambda history: history["validations"][0]["entropy"].__setitem__(0, float("nan")),
-        lambda history: history["validations"][0]["entropy"].__setitem__(0, "<b>"),
-        lambda history: history["validations"][0]["weights"].__setitem__(0, "!!!"),
-        lambda history: history["validations"][0]["weights"].__setitem__(0, 7),
-        lambda history: history["validations"][0]["weights"].__setitem__(0, "AAAA"),
+        *(put("entropy", value) for value in (float("nan"), "<b>")),
+        *(put("weights", value) for value in ("!!!", 7, "AAAA")),
         lambda history: history["validations"][1].update(update=history["validations"][0]["update"]),
         lambda history: history["sentences"][0].update(tgt=["Z"] * len(history["sentences"][0]["tgt"])),
     ],

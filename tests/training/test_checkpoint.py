@@ -10,7 +10,6 @@ from conftest import assert_same_tensors
 
 from nmt.system.errors import CheckpointError
 from nmt.training.checkpoint import (
-    FOLDER,
     Checkpoint,
     clean_up_checkpoints,
     newest_checkpoint,
@@ -56,6 +55,7 @@ def newest(caplog: pytest.LogCaptureFixture) -> Newest:
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
+    assert newest_checkpoint(tmp_path) is None
     written = checkpoint_of(7)
     write_checkpoint(tmp_path, 7, written, keep=1)
     found = newest_checkpoint(tmp_path)
@@ -78,10 +78,6 @@ def test_files_can_be_read_by_others(run: Path) -> None:
     }
 
 
-def test_no_checkpoint(tmp_path: Path) -> None:
-    assert newest_checkpoint(tmp_path) is None
-
-
 @pytest.mark.parametrize(("keep", "left"), [(1, [9]), (2, [3, 9]), (4, [1, 2, 3, 9])])
 def test_the_newest_are_kept(run: Path, keep: int, left: list[int]) -> None:
     write_checkpoint(run, 9, checkpoint_of(9), keep)
@@ -97,22 +93,20 @@ def flip(path: Path, place: int = -1) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("damage", ["truncated", "flipped", "flipped header", "empty", "gone", "checksum"])
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-5]),
+    "flipped": flip,
+    "flipped header": lambda path: flip(path, 30),
+    "empty": lambda path: path.write_bytes(b""),
+    "gone": Path.unlink,
+    "checksum": lambda path: flip(path.with_name(path.name + ".sha256"), 0),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_checkpoint_is_skipped_and_reported(run: Path, damage: str, newest: Newest) -> None:
     path = tensors_of(run, 3)
-    match damage:
-        case "truncated":
-            path.write_bytes(path.read_bytes()[:-5])
-        case "flipped":
-            flip(path)
-        case "flipped header":
-            flip(path, 30)
-        case "empty":
-            path.write_bytes(b"")
-        case "gone":
-            path.unlink()
-        case "checksum":
-            flip(path.with_name(path.name + ".sha256"), 0)
+    DAMAGES[damage](path)
     update, (line,) = newest(run)
     assert update == 2
     assert line.startswith(f"{path}: damaged (")
@@ -133,7 +127,7 @@ def test_damaged_ones_that_are_newer_do_not_survive_pruning(run: Path, newest: N
 
 def test_a_checkpoint_without_checksum_is_unfinished(run: Path, newest: Newest) -> None:
     (run / "checkpoints/update-000000003.safetensors.sha256").unlink()
-    path = run / "checkpoints/update-000000003.safetensors"
+    path = tensors_of(run, 3)
     assert without_checksum(run) == [path]
     assert newest(run) == (2, [f"{path}: unfinished, as it has no checksum; skipping it"])
     clean_up_checkpoints(run, 2)
@@ -168,7 +162,7 @@ def test_another_format_is_named_and_kept(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, 2, Checkpoint(made.tensors, {**made.metadata, "format_version": 99}), keep=2)
     with pytest.raises(CheckpointError, match="checkpoint format 99, this version of nmt reads 1"):
         newest_checkpoint(tmp_path)
-    assert len(list((tmp_path / FOLDER).iterdir())) == 4
+    assert len(names(tmp_path)) == 4
 
 
 def test_nothing_is_pickled(run: Path) -> None:

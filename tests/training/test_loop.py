@@ -72,10 +72,6 @@ def batch_of(pairs: EncodedPairs, indices: Iterable[int]) -> Batch:
     return make_batch(pairs, np.array(list(indices)))
 
 
-def logsumexp(x: np.ndarray) -> float:
-    return float(x.max() + np.log(np.exp(x - x.max()).sum()))
-
-
 def gradients_by_hand(model: Seq2Seq, batches: list[Batch], smoothing: float = 0.0) -> tuple[float, list[Tensor]]:
     """Summed loss, and gradient of the mean over all target tokens, from log-softmax and indexing alone."""
     total = torch.zeros((), dtype=torch.float64)
@@ -170,16 +166,8 @@ def test_mean_loss_by_hand(batch_size: int) -> None:
     model, pairs = make_model(config).double().train(), random_pairs(11)
     found = mean_loss(model, pairs, batch_size)
     assert model.training
-    model.eval()
-    total, tokens = 0.0, 0
-    for index in range(len(pairs)):
-        with torch.no_grad():
-            readouts, words, _ = model.readouts(batch_of(pairs, [index]))
-            logits = model.decoder.output(readouts)
-        for row, word in zip(logits.numpy(), words.tolist(), strict=True):
-            total -= row[word] - logsumexp(row)
-            tokens += 1
-    assert tokens == sum(len(pairs.tgt[index]) + 1 for index in range(11))
+    total, _ = gradients_by_hand(model.eval(), [batch_of(pairs, [index]) for index in range(11)])
+    tokens = sum(len(pairs.tgt[index]) + 1 for index in range(11))
     assert found == pytest.approx(total / tokens, rel=1e-6)
     mean_loss(model, pairs)
     assert not model.training
@@ -267,74 +255,43 @@ def test_max_updates_ends_a_run(max_updates: int, expected: tuple[int, int]) -> 
     assert events[0] == Started(0, 1, 5, min(10, max_updates))
 
 
-def validated(
-    metric: str, values: list[float], losses: Iterable[float] = itertools.repeat(7.0), patience: int | None = None
-) -> tuple[list[bool], Progress]:
-    """Which of some validations, one an update, were the best so far, and where the run ended."""
+@pytest.mark.parametrize(
+    ("metric", "patience", "values", "losses", "improved", "best", "waited"),
+    [
+        ("loss", None, [3, 2, 2, 4, 1], None, "yynny", 5, 0),
+        ("bleu", None, [3, 2, 2, 4, 1], None, "ynnyn", 4, 1),
+        ("bleu", None, [0, 0, 0, 0, 0.5], None, "ynnny", 5, 0),
+        ("loss", 9, [1, 2, 3, 4, 5], None, "ynnnn", 1, 4),
+        # The fourth is the best; of those after it `patience` are let pass.
+        ("loss", 2, [5, 4, 4.5, 3, 3.5, 3.2, 9, 9], None, "yynynn", 4, 2),
+        ("bleu", 2, [1, 2, 1.5, 3, 2.5, 2.9, 0, 0], None, "yynynn", 4, 2),
+        ("bleu", 3, [1, 2, 1.5, 3, 2.5, 2.9, 0, 0], None, "yynynnn", 4, 3),
+        # Equal scores are decided by the loss; the second ones all show as 0.00.
+        ("bleu", None, [0, 0, 0, 0], [5, 4, 4.5, 3], "yyny", 4, 0),
+        ("bleu", None, [0.004, 0.0, 0.001, 0.006], [5, 4, 6, 9], "yyny", 4, 0),
+        ("bleu", None, [2, 3, 3, 3, 2], [5, 4, 4, 3, 1], "yynyn", 4, 1),
+        # A model whose scores are not finite is never the best.
+        ("bleu", None, [9.0, 1.0, 9.0], [math.nan, 5.0, math.nan], "nyn", 2, 1),
+        ("bleu", None, [9.0, 1.0, 9.0], [math.inf, 5.0, math.inf], "nyn", 2, 1),
+        ("bleu", None, [math.nan, 1.0, math.nan], [1.0, 5.0, 1.0], "nyn", 2, 1),
+        # Patience does not count while the metric is at its floor; a loss has none.
+        ("bleu", 2, [0.0, 0.004, 0.0, 0.0, 0.0, 0.01, 0.0, 0.0, 3.0], [4, 5, 5, 5, 5, 9, 8, 7, 1], "ynnnnynn", 6, 2),
+        ("chrf", 2, [0.0, 0.004, 0.0, 0.0, 0.0, 0.01, 0.0, 0.0, 3.0], [4, 5, 5, 5, 5, 9, 8, 7, 1], "ynnnnynn", 6, 2),
+        ("loss", 2, [0.004, 0.005, 0.006, 0.001], None, "ynn", 1, 2),
+    ],
+)
+def test_the_best_model_and_the_end_of_patience(
+    metric: str, patience: int | None, values: list[float], losses: Any, improved: str, best: int, waited: int
+) -> None:
+    """Which of some validations, one an update, were the best so far, and where the run ends."""
+    losses = losses or (values if metric == "loss" else [7.0] * len(values))
     options = {"every": 1, "metric": metric, "patience": patience}
     config = make_config(epochs=len(values), validation=options, batch={"size": 99})
     events, progress = run(config, random_pairs(5), scores(metric, values, losses))
-    stops = events[-1].reason.startswith(f"{metric} has not improved") == (progress.update < len(values))
-    assert stops, events[-1]
-    return [event.improved for event in of_kind(events, Validated)], progress
-
-
-@pytest.mark.parametrize(
-    ("metric", "patience", "values", "improved", "best", "best_update"),
-    [
-        ("loss", None, [3, 2, 2, 4, 1], [True, True, False, False, True], 1, 5),
-        ("bleu", None, [3, 2, 2, 4, 1], [True, False, False, True, False], 4, 4),
-        ("bleu", None, [0, 0, 0, 0, 0.5], [True, False, False, False, True], 0.5, 5),
-        ("loss", 9, [1, 2, 3, 4, 5], [True, False, False, False, False], 1, 1),
-        # The fourth is the best; of those after it `patience` are let pass.
-        ("loss", 2, [5, 4, 4.5, 3, 3.5, 3.2, 9, 9], [True, True, False, True, False, False], 3, 4),
-        ("bleu", 2, [1, 2, 1.5, 3, 2.5, 2.9, 0, 0], [True, True, False, True, False, False], 3, 4),
-        ("bleu", 3, [1, 2, 1.5, 3, 2.5, 2.9, 0, 0], [True, True, False, True, False, False, False], 3, 4),
-    ],
-)
-def test_the_best_is_kept_track_of_and_patience_ends_a_run(
-    metric: str, patience: int | None, values: list[float], improved: list[bool], best: float, best_update: int
-) -> None:
-    found, progress = validated(metric, values, patience=patience)
-    assert found == improved
-    assert (progress.best, progress.best_update) == (best, best_update)
-
-
-@pytest.mark.parametrize(
-    ("values", "losses", "improved", "best"),
-    [
-        ([0, 0, 0, 0], [5, 4, 4.5, 3], [True, True, False, True], (0, 3, 4)),
-        ([0.004, 0.0, 0.001, 0.006], [5, 4, 6, 9], [True, True, False, True], (0.006, 9, 4)),  # all show as 0.00
-        ([2, 3, 3, 3, 2], [5, 4, 4, 3, 1], [True, True, False, True, False], (3, 3, 4)),
-    ],
-)
-def test_equal_scores_are_decided_by_the_loss(
-    values: list[float], losses: list[float], improved: list[bool], best: tuple[float, float, int]
-) -> None:
-    found, progress = validated("bleu", values, losses)
-    assert found == improved
-    assert (progress.best, progress.best_loss, progress.best_update) == best
-
-
-@pytest.mark.parametrize(("value", "loss"), [(9.0, math.nan), (9.0, math.inf), (math.nan, 1.0)])
-def test_a_model_whose_scores_are_not_finite_is_never_the_best(value: float, loss: float) -> None:
-    found, progress = validated("bleu", [value, 1.0, value], [loss, 5.0, loss])
-    assert found == [False, True, False]
-    assert (progress.best, progress.best_update, progress.waited) == (1.0, 2, 1)
-
-
-@pytest.mark.parametrize("metric", ["bleu", "chrf"])
-def test_patience_does_not_count_while_the_metric_is_at_its_floor(metric: str) -> None:
-    values, losses = [0.0, 0.004, 0.0, 0.0, 0.0, 0.01, 0.0, 0.0, 3.0], [4.0, 5.0, 5.0, 5.0, 5.0, 9.0, 8.0, 7.0, 1.0]
-    found, progress = validated(metric, values, losses, patience=2)
-    assert found == [True, False, False, False, False, True, False, False]
-    assert (progress.update, progress.best_update) == (8, 6)  # once it has left its floor, two more are let pass
-
-
-def test_a_loss_has_no_floor() -> None:
-    found, progress = validated("loss", [0.004, 0.005, 0.006, 0.001], [0.004, 0.005, 0.006, 0.001], patience=2)
-    assert found == [True, False, False]
-    assert (progress.best_update, progress.waited) == (1, 2)
+    assert "".join("ny"[event.improved] for event in of_kind(events, Validated)) == improved
+    assert events[-1].reason.startswith(f"{metric} has not improved") == (len(improved) < len(values))
+    assert (progress.best_update, progress.waited, progress.update) == (best, waited, len(improved))
+    assert (progress.best, progress.best_loss) == (values[best - 1], losses[best - 1])
 
 
 @pytest.mark.parametrize("training", [False, True])

@@ -1,7 +1,7 @@
 """One update by each optimiser, compared with numpy in float64."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,100 +19,78 @@ BETA1, BETA2 = BETAS = (0.8, 0.95)
 UPDATES = 8  # RAdam is rectified from the sixth on
 
 
-def adam(weight: Array, gradients: Iterator[Array], decoupled: bool = False) -> Iterator[Array]:
-    """Kingma & Ba (2015), algorithm 1; Loshchilov & Hutter (2019), algorithm 2."""
-    first, second = np.zeros_like(weight), np.zeros_like(weight)
-    for t, gradient in enumerate(gradients, 1):
-        if decoupled:
-            weight = weight - RATE * DECAY * weight
-        else:
-            gradient = gradient + DECAY * weight
-        first = BETA1 * first + (1 - BETA1) * gradient
-        second = BETA2 * second + (1 - BETA2) * gradient**2
-        weight = weight - RATE * (first / (1 - BETA1**t)) / (np.sqrt(second / (1 - BETA2**t)) + EPSILON)
-        yield weight
+class Means(dict[str, Array]):
+    """Running sums by name, which start at 0."""
+
+    def add(self, name: str, decay: float, value: Array, share: float | None = None) -> Array:
+        """Multiply a sum by `decay` and add a share of the value; unless it is given, the sum stays a mean."""
+        self[name] = decay * self.get(name, 0) + (1 - decay if share is None else share) * value
+        return self[name]
 
 
-def adamw(weight: Array, gradients: Iterator[Array]) -> Iterator[Array]:
-    return adam(weight, gradients, decoupled=True)
+def adam(t: int, gradient: Array, means: Means) -> Array:
+    """Kingma & Ba (2015), algorithm 1."""
+    first, second = means.add("first", BETA1, gradient), means.add("second", BETA2, gradient**2)
+    return first / (1 - BETA1**t) / (np.sqrt(second / (1 - BETA2**t)) + EPSILON)
 
 
-def sgd(weight: Array, gradients: Iterator[Array]) -> Iterator[Array]:
-    velocity = np.zeros_like(weight)
-    for gradient in gradients:
-        velocity = MOMENTUM * velocity + gradient + DECAY * weight
-        weight = weight - RATE * velocity
-        yield weight
+def sgd(t: int, gradient: Array, means: Means) -> Array:
+    return means.add("velocity", MOMENTUM, gradient, share=1)
 
 
-def rmsprop(weight: Array, gradients: Iterator[Array]) -> Iterator[Array]:
+def rmsprop(t: int, gradient: Array, means: Means) -> Array:
     """Hinton (2012), with momentum and centred as Graves (2013), equations 38 to 45."""
-    square, mean, velocity = np.zeros_like(weight), np.zeros_like(weight), np.zeros_like(weight)
-    for gradient in gradients:
-        gradient = gradient + DECAY * weight
-        square = 0.9 * square + 0.1 * gradient**2
-        mean = 0.9 * mean + 0.1 * gradient
-        velocity = MOMENTUM * velocity + gradient / (np.sqrt(square - mean**2) + EPSILON)
-        weight = weight - RATE * velocity
-        yield weight
+    square, mean = means.add("square", 0.9, gradient**2), means.add("mean", 0.9, gradient)
+    return means.add("velocity", MOMENTUM, gradient / (np.sqrt(square - mean**2) + EPSILON), share=1)
 
 
-def radam(weight: Array, gradients: Iterator[Array]) -> Iterator[Array]:
+def radam(t: int, gradient: Array, means: Means) -> Array:
     """Liu et al. (2020), algorithm 2."""
-    first, second = np.zeros_like(weight), np.zeros_like(weight)
-    longest = 2 / (1 - BETA2) - 1
-    for t, gradient in enumerate(gradients, 1):
-        gradient = gradient + DECAY * weight
-        first = BETA1 * first + (1 - BETA1) * gradient
-        second = BETA2 * second + (1 - BETA2) * gradient**2
-        mean = first / (1 - BETA1**t)
-        length = longest - 2 * t * BETA2**t / (1 - BETA2**t)
-        if length > 5:
-            ratio = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
-            adapted = math.sqrt(1 - BETA2**t) / (np.sqrt(second) + EPSILON)
-            weight = weight - RATE * math.sqrt(ratio) * mean * adapted
-        else:
-            weight = weight - RATE * mean
-        yield weight
+    mean = means.add("first", BETA1, gradient) / (1 - BETA1**t)
+    second, longest = means.add("second", BETA2, gradient**2), 2 / (1 - BETA2) - 1
+    length = longest - 2 * t * BETA2**t / (1 - BETA2**t)
+    if length <= 5:
+        return mean
+    ratio = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
+    return math.sqrt(ratio) * mean * math.sqrt(1 - BETA2**t) / (np.sqrt(second) + EPSILON)
 
 
-def nadam(weight: Array, gradients: Iterator[Array]) -> Iterator[Array]:
+def nadam(t: int, gradient: Array, means: Means) -> Array:
     """Dozat (2016), algorithm 2, with its schedule of the momentum."""
-    first, second, product = np.zeros_like(weight), np.zeros_like(weight), 1.0
-    for t, gradient in enumerate(gradients, 1):
-        gradient = gradient + DECAY * weight
-        now, following = (BETA1 * (1 - 0.5 * 0.96 ** (step * 0.01)) for step in (t, t + 1))
-        product *= now
-        first = BETA1 * first + (1 - BETA1) * gradient
-        second = BETA2 * second + (1 - BETA2) * gradient**2
-        ahead = following * first / (1 - product * following) + (1 - now) * gradient / (1 - product)
-        weight = weight - RATE * ahead / (np.sqrt(second / (1 - BETA2**t)) + EPSILON)
-        yield weight
+    schedule = [BETA1 * (1 - 0.5 * 0.96 ** (step * 0.01)) for step in range(1, t + 2)]
+    first, second = means.add("first", BETA1, gradient), means.add("second", BETA2, gradient**2)
+    ahead = schedule[t] * first / (1 - math.prod(schedule))
+    ahead = ahead + (1 - schedule[t - 1]) * gradient / (1 - math.prod(schedule[:t]))
+    return ahead / (np.sqrt(second / (1 - BETA2**t)) + EPSILON)
 
 
-def adadelta(weight: Array, gradients: Iterator[Array]) -> Iterator[Array]:
+def adadelta(t: int, gradient: Array, means: Means) -> Array:
     """Zeiler (2012), algorithm 1."""
-    square, steps = np.zeros_like(weight), np.zeros_like(weight)
-    for gradient in gradients:
-        gradient = gradient + DECAY * weight
-        square = 0.8 * square + 0.2 * gradient**2
-        step = np.sqrt(steps + EPSILON) / np.sqrt(square + EPSILON) * gradient
-        steps = 0.8 * steps + 0.2 * step**2
-        weight = weight - RATE * step
-        yield weight
+    square, steps = means.add("square", 0.8, gradient**2), means.get("steps", 0)
+    step = np.sqrt(steps + EPSILON) / np.sqrt(square + EPSILON) * gradient
+    means.add("steps", 0.8, step**2)
+    return step
 
 
-def muon(weight: Array, gradients: Iterator[Array]) -> Iterator[Array]:
+def muon(t: int, gradient: Array, means: Means) -> Array:
     """Jordan et al. (2024), scaled to the size of AdamW's updates (Liu et al., 2025, equation 4)."""
-    mean = np.zeros_like(weight)
-    for gradient in gradients:
-        mean = MOMENTUM * mean + (1 - MOMENTUM) * gradient
-        ahead = MOMENTUM * mean + (1 - MOMENTUM) * gradient
-        ahead /= np.linalg.norm(ahead)
-        for _ in range(5):
-            square = ahead @ ahead.T
-            ahead = 3.4445 * ahead + (-4.775 * square + 2.0315 * square @ square) @ ahead
-        weight = weight * (1 - RATE * DECAY) - RATE * 0.2 * math.sqrt(max(weight.shape)) * ahead
+    ahead = MOMENTUM * means.add("mean", MOMENTUM, gradient) + (1 - MOMENTUM) * gradient
+    ahead /= np.linalg.norm(ahead)
+    for _ in range(5):
+        square = ahead @ ahead.T
+        ahead = 3.4445 * ahead + (-4.775 * square + 2.0315 * square @ square) @ ahead
+    return 0.2 * math.sqrt(max(gradient.shape)) * ahead
+
+
+Step = Callable[[int, Array, Means], Array]
+
+
+def weights_by_hand(weight: Array, gradients: Iterable[Array], step: Step, *, decoupled: bool) -> Iterator[Array]:
+    """The weights after each update; decoupled decay is that of Loshchilov & Hutter (2019), algorithm 2."""
+    means = Means()
+    for t, gradient in enumerate(gradients, 1):
+        decay = DECAY * weight
+        weight = weight - RATE * (step(t, gradient, means) + decay if decoupled else step(t, gradient + decay, means))
         yield weight
 
 
@@ -154,9 +132,9 @@ def section(**options: Any) -> OptimizerSection:
 
 COMMON = {"learning_rate": RATE, "weight_decay": DECAY}
 ADAM = {**COMMON, "betas": BETAS, "epsilon": EPSILON}
-TABLE: dict[str, tuple[dict[str, Any], Callable[..., Iterator[Array]]]] = {
+TABLE: dict[str, tuple[dict[str, Any], Step]] = {
     "adam": (ADAM, adam),
-    "adamw": (ADAM, adamw),
+    "adamw": (ADAM, adam),
     "sgd": ({**COMMON, "momentum": MOMENTUM}, sgd),
     "rmsprop": ({**COMMON, "alpha": 0.9, "epsilon": EPSILON, "momentum": MOMENTUM, "centered": True}, rmsprop),
     "radam": (ADAM, radam),
@@ -169,20 +147,20 @@ TABLE: dict[str, tuple[dict[str, Any], Callable[..., Iterator[Array]]]] = {
 @pytest.mark.parametrize("name", TABLE)
 @pytest.mark.parametrize("clip_norm", [None, 2.0])
 def test_an_update_is_that_of_the_mean_clipped(name: str, clip_norm: float | None) -> None:
-    options, reference = TABLE[name]
+    options, step = TABLE[name]
     found = trained({"name": name, **options}, 10.0, clip_norm)
     means = [[gradient / 10 for gradient in gradients_of(number)] for number in range(3)]
     norms = [math.sqrt(sum(float((mean[update] ** 2).sum()) for mean in means)) for update in range(UPDATES)]
     scales = [min(1.0, clip_norm / norm) if clip_norm else 1.0 for norm in norms]
     assert clip_norm is None or max(scales) < 1
     for number, parameter in enumerate(Net().parameters()):
-        steps = reference
-        if name == "muon" and number != 1:  # an embedding and a vector
-            steps = adamw
+        own = adam if name == "muon" and number != 1 else step  # AdamW for an embedding and a vector
         gradients = (mean * scale for mean, scale in zip(means[number], scales, strict=True))
-        for update, expected in enumerate(steps(parameter.detach().numpy(), gradients)):
-            exact = steps is not muon  # torch iterates in bfloat16
-            np.testing.assert_allclose(found[update][number], expected, rtol=0, atol=1e-6 if exact else 4e-3)
+        decoupled = name in ("adamw", "muon")
+        by_hand = weights_by_hand(parameter.detach().numpy(), gradients, own, decoupled=decoupled)
+        for update, expected in enumerate(by_hand):
+            atol = 4e-3 if own is muon else 1e-6  # torch iterates in bfloat16
+            np.testing.assert_allclose(found[update][number], expected, rtol=0, atol=atol)
 
 
 def test_muon_optimises_matrices_alone_and_an_orthogonal_gradient_stays_so() -> None:

@@ -149,16 +149,6 @@ def test_the_average_of_a_few_updates_by_hand() -> None:
     assert module.weight.item() == 26
 
 
-def test_late_updates_decay_as_configured() -> None:
-    module = layer(0.0)
-    average = average_weights(module, 0.9)
-    average.n_averaged += 1000
-    nn.init.constant_(module.weight, 1.0)
-    for _ in range(10):
-        average.update_parameters(module)
-    assert average.module.weight.item() == pytest.approx(1 - 0.9**10)
-
-
 def test_tied_weights_are_averaged_once() -> None:
     module = nn.Sequential(layer(1.0), layer(2.0))
     module[1].weight = module[0].weight
