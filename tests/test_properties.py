@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from conftest import without_pictures
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,7 +30,7 @@ SENTENCES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=2).map(" ".joi
 def test_a_corpus_is_complete_and_its_held_out_part_unseen(
     pairs: list[tuple[str, str]], sizes: tuple[int, int], seed: int
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, without_pictures():
         corpus, output = Path(folder) / "corpus.tsv", Path(folder) / "out"
         corpus.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs), encoding="utf-8")
         config = Config.model_validate(

@@ -5,9 +5,9 @@ English ones. A random split of the pairs puts the same sentence into training a
 sentence, directly or through other pairs, form a component, and each component goes to one split as a whole.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -322,15 +322,12 @@ class _Components:
         smallest = np.unique(labels, return_index=True)[1]
         several = np.argsort(labels, kind="stable")
         several = several[self._sizes[labels[several]] > 1]
-        pairs = zip(labels[several].tolist(), self._read_pairs(several), several.tolist(), strict=True)
+        texts = chain.from_iterable(map(store.pairs, in_chunks(rows[several])))
+        pairs = zip(labels[several].tolist(), texts, several.tolist(), strict=True)
         for component, members in groupby(pairs, key=itemgetter(0)):
             smallest[component] = min(members)[2]
         draws = store.fingerprints("component_draw")[rows[smallest]]
         self._order = np.argsort(draws, kind="stable").tolist()
-
-    def _read_pairs(self, places: NDArray[np.int64]) -> Iterator[Pair]:
-        for piece in in_chunks(self._rows[places]):
-            yield from self._store.pairs(piece)
 
     def take(self, name: str, size: int) -> NDArray[np.bool_]:
         """Take components until they have `size` distinct sources; say which of the `rows` are theirs.

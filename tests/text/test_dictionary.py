@@ -11,8 +11,9 @@ from nmt.text.tokenizers import WhitespaceTokenizer
 from nmt.text.vocabulary import Vocabulary
 
 
-def read(path: Path, content: bytes, *, lowercase: bool = False) -> dict[str, str]:
-    path.write_bytes(content)
+def read(path: Path, content: bytes | None = None, *, lowercase: bool = False) -> dict[str, str]:
+    if content is not None:
+        path.write_bytes(content)
     tokenizer = WhitespaceTokenizer(lowercase=lowercase)
     return dict(read_dictionary(path, TextProcessor(tokenizer, tokenizer, Vocabulary([]), Vocabulary([]))))
 
@@ -47,6 +48,5 @@ def test_what_is_no_dictionary_is_refused_with_its_line(tmp_path: Path, content:
 
 @pytest.mark.parametrize("place", ["nowhere.tsv", "."])
 def test_files_that_cannot_be_read(tmp_path: Path, place: str) -> None:
-    ours = TextProcessor(WhitespaceTokenizer(), WhitespaceTokenizer(), Vocabulary([]), Vocabulary([]))
     with pytest.raises(DataError, match=r"cannot be read|regular file"):
-        read_dictionary(tmp_path / place, ours)
+        read(tmp_path / place)

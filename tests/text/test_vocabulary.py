@@ -61,25 +61,28 @@ def test_a_saved_vocabulary_is_loaded_as_it_was(tmp_path: Path) -> None:
     assert loaded != vocabulary.tokens
 
 
+BLANK = ("", " ", "\u00a0", "\t \u3000", "\n", "\x85")
+IMPOSSIBLE = (*BLANK, "a\n", "a\r", "a\u2028b", "a\x1cb", "\ud800", "a\udfffb")
+
+
 @pytest.mark.parametrize(
-    "content", [None, "", "{", "{}", '"abc"', "[1]", '["a", null]', '["a", "a"]', '["<s>"]', "[[]]"]
+    ("content", "fault"),
+    [
+        (None, "missing"),
+        *((content, "not valid JSON") for content in ("", "{")),
+        *((content, "not a list of tokens") for content in ("{}", '"abc"', "[1]", '["a", null]', "[[]]")),
+        *((content, "a token occurs twice") for content in ('["a", "a"]', '["<s>"]')),
+        *(
+            (json.dumps(["a", token, "b"]), f"token 2 is {token!r}, which no tokenizer produces; the directory is")
+            for token in IMPOSSIBLE
+        ),
+    ],
 )
-def test_a_damaged_or_missing_vocabulary_is_a_data_error(tmp_path: Path, content: str | None) -> None:
+def test_a_damaged_or_missing_vocabulary_is_a_data_error(tmp_path: Path, content: str | None, fault: str) -> None:
     path = tmp_path / "v.json"
     if content is not None:
         path.write_text(content, encoding="utf-8")
-    with pytest.raises(DataError, match=r"v\.json: missing" if content is None else r"v\.json: "):
-        Vocabulary.load(path)
-
-
-@pytest.mark.parametrize(
-    "token", ["", " ", "\u00a0", "\t \u3000", "a\n", "a\r", "a\u2028b", "\x85", "a\x1cb", "\n", "\ud800", "a\udfffb"]
-)
-def test_an_impossible_token_is_a_data_error(token: str, tmp_path: Path) -> None:
-    path = tmp_path / "v.json"
-    path.write_text(json.dumps(["a", token, "b"]), encoding="utf-8")
     with pytest.raises(DataError) as caught:
         Vocabulary.load(path)
-    found = f"token 2 is {token!r}, which no tokenizer produces; the directory is damaged"
-    assert str(caught.value) == f"{path}: {found}"
+    assert str(caught.value).startswith(f"{path}: {fault}")
     assert str(caught.value).isprintable()
