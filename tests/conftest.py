@@ -9,6 +9,7 @@ import random
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from nmt.drawing.charts import draw_learning_curve
 from nmt.training import loop
 from nmt.training.checkpoint import newest_checkpoint
 
+GOLDEN_MODEL = Path(__file__).parent / "golden/model"
 REVERSAL_CONFIG = """
 name: reversal
 data: {{source: {source}, split: {{valid_size: 50, test_size: 50}}}}
@@ -142,6 +144,14 @@ def refusal(cli: Cli) -> Refusal:
         return line.removeprefix("nmt: error: ")
 
     return run
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
+    """Wait until a condition is met in another thread or process."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "the condition was not met in time"
+        time.sleep(0.005)
 
 
 def tree(root: Path = Path()) -> dict[str, bytes]:

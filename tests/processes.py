@@ -14,12 +14,11 @@ import resource
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import reduction
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 from unittest import mock
 
@@ -140,37 +139,22 @@ class Running:
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
-    def communicate(self, given: Any = None, timeout: float | None = None) -> tuple[Any, Any]:
+    def communicate(self, given: str = "", timeout: float | None = None) -> tuple[Any, Any]:
         """Write its standard input, read its other streams to their ends and wait for its own."""
-        found: dict[int, Any] = {}
-
-        def read(number: int, stream: IO[Any]) -> None:
-            found[number] = stream.read()
-
-        threads = [
-            threading.Thread(target=read, args=(number, stream), daemon=True)
-            for number, stream in enumerate((self.stdout, self.stderr))
-            if stream is not None
-        ]
-        for thread in threads:
-            thread.start()
+        pool = ThreadPoolExecutor(2)
+        reading = [stream and pool.submit(stream.read) for stream in (self.stdout, self.stderr)]
         if self.stdin is not None:
             with contextlib.suppress(BrokenPipeError), self.stdin as stream:
-                stream.write(given or type(given)())
-        for thread in threads:
-            thread.join(timeout)
-            if thread.is_alive():
-                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+                stream.write(given)
+        out, err = (each and each.result(timeout) for each in reading)
         self.wait(timeout)
-        return found.get(0), found.get(1)
+        return out, err
 
     def __enter__(self) -> "Running":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is not None:
+    def __exit__(self, *error: object) -> None:
+        if error[0] is not None:
             self.kill()
         if self.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
@@ -186,7 +170,6 @@ def start(
     stdin: int | IO[Any] | None = None,
     stdout: int | IO[Any] | None = None,
     stderr: int | IO[Any] | None = None,
-    text: bool = True,
     environment: Mapping[str, str] | None = None,
     new_session: bool = False,
     prepare: Callable[[], object] | None = None,
@@ -199,7 +182,6 @@ def start(
         stdin: As for `subprocess.Popen`, like the other two.
         stdout: See there.
         stderr: See there.
-        text: Pipes are of text, not of bytes.
         environment: Instead of that of the tests.
         new_session: Begin a session, so that it can have a terminal of its own.
         prepare: A function of a module that the process calls first.
@@ -214,8 +196,7 @@ def start(
             if stream == PIPE:
                 reading, writing = os.pipe()
                 mine, other = (writing, reading) if number == 0 else (reading, writing)
-                mode = "w" if number == 0 else "r"
-                ours[-1] = os.fdopen(mine, mode, encoding="utf-8") if text else os.fdopen(mine, f"{mode}b")
+                ours[-1] = os.fdopen(mine, "w" if number == 0 else "r", encoding="utf-8")
                 at_end.callback(os.close, other)
             elif stream == DEVNULL:
                 other = os.open(os.devnull, os.O_RDWR)
@@ -243,9 +224,9 @@ def start(
     return Running(process, words, ours)
 
 
-def run(*arguments: object, given: Any = None, **options: Any) -> "subprocess.CompletedProcess[Any]":
+def run(*arguments: object, given: str = "", **options: Any) -> "subprocess.CompletedProcess[Any]":
     """Run `nmt` with these arguments to its end; its streams are read unless `start` is told otherwise."""
-    if given is not None:
+    if given:
         options["stdin"] = PIPE
     with start(*arguments, **{"stdout": PIPE, "stderr": PIPE, **options}) as process:
         out, err = process.communicate(given)

@@ -7,31 +7,16 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Cli, Project, tree
+from conftest import GOLDEN_MODEL, Cli, Project, tree
 
 import nmt
-from nmt.system.files import PACKAGE, shipped
+from nmt.system.files import PACKAGE
 
-GOLDEN_MODEL = Path(__file__).parent / "golden/model"
 README = PACKAGE.parent / "README.md"
-
-
-def python(program: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """What a program of its own prints."""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=cwd, check=False)
-    assert done.returncode == 0, done.stderr
-    return done
-
-
-def test_importing_it_imports_nothing_heavy(tmp_path: Path) -> None:
-    heavy = ("torch", "numpy", "pydantic", "yaml", "spacy", "sacrebleu", "tqdm", "typer", "rich", "matplotlib")
-    program = f"import sys, nmt; dir(nmt); print([name for name in {heavy} if name in sys.modules])"
-    assert python(program, tmp_path).stdout == "[]\n"
 
 
 def test_every_name_is_there_and_no_other() -> None:
@@ -50,7 +35,9 @@ def test_the_script_of_the_readme_runs(here: Project) -> None:
     text = README.read_text("utf-8")
     (script,) = re.findall(r"^## From Python\n.*?^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     program = script.replace("runs/demo", str(here.run)).replace('"sample"', repr(str(here.config)))
-    done = python(program.replace("beam_size=4", "beam_size=3"), here.root)
+    command = [sys.executable, "-c", program.replace("beam_size=4", "beam_size=3")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     first, *texts = done.stdout.splitlines()
     assert first.endswith("])")
     assert len(texts) == 2
@@ -148,21 +135,6 @@ def test_search_options_are_used() -> None:
     translator = nmt.load(GOLDEN_MODEL, **options)
     assert {key: getattr(translator.options, key) for key in options} == options
     assert len(translator.translate("Do you know where the old woman lives?").tokens) <= 4
-
-
-def test_threads_share_a_translator(here: Project) -> None:
-    """With SentencePiece, and with spaCy, whose tokenizers fill caches."""
-    tiny = {"data": {"first_lines": 400, "split": {"valid_size": 10, "test_size": 10}}, "train.max_updates": 5}
-    tiny |= {"model.encoder.hidden_size": 8, "model.decoder.hidden_size": 8}
-    nmt.preprocess("sample", overrides=tiny)
-    spacy = nmt.train("sample", overrides=tiny).path
-    sources = [line.split("\t")[0] for line in shipped("data/sample/unseen.txt").read_text("utf-8").splitlines()]
-    lines = [f"{source} {number}" for number in range(10) for source in sources]
-    for model in (GOLDEN_MODEL, spacy):
-        expected = [found.text for found in nmt.load(model, beam_size=2).translate(lines)]
-        translator = nmt.load(model, beam_size=2)
-        with ThreadPoolExecutor(8) as pool:
-            assert [found.text for found in pool.map(translator.translate, lines)] == expected
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Cli, Outcome, Project
+from conftest import GOLDEN_MODEL, Cli, Outcome, Project
 
 from nmt.config import dump_config, load_config, parse_config
 from nmt.config.description import describe_keys
@@ -20,7 +20,6 @@ from nmt.corpus.dataset import open_data
 from nmt.system.errors import ConfigError
 from nmt.system.files import read_json, shipped
 
-GOLDEN_MODEL = Path(__file__).parent / "golden/model"
 FEW, MANY = 250, 10_000
 
 

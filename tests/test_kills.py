@@ -12,7 +12,7 @@ from pathlib import Path
 
 import processes
 import pytest
-from conftest import Project, assert_same_run, call, read_metrics, train_arguments
+from conftest import Project, assert_same_run, call, read_metrics, train_arguments, wait_until
 
 from nmt.models.storage import load_model
 from nmt.system.files import read_json
@@ -42,10 +42,7 @@ def kill_during_training(command: list[str], run: Path, update: int, total: int)
             assert process.poll() is None, text
             return "training pairs, on " in text and any(entry["update"] >= update for entry in read_metrics(run))
 
-        deadline = time.monotonic() + 300
-        while not is_training():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(is_training, 300)
         time.sleep(random.SystemRandom().uniform(0, 0.1))
         for number in (process.pid, *children_of(process.pid)):
             os.kill(number, signal.SIGKILL)

@@ -3,12 +3,11 @@
 from pathlib import Path
 
 import pytest
-from conftest import call, write_reversal_corpus
+from conftest import GOLDEN_MODEL, call, write_reversal_corpus
 from test_kills import run_killed
 
 from nmt.corpus.dataset import open_data
 
-GOLDEN_MODEL = Path(__file__).parent / "golden/model"
 CONFIG = """
 name: killed
 data: {{source: {source}, workers: 1, split: {{valid_size: {size}, test_size: 5}}}}

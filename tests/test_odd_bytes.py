@@ -8,11 +8,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import Cli, Outcome
+from conftest import GOLDEN_MODEL, Cli, Outcome
 
-from nmt.system.files import read_json
-
-GOLDEN_MODEL = Path(__file__).parent / "golden/model"
 SURROGATE = b"\xed\xa0\x80"  # how U+D800 would look if UTF-8 had it
 NAMES = [os.fsdecode(name) for name in (b"a\xff", b"a" + SURROGATE, b"a\x1b[2J", b"a\nb", "ä\u202eb\u2028".encode())]
 LINES = [f"I have {n} .\tich habe {n} .".encode() for n in range(30)]
@@ -43,45 +40,6 @@ def assert_taken_or_refused(outcome: Outcome, new: str) -> None:
     assert outcome.code == 0 or "nmt: error: " in outcome.err
     assert Path(new).exists() == (outcome.code == 0)
     assert not [path for path in Path().iterdir() if path.name.startswith(".")]
-
-
-BROKEN = [b"\xff", b"\x80", b"\xc3", SURROGATE, b"\xed\xbf\xbf", b"\xc0\x80", b"\xf4\x90\x80\x80", b"\xf8\x88\x80\x80"]
-
-
-KINDS = ["table", "parallel", "export"]
-
-
-@pytest.mark.parametrize(
-    ("broken", "kind"),
-    [
-        pytest.param(broken, kind, marks=[pytest.mark.soak] * (number % len(KINDS) != place))
-        for number, broken in enumerate(BROKEN)
-        for place, kind in enumerate(KINDS)
-    ],
-)
-def test_a_line_that_is_not_utf8_is_skipped(cli: Cli, kind: str, broken: bytes) -> None:
-    rows = [line.split(b"\t") for line in LINES]
-    rows[7][1] += b" " + broken
-    rows[9][0] = broken + rows[9][0]
-    src, tgt = zip(*rows, strict=True)
-    match kind:
-        case "table":
-            columns, names = [[b"\t".join(row) for row in rows]], ["a.tsv"]
-            places = ["a.tsv:8", "a.tsv:10"]
-        case "parallel":
-            columns, names = [list(src), list(tgt)], ["a.en", "a.de"]
-            places = ["a.de:8", "a.en:10"]
-        case _:
-            columns = [[b"%d\tx\t%s" % (n, text) for n, text in enumerate(side)] for side in (src, tgt)]
-            columns.append([b"%d\t%d" % (n, n) for n in range(30)])
-            names, places = ["a.en", "a.de", "links"], ["a.en:10", "a.de:8"]
-    for column, name in zip(columns, names, strict=True):
-        Path(name).write_bytes(b"\n".join(column))
-    assert preprocess(cli, *names).code == 0
-    report = read_json(Path("out/report.json"))
-    assert report["lines"]["malformed"] == {"not_utf8": 2}
-    assert report["lines"]["places"] == {"not_utf8": places}
-    assert report["cleaning"]["kept"] == 28
 
 
 def test_entities_make_no_surrogates(cli: Cli) -> None:
@@ -117,7 +75,9 @@ def test_an_archive_whose_member_has_an_odd_name(cli: Cli, name: str) -> None:
 def test_a_translation_of_an_odd_name(cli: Cli, name: str, option: str) -> None:
     new = name if option != "--input" else "out.txt"
     if option == "--attention":
-        outcome = cli("translate", "Hello.", "--model", GOLDEN_MODEL, option, name, "--output", "out.txt")
+        outcome = cli(
+            "translate", os.fsdecode(b"Hello \xff."), "--model", GOLDEN_MODEL, option, name, "--output", "out.txt"
+        )
     else:
         files = {"--input": "in.txt", "--output": "out.txt", option: name}
         Path(files["--input"]).write_bytes(b"Hello.\n")

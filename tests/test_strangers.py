@@ -199,27 +199,23 @@ def in_child(work: Callable[[], int], seconds: int = 10) -> tuple[int | None, in
         Its exit code, None where it took longer than `seconds` of processor time or never ended; and by how many bytes
         its memory grew at most.
     """
-    reader, writer = os.pipe()
+    context = multiprocessing.get_context("fork")
+    reader, writer = context.Pipe(duplex=False)
 
     def run() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         code = work()
-        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-        os.write(writer, str(grown * 1024).encode())
-        os._exit(code)
+        writer.send((code, 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)))
+        os._exit(0)
 
-    child = multiprocessing.get_context("fork").Process(target=run)
+    child = context.Process(target=run)
     child.start()
     child.join(6 * seconds)
-    if child.is_alive():
-        child.kill()
-        child.join()
-    os.close(writer)
-    with os.fdopen(reader, "rb") as file:
-        grown = int(file.read() or 0)
-    code = child.exitcode
-    return (code if code is not None and code >= 0 else None), grown
+    child.kill()
+    child.join()
+    with reader, writer:
+        return reader.recv() if reader.poll() else (None, 0)
 
 
 def set_in(path: Path, value: Any, *keys: str) -> None:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -39,41 +39,25 @@ class Bilinear(Score):
         return query @ keys.transpose(1, 2)
 
 
-def computing(forward: Callable[[Tensor, Tensor], Tensor]) -> type[Score]:
-    """A score that computes something else of queries and projected keys."""
-    return type("Broken", (Bilinear,), {"forward": lambda self, query, keys: forward(query, keys)})
+def computing(forward: Callable[..., Tensor], extra: Callable[[], nn.Module | Tensor | None] = lambda: None) -> Any:
+    """A score that computes something else of itself, queries and projected keys, and has an extra part."""
 
+    class Broken(Bilinear):
+        def __init__(self, query_size: int, key_size: int) -> None:
+            super().__init__(query_size, key_size)
+            self.extra = extra()
 
-class UnusedWeight(Bilinear):
-    def __init__(self, query_size: int, key_size: int) -> None:
-        super().__init__(query_size, key_size)
-        self.spare = nn.Linear(2, 2)
+        def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+            return forward(self, query, keys)
 
-
-class Scaled(Bilinear):
-    def __init__(self, query_size: int, key_size: int) -> None:
-        super().__init__(query_size, key_size)
-        self.scale = torch.rand(()) + 0.5  # which is not saved
-
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        return super().forward(query, keys) * self.scale
-
-
-class BiasOfAllPositions(Bilinear):
-    def __init__(self, query_size: int, key_size: int) -> None:
-        super().__init__(query_size, key_size)
-        self.shift = nn.Parameter(torch.zeros(1))
-
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        return super().forward(query, keys) + self.shift
+    return Broken
 
 
 class EqualSizesUndeclared(Score):
     def __init__(self, query_size: int, key_size: int) -> None:
         super().__init__()
 
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        return query @ keys.transpose(1, 2)
+    forward = Bilinear.forward
 
 
 class KeepsKeys(Bilinear):
@@ -99,9 +83,13 @@ def failures(score: type[Score]) -> dict[str, str]:
 
 
 STEPS = {"teacher_forcing_equals_repeated_steps": "equal repeated steps (luong)"}
-NEIGHBOURS = computing(lambda query, keys: query @ keys.mT * (1 + keys[:, :1].mean()))
-DISTANCES = computing(lambda query, keys: -(query.unsqueeze(2) - keys.unsqueeze(1)).square().sum(dim=-1).sqrt())
-MIXTURE = computing(lambda query, keys: (query - query.mean(dim=1, keepdim=True)) @ keys.mT)
+NEIGHBOURS = computing(lambda score, query, keys: query @ keys.mT * (1 + keys[:, :1].mean()))
+DISTANCES = computing(lambda score, query, keys: -(query.unsqueeze(2) - keys.unsqueeze(1)).square().sum(dim=-1).sqrt())
+UNUSED = computing(Bilinear.forward, lambda: nn.Linear(2, 2))
+BIAS = computing(lambda score, query, keys: query @ keys.mT + score.extra, lambda: nn.Parameter(torch.zeros(1)))
+# A tensor that is not saved.
+SCALED = computing(lambda score, query, keys: query @ keys.mT * score.extra, lambda: torch.rand(()) + 0.5)
+MIXTURE = computing(lambda score, query, keys: (query - query.mean(dim=1, keepdim=True)) @ keys.mT)
 
 
 @pytest.mark.parametrize(
@@ -109,20 +97,20 @@ MIXTURE = computing(lambda query, keys: (query - query.mean(dim=1, keepdim=True)
     [
         (Bilinear, {}),
         (
-            computing(lambda query, keys: query @ keys.mT / keys.size(1)),
+            computing(lambda score, query, keys: query @ keys.mT / keys.size(1)),
             {"padding_changes_nothing": "how much padding"},
         ),
         (NEIGHBOURS, {"alignments_do_not_depend_on_other_sentences": "the others in its batch"}),
         (MIXTURE, {"queries_do_not_see_each_other": "on the other queries", **STEPS}),
-        (UnusedWeight, {"gradients_reach_every_weight": "the weight spare.weight should influence the alignment"}),
-        (BiasOfAllPositions, {"gradients_reach_every_weight": "the weight shift should influence the alignment"}),
+        (UNUSED, {"gradients_reach_every_weight": "the weight extra.weight should influence the alignment"}),
+        (BIAS, {"gradients_reach_every_weight": "the weight extra should influence the alignment"}),
         (DISTANCES, {"zeros_have_finite_gradients": "finite at vectors of 0"}),
         (KeepsKeys, {"keys_are_computed_once_per_sentence": "stored on the module"}),
         (
-            computing(lambda query, keys: query.detach() @ keys.mT),
+            computing(lambda score, query, keys: query.detach() @ keys.mT),
             {"gradients_match_finite_differences": "finite differences"},
         ),
-        (Scaled, {"a_loaded_score_equals_the_saved_one": "make its tensors parameters or buffers"}),
+        (SCALED, {"a_loaded_score_equals_the_saved_one": "make its tensors parameters or buffers"}),
     ],
 )
 def test_a_broken_score_fails_the_right_tests(score: type[Score], expected: dict[str, str]) -> None:
@@ -138,11 +126,11 @@ SHAPE = "there_is_one_score_for_each_query_and_position"
 @pytest.mark.parametrize(
     ("score", "test", "words"),
     [
-        (computing(lambda query, keys: keys @ query.mT), SHAPE, "[B, N, S] = [3, 6, 5], but is [3, 5, 6]"),
+        (computing(lambda score, query, keys: keys @ query.mT), SHAPE, "[B, N, S] = [3, 6, 5], but is [3, 5, 6]"),
         (EqualSizesUndeclared, SHAPE, "set needs_equal_sizes = True"),
-        (computing(lambda query, keys: query @ keys.mT / torch.zeros(())), SHAPE, "scores should be finite"),
+        (computing(lambda score, query, keys: query @ keys.mT / torch.zeros(())), SHAPE, "scores should be finite"),
         (
-            computing(lambda query, keys: query @ keys.detach().mul_(2).mT),
+            computing(lambda score, query, keys: query @ keys.detach().mul_(2).mT),
             "keys_are_computed_once_per_sentence",
             "changed by a step",
         ),

@@ -26,7 +26,6 @@ from benchmarks import (  # noqa: E402
     serve,
     startup,
     systems,
-    tables,
     train,
     tutorial_loops,
     workload,
@@ -242,12 +241,6 @@ def test_weighted_rate_is_all_work_over_all_time() -> None:
     products = [Product("a", 100, 10, 10), Product("b", 300, 10, 10)]
     # 20,000 operations at 10,000 a second and 60,000 at 30,000: 2 seconds each.
     assert weighted_rate(products, [10_000, 30_000]) == pytest.approx(80_000 / 4)
-
-
-def test_markdown_and_ratios() -> None:
-    assert tables.markdown(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
-    assert tables.ratio(30, [10, None]) == "3.00 / –"
-    assert tables.counts([1234.4, 999.6]) == "1,234, 1,000"
 
 
 def _groups(number: int) -> dict[str, list[tuple[str, str]]]:

@@ -5,12 +5,12 @@ import functools
 import json
 import logging
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import GOLDEN_MODEL, wait_until
 
 pytest.importorskip("starlette", reason="nmt serve needs the extra serve: pip install '.[serve]'")
 pytest.importorskip("uvicorn", reason="nmt serve needs the extra serve: pip install '.[serve]'")
@@ -26,7 +26,6 @@ from nmt.serving.request_limits import Limits
 from nmt.serving.server import Server, bind
 from nmt.translation.translator import Translator
 
-GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
 SENTENCES = [
     line.split("\t")[0]
     for line in (Path(__file__).parents[2] / "data/sample/deu.txt").read_text(encoding="utf-8").splitlines()
@@ -60,14 +59,6 @@ def golden() -> Translator:
 def golden_config() -> Config:
     """The config of that model."""
     return load_model(GOLDEN_MODEL).config
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    """Wait until a condition is met in another thread."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "the condition was not met in time"
-        time.sleep(0.005)
 
 
 @contextlib.contextmanager

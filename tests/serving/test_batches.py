@@ -228,12 +228,3 @@ def test_a_request_to_a_full_queue_is_refused(gated: Gated) -> None:
     assert [reply.status_code for reply in found] == [503, 200, 200]
     assert "wait" in found[0].json()["error"]
     assert int(found[0].headers["retry-after"]) > 0
-
-
-def test_a_very_long_sentence_does_not_affect_others() -> None:
-    translator = golden()
-    body = {"data": {**BODY, "q": "a b" * 33_000}}
-    with serving() as client, ThreadPoolExecutor() as pool:
-        pool.submit(client.post, "/translate", **body)
-        found = client.post("/translate", data={**BODY, "q": "I am old."}).json()
-    assert found == {"translatedText": translator.translate("I am old.").text}

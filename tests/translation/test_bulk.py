@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import Cli
+from conftest import GOLDEN_MODEL, Cli
 from hypothesis import given
 from hypothesis import strategies as st
 from test_kills import run_killed
@@ -16,7 +16,6 @@ from test_kills import run_killed
 import nmt
 from nmt.corpus.lines import in_blocks
 
-GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
 NUMBER = 50
 OPTIONS = ("--model", str(GOLDEN_MODEL), "--beam-size", "2", "--batch-size", "1")  # 16 lines a window
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import Cli
+from conftest import GOLDEN_MODEL, Cli
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,7 +25,6 @@ from nmt.translation.formats import (
 )
 from nmt.translation.translation import Translation
 
-GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
 WORDS = TextProcessor(WhitespaceTokenizer(), WhitespaceTokenizer(), Vocabulary([]), Vocabulary([]))
 WEIGHTS = torch.tensor([[0.75, 0.0, 0.25], [0.25, 0.5, 0.25], [0.0, 0.0, 1.0]]).unsqueeze(1)
 BEST = Translation("B A", ["B", "A"], ["a", "b"], -0.5, -0.25, WEIGHTS.flip(0)[[1, 2, 0]], token_log_probs=[-0.5, 0.0])

@@ -4,17 +4,15 @@ import os
 import pty
 import select
 from functools import cache
-from pathlib import Path
 
 import processes
 import pytest
+from conftest import GOLDEN_MODEL
 
 import nmt
 from nmt.drawing.heatmap import EOS_LABEL
 from nmt.translation.session import BAD_COMMAND, COMMANDS, Session
 from nmt.translation.translator import Translator
-
-GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
 
 
 @cache

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Cli, Project
+from conftest import GOLDEN_MODEL, Cli, Project
 
 from nmt.system.errors import DataError
 from nmt.system.limits import MAX_LINE
 from nmt.translation.input import read_lines
 
-GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
 # `nmt` that says at its end how much memory it took, in KiB.
 MEASURED = """
 from nmt.cli import main

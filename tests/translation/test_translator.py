@@ -1,24 +1,20 @@
 import itertools
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from conftest import GOLDEN_MODEL
 
-from nmt.config import (
-    AttentionSection,
-    DecodeSection,
-    ModelSection,
-    RecurrentDecoderSection,
-    RecurrentEncoderSection,
-)
+import nmt
+from nmt.config import AttentionSection, DecodeSection, ModelSection, RecurrentDecoderSection, RecurrentEncoderSection
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.system.errors import CheckpointError, ConfigError
 from nmt.text.processor import TextProcessor
-from nmt.text.tokenizers import WhitespaceTokenizer
+from nmt.text.tokenizers import WhitespaceTokenizer, WordTokenizer
 from nmt.text.vocabulary import EOS_ID, UNK_ID, Vocabulary
 from nmt.translation.translation import Translation
 from nmt.translation.translator import MAX_SOURCE_LENGTH, Translator
@@ -182,12 +178,28 @@ def test_n_best_is_at_most_the_beam_size(n_best: int) -> None:
         translator(beam_size=3).translate("a", n_best)
 
 
-@pytest.mark.parametrize("beam_size", [1, 3])
-def test_threads_that_share_a_translator_get_the_same_results(beam_size: int) -> None:
-    ours = translator(beam_size=beam_size, batch_size=2)
-    lines = [" ".join(words) for length in (1, 2, 3) for words in itertools.product(SRC_WORDS[:4], repeat=length)]
+def translator_of_spacy() -> Translator:
+    tokenizers = WordTokenizer("en"), WordTokenizer("de")
+    words = TextProcessor(*tokenizers, Vocabulary(SRC_WORDS), Vocabulary(TGT_WORDS))
+    return Translator(random_model(), words, DecodeSection(beam_size=2, max_length=12))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: translator(beam_size=1, batch_size=2),
+        lambda: translator(beam_size=3, batch_size=2),
+        lambda: nmt.load(GOLDEN_MODEL, device="cpu", beam_size=2, max_length=12),
+        translator_of_spacy,  # whose tokenizers fill caches
+    ],
+    ids=["greedy", "beam", "subwords", "spacy"],
+)
+def test_threads_that_share_a_translator_get_the_same_results(make: Callable[[], Translator]) -> None:
+    ours, alone = make(), make()
+    words = [words for length in (1, 2, 3) for words in itertools.product(SRC_WORDS[:4], repeat=length)]
+    lines = [f"{' '.join(line)} {number}" for number, line in enumerate(words)]
     parts = [lines[start::THREADS] for start in range(THREADS)]
-    expected = [ours.translate(part, with_alignment=True) for part in parts]
+    expected = [alone.translate(part, with_alignment=True) for part in parts]
     begin = threading.Barrier(THREADS)
 
     def work(part: list[str]) -> list[Translation]:

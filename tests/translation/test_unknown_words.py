@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import Cli
+from conftest import GOLDEN_MODEL, Cli
 from test_translator import model_section, processor, random_model
 
 import nmt
@@ -14,7 +14,6 @@ from nmt.models.storage import save_model
 from nmt.text.vocabulary import UNK_ID
 from nmt.translation.translator import Translator
 
-GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
 LINES = ["zebra the gnu cat okapi ran", "okapi", "the gnu", "cat zebra ran zebra sat the a dog", "cat", "dog gnu"]
 ENTRIES = {"zebra": "das Zebra", "gnu": "Gnu", "cat": "Mieze", "the": "DIE"}
 MODELS = {

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 import pytest
 import torch
+from conftest import GOLDEN_MODEL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +20,6 @@ from nmt.translation.translator import Translator
 from nmt.translation.words import align_words
 
 PLAIN = Normalizer()
-GOLDEN_MODEL = Path(__file__).parents[1] / "golden/model"
 
 
 def processor(src: Tokenizer, normalizer: Normalizer = PLAIN) -> TextProcessor:
