@@ -169,7 +169,6 @@ def test_a_custom_score_may_keep_a_buffer_out_of_its_weights(tmp_path: Path, mon
         ["preprocess", "--config", "MINE", "--output", "data2", "--set", "text.reuse=RUN"],
         ["evaluate", "--model", "RUN", "--data", "DATA"],
         ["translate", "--model", "RUN", "a b"],
-        ["check", "--config", "MINE", "--data", "DATA"],
     ],
     ids=lambda command: f"{command[0]} {command[-1]}",
 )

@@ -108,7 +108,11 @@ class Pages:
 
     def allows_host(self, header: str) -> bool:
         """Whether a `Host` header names this server; protects against DNS rebinding."""
-        return not self._hosts or (_host_name(header) or "") in self._hosts
+        try:
+            name = urlsplit(f"//{header}").hostname
+        except ValueError:
+            name = None
+        return not self._hosts or name in self._hosts
 
     def allows_origin(self, origin: str | None, host: str) -> bool:
         """Whether a request comes from the server's own page, an allowed origin, or a client that is not a web page.
@@ -123,11 +127,3 @@ class Pages:
         if scheme in ("http", "https"):
             return rest.lower() == host.lower()
         return origin != "null"  # a browser extension, which the user installed
-
-
-def _host_name(host: str) -> str | None:
-    """The name in a `Host` header, without the port."""
-    try:
-        return urlsplit(f"//{host}").hostname
-    except ValueError:
-        return None

@@ -78,7 +78,8 @@ def serve(
     Note:
         Only a main thread handles signals.
     """
-    require_libraries()
+    if missing := [name.replace("_", "-") for name in LIBRARIES if importlib.util.find_spec(name) is None]:
+        raise ConfigError(f"nmt serve: {', '.join(missing)} not installed: pip install {' '.join(missing)}")
     from nmt.serving.access import Keys, Pages
     from nmt.serving.app import Service
     from nmt.serving.request_limits import Limits
@@ -92,17 +93,6 @@ def serve(
     with bind(host, port) as listener:
         service = Service(open_directions(as_paths(model) or [None], device, search, allowed_classes), keys, bounds)
         Server(listener, host, service, pages, trusted_proxies, log_format).run()
-
-
-def require_libraries() -> None:
-    """Check that the libraries of the server are installed.
-
-    Raises:
-        ConfigError: Some are missing.
-    """
-    missing = [name.replace("_", "-") for name in LIBRARIES if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ConfigError(f"nmt serve: {', '.join(missing)} not installed: pip install {' '.join(missing)}")
 
 
 def read_keys(path: Path) -> list[str]:
