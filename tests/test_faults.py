@@ -19,7 +19,8 @@ from pathlib import Path
 import processes
 import pytest
 from conftest import Cli, Project, Refusal, call, errors, tree, wait_until
-from processes import PIPE, Running
+from processes import PIPE
+from training_runs import training
 
 COMMAND = [sys.executable, "-m", "nmt"]
 SHORT = ["--set", "train.max_updates=10"]
@@ -198,20 +199,8 @@ def test_places_that_cannot_be_written(here: Project, refusal: Refusal, command:
     assert tree() == before
 
 
-@contextlib.contextmanager
-def training(here: Project, *arguments: str) -> Iterator[Running]:
-    """A process that has begun to train into `runs/reversal` and has no model yet."""
-    before = here.run.stat().st_ino
-    with processes.start("train", "--config", here.config, *LONG, *arguments, stderr=PIPE) as process:
-        try:
-            wait_until(lambda: (here.run / "metrics.jsonl").exists() and here.run.stat().st_ino != before)
-            yield process
-        finally:
-            process.kill()
-
-
 def test_a_killed_run_holds_no_lock_and_keeps_the_earlier_one(here: Project, cli: Cli, refusal: Refusal) -> None:
-    with training(here, "--overwrite") as process:
+    with training(here, here.run, "--overwrite") as process:
         line = refusal("train", "--config", here.config, "--overwrite")
         assert line.startswith(f"runs/reversal: in use by another command (process {process.pid})")
         assert "no finished run" in refusal("translate", "a b")  # the earlier run is not taken for a finished one

@@ -1,14 +1,17 @@
-"""Runs of the shared projects, trained in this process without drawing learning curves, which takes longest."""
+"""Runs of the shared projects; those of this process draw no learning curves, which takes longest."""
 
 import contextlib
 import io
 import json
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import processes
 import pytest
-from conftest import Project, assert_same_run, call, errors, read_metrics, signal_at, train_arguments, tree
+from conftest import Project, assert_same_run, call, errors, read_metrics, signal_at, train_arguments, tree, wait_until
+from processes import PIPE, Running
 
 
 def train(project: Project, run: Path, *more: str, code: int = 0, drawing: bool = False) -> str:
@@ -20,6 +23,20 @@ def train(project: Project, run: Path, *more: str, code: int = 0, drawing: bool 
         found = call(*train_arguments(project, run, *more))
     assert found == code, said.getvalue()
     return said.getvalue()
+
+
+@contextlib.contextmanager
+def training(project: Project, run: Path, *more: str) -> Iterator[Running]:
+    """A process that has begun to train into a run directory, and stands still meanwhile; there is no model yet."""
+    before = run.stat().st_ino if run.exists() else None
+    settings = "train.epochs=1000", "train.validation.every=1000000"
+    with processes.start(*train_arguments(project, run, *settings, *more), stderr=PIPE) as process:
+        try:
+            wait_until(lambda: (run / "run.json").exists() and run.stat().st_ino != before)
+            process.send_signal(signal.SIGSTOP)
+            yield process
+        finally:
+            process.kill()
 
 
 def stop(project: Project, run: Path, update: int, *more: str, number: int = signal.SIGTERM) -> str:

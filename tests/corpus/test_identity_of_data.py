@@ -1,20 +1,15 @@
 """A run owns its text files, a data directory in use is not replaced, and a test set is what it says it is."""
 
-import contextlib
 import json
 import re
 import shutil
-import signal
 import subprocess
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import processes
 import pytest
 from conftest import Cli, Project, Refusal, call, train_arguments, tree
-from processes import PIPE, Running
+from training_runs import refusal_to_resume, training
 
 from nmt.corpus.identity import count_seen, fingerprint, identities, load_seen, save_seen
 from nmt.models.run_records import path_from
@@ -30,24 +25,7 @@ def seen_by(folder: Path) -> list[int]:
     return load_seen(folder / "text" / SEEN).tolist()
 
 
-@contextlib.contextmanager
-def training(here: Project, run: str) -> Iterator[Running]:
-    """A process that has begun to train, and stands still meanwhile."""
-    arguments = train_arguments(here, Path(run), "train.epochs=100000", "train.schedule.name=constant")
-    with processes.start(*arguments, stderr=PIPE) as process:
-        try:
-            deadline = time.time() + 60
-            while not Path(run, "run.json").exists():
-                assert process.poll() is None, process.stderr and process.stderr.read()
-                assert time.time() < deadline
-                time.sleep(0.05)
-            process.send_signal(signal.SIGSTOP)
-            yield process
-        finally:
-            process.kill()
-
-
-def test_a_run_keeps_its_text_files(here: Project, refusal: Refusal) -> None:
+def test_a_run_keeps_its_text_files(here: Project) -> None:
     """Each save used to copy them from the data directory, whatever had come into it meanwhile."""
     expected = tree(here.data / "text")
     kept = tree(here.run / "text")
@@ -59,7 +37,7 @@ def test_a_run_keeps_its_text_files(here: Project, refusal: Refusal) -> None:
     for path in (here.data / "text").glob("*.vocabulary.json"):
         path.write_text('["other"]', encoding="utf-8")
     (here.data / "text" / "more.txt").touch()
-    refusal(*train_arguments(here, here.run, "train.epochs=9", "train.validation.every=1", "--resume"))
+    refusal_to_resume(here, here.run, "train.epochs=9", "train.validation.every=1")
     assert tree(here.run / "best/text") == expected
 
 
@@ -76,9 +54,7 @@ def test_data_whose_text_is_not_what_was_written_is_refused(here: Project, refus
 
 @pytest.mark.parametrize("change", ["changed", "gone", "unlisted", b"", b"\xff\0  \x80\n" * 9])
 @pytest.mark.parametrize("name", ["tgt.vocabulary.json", "src.tokenizer.json", SEEN])
-def test_a_run_whose_text_was_changed_is_not_resumed(
-    here: Project, refusal: Refusal, name: str, change: str | bytes
-) -> None:
+def test_a_run_whose_text_was_changed_is_not_resumed(here: Project, name: str, change: str | bytes) -> None:
     path, listed = here.run / "text" / name, here.run / "text/SHA256SUMS"
     first, *others = listed.read_bytes().splitlines(keepends=True)
     if change == "gone":
@@ -90,9 +66,7 @@ def test_a_run_whose_text_was_changed_is_not_resumed(
     message = f"{path}: is missing or has changed since the run started"
     if change not in ("gone", "changed"):
         message = f"{listed}: does not list {first.split()[1].decode()}; "
-    before = tree(here.run)
-    assert refusal(*train_arguments(here, here.run, "train.epochs=9", "--resume")).startswith(message)
-    assert tree(here.run) == before
+    assert refusal_to_resume(here, here.run, "train.epochs=9").startswith(message)
 
 
 def test_a_run_of_an_older_version_copies_its_text_when_resumed(here: Project, cli: Cli) -> None:
@@ -105,7 +79,7 @@ def test_a_run_of_an_older_version_copies_its_text_when_resumed(here: Project, c
 
 def test_preprocess_does_not_replace_data_that_runs_read(here: Project, refusal: Refusal) -> None:
     before = tree(here.data)
-    with training(here, "long"), training(here, "longer"):
+    with training(here, Path("long")), training(here, Path("longer")):
         for _ in range(2):
             line = refusal("preprocess", "--config", here.config, "--overwrite")
             assert re.match(f"{here.data}: in use by the run long(er)? .process ", line)
