@@ -194,9 +194,8 @@ def evaluate_model(
         hypotheses = [translation.text for translation in translations]
         alignments = [translation.alignment for translation in translations]
         tokens = sum(len(translation.tokens) for translation in translations)
-        unknown_tokens = sum(translation.unknown for translation in translations) / tokens if tokens else 0.0
+        unknown_tokens = sum(translation.unknown for translation in translations) / max(1, tokens)
         resamples = RESAMPLES if len(examples) <= MAX_TESTED else 1
-        scores = score_corpus(examples, hypotheses, rules, list(METRICS), resamples)
 
         systems: list[tuple[str, Sequence[str]]] = [(name, hypotheses)]
         for other, system in against.items():
@@ -220,7 +219,7 @@ def evaluate_model(
             beam_size=translator.options.beam_size,
             length_penalty=translator.options.length_penalty,
             seen=seen,
-            scores=scores,
+            scores=score_corpus(examples, hypotheses, rules, list(METRICS), resamples),
             diagnosis=diagnose(examples, hypotheses, unknown_tokens, rules),
             warnings=list(find_faults(examples, hypotheses, rules)),
             teacher_forced=teacher_forced,

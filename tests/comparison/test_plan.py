@@ -120,26 +120,18 @@ def test_shipped_comparisons_are_valid(name: str) -> None:
     assert len({cell.config.data_directory for cell in cells}) == 1
 
 
-@pytest.mark.parametrize(
-    ("setting", "expected"),
-    [
-        ("a.b=1,2", (1, 2)),
-        (" a.b = x, 'y, z' ", ("x", "y, z")),
-        ("a.b=[1, 2],[3]", ([1, 2], [3])),
-        ("a.b={name: local_m},{name: global}", ({"name": "local_m"}, {"name": "global"})),
-        ("a.b=null,true", (None, True)),
-    ],
-)
-def test_values_that_vary_are_yaml(setting: str, expected: tuple[Any, ...]) -> None:
-    assert parse_varied([setting]) == {"a.b": expected}
+def test_values_that_vary_are_yaml() -> None:
+    lists, windows = "a.d=[1, 2],[3]", "a.e={name: local_m},{name: global}"
+    assert parse_varied(["a.b=1,2", " a.c = x, 'y, z' ", lists, windows, "a.f=null,true"]) == {
+        **{"a.b": (1, 2), "a.c": ("x", "y, z"), "a.d": ([1, 2], [3]), "a.f": (None, True)},
+        "a.e": ({"name": "local_m"}, {"name": "global"}),
+    }
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["a.b"], "expected section.key=value,value"),
-        (["=1,2"], "expected section.key=value,value"),
-        (["a="], "expected section.key=value,value"),
+        *(([setting], "expected section.key=value,value") for setting in ("a.b", "=1,2", "a=")),
         (["a=1"], "single value; use --set"),
         (["a=1,2", "a=3,4"], "given twice"),
         (["a=[1,2"], "not valid YAML"),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import Cli, Project
+from conftest import Cli, Outcome, Project, Refusal
 
 import nmt
 from nmt.config import Config
@@ -83,11 +83,18 @@ def test_files_of_empty_lines_are_refused(tmp_path: Path, cli: Cli, name: str, c
     assert cli("evaluate", "--model", model, *arguments).code == 0
 
 
+def evaluated(cli: Cli, *arguments: object) -> tuple[dict[str, Any], Outcome]:
+    """Scores that the command writes, and what it says."""
+    outcome = cli("evaluate", "--json", "scores.json", *arguments)
+    assert outcome.code == 0, outcome.err
+    scores: dict[str, Any] = json.loads(Path("scores.json").read_text(encoding="utf-8"))
+    return scores, outcome
+
+
 def test_short_inputs_are_judged(here: Project, cli: Cli) -> None:
-    outcome = cli("evaluate", "--split", "valid", "--json", "scores.json")
-    assert outcome.code == 0
+    scores, outcome = evaluated(cli, "--split", "valid")
     *_, line = outcome.out.splitlines()
-    found = json.loads(Path("scores.json").read_text(encoding="utf-8"))["short_inputs"]
+    found = scores["short_inputs"]
     assert line.startswith(f"short inputs: {found['passed']} of {found['of']} (titles ")
     assert set(found["categories"]) == {"titles", "all caps"}  # letters have no final stop, numbers or names
     assert sum(each["of"] for each in found["categories"].values()) == found["of"] == 34
@@ -122,19 +129,10 @@ def test_short_inputs_need_the_training_data(here: Project, cli: Cli) -> None:
     assert "short inputs: " in cli("evaluate", "--data", "moved").out
 
 
-def evaluated(cli: Cli, *arguments: object) -> dict[str, Any]:
-    outcome = cli("evaluate", "--no-short-inputs", "--json", "scores.json", *arguments)
-    assert outcome.code == 0, outcome.err
-    found: dict[str, Any] = json.loads(Path("scores.json").read_text(encoding="utf-8"))
-    return found
-
-
 def test_faults_losses_and_attention_are_measured(here: Project, cli: Cli) -> None:
-    outcome = cli("evaluate", "--split", "valid", "--no-short-inputs", "--attention", "--json", "scores.json")
-    assert outcome.code == 0
+    found, outcome = evaluated(cli, "--split", "valid", "--no-short-inputs", "--attention")
     assert [line.split()[0] for line in outcome.out.splitlines()[:4]] == ["BLEU", "chrF", "chrF++", "TER"]
     assert "short inputs" not in outcome.out + outcome.err
-    found = json.loads(Path("scores.json").read_text(encoding="utf-8"))
     assert found["short_inputs"] is None
     assert found["diagnosis"]["sentences"] == found["sentences"]
     assert found["teacher_forced"]["perplexity"] == pytest.approx(math.exp(found["teacher_forced"]["loss"]))
@@ -165,10 +163,10 @@ main()
 @pytest.mark.parametrize(("test", "option"), [("bootstrap", "--paired-bs"), ("randomization", "--paired-ar")])
 def test_scores_and_significance_are_those_of_sacrebleu(here: Project, cli: Cli, test: str, option: str) -> None:
     """What the command line of sacreBLEU says of the files that were written."""
-    found = evaluated(cli, "--hypotheses", "one.txt", "--references", "references.txt")
+    evaluated(cli, "--no-short-inputs", "--hypotheses", "one.txt", "--references", "references.txt")
     lines = Path("one.txt").read_text(encoding="utf-8").splitlines()
     Path("other.txt").write_text("".join(f"{line[:-1]}\n" for line in lines), encoding="utf-8")
-    found = evaluated(cli, "--against", "other.txt", "--against", here.run, "--test", test)
+    found, _ = evaluated(cli, "--no-short-inputs", "--against", "other.txt", "--against", here.run, "--test", test)
     tabs = Path("references.txt").read_text(encoding="utf-8").splitlines()[0].count("\t")
     command = [sys.executable, "-c", SACREBLEU, "references.txt", "-nr", str(tabs + 1), "-i", "one.txt", "other.txt"]
     command += ["--metrics", "bleu", "chrf", "ter", "--tokenize", "none", option, "--format", "json", "--force"]
@@ -184,42 +182,40 @@ def test_scores_and_significance_are_those_of_sacrebleu(here: Project, cli: Cli,
         assert found["scores"][key]["value"] == first["score"]
 
 
-def test_what_cannot_be_compared_is_refused(here: Project, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_compared_is_refused(
+    here: Project, cli: Cli, refusal: Refusal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Path("short.txt").write_text("a\n", encoding="utf-8")
     for path, message in {
         "short.txt": "short.txt: has 1 lines, but the test set has",
         "none.txt": "none.txt: cannot be read",
         ".": ".: is not a model directory",
     }.items():
-        outcome = cli("evaluate", "--against", path)
-        assert (outcome.code, outcome.out) == (1, "")
-        assert outcome.err.startswith(f"nmt: error: {message}")
-    same = cli("evaluate", "--model", here.run / "best", "--against", here.run / "best")
-    assert (same.code, same.out) == (1, "")
-    assert "is the model that is evaluated; give another system" in same.err
+        assert refusal("evaluate", "--against", path).startswith(message)
+    same = refusal("evaluate", "--model", here.run / "best", "--against", here.run / "best")
+    assert "is the model that is evaluated; give another system" in same
     with pytest.raises(ConfigError, match="--test sign: must be bootstrap or randomization"):
         nmt.evaluate(test="sign")  # type: ignore[arg-type]
     monkeypatch.setattr("nmt.evaluation.model_evaluation.MAX_TESTED", 2)
-    outcome = cli("evaluate", "--against", "short.txt")
-    assert "compare systems on at most 2 of them" in outcome.err
+    assert "compare systems on at most 2 of them" in refusal("evaluate", "--against", "short.txt")
     assert "±" not in cli("evaluate").out
 
 
 def test_search_settings_hold_for_all_models(here: Project, cli: Cli) -> None:
     other = shutil.copytree(here.run, "other")
-    found = evaluated(cli, "--against", other, "--set", "decode.beam_size=1", "--set", "decode.max_length=2")
+    settings = ["--set", "decode.beam_size=1", "--set", "decode.max_length=2"]
+    found, _ = evaluated(cli, "--no-short-inputs", "--against", other, *settings)
     first, second = found["comparisons"]["bleu"]
     assert (second["score"], second["p_value"]) == (first["score"], 1)
-    assert first["score"] != evaluated(cli)["scores"]["bleu"]["value"]
+    assert first["score"] != evaluated(cli, "--no-short-inputs")[0]["scores"]["bleu"]["value"]
 
 
 def test_a_breakdown_of_two_systems(here: Project, cli: Cli) -> None:
     examples = read_split(here.data, "test")
     worse = [example.references[0] if row % 2 else "A" for row, example in enumerate(examples)]
     Path("other.txt").write_text("".join(f"{line}\n" for line in worse), encoding="utf-8")
-    outcome = cli("evaluate", "--no-short-inputs", "--breakdown", "--against", "other.txt", "--json", "scores.json")
-    assert outcome.code == 0
-    found = json.loads(Path("scores.json").read_text(encoding="utf-8"))["breakdown"]
+    scores, outcome = evaluated(cli, "--no-short-inputs", "--breakdown", "--against", "other.txt")
+    found = scores["breakdown"]
     ours, other = found["scores"]
     assert other == "other.txt"
     for name in (ours, other):
