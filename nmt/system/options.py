@@ -118,12 +118,10 @@ Flag = Annotated[bool, Option()]
 Overwrite = Annotated[bool, Option(help="Replace an earlier result in --output.")]
 Positive = Annotated[int, Option(minimum=1)]
 BeamSize = Annotated[
-    int | None,
-    Option(help="Beam size; 1 is greedy. [default: the model's config]", minimum=1, maximum=MAX_BEAM_SIZE),
+    int | None, Option(help="Beam size; 1 is greedy. [default: the model's config]", minimum=1, maximum=MAX_BEAM_SIZE)
 ]
 BatchSize = Annotated[
-    int | None,
-    Option(help="Sentences per batch. [default: the model's config]", minimum=1, maximum=MAX_DECODE_BATCH),
+    int | None, Option(help="Sentences per batch. [default: the model's config]", minimum=1, maximum=MAX_DECODE_BATCH)
 ]
 Precision = Annotated[str | None, Option("", "float32|bfloat16", "bfloat16 is faster. [default: the model's config]")]
 Device = Annotated[str, Option(metavar="DEVICE", help="auto, cpu, cuda, cuda:N or mps.")]

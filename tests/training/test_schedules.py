@@ -5,20 +5,21 @@ import torch
 from pairs import batch_of
 from torch import Tensor
 
-from nmt.config import (
-    ConstantForcingSection,
-    LinearForcingSection,
-    ModelSection,
-    PlateauRateSection,
-    TeacherForcingSection,
-    TrainSection,
-)
+from nmt.config import ModelSection, TeacherForcingSection, TrainSection
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.search import greedy_search
 from nmt.search.stepper import Seq2SeqStepper
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 from nmt.training.schedules import LearningRate, draw_choices, forcing_ratio
+
+
+def rate_of(**schedule: object) -> LearningRate:
+    return LearningRate(TrainSection(schedule=schedule).schedule, total_updates=100)
+
+
+def forcing(**options: object) -> TeacherForcingSection:
+    return TrainSection(teacher_forcing=options).teacher_forcing
 
 
 @pytest.mark.parametrize(
@@ -42,13 +43,13 @@ from nmt.training.schedules import LearningRate, draw_choices, forcing_ratio
     ],
 )
 def test_learning_rate(schedule: dict[str, object], expected: dict[int, float]) -> None:
-    rate = LearningRate(TrainSection(schedule=schedule).schedule, total_updates=100)
+    rate = rate_of(**schedule)
     assert {update: rate.share(update) for update in expected} == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["constant", "plateau", "inverse_sqrt", "cosine"])
 def test_a_warm_up_rises_to_the_whole_learning_rate_and_never_above(name: str) -> None:
-    rate = LearningRate(TrainSection(schedule={"name": name, "warmup": 20}).schedule, total_updates=100)
+    rate = rate_of(name=name, warmup=20)
     shares = [rate.share(update) for update in range(1, 101)]
     assert max(shares) == shares[19] == 1.0
     assert shares[:20] == sorted(shares[:20])
@@ -68,7 +69,7 @@ def test_a_warm_up_rises_to_the_whole_learning_rate_and_never_above(name: str) -
 def test_plateau_falls_after_validations_without_improvement(
     patience: int, gains: list[bool], expected: list[float]
 ) -> None:
-    rate = LearningRate(PlateauRateSection(factor=0.5, patience=patience, floor=0.1), total_updates=100)
+    rate = rate_of(name="plateau", factor=0.5, patience=patience, floor=0.1)
     shares = []
     for improved in gains:
         rate.validated(improved)
@@ -78,7 +79,7 @@ def test_plateau_falls_after_validations_without_improvement(
 
 @pytest.mark.parametrize("name", ["constant", "inverse_sqrt", "cosine"])
 def test_only_plateau_reacts_to_validations(name: str) -> None:
-    rate = LearningRate(TrainSection(schedule={"name": name, "warmup": 5}).schedule, total_updates=100)
+    rate = rate_of(name=name, warmup=5)
     before = [rate.share(update) for update in range(1, 101)]
     for _ in range(9):
         rate.validated(False)
@@ -86,7 +87,7 @@ def test_only_plateau_reacts_to_validations(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("forcing", "expected"),
+    ("options", "expected"),
     [
         ({}, {0: 1.0, 1000: 1.0}),
         ({"ratio": 0.7}, {0: 0.7, 1000: 0.7}),
@@ -101,9 +102,9 @@ def test_only_plateau_reacts_to_validations(name: str) -> None:
         ),
     ],
 )
-def test_forcing_ratio(forcing: dict[str, object], expected: dict[int, float]) -> None:
-    config = TrainSection(teacher_forcing=forcing).teacher_forcing
-    assert {update: forcing_ratio(config, update) for update in expected} == pytest.approx(expected, abs=1e-12)
+def test_forcing_ratio(options: dict[str, object], expected: dict[int, float]) -> None:
+    found = {update: forcing_ratio(forcing(**options), update) for update in expected}
+    assert found == pytest.approx(expected, abs=1e-12)
 
 
 REFERENCE = 4
@@ -127,20 +128,20 @@ def fed(config: TeacherForcingSection, rows: int, length: int, update: int = 0) 
 def test_a_ratio_of_one_is_teacher_forcing_and_draws_nothing(unit: str) -> None:
     torch.manual_seed(0)
     before = torch.get_rng_state()
-    assert draw_choices(ConstantForcingSection(unit=unit), 0, torch.full((3, 4), REFERENCE)) is None
+    assert draw_choices(forcing(unit=unit), 0, torch.full((3, 4), REFERENCE)) is None
     assert torch.equal(torch.get_rng_state(), before)
 
 
 @pytest.mark.parametrize("unit", ["sentence", "token"])
 def test_a_ratio_of_zero_never_feeds_the_reference(unit: str) -> None:
     torch.manual_seed(0)
-    assert not fed(ConstantForcingSection(ratio=0.0, unit=unit), 300, 20).any()
+    assert not fed(forcing(ratio=0.0, unit=unit), 300, 20).any()
 
 
 @pytest.mark.parametrize("ratio", [0.1, 0.5, 0.9])
 def test_the_unit_of_a_sentence_is_the_whole_sentence(ratio: float) -> None:
     torch.manual_seed(0)
-    forced = fed(ConstantForcingSection(ratio=ratio, unit="sentence"), 4000, 6)
+    forced = fed(forcing(ratio=ratio, unit="sentence"), 4000, 6)
     assert (forced.all(dim=1) | ~forced.any(dim=1)).all()
     error = 4 * math.sqrt(ratio * (1 - ratio) / 4000)  # four standard deviations
     assert float(forced[:, 0].float().mean()) == pytest.approx(ratio, abs=error)
@@ -149,7 +150,7 @@ def test_the_unit_of_a_sentence_is_the_whole_sentence(ratio: float) -> None:
 @pytest.mark.parametrize("ratio", [0.1, 0.5, 0.9])
 def test_the_unit_of_a_token_is_drawn_for_each_token(ratio: float) -> None:
     torch.manual_seed(0)
-    forced = fed(ConstantForcingSection(ratio=ratio, unit="token"), 1000, 11)
+    forced = fed(forcing(ratio=ratio, unit="token"), 1000, 11)
     error = 4 * math.sqrt(ratio * (1 - ratio) / 10000)
     assert float(forced.float().mean()) == pytest.approx(ratio, abs=error)
     both = forced[:, 1:] & forced[:, :-1]  # neighbours are independent
@@ -158,7 +159,7 @@ def test_the_unit_of_a_token_is_drawn_for_each_token(ratio: float) -> None:
 
 def test_the_ratio_is_that_of_the_update() -> None:
     torch.manual_seed(0)
-    config = LinearForcingSection(unit="token", updates=10)
+    config = forcing(schedule="linear", unit="token", updates=10)
     assert fed(config, 100, 11, update=0).all()
     assert float(fed(config, 1000, 11, update=5).float().mean()) == pytest.approx(0.5, abs=0.03)
     assert not fed(config, 100, 11, update=10).any()
@@ -166,13 +167,9 @@ def test_the_ratio_is_that_of_the_update() -> None:
 
 def random_model(order: str, input_feeding: bool) -> Seq2Seq:
     """A float64 model that never prefers PAD or BOS, which no search may produce."""
-    config = ModelSection(
-        embedding_size=3,
-        dropout=0.0,
-        encoder={"hidden_size": 2},
-        decoder={"hidden_size": 4, "order": order, "input_feeding": input_feeding},
-        attention={"score": "general"},
-    )
+    decoder = {"hidden_size": 4, "order": order, "input_feeding": input_feeding}
+    layers = {"encoder": {"hidden_size": 2}, "decoder": decoder, "attention": {"score": "general"}}
+    config = ModelSection(embedding_size=3, dropout=0.0, **layers)
     torch.manual_seed(3)
     model = build_model(config, 9, 9).double()
     with torch.no_grad():
@@ -188,7 +185,7 @@ def test_without_forcing_the_model_reads_what_greedy_search_finds(order: str, in
     sources = [[4, 5, 6], [7], [8, 4, 4, 5], [6, 6], [5, 8, 7]]
     targets = [[4, 4, 4, 4, 4, 4]] * 5
     batch = batch_of(sources, targets)
-    choose = draw_choices(ConstantForcingSection(ratio=0.0), 0, batch.tgt_in)
+    choose = draw_choices(forcing(ratio=0.0), 0, batch.tgt_in)
     with torch.no_grad():
         logits = model.decoder.output(model.readouts(batch, choose)[0])
     own = logits.view(5, 7, 9).argmax(dim=-1)
