@@ -4,12 +4,44 @@ Usage: python scripts/config_table.py [--write]
 """
 
 import argparse
+import html
 from pathlib import Path
 
-from nmt.config.description import with_table
+from nmt.config.description import EXTENDS, describe_keys
 from nmt.system.files import write_text
 
 KEY_REFERENCE = Path(__file__).resolve().parent.parent / "configs" / "README.md"
+BEGIN = "<!-- config table: python scripts/config_table.py --write -->"
+END = "<!-- end of config table -->"
+
+
+def markdown_table() -> str:
+    """Every key, in one Markdown table for each top-level section."""
+    header = ["| key | values | default | unit | description |", "|---|---|---|---|---|"]
+    lines = [*header, f"| `extends` | text | | | {EXTENDS} |"]
+    for path, values, default, unit, text in describe_keys():
+        text = html.escape(text, quote=False)
+        if values:
+            shown = path.partition(".")[2] or path
+            lines.append(f"| `{shown}` | {values} | {f'`{default}`' if default else 'required'} | {unit} | {text} |")
+        elif "." in path:
+            lines.append(f"| **`{path.partition('.')[2]}`** | | | | *{text}* |")
+        else:
+            lines += ["", f"**`{path}`**: {text}", "", *header]
+    return "\n".join(lines) + "\n"
+
+
+def with_table(text: str) -> str:
+    """Replace the text between the two marks by the current table.
+
+    Raises:
+        ValueError: The text lacks one of the marks.
+    """
+    before, first, rest = text.partition(BEGIN)
+    _, last, after = rest.partition(END)
+    if not (first and last):
+        raise ValueError(f"the text lacks {BEGIN} or, after it, {END}")
+    return f"{before}{BEGIN}\n<details>\n<summary>All keys</summary>\n\n{markdown_table()}\n</details>\n{END}{after}"
 
 
 def main() -> None:

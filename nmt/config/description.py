@@ -1,6 +1,5 @@
-"""Documentation of the keys of a config: a JSON Schema for editors, a table for people."""
+"""Documentation of the keys of a config: a JSON Schema for editors, descriptions for people."""
 
-import html
 import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -9,8 +8,6 @@ from nmt.config.sections import Config, Section, kinds_of
 from nmt.config.tree import in_one_line
 
 EXTENDS = "config to build on: a path relative to this file, or the name of a shipped config"
-BEGIN = "<!-- config table: python scripts/config_table.py --write -->"
-END = "<!-- end of config table -->"
 
 
 class KeyDescription(NamedTuple):
@@ -91,32 +88,3 @@ def json_schema() -> dict[str, Any]:
     schema = Config.model_json_schema()
     properties = {"extends": {"type": "string", "description": EXTENDS}, **schema["properties"]}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "properties": properties}
-
-
-def markdown_table() -> str:
-    """Every key, in one Markdown table for each top-level section."""
-    header = ["| key | values | default | unit | description |", "|---|---|---|---|---|"]
-    lines = [*header, f"| `extends` | text | | | {EXTENDS} |"]
-    for path, values, default, unit, text in describe_keys():
-        text = html.escape(text, quote=False)
-        if values:
-            shown = path.partition(".")[2] or path
-            lines.append(f"| `{shown}` | {values} | {f'`{default}`' if default else 'required'} | {unit} | {text} |")
-        elif "." in path:
-            lines.append(f"| **`{path.partition('.')[2]}`** | | | | *{text}* |")
-        else:
-            lines += ["", f"**`{path}`**: {text}", "", *header]
-    return "\n".join(lines) + "\n"
-
-
-def with_table(text: str) -> str:
-    """Replace the text between the two marks by the current table.
-
-    Raises:
-        ValueError: The text lacks one of the marks.
-    """
-    before, first, rest = text.partition(BEGIN)
-    _, last, after = rest.partition(END)
-    if not (first and last):
-        raise ValueError(f"the text lacks {BEGIN} or, after it, {END}")
-    return f"{before}{BEGIN}\n<details>\n<summary>All keys</summary>\n\n{markdown_table()}\n</details>\n{END}{after}"

@@ -1,6 +1,7 @@
 """Every key explains itself: descriptions, units, the JSON Schema and the table in configs/README.md."""
 
 import re
+import sys
 from operator import ge, gt, le, lt
 from pathlib import Path
 from typing import Any, get_args
@@ -10,10 +11,12 @@ import yaml
 from config_keys import Key, every_key
 
 from nmt.config import Config, Section
-from nmt.config.description import KeyDescription, describe_keys, json_schema, markdown_table, with_table
-from nmt.system.files import shipped
+from nmt.config.description import KeyDescription, describe_keys, json_schema
+from nmt.system.files import PACKAGE, shipped
 
-KEY_REFERENCE = Path(__file__).resolve().parents[2] / "configs/README.md"
+sys.path.insert(0, str(PACKAGE.parent / "scripts"))
+from config_table import KEY_REFERENCE, markdown_table, with_table
+
 SHIPPED = sorted(shipped("configs").glob("*.yaml"))
 KEYS: dict[str, list[KeyDescription]] = {}
 for _key in describe_keys():

@@ -15,6 +15,7 @@ import torch
 from conftest import Cli, Outcome, Project, errors
 from pairs import pairs_of
 
+import nmt
 from nmt.config import Config, load_config
 from nmt.corpus.batching import Batch
 from nmt.corpus.dataset import EncodedPairs, open_data
@@ -101,12 +102,11 @@ def test_problems_are_found(project: Project, cli: Cli, names: list[str], settin
 
 
 @pytest.mark.usefixtures("hasty")
-def test_a_small_model_is_given_the_updates_that_it_needs(project: Project, cli: Cli) -> None:
-    found = check(cli, project, *sizes(32))
-    assert found.code == 0, found
-    (updates,) = re.findall(r"loss 0\.10 after (\d+) updates of Adam", found.out)
+def test_a_small_model_is_given_the_updates_that_it_needs(project: Project) -> None:
+    found = overfitting(project, *sizes(32))
+    assert [found[name].ok for name in ("one batch overfits", "decoding")] == [True, True]
+    (updates,) = re.findall(r"loss 0\.10 after (\d+) updates of Adam", found["one batch overfits"].text)
     assert int(updates) > 20
-    assert {("ok", "one batch overfits"), ("ok", "decoding")} <= set(lines_of(found.out))
 
 
 def overfitting(project: Project, *settings: str) -> dict[str, Finding]:
@@ -135,19 +135,21 @@ def test_a_loss_that_is_not_a_number_is_a_problem(project: Project, monkeypatch:
     assert [found[name].ok for name in ("one batch overfits", "decoding")] == [False, None]
 
 
-def test_the_initial_loss_of_fixed_norms_is_above_that_of_guessing(project: Project, cli: Cli) -> None:
-    found = check(cli, project, "model.output_norm=3")
-    (line,) = (line for line in found.out.splitlines() if "initial loss" in line)
-    assert line.startswith("ok")
+def initial_loss(project: Project, *settings: str) -> Finding:
+    findings = nmt.check(project.config, data=project.data, overrides=settings)
+    return next(finding for finding in findings if finding.name == "initial loss")
+
+
+def test_the_initial_loss_of_fixed_norms_is_above_that_of_guessing(project: Project) -> None:
+    found = initial_loss(project, "model.output_norm=3")
     vocabulary = len(open_data(project.data).tgt_vocabulary)
     size = load_config(project.config).model.decoder.hidden_size
-    assert f"random vectors of norm 3 {math.log(vocabulary) + 81 / (2 * size):.2f}" in line
+    assert f"random vectors of norm 3 {math.log(vocabulary) + 81 / (2 * size):.2f}" in found.text
+    assert found.ok
 
 
-def test_weights_to_start_from_are_better_than_guessing(project: Project, cli: Cli) -> None:
-    found = check(cli, project, f"train.init_from={project.run}", "train.optimizer.learning_rate=0.0005")
-    assert found.code == 0, found
-    assert ("ok", "initial loss") in lines_of(found.out)
+def test_weights_to_start_from_are_better_than_guessing(project: Project) -> None:
+    assert initial_loss(project, f"train.init_from={project.run}").ok
 
 
 def test_bad_input_is_one_line(project: Project, cli: Cli, tmp_path: Path) -> None:
@@ -162,18 +164,12 @@ def test_bad_input_is_one_line(project: Project, cli: Cli, tmp_path: Path) -> No
         assert words in line
 
 
-LUONG = {
-    "embedding_size": 3,
-    "encoder": {"cell": "gru", "hidden_size": 2},
-    "decoder": {"cell": "gru", "hidden_size": 4, "order": "luong"},
-    "attention": {"score": "general"},
-}
-BAHDANAU = {
-    "embedding_size": 3,
-    "encoder": {"cell": "lstm", "hidden_size": 2},
-    "decoder": {"cell": "lstm", "hidden_size": 4, "order": "bahdanau"},
-    "attention": {"score": "additive"},
-}
+def model_of(cell: str, order: str, score: str) -> dict[str, object]:
+    layers = {"encoder": {"cell": cell, "hidden_size": 2}, "decoder": {"cell": cell, "hidden_size": 4, "order": order}}
+    return {"embedding_size": 3, "attention": {"score": score}, **layers}
+
+
+LUONG, BAHDANAU = model_of("gru", "luong", "general"), model_of("lstm", "bahdanau", "additive")
 # A direction of G gates over I inputs has G * H * (I + H + 2) weights; the first state comes from W x + b.
 GRU_ENCODER, LSTM_ENCODER = 2 * 3 * 2 * (3 + 2 + 2), 2 * 4 * 2 * (3 + 2 + 2)
 GRU_DECODER = 3 * 4 * (3 + 4 + 2) + (4 * 4 + 4)

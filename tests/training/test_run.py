@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import json
 import math
 import os
 import pty
@@ -25,6 +24,7 @@ from test_faults import file_size_limit
 from training_runs import checkpoints_of, record_of, refusal, stop, stop_and_resume, train, validations_of
 
 from nmt.config import CheckpointSection
+from nmt.system.files import read_json
 from nmt.training import loop
 from nmt.training.checkpoint import newest_checkpoint, write_checkpoint
 from nmt.training.interruption import CHECKPOINT, NOTHING, STOP, Interruptions
@@ -49,12 +49,11 @@ def test_checkpoints_are_due_by_the_clock() -> None:
     assert [Interruptions(CheckpointSection(every=3, minutes=None)).due(n) for n in (1, 2, 3)] == [0, 0, CHECKPOINT]
 
 
-@pytest.mark.parametrize("moment", ["before", "meanwhile"])
-def test_a_stop_is_not_lost_in_a_checkpoint(moment: str) -> None:
+@pytest.mark.parametrize("before", [True, False])
+def test_a_stop_is_not_lost_in_a_checkpoint(before: bool) -> None:
     interruptions = Interruptions(CheckpointSection())
-    interruptions.checkpoint = True
-    interruptions.stop = moment == "before"
-    assert interruptions.due(1) == (STOP if moment == "before" else CHECKPOINT)
+    interruptions.checkpoint, interruptions.stop = True, before
+    assert interruptions.due(1) == (STOP if before else CHECKPOINT)
     interruptions.stop = True
     interruptions.done()
     assert interruptions.due(2) == STOP
@@ -294,7 +293,7 @@ def test_the_best_models_are_kept(random_project: Project, run: Path, kept: int)
         f"update-{entry['update']:09d}" for entry in best
     )
     for entry in best:
-        metadata = json.loads((run / f"models/update-{entry['update']:09d}/model.json").read_text(encoding="utf-8"))
+        metadata = read_json(run / f"models/update-{entry['update']:09d}/model.json")
         assert metadata["update"] == entry["update"]
         assert metadata["scores"]["loss"] == pytest.approx(entry["loss"], abs=1e-6)
     model = run / f"models/update-{best[0]['update']:09d}/model.safetensors"
@@ -310,7 +309,7 @@ def test_while_bleu_is_zero_the_loss_decides(random_project: Project, run: Path)
     assert [entry["bleu"] for entry in valid] == [0] * 5
     assert losses == sorted(losses, reverse=True)
     assert [entry["improved"] for entry in valid] == [True] * 5
-    metadata = json.loads((run / "best/model.json").read_text(encoding="utf-8"))
+    metadata = read_json(run / "best/model.json")
     assert (metadata["update"], metadata["scores"]["loss"]) == (30, pytest.approx(losses[-1], abs=1e-6))
     assert sorted(path.name for path in (run / "models").iterdir()) == ["update-000000028", "update-000000030"]
 
