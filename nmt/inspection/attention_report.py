@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+from torch import Tensor
 
 from nmt.corpus.splitting import Example
 from nmt.drawing.heatmap import EOS_LABEL
@@ -30,9 +32,6 @@ from nmt.translation.stream import warn_of_cut, within_memory
 from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
 from nmt.translation.words import align_words
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 Unit = Literal["words", "tokens"]
 

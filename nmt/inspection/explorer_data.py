@@ -6,7 +6,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from torch import Tensor
 
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks, alignment_error_rate
@@ -21,10 +23,6 @@ from nmt.system.progress import progress_bar
 from nmt.training.attention_history import WATCHED
 from nmt.translation.stream import within_memory
 from nmt.translation.translator import Translator
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
 
 log = logging.getLogger(__name__)
 

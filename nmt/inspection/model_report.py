@@ -13,6 +13,7 @@ from nmt.config import differing_keys, dump_config
 from nmt.corpus.data_report import read_report
 from nmt.corpus.splitting import Example
 from nmt.evaluation.attention_statistics import tabulate_lengths
+from nmt.evaluation.breakdown import Breakdown
 from nmt.evaluation.input_text import evenly_spaced
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
 from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
@@ -55,15 +56,17 @@ def make_report(
     against = {other: its_translator for other, (_, its_translator) in others}
     evaluate = partial(evaluate_model, [saved], translator, examples, breakdown=True, attention=True, short_inputs=True)
     evaluation = evaluate(what=what, name=name, against=against, data=data)
+    breakdown = evaluation.breakdown
+    assert breakdown is not None
     rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
     by_name = {model: its_files for model, (its_files, _) in named.items()}
     chapters = [
         Chapter("Models" if others else "Model", [_tabulate_models(by_name)]),
         Chapter("Scores", list(_scores(evaluation))),
         Chapter("Training", list(_curves(by_name))),
-        *_breakdown(evaluation),
+        *(Chapter(section.title, list(section.blocks)) for section in replace(breakdown, differences=[]).sections()),
         Chapter("Best and worst sentences", list(_extremes(evaluation, examples, rules))),
-        *_changes(evaluation),
+        *_changes(breakdown),
         Chapter("Attention", list(_attention(evaluation, translator, examples))),
         Chapter("Config", list(_configs(by_name))),
         *_data(saved),
@@ -152,12 +155,6 @@ def _curves(models: Mapping[str, SavedModel]) -> Iterator[Picture]:
             yield Picture(f"Learning curve of {name}", path.read_bytes())
 
 
-def _breakdown(evaluation: ModelEvaluation) -> Iterator[Chapter]:
-    if evaluation.breakdown is not None:
-        for section in replace(evaluation.breakdown, differences=[]).sections():
-            yield Chapter(section.title, list(section.blocks))
-
-
 def _extremes(evaluation: ModelEvaluation, examples: Sequence[Example], rules: ScoringRules) -> Iterator[Block]:
     scores = sentence_scores(examples, evaluation.hypotheses, rules)
     order = sorted(range(len(scores)), key=lambda number: scores[number])
@@ -172,8 +169,8 @@ def _extremes(evaluation: ModelEvaluation, examples: Sequence[Example], rules: S
             yield Sentence(f"{name}: sentence {number + 1}, BLEU {scores[number]:.1f}", example.src, rows)
 
 
-def _changes(evaluation: ModelEvaluation) -> Iterator[Chapter]:
-    for difference in evaluation.breakdown.differences if evaluation.breakdown else []:
+def _changes(breakdown: Breakdown) -> Iterator[Chapter]:
+    for difference in breakdown.differences:
         first, second = difference.first, difference.second
         blocks = []
         for better, gaps in zip((first, second), difference.gaps, strict=True):

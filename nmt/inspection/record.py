@@ -117,7 +117,9 @@ def record(translator: Translator, example: Example, rules: ScoringRules | None)
     ids = processor.src_vocabulary.encode(tokens)
     tree = translator.grow_tree(ids)
     labels = [_label(words, node.id) for node in tree.nodes]
-    texts = {end: translator.render(_without_eos(tree.ids(end)), tokens) for end in tree.best}
+    texts = {
+        end: translator.render([number for number in tree.ids(end) if number != EOS_ID], tokens) for end in tree.best
+    }
     best, reference = force_ids(translator, ids, tree.ids(tree.best[0]), texts[tree.best[0]]), None
     if example.references:
         text = example.references[0]
@@ -128,10 +130,6 @@ def record(translator: Translator, example: Example, rules: ScoringRules | None)
 
 def _label(tokens: Sequence[str], number: int) -> str:
     return EOS_LABEL if number == EOS_ID else tokens[number]
-
-
-def _without_eos(ids: list[int]) -> list[int]:
-    return ids[:-1] if ids and ids[-1] == EOS_ID else ids
 
 
 @torch.inference_mode()

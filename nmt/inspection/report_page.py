@@ -11,7 +11,8 @@ from typing import Literal
 from nmt.inspection.explorer_page import FOLDER, template
 from nmt.system.tables import Table
 
-Piece = tuple[Literal["same", "ins", "del"], str]
+Mark = Literal["same", "ins", "del"]
+Piece = tuple[Mark, str]
 """Words that two texts share, that only the second has, or that only the first has."""
 
 
@@ -76,13 +77,10 @@ def mark_words(before: str, after: str) -> list[Piece]:
     first, second = before.split(), after.split()
     pieces: list[Piece] = []
     for kind, a, b, c, d in SequenceMatcher(a=first, b=second, autojunk=False).get_opcodes():
+        marked: list[tuple[Mark, list[str]]] = [("del", first[a:b]), ("ins", second[c:d])]
         if kind == "equal":
-            pieces.append(("same", " ".join(second[c:d])))
-            continue
-        if b > a:
-            pieces.append(("del", " ".join(first[a:b])))
-        if d > c:
-            pieces.append(("ins", " ".join(second[c:d])))
+            marked = [("same", second[c:d])]
+        pieces += [(mark, " ".join(words)) for mark, words in marked if words]
     return pieces
 
 
