@@ -260,31 +260,6 @@ def test_a_wrong_key_in_the_head_is_refused_before_the_body() -> None:
 
 
 @pytest.mark.soak
-def test_slow_readers_do_not_lock_others_out() -> None:
-    """As many sockets as are allowed ask for pages and never read them."""
-    resource = pytest.importorskip("resource")
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    ask = b"GET /explore HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with contextlib.ExitStack() as stack:
-        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
-        _, url = stack.enter_context(started("--log", "none"))
-        for _ in range(905):
-            connection = stack.enter_context(socket.socket())
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            connection.connect((httpx.URL(url).host, httpx.URL(url).port or 80))
-            with contextlib.suppress(OSError):
-                connection.sendall(ask * 20)
-
-        def is_healthy() -> bool:
-            with contextlib.suppress(httpx.HTTPError):
-                return httpx.get(f"{url}/health", timeout=5).status_code == 200
-            return False
-
-        wait_until(is_healthy, 40)
-
-
-@pytest.mark.soak
 def test_large_bodies_do_not_hold_up_others() -> None:
     parts = "".join(f'--x\r\nContent-Disposition: form-data; name="f{n}"\r\n\r\n{"y" * 500}\r\n' for n in range(2000))
     form = ("multipart/form-data; boundary=x", f"{parts}--x--\r\n".encode())
