@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import settings
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -40,6 +41,8 @@ train: {{epochs: 8, batch: {{size: 64}}, optimizer: {{learning_rate: 0.01}}, sch
 decode: {{beam_size: 3}}
 """
 
+settings.register_profile("tests", deadline=None)  # a machine may be busy, and speed is measured elsewhere
+settings.load_profile("tests")
 if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests and what they start are not under nohup, even if pytest is
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -2,7 +2,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nmt.config import CleaningSection
@@ -114,7 +114,6 @@ PAIRS = st.lists(
 RULES: dict[str, Any] = {"max_length": 2, "max_characters": 5, "max_ratio": 3.0, "min_letters": 0.3, "copies": False}
 
 
-@settings(deadline=None)
 @given(PAIRS, st.lists(st.integers(0, 25)))
 @example([Pair("a\tu\u0308", "c&amp;e f"), *[Pair(" a  b", "c d ")] * 2, *[Pair("a b", " \u3000")] * 4], [3])
 def test_every_pair_is_accounted_for_and_cleaned_once_for_all(raw: list[Pair], cuts: list[int]) -> None:

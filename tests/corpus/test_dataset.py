@@ -2,7 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nmt.config import Config, dump_config
@@ -31,7 +31,6 @@ def test_sequences_are_concatenated() -> None:
     assert len(packed) == 4
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.integers(0, 2**31 - 1), max_size=5)), st.lists(st.integers(0, 50)))
 @example([[], []], [])
 def test_sequences_written_piece_by_piece_are_those_saved_at_once(
@@ -139,11 +138,6 @@ def test_vocabularies_are_read_once(directory: Path) -> None:
     for path in (directory / "text").glob("*.vocabulary.json"):
         path.unlink()
     assert data.load_processor().tgt_vocabulary == Vocabulary(["x", "y"])
-
-
-def test_another_folder_is_a_data_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"is not a data directory \(no data\.json\)"):
-        open_data(tmp_path)
 
 
 @pytest.mark.parametrize(

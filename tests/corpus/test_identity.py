@@ -3,7 +3,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.corpus import Pair
@@ -61,7 +61,6 @@ def test_contractions_are_their_full_forms(forms: tuple[str, ...]) -> None:
     assert len(set(map(identity, others))) == len(others)  # other words stay different
 
 
-@settings(deadline=None)
 @given(st.text("aA!ß s", max_size=3), st.text("aA!ß s", max_size=3))
 def test_fingerprints_are_equal_if_identities_are(first: str, second: str) -> None:
     one, other = identities([first, second])
@@ -90,7 +89,6 @@ def test_draws_are_in_no_order() -> None:
     assert moved == pytest.approx(1000 / 3, rel=0.1)  # the mean distance of two independent uniform places
 
 
-@settings(deadline=None)
 @given(st.lists(st.builds(Pair, TEXT, TEXT), max_size=6), st.integers(0, 2**64))
 def test_every_column_is_the_result_of_its_function(pairs: list[Pair], seed: int) -> None:
     prints = take_fingerprints(pairs, seed)

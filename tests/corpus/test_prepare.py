@@ -315,19 +315,6 @@ def test_given_splits_have_loss_on_repaired_text_and_scores_on_raw_text() -> Non
     assert load_processor(Path("out/text")).tokenize_source(["a &amp;amp;  \u201eso\u201c"]) == [["a", "&", '"so"']]
 
 
-def test_an_earlier_result_is_kept_unless_it_may_be_overwritten() -> None:
-    write_table(PAIRS)
-    run()
-    before = tree(Path("out"))
-    with pytest.raises(DataError, match="out: contains an earlier result; add --overwrite"):
-        run({"text.lowercase": True})
-    assert tree(Path("out")) == before
-    run(WHOLE, overwrite=True)
-    assert not Path("out/test.jsonl").exists()
-    assert len(open_data(Path("out")).train) == 12
-    assert sorted(path.name for path in Path().iterdir()) == ["corpus.tsv", "out"]
-
-
 LETTERS = {"data.cleaning.min_letters": 0.91}  # which two pairs have
 FAILURES: list[tuple[dict[str, Any], str]] = [
     (
@@ -362,16 +349,6 @@ FAILURES: list[tuple[dict[str, Any], str]] = [
     ({"text.tokenizer": "spacy", "data.src_language": "zz"}, "language 'zz': spaCy has no blank tokenizer"),
     ({"text.reuse": "nowhere"}, "text.reuse: nowhere is neither a data directory nor a model directory; give one"),
 ]
-
-
-def test_a_connected_corpus_can_have_ready_made_splits() -> None:
-    pairs = [(f"I see {number} .", "ich sehe .") for number in range(20)]
-    write_table(pairs)
-    with pytest.raises(DataError, match=r"mainly 'ich sehe \.' \(20 sources\); remove such lines, or give"):
-        run()
-    for names in (("train", "valid"), ("train", "valid", "test")):
-        report = run({"data.source": write_splits(**dict.fromkeys(names, pairs))}, str(len(names)))
-        assert report["pairs"]["valid"] == 20
 
 
 @pytest.mark.parametrize(("settings", "message"), FAILURES)

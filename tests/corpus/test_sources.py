@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config import DataSection
@@ -428,7 +428,6 @@ def collect_in_chunks(source: Source, block: int) -> tuple[list[Pair], LineRepor
     return whole
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(CELL, max_size=3), max_size=15), st.booleans(), st.integers(1, 30))
 def test_tables_and_parallel_files_are_the_same_in_any_chunks(
     tmp_path_factory: pytest.TempPathFactory, rows: list[list[bytes]], ended: bool, block: int
@@ -448,7 +447,6 @@ def test_tables_and_parallel_files_are_the_same_in_any_chunks(
     assert report.read == len(lines) == len(pairs) + sum(report.malformed.values())
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(5, 15)), max_size=20), st.integers(1, 40))
 def test_exports_are_the_same_in_any_chunks(
     tmp_path_factory: pytest.TempPathFactory, linked: list[tuple[int, int]], block: int

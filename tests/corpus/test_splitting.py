@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config import SplitSection
@@ -227,7 +227,6 @@ TANGLED = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(TANGLED, st.integers(0, 8), st.integers(0, 8), st.integers(0, 2**32 - 1), st.randoms(use_true_random=False))
 def test_splits_are_exact_disjoint_complete_and_independent_of_order(
     new_store: NewStore, tangled: list[Pair], valid_size: int, test_size: int, seed: int, chance: random.Random
@@ -261,7 +260,6 @@ def test_splits_are_exact_disjoint_complete_and_independent_of_order(
         assert moved.pairs(again.train) == shuffled
 
 
-@settings(deadline=None)
 @given(TANGLED, st.integers(0, 9), st.randoms(use_true_random=False))
 def test_success_and_refusal_are_independent_of_order(
     new_store: NewStore, pairs: list[Pair], size: int, chance: random.Random

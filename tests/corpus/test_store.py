@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nmt.corpus import Pair
@@ -22,7 +22,6 @@ def store_of(directory: Path, *chunks: list[Pair]) -> PairStore:
     return store
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.builds(Pair, TEXT, TEXT), max_size=4), max_size=4), st.randoms(use_true_random=False))
 @example([], random.Random(1))
 @example([PAIRS[:2], [], PAIRS[2:]], random.Random(1))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.corpus.lines import encode_lines
@@ -50,7 +50,6 @@ def test_a_tokenizer_saved_again_is_read_again(folder: Path) -> None:
     assert tokenize_block(folder, "tgt", b"A\n").tokens == ["a"]
 
 
-@settings(deadline=None)
 @given(st.lists(LINES, min_size=1, max_size=5))
 def test_any_chunks_are_numbered_by_first_appearance_and_counted(
     tmp_path_factory: pytest.TempPathFactory, chunks: list[list[str]]

@@ -3,7 +3,7 @@ import unicodedata
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nmt.text.normalization import Normalizer
@@ -136,7 +136,6 @@ def test_the_steps_that_changed_something_are_named(raw: str, steps: set[str]) -
     assert len(applied) == len(steps)
 
 
-@settings(deadline=None)
 @given(AWKWARD, st.sampled_from(SETTINGS))
 @example("&amp;#38;#38;", SETTINGS[0])
 @example("＆amp；lt;", {**OFF, "unicode": "nfkc", "html_entities": True})
@@ -151,7 +150,6 @@ def test_mended_text_needs_no_repair(text: str, chosen: dict[str, Any]) -> None:
         assert unicodedata.is_normalized(chosen["unicode"].upper(), repaired)
 
 
-@settings(deadline=None)
 @given(st.text("ab!'`-& ;&amp;\t~", max_size=8), st.sampled_from(SETTINGS))
 def test_the_shortcut_for_plain_text_is_equivalent(text: str, chosen: dict[str, Any]) -> None:
     normalizer = Normalizer(**chosen)

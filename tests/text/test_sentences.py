@@ -5,7 +5,7 @@ import sys
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.text.sentences import SentenceSplitter, split_tokens
@@ -40,7 +40,6 @@ def test_sentences(language: str, sentences: list[str]) -> None:
 
 
 @given(st.text() | st.text(alphabet="aA1.!?…。) \"'«\t\u2028"))
-@settings(deadline=None)
 def test_nothing_of_a_line_is_lost(line: str) -> None:
     found = SentenceSplitter("en")(line)
     assert "".join("".join(found).split()) == "".join(line.split())
@@ -73,7 +72,6 @@ def test_spacy_is_imported_for_full_stops_alone() -> None:
 
 
 @given(st.lists(st.sampled_from(["▁a", "b", ",", "▁,", "▁—", "c"])), st.integers(1, 9), st.booleans())
-@settings(deadline=None)
 def test_parts_of_a_long_sentence(tokens: list[str], limit: int, subwords: bool) -> None:
     parts = list(split_tokens(tokens, limit, subwords=subwords))
     assert [token for part in parts for token in part] == tokens

@@ -7,7 +7,7 @@ from pathlib import Path
 import catalogue
 import pytest
 import spacy
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.system.errors import ConfigError, DataError
@@ -79,7 +79,6 @@ def test_subwords_restore_text_of_unseen_characters(tokenizer: SubwordTokenizer,
     assert tokenizer.detokenize(tokens_of(tokenizer, text)) == text
 
 
-@settings(deadline=None)
 @given(text=word_text)
 def test_words_lose_nothing_but_spaces(text: str) -> None:
     assert "".join(tokens_of(WORDS, text)) == text.replace(" ", "")

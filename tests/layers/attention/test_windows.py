@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -19,7 +19,6 @@ def memory_of(lengths: Tensor, width: int) -> Memory:
     return Memory(nothing, nothing, torch.arange(width) < lengths.unsqueeze(1), lengths)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 300), st.integers(1, 60), st.integers(1, 12), st.integers(0, 5))
 def test_a_monotonic_window_moves_on_and_is_never_empty(step: int, length: int, radius: int, padding: int) -> None:
     window = MonotonicWindow(radius)
@@ -34,7 +33,6 @@ def test_a_monotonic_window_moves_on_and_is_never_empty(step: int, length: int, 
     assert window.unroll(state, 3)["step"].tolist() == [[step, step + 1, step + 2]]
 
 
-@settings(deadline=None)
 @example(60.0, 259, 1, 0, torch.bfloat16)  # which knows 258 and 260 only
 @given(
     st.floats(-60, 60),
