@@ -141,7 +141,6 @@ def make_page(title: str, data: dict[str, Any]) -> Page:
     return Page(html, policy)
 
 
-@cache
 def template(name: str, **options: Any) -> Any:
     """A template of this folder, which escapes what is filled in; `options` are those of Jinja2's environment."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined

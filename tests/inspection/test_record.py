@@ -9,14 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.config import (
-    AttentionSection,
-    Config,
-    DecodeSection,
-    ModelSection,
-    RecurrentDecoderSection,
-    RecurrentEncoderSection,
-)
+from nmt.config import Config, DecodeSection
 from nmt.corpus.splitting import Example
 from nmt.drawing.heatmap import EOS_LABEL
 from nmt.evaluation.metrics import ScoringRules
@@ -33,12 +26,8 @@ WORDS = ["a", "b", "c", "d", "e", "f", "g"]
 
 def make_translator(order: str = "luong", **attention: Any) -> Translator:
     torch.manual_seed(2)
-    section = ModelSection(
-        embedding_size=8,
-        encoder=RecurrentEncoderSection(hidden_size=8),
-        decoder=RecurrentDecoderSection(hidden_size=16, order=order),
-        attention=AttentionSection(**attention),
-    )
+    sizes = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16, "order": order}}
+    section = Config.model_validate({"model": {"attention": attention, **sizes}}).model
     vocabulary = Vocabulary(WORDS)
     model = build_model(section, len(vocabulary), len(vocabulary)).eval()
     with torch.no_grad():
@@ -143,14 +132,8 @@ def test_rank_correlation(one: list[int], other: list[int]) -> None:
 
 
 def test_mechanisms_are_described() -> None:
-    config = Config.model_validate(
-        {
-            "model": {
-                "decoder": {"input_feeding": True},
-                "attention": {"score": "general", "window": {"name": "local_p"}},
-            }
-        }
-    )
+    attention = {"score": "general", "window": {"name": "local_p"}}
+    config = Config.model_validate({"model": {"decoder": {"input_feeding": True}, "attention": attention}})
     name, equation = describe_mechanism(config.model)
     assert name == "general, Luong's order, local-p, input feeding"
     assert equation.startswith("General score: q^T W k")
