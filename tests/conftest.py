@@ -240,16 +240,21 @@ def train_arguments(project: Project, run: Path, *more: str) -> list[str]:
     return [*command, *(part for word in more for part in (["--set", word] if "=" in word else [word]))]
 
 
-def signal_at(monkeypatch: pytest.MonkeyPatch, update: int, number: int = signal.SIGTERM) -> None:
-    """Let training in this process get a signal while it makes an update."""
+def at_update(monkeypatch: pytest.MonkeyPatch, update: int, act: Callable[[Any], object]) -> None:
+    """Let training in this process call a function with its model when it begins an update."""
     original = loop.train_step
 
     def step(*arguments: Any) -> loop.Step:
         if arguments[4] == update - 1:
-            os.kill(os.getpid(), number)
+            act(arguments[0])
         return original(*arguments)
 
     monkeypatch.setattr(loop, "train_step", step)
+
+
+def signal_at(monkeypatch: pytest.MonkeyPatch, update: int, number: int = signal.SIGTERM) -> None:
+    """Let training in this process get a signal while it makes an update."""
+    at_update(monkeypatch, update, lambda model: os.kill(os.getpid(), number))
 
 
 def read_metrics(run: Path) -> list[dict[str, Any]]:

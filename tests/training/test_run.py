@@ -17,7 +17,7 @@ from typing import Any
 import processes
 import pytest
 import torch
-from conftest import Cli, Project, assert_same_run, assert_same_tensors, call, read_metrics, train_arguments
+from conftest import Cli, Project, assert_same_run, assert_same_tensors, at_update, call, read_metrics, train_arguments
 from processes import DEVNULL, PIPE, Running
 from safetensors.torch import load_file, save_file
 from test_faults import file_size_limit
@@ -25,7 +25,6 @@ from training_runs import checkpoints_of, record_of, refusal, stop, stop_and_res
 
 from nmt.config import CheckpointSection
 from nmt.system.files import read_json
-from nmt.training import loop
 from nmt.training.checkpoint import newest_checkpoint, write_checkpoint
 from nmt.training.interruption import CHECKPOINT, NOTHING, STOP, Interruptions
 
@@ -124,18 +123,15 @@ def test_signals_to_a_process(random_project: Project, tmp_path: Path, run: Path
     assert not list(tmp_path.glob(".*"))
 
 
+def hang(model: object) -> None:
+    print("hanging", file=sys.stderr)
+    while True:
+        time.sleep(0.1)
+
+
 def hang_in_an_update() -> None:
     """Let this process make nine updates and no more."""
-    original = loop.train_step
-
-    def step(*arguments: Any) -> loop.Step:
-        if arguments[4] == 9:
-            print("hanging", file=sys.stderr)
-            while True:
-                time.sleep(0.1)
-        return original(*arguments)
-
-    loop.train_step = step
+    at_update(pytest.MonkeyPatch(), 10, hang)
 
 
 def test_a_second_interrupt_ends_it_at_once(random_project: Project, run: Path) -> None:
@@ -221,15 +217,12 @@ def test_a_run_that_diverged_at_its_end_is_broken_and_keeps_what_it_had(
     random_project: Project, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The best model and the earlier checkpoints are kept, so the run can be resumed."""
-    original = loop.train_step
 
-    def step(*arguments: Any) -> loop.Step:
-        if arguments[4] == 27:
-            arguments[0].decoder.output.weight.register_hook(lambda gradient: gradient * math.nan)
-        return original(*arguments)
+    def spoil(model: Any) -> None:
+        model.decoder.output.weight.register_hook(lambda gradient: gradient * math.nan)
 
     with monkeypatch.context() as patched:
-        patched.setattr(loop, "train_step", step)
+        at_update(patched, 28, spoil)
         line = refusal(random_project, run, "train.checkpoint.keep_last=1")
     assert line.startswith(f"{run}: ended with 3 updates skipped")
     metadata = record_of(run)
