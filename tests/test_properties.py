@@ -33,16 +33,9 @@ def test_a_corpus_is_complete_and_its_held_out_part_unseen(
     with tempfile.TemporaryDirectory() as folder, without_pictures():
         corpus, output = Path(folder) / "corpus.tsv", Path(folder) / "out"
         corpus.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs), encoding="utf-8")
-        config = Config.model_validate(
-            {
-                "data": {
-                    "source": str(corpus),
-                    "split": {"valid_size": sizes[0], "test_size": sizes[1], "seed": seed},
-                    "cleaning": {"copies": True, "min_letters": 0.0},
-                },
-                "text": {"tokenizer": "whitespace"},
-            }
-        )
+        split = {"valid_size": sizes[0], "test_size": sizes[1], "seed": seed}
+        source = {"source": str(corpus), "split": split, "cleaning": {"copies": True, "min_letters": 0.0}}
+        config = Config.model_validate({"data": source, "text": {"tokenizer": "whitespace"}})
         try:
             write_data(config, output)
         except DataError:  # too few groups of sentences for such splits
@@ -78,16 +71,10 @@ def test_an_epoch_has_each_pair_once_whatever_the_batches(
     lengths: list[tuple[int, int]], size: int, unit: str, accumulate: int
 ) -> None:
     src, tgt = (Sequences.pack([5] * pair[side] for pair in lengths) for side in (0, 1))
-    config = Config.model_validate(
-        {
-            "model": {
-                "embedding_size": 2,
-                "encoder": {"cell": "gru", "hidden_size": 2},
-                "decoder": {"cell": "gru", "hidden_size": 2},
-            },
-            "train": {"epochs": 2, "batch": {"size": size, "unit": unit, "accumulate": accumulate}},
-        }
-    )
+    layer = {"cell": "gru", "hidden_size": 2}
+    model = {"embedding_size": 2, "encoder": layer, "decoder": layer}
+    batch = {"size": size, "unit": unit, "accumulate": accumulate}
+    config = Config.model_validate({"model": model, "train": {"epochs": 2, "batch": batch}})
     seen: Counter[tuple[int, int]] = Counter()
 
     def watch(src: Ids, tgt: Ids, epoch: int, index: int) -> tuple[Ids, Ids, Ids]:

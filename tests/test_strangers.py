@@ -21,17 +21,7 @@ import torch
 import yaml
 from conftest import Cli, Project, Refusal, call
 
-from nmt.config import (
-    Config,
-    DataSection,
-    ModelSection,
-    RecurrentDecoderSection,
-    RecurrentEncoderSection,
-    SubwordSection,
-    TextSection,
-    TrainSection,
-    VocabularySection,
-)
+from nmt.config import Config, DataSection, TextSection, TrainSection
 from nmt.models.build import build_model
 from nmt.models.storage import load_model, save_model
 from nmt.system.errors import CheckpointError
@@ -97,15 +87,10 @@ def make_model_directory(folder: Path, kind: str = "whitespace", hidden_size: in
     src, tgt = tokenizers(kind)
     tokens = sorted({token for line in src.tokenize(TEXT) for token in line})
     vocabulary = Vocabulary(tokens)
-    config = Config(
-        name="small",
-        text=TextSection(tokenizer=kind, subword=SubwordSection(joint=True), vocabulary=VocabularySection(joint=True)),
-        model=ModelSection(
-            embedding_size=8,
-            encoder=RecurrentEncoderSection(hidden_size=hidden_size),
-            decoder=RecurrentDecoderSection(hidden_size=hidden_size),
-        ),
-    )
+    pieces, layers = {"joint": True}, {"hidden_size": hidden_size}
+    settings = {"tokenizer": kind, "subword": pieces, "vocabulary": pieces}
+    sizes = {"embedding_size": 8, "encoder": layers, "decoder": layers}
+    config = Config.model_validate({"name": "small", "text": settings, "model": sizes})
     text = folder.with_name(f"{folder.name}.text")
     text.mkdir()
     TextProcessor(src, tgt, vocabulary, vocabulary).save(text)

@@ -59,10 +59,8 @@ def test_the_routes_without_text(client: httpx.Client) -> None:
         {"code": "de", "name": "German", "targets": []},
     ]
     settings = client.get("/frontend/settings").json()
-    assert settings["language"] == {
-        "source": {"code": "en", "name": "English"},
-        "target": {"code": "de", "name": "German"},
-    }
+    english, german = {"code": "en", "name": "English"}, {"code": "de", "name": "German"}
+    assert settings["language"] == {"source": english, "target": german}
     assert settings["charLimit"] == 100_000
     assert settings["keyRequired"] is settings["apiKeys"] is settings["suggestions"] is False
     assert client.head("/health").status_code == 200
@@ -299,15 +297,8 @@ def test_a_request_is_recorded_without_its_text(records: Records) -> None:
         ask(client, q=["I am old.\nShe sleeps.", "Go."])
         client.get("/%1b[2J%0aI am old?q=secret")
     found, unknown = map(json.loads, records.lines)
-    assert {key: found[key] for key in ("client", "method", "route", "status", "characters", "sentences", "batch")} == {
-        "client": "127.0.0.1",
-        "method": "POST",
-        "route": "/translate",
-        "status": 200,
-        "characters": 24,
-        "sentences": 3,
-        "batch": 3,
-    }
+    request = {"client": "127.0.0.1", "method": "POST", "route": "/translate", "status": 200}
+    assert found.items() >= {**request, "characters": 24, "sentences": 3, "batch": 3}.items()
     assert found["milliseconds"] > 0
     assert (unknown["route"], unknown["status"]) == ("unknown", 404)
     assert not any(word in "".join(records.lines) for word in ("old", "secret", "\n", "\x1b"))

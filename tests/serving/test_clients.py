@@ -46,14 +46,8 @@ def test_deep_translator(client: httpx.Client) -> None:
 
 
 def test_a_fediverse_server_sends_a_list_of_html(client: httpx.Client) -> None:
-    body = {
-        "q": ["<p>I am old.</p>", "She sleeps."],
-        "source": "auto",
-        "target": "de",
-        "format": "html",
-        "api_key": "key",
-    }
-    found = client.post("/translate", json=body).json()
+    body = {"source": "auto", "target": "de", "format": "html", "api_key": "key"}
+    found = client.post("/translate", json={**body, "q": ["<p>I am old.</p>", "She sleeps."]}).json()
     old, sleeps = (each.text for each in golden().translate(["I am old.", "She sleeps."]))
     assert found["translatedText"] == [f"<p>{old}</p>", sleeps]
     assert [each["language"] for each in found["detectedLanguage"]] == ["en", "en"]

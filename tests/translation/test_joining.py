@@ -12,26 +12,9 @@ from nmt.translation.translation import Translation
 from nmt.translation.translator import MAX_SOURCE_LENGTH, Translator
 from nmt.translation.words import align_words
 
-FIRST = Translation(
-    "x y",
-    ["x", "y"],
-    ["a"],
-    -1.0,
-    -0.5,
-    torch.tensor([[[0.9, 0.1]], [[0.8, 0.2]], [[0.7, 0.3]]]),
-    token_log_probs=[-0.9],
-    unknown=1,
-)
-SECOND = Translation(
-    "z",
-    ["z"],
-    ["b", "c"],
-    -2.0,
-    -0.25,
-    torch.tensor([[[0.1, 0.6, 0.3]], [[0.0, 0.5, 0.5]]]),
-    token_log_probs=[-0.1],
-    unknown=1,
-)
+TWO_WORDS, ONE_WORD = ([[[0.9, 0.1]], [[0.8, 0.2]], [[0.7, 0.3]]], [[[0.1, 0.6, 0.3]], [[0.0, 0.5, 0.5]]])
+FIRST = Translation("x y", ["x", "y"], ["a"], -1.0, -0.5, torch.tensor(TWO_WORDS), token_log_probs=[-0.9], unknown=1)
+SECOND = Translation("z", ["z"], ["b", "c"], -2.0, -0.25, torch.tensor(ONE_WORD), token_log_probs=[-0.1], unknown=1)
 WORSE = Translation("w", ["w"], ["b", "c"], -4.0, -1.0, torch.tensor([[[0.2, 0.2, 0.6]]]))
 
 

@@ -38,13 +38,8 @@ def talk(*lines: str | type[BaseException], width: int = 80) -> list[list[str]]:
 
 def test_lines_are_translated_until_the_end() -> None:
     texts = ["He is old.", "It rains. It snows."]
-    assert talk(texts[0], "", "  ", texts[1]) == [
-        [translator().translate(texts[0]).text],
-        [],
-        [],
-        [translator().translate(texts[1]).text],
-        [""],
-    ]
+    first, last = ([translator().translate(text).text] for text in texts)
+    assert talk(texts[0], "", "  ", texts[1]) == [first, [], [], last, [""]]
 
 
 def test_settings_last_and_leave_the_translator_alone() -> None:

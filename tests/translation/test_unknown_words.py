@@ -43,10 +43,8 @@ def test_the_word_attended_most_is_copied(name: str, beam_size: int) -> None:
     plain = Translator(model, processor(), DecodeSection(replace_unknown=False, **options))
     ours = Translator(model, processor(), DecodeSection(**options), dictionary=ENTRIES)
     kinds = set()
-    n_best = beam_size if beam_size > 1 else None
-    for unreplaced, replaced in zip(
-        plain.translate(LINES, n_best or 1), ours.translate(LINES, n_best or 1), strict=True
-    ):
+    translated = (each.translate(LINES, beam_size) for each in (plain, ours))
+    for unreplaced, replaced in zip(*translated, strict=True):
         for before, after in zip(unreplaced, replaced, strict=True):
             weights = forced_attention(ours, before.src_tokens, before.tokens)
             for token, found, row in zip(before.tokens, after.tokens, weights, strict=True):
