@@ -26,14 +26,8 @@ PIPE = subprocess.PIPE
 DEVNULL = subprocess.DEVNULL
 
 LIBRARIES = [
-    *(
-        "matplotlib.backends.backend_agg",
-        "matplotlib.figure",
-        "pytest",
-        "sacrebleu.metrics.bleu",
-        "sentencepiece",
-        "spacy",
-    ),
+    *("matplotlib.backends.backend_agg", "matplotlib.figure", "pytest", "sacrebleu.metrics.bleu", "sentencepiece"),
+    "spacy",
     *("nmt.cli", "nmt.corpus.data_report", "nmt.corpus.download", "nmt.corpus.token_ids", "nmt.evaluation.evaluate"),
     *("nmt.evaluation.validator", "nmt.training.check", "nmt.training.run", "nmt.translation.stream", "torch._dynamo"),
 ]

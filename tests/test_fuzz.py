@@ -91,20 +91,9 @@ def any_line(source: random.Random) -> bytes:
 
 ADJECTIVES = ["red", "green", "blue", "old", "new", "big", "small", "good", "bad", "warm", "cold", "hard", "soft"]
 CORPUS = ["data.max_malformed=1", "data.split.valid_size=20", "data.split.test_size=20", "text.max_length=10000"]
-NO_CLEANING = [
-    f"data.cleaning.{setting}"
-    for setting in (
-        "max_length=100000",
-        "max_characters=null",
-        "max_ratio=null",
-        "min_letters=0",
-        "copies=true",
-        "duplicates=keep",
-        "unicode=none",
-        "control_characters=false",
-        "html_entities=false",
-    )
-]
+RULES = "max_length=100000 max_characters=null max_ratio=null min_letters=0 copies=true duplicates=keep unicode=none"
+RULES += " control_characters=false html_entities=false"
+NO_CLEANING = [f"data.cleaning.{rule}" for rule in RULES.split()]
 
 
 def write_lines(path: Path, lines: list[bytes]) -> None:

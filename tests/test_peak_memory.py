@@ -38,17 +38,9 @@ def test_peak_memory_does_not_grow(project: Project, tmp_path: Path) -> None:
     """Measured later than the heap takes to reach its size: 421 MiB after 300 updates, 447 after 2,000, 458 after 3,000
     and no more until 4,000.
     """
-    settings = [
-        "model.embedding_size=128",
-        "model.encoder.hidden_size=128",
-        "model.decoder.hidden_size=256",
-        "model.dropout=0.2",
-        "train.epochs=1000",
-        "train.max_updates=4001",
-        "train.batch.size=64",
-        "train.validation={every: 250, patience: null}",
-        "train.checkpoint={every: 100, keep_best: 2}",
-    ]
+    settings = ["model.embedding_size=128", "model.encoder.hidden_size=128", "model.decoder.hidden_size=256"]
+    settings += ["model.dropout=0.2", "train.epochs=1000", "train.max_updates=4001", "train.batch.size=64"]
+    settings += ["train.validation={every: 250, patience: null}", "train.checkpoint={every: 100, keep_best: 2}"]
     output = tmp_path / "peaks.json"
     command = [sys.executable, "-c", MEASURED, str(output), *train_arguments(project, tmp_path / "run", *settings)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

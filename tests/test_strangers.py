@@ -248,18 +248,9 @@ def test_weights_of_another_type_are_refused(tmp_path: Path, dtype: torch.dtype)
         load_model(model)
 
 
-FILES = (
-    "model.json",
-    "config.yaml",
-    "model.safetensors",
-    "text",
-    "text/src.vocabulary.json",
-    "text/tgt.vocabulary.json",
-    "text/src.tokenizer.json",
-    "text/tgt.tokenizer.json",
-    "text/normalization.json",
-    "text/src.subwords.model",
-)
+TEXT_FILES = "src.vocabulary.json tgt.vocabulary.json src.tokenizer.json tgt.tokenizer.json"
+TEXT_FILES += " normalization.json src.subwords.model"
+FILES = ("model.json", "config.yaml", "model.safetensors", "text", *(f"text/{name}" for name in TEXT_FILES.split()))
 
 
 def replace_by(path: Path, kind: str) -> None:

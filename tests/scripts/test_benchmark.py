@@ -31,13 +31,7 @@ from benchmarks import (  # noqa: E402
     workload,
 )
 from benchmarks.measuring import Outcome, RunError, launch, run, steady  # noqa: E402
-from benchmarks.products import (  # noqa: E402
-    Product,
-    Standard,
-    forward_products,
-    training_operations,
-    weighted_rate,
-)
+from benchmarks.products import Product, Standard, forward_products, training_operations, weighted_rate  # noqa: E402
 
 from nmt.config import load_config  # noqa: E402
 from nmt.corpus.dataset import EncodedPairs, Sequences, open_data  # noqa: E402

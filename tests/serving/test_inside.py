@@ -111,10 +111,8 @@ def test_sentences_are_typed_and_explored(width: int) -> None:
         page.wait_for("!document.querySelector('main').hidden")
         assert page.evaluate("at('source').textContent") == SENTENCE
         best = golden().translate(SENTENCE)
-        assert page.evaluate("[...document.querySelectorAll('#lines [data-step] text')].map((e) => e.textContent)") == [
-            *best.tokens,
-            "⟨eos⟩",
-        ]
+        steps = page.evaluate("[...document.querySelectorAll('#lines [data-step] text')].map((e) => e.textContent)")
+        assert steps == [*best.tokens, "⟨eos⟩"]
         page.evaluate("at('given').value = '<b>Die</b> Frau'; at('form').requestSubmit()")
         page.wait_for("data.items.length === 2")
         (forced,) = golden().score([SENTENCE], ["<b>Die</b> Frau"])
@@ -179,11 +177,8 @@ def test_the_address_names_the_direction() -> None:
         page.open("about:blank", 1200)
         page.open(address, 1200)
         page.wait_for("data.items.length === 1")
-        assert page.evaluate("[...JSON.parse(at('direction').value), at('source').textContent]") == [
-            source,
-            target,
-            "a b",
-        ]
+        shown = page.evaluate("[...JSON.parse(at('direction').value), at('source').textContent]")
+        assert shown == [source, target, "a b"]
         page.open("about:blank", 1200)
         page.open(address.replace(f"to={target}", "to=fr"), 1200)
         page.wait_for(f"at('asked').textContent.endsWith('this server does not translate from {source} to fr')")

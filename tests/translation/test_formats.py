@@ -49,17 +49,9 @@ def test_lines_of_text(kind: type[Format], translations: list[Translation], expe
 def test_json_has_all_fields() -> None:
     found = json.loads(JsonLinesFormat(WORDS).render(1, "a  b", [BEST, SECOND]))
     assert (found["source"], found["source_tokens"], found["truncated"]) == ("a  b", ["a", "b"], False)
-    assert found["translations"] == [
-        {
-            "text": "B A",
-            "tokens": ["B", "A"],
-            "score": -0.25,
-            "log_prob": -0.5,
-            "token_log_probs": [-0.5, 0.0],
-            "links": [[1, 0], [0, 1]],
-        },
-        {"text": "A", "tokens": ["A"], "score": -1.0, "log_prob": -1.5, "token_log_probs": [], "links": [[0, 0]]},
-    ]
+    best = {"text": "B A", "tokens": ["B", "A"], "score": -0.25, "log_prob": -0.5, "token_log_probs": [-0.5, 0.0]}
+    second = {"text": "A", "tokens": ["A"], "score": -1.0, "log_prob": -1.5, "token_log_probs": []}
+    assert found["translations"] == [{**best, "links": [[1, 0], [0, 1]]}, {**second, "links": [[0, 0]]}]
 
 
 def test_json_has_attention_on_request() -> None:

@@ -24,17 +24,8 @@ TGT_WORDS = ("die", "eine", "Katze", "Hund", "saß", "lief", ".")
 THREADS = 8
 SIZES = (len(SRC_WORDS) + 4, len(TGT_WORDS) + 4)
 
-LINES = [
-    "the cat sat",
-    "",
-    "a dog",
-    "   \t ",
-    "the the the a a cat ran ran sat",
-    "cat",
-    "zebra gnu cat",
-    "  the   dog\tran  ",
-    "a",
-]
+LINES = ["the cat sat", "", "a dog", "   \t ", "the the the a a cat ran ran sat", "cat", "zebra gnu cat"]
+LINES += ["  the   dog\tran  ", "a"]
 
 
 def model_section(
