@@ -106,7 +106,7 @@ PLACES = {
     **{"os.fsync": 24, "os.replace": 20, "shutil.rmtree": 2, "nmt.training.loop.train_step": 15},
     **{"nmt.training.checkpoint.save_file": 3, "nmt.training.checkpoint.delete_checkpoint": 2},
     **{"nmt.training.metrics_log.append_text": 6, "nmt.evaluation.validator.mean_loss": 2},
-    **{"nmt.models.run_records.write_json": 4, "nmt.drawing.charts.draw_learning_curve": 2},
+    **{"nmt.training.directory.write_json": 4, "nmt.drawing.charts.draw_learning_curve": 2},
     **{"nmt.models.storage.save_weights": 1, "nmt.models.storage.write_json": 1},
     **{"nmt.system.replacement.set_aside": 1, "nmt.system.replacement.discard_earlier": 4},
 }

@@ -97,7 +97,7 @@ def test_a_killed_preprocess(prepared: Prepared, tmp_path: Path, place: str, num
     [
         ("nmt.search.searcher.search", 1),
         pytest.param("nmt.translation.input.decode_line", 70_001, marks=pytest.mark.soak),
-        pytest.param("os.replace", 1, marks=pytest.mark.soak),
+        pytest.param("os.replace", 9, marks=pytest.mark.soak),
     ],
 )
 def test_a_killed_translation(tmp_path: Path, place: str, number: int, earlier: str | None) -> None:
