@@ -87,17 +87,17 @@ def command(
         accepted = [dict(_parameters(function)) for function in functions]
         accepted.append(dict(_parameters(handler, first=len(functions))))
 
-        def run(**values: Any) -> None:
+        def run(**arguments: Any) -> None:
             if imports:
                 importlib.import_module(imports)
             raise_on_interrupt()
-            given = {key: value.value if isinstance(value, Enum) else value for key, value in values.items()}
-            if names_model and not given["model"] and sys.stderr.isatty():
+            values = {key: value.value if isinstance(value, Enum) else value for key, value in arguments.items()}
+            if names_model and not values["model"] and sys.stderr.isatty():
                 _name_model()
-            *calls, own = ({key: given[key] for key in keys if given[key] not in (None, [])} for keys in accepted)
+            *calls, own = ({key: values[key] for key in keys if values[key] not in (None, [])} for keys in accepted)
             handler(*(partial(function, **call) for function, call in zip(functions, calls, strict=True)), **own)
 
-        offered = sorted(reduce(_merge, accepted).values(), key=lambda each: each.default is not each.empty)
+        offered = sorted(reduce(_merge, accepted).values(), key=lambda option: option.default is not option.empty)
         vars(run).update(__signature__=inspect.Signature(offered))
         run.__annotations__ = {}
         texts = (_SECTION.split(inspect.getdoc(function) or "")[0] for function in (handler, *functions))
@@ -117,12 +117,12 @@ def _name_model() -> None:
 
 def _merge(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     """Both in one order: what only the second has comes before what follows it there."""
-    order, place = list(first), len(first)
+    order, index = list(first), len(first)
     for key in reversed(second):
         if key in first:
-            place = order.index(key)
+            index = order.index(key)
         else:
-            order.insert(place, key)
+            order.insert(index, key)
     return {key: {**second, **first}[key] for key in order}
 
 
@@ -131,7 +131,7 @@ def _parameters(function: Callable[..., Any], first: int = 0) -> Iterator[tuple[
     names = _Names({**vars(builtins), **inspect.unwrap(function).__globals__})
     entries = dict(_ENTRY.findall(inspect.getdoc(function) or ""))
     parameters = dict(islice(inspect.signature(function).parameters.items(), first, None))
-    types = {key: list(_leaves(eval(each.annotation, {}, names))) for key, each in parameters.items()}
+    types = {key: list(_leaves(eval(parameter.annotation, {}, names))) for key, parameter in parameters.items()}
     options = {key: part for key, parts in types.items() for part in parts if isinstance(part, Option)}
     flags = {key: option.flags(key) for key, option in options.items()}
     for key, option in options.items():
@@ -147,10 +147,10 @@ def _parameters(function: Callable[..., Any], first: int = 0) -> Iterator[tuple[
             default = None
             text += "" if "epeat" in text else " Can be repeated."
         text = option.help or text
-        names_given = [f"{flags[key][0]}/--no{flags[key][0][1:]}"] if default is True else flags[key]
+        flag_names = [f"{flags[key][0]}/--no{flags[key][0][1:]}"] if default is True else flags[key]
         shown: dict[str, Any] = {"metavar": metavar, "help": text, "min": option.minimum, "max": option.maximum}
         shown |= {"parser": option.parse, "autocompletion": option.complete}
-        info = typer.Argument(**shown) if isinstance(option, Argument) else typer.Option(*names_given, **shown)
+        info = typer.Argument(**shown) if isinstance(option, Argument) else typer.Option(*flag_names, **shown)
         offered = inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default)
         yield key, offered.replace(annotation=Annotated[kind, info])
 
@@ -257,22 +257,22 @@ command("translate", translate, imports="nmt.translation.translator", names_mode
 def _evaluate(evaluate: partial[nmt.ModelEvaluation]) -> None:
     from nmt.evaluation.attention_statistics import tabulate_lengths
 
-    found = evaluate()
-    mark = "    NOT A TEST OF UNSEEN TEXT, see overlap" if found.seen.marked else ""
-    lines = [f"{score}    {score.signature}{mark}" for score in found.scores.values()]
-    lines.append(str(found.diagnosis))
-    lines += [f"reading the references: {found.teacher_forced}"] if found.teacher_forced else []
-    lines += [f"reading its own words: {found.free_running}"] if found.free_running else []
-    several = len(found.attention) > 1
-    lines += [f"attention{f' of head {n}' if several else ''}: {each}" for n, each in enumerate(found.attention, 1)]
-    if evaluate.keywords["attention"] and not found.attention:
+    evaluation = evaluate()
+    mark = "    NOT A TEST OF UNSEEN TEXT, see overlap" if evaluation.seen.marked else ""
+    lines = [f"{score}    {score.signature}{mark}" for score in evaluation.scores.values()]
+    lines.append(str(evaluation.diagnosis))
+    lines += [f"reading the references: {evaluation.teacher_forced}"] if evaluation.teacher_forced else []
+    lines += [f"reading its own words: {evaluation.free_running}"] if evaluation.free_running else []
+    heads, several = evaluation.attention, len(evaluation.attention) > 1
+    lines += [f"attention{f' of head {n}' if several else ''}: {head}" for n, head in enumerate(heads, 1)]
+    if evaluate.keywords["attention"] and not heads:
         lines += ["attention: none, as model.attention.score is none"]
-    lines += [str(found.short_inputs)] if found.short_inputs else []
+    lines += [str(evaluation.short_inputs)] if evaluation.short_inputs else []
     _show(
         "\n".join(lines),
-        *([tabulate_lengths(found.attention_by_length)] if found.attention else []),
-        *([found.comparison_table] if found.comparisons else []),
-        *([list(found.breakdown.sections())] if found.breakdown else []),
+        *([tabulate_lengths(evaluation.attention_by_length)] if heads else []),
+        *([evaluation.comparison_table] if evaluation.comparisons else []),
+        *([list(evaluation.breakdown.sections())] if evaluation.breakdown else []),
     )
 
 
@@ -295,15 +295,15 @@ def _attention(measure_attention: partial[nmt.AttentionReport], explore: partial
         return
     from nmt.evaluation.attention_statistics import tabulate_lengths
 
-    found, one = measure_attention(), "sentence" in measured
-    several = len(found.heads) > 1
-    lines = [f"{f'head {number}: ' if several else ''}{head}" for number, head in enumerate(found.heads, 1)]
-    lines += [] if found.error_rate is None else [f"alignment error rate {found.error_rate:.3f}"]
+    report, one = measure_attention(), "sentence" in measured
+    several = len(report.heads) > 1
+    lines = [f"{f'head {number}: ' if several else ''}{head}" for number, head in enumerate(report.heads, 1)]
+    lines += [] if report.error_rate is None else [f"alignment error rate {report.error_rate:.3f}"]
     text = "\n".join(lines)
     if one:
-        _show(found.step_table, text)
+        _show(report.step_table, text)
     else:
-        _show(text, tabulate_lengths(found.by_length))
+        _show(text, tabulate_lengths(report.by_length))
 
 
 @command("explain", nmt.explain, imports="nmt.inspection.record")
@@ -328,10 +328,10 @@ def _compare(
             raise ConfigError("--cell runs a cell as it was made: leave the other options out")
         run_trial(Path(cell))
         return
-    found = compare()
-    _show(found.sections)
-    if found.failed:
-        raise TrainingError(*(f"{name}: {reason}" for name, reason in found.failed.items()))
+    result = compare()
+    _show(result.sections)
+    if result.failed:
+        raise TrainingError(*(f"{name}: {reason}" for name, reason in result.failed.items()))
 
 
 command("score", score, imports="nmt.translation.translator", names_model=True)(_call)

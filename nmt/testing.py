@@ -51,15 +51,16 @@ class ScoreTests:
         score = self._attention().score
         queries, states = self._queries(), _states()
         try:
-            found = score(queries, score.project_keys(states))
+            scores = score(queries, score.project_keys(states))
         except RuntimeError as error:
             raise AssertionError(
                 f"queries {list(queries.shape)} and encoder states {list(states.shape)} cannot be compared ({error}); "
                 "set needs_equal_sizes = True if it multiplies them directly"
             ) from error
         expected = [len(LENGTHS), QUERIES, states.size(1)]
-        assert list(found.shape) == expected, f"the shape should be [B, N, S] = {expected}, but is {list(found.shape)}"
-        assert found.isfinite().all(), "scores should be finite"
+        shape = list(scores.shape)
+        assert shape == expected, f"the shape should be [B, N, S] = {expected}, but is {shape}"
+        assert scores.isfinite().all(), "scores should be finite"
 
     def test_alignments_are_a_distribution_over_real_tokens(self) -> None:
         """Not negative, exactly 0 on padding, and with sum 1."""
@@ -92,8 +93,8 @@ class ScoreTests:
         """Many queries at once (target positions or hypotheses) give the same result as one by one."""
         attention, queries = self._attention(), self._queries()
         alignment, _ = _attend(attention, queries, _states())
-        for place in range(QUERIES):
-            one = slice(place, place + 1)
+        for index in range(QUERIES):
+            one = slice(index, index + 1)
             alone, _ = _attend(attention, queries[:, one], _states())
             _assert_equal(alone, alignment[:, one], "the alignment of a query should not depend on the other queries")
 
@@ -163,7 +164,7 @@ class ScoreTests:
         """All that it needs is in its weights, buffers and options."""
         attention, other = self._attention(), self._attention(seed=1)
         other.load_state_dict(safetensors.torch.load(safetensors.torch.save(attention.state_dict())))
-        loaded, saved = (_attend(each, self._queries(), _states())[0] for each in (other, attention))
+        loaded, saved = (_attend(module, self._queries(), _states())[0] for module in (other, attention))
         _assert_equal(
             loaded, saved, "a loaded score should equal the saved one; make its tensors parameters or buffers"
         )
@@ -241,8 +242,8 @@ def _attend(attention: ScoreAttention, queries: Tensor, states: Tensor) -> tuple
     return alignment, context
 
 
-def _assert_equal(found: Tensor, expected: Tensor, message: str) -> None:
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-10, msg=lambda details: f"{message}\n{details}")
+def _assert_equal(actual: Tensor, expected: Tensor, message: str) -> None:
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-10, msg=lambda details: f"{message}\n{details}")
 
 
 def _describe(choices: Mapping[str, Any]) -> str:

@@ -149,17 +149,17 @@ def find_stale(folder: Path) -> Iterator[str]:
 def draw_emergence(metadata: dict[str, Any], number: int, path: Path) -> None:
     """Draw the attention of a watched sentence at several validations, from the first to the last."""
     sentence, validations = metadata["sentences"][number], metadata["validations"]
-    places = sorted(set(np.geomspace(1, len(validations), FRAMES).round().astype(int) - 1))
+    indices = sorted(set(np.geomspace(1, len(validations), FRAMES).round().astype(int) - 1))
     src, tgt = ([*sentence[side], "⟨eos⟩"] for side in ("src", "tgt"))
-    figure = Figure(figsize=(3.2 * len(places), 3.6), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(1, len(places), sharey=True))
-    for axes, place in zip(panels, places, strict=True):
-        found = validations[place]
-        weights = from_bytes(found["weights"][number], (len(tgt), -1, len(src))).mean(dim=1)
+    figure = Figure(figsize=(3.2 * len(indices), 3.6), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(1, len(indices), sharey=True))
+    for axes, index in zip(panels, indices, strict=True):
+        validation = validations[index]
+        weights = from_bytes(validation["weights"][number], (len(tgt), -1, len(src))).mean(dim=1)
         axes.imshow(weights.numpy(), cmap="Greys", vmin=0, vmax=1)
         axes.set_xticks(range(len(src)), src, rotation=60, ha="right", rotation_mode="anchor", fontsize=8)
         axes.set_yticks(range(len(tgt)), tgt, fontsize=8)
-        axes.set_title(f"update {found['update']:,}\nentropy {found['entropy'][number]:.2f} nats", fontsize=9)
+        axes.set_title(f"update {validation['update']:,}\nentropy {validation['entropy'][number]:.2f} nats", fontsize=9)
     save_figure(figure, path)
 
 
@@ -168,10 +168,10 @@ def draw_bottleneck(path: Path) -> None:
     figure = Figure(figsize=(6.4, 3.2), layout="constrained")
     axes = figure.subplots()
     for (name, label), style in zip(BOTTLENECK.items(), ("o-", "D--", "s:"), strict=True):
-        found = read_json(MECHANISMS / f"{name}.json")
-        bins = [each for each in found["lengths"] if not each["joined"]]
-        axes.plot([each["bleu"] for each in bins], style, label=label)
-        axes.set_xticks(range(len(bins)), [f"{each['name']}\nn={each['sentences']}" for each in bins])
+        result = read_json(MECHANISMS / f"{name}.json")
+        bins = [part for part in result["lengths"] if not part["joined"]]
+        axes.plot([part["bleu"] for part in bins], style, label=label)
+        axes.set_xticks(range(len(bins)), [f"{part['name']}\nn={part['sentences']}" for part in bins])
     axes.set(xlabel="words of the source", ylabel="BLEU", ylim=(0, None))
     axes.grid(alpha=0.3)
     axes.legend(loc="lower left")

@@ -76,7 +76,7 @@ def observe(data_directory: Path, model_directory: Path) -> dict[str, Any]:
     translations = {str(beam): translate_robustly(model_directory, lines, beam) for beam in BEAMS}
     translator = nmt.load(model_directory, device="cpu")
     rules = ScoringRules.for_text(data.config.text, data.config.data.languages[1])
-    texts = [found.text for found in translator.translate([example.src for example in test])]
+    texts = [translation.text for translation in translator.translate([example.src for example in test])]
     return {
         "pairs": {"train": len(data.train), "valid": len(data.valid)},
         "ids": {
@@ -97,16 +97,16 @@ def translate_robustly(model_directory: Path, lines: list[str], beam_size: int) 
         SystemExit: One does.
     """
     translator = nmt.load(model_directory, device="cpu", beam_size=beam_size)
-    texts = [found.text for found in translator.translate(lines)]
+    texts = [translation.text for translation in translator.translate(lines)]
     weights = {name: weight.clone() for name, weight in translator.model.state_dict().items()}
     for seed in range(NOISES):
         generator = torch.Generator().manual_seed(seed)
         for name, weight in translator.model.state_dict().items():
             noise = torch.randn(weight.shape, generator=generator)
             weight.copy_(weights[name] * (1 + WEIGHT_NOISE * noise))
-        for line, text, found in zip(lines, texts, translator.translate(lines), strict=True):
-            if found.text != text:
-                raise SystemExit(f"{line!r} (beam {beam_size}) is a close call: {text!r} or {found.text!r}")
+        for line, text, translation in zip(lines, texts, translator.translate(lines), strict=True):
+            if translation.text != text:
+                raise SystemExit(f"{line!r} (beam {beam_size}) is a close call: {text!r} or {translation.text!r}")
     return texts
 
 

@@ -27,7 +27,7 @@ def make_card(config: Config, metadata: Mapping[str, Any]) -> str:
         ["    nmt translate --model THIS_FOLDER 'Some text.'"],
         list(_table(config, metadata)),
         ["## Scores"],
-        list(_scores(metadata)),
+        list(_score_lines(metadata)),
         ["## Limits"],
         list(_limits(config)),
     ]
@@ -58,7 +58,7 @@ def _table(config: Config, metadata: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"| {name} | {value} |" for name, value in rows.items())
 
 
-def _scores(metadata: Mapping[str, Any]) -> Iterator[str]:
+def _score_lines(metadata: Mapping[str, Any]) -> Iterator[str]:
     scores, signatures = metadata.get("scores") or {}, metadata.get("signatures") or {}
     if not scores:
         yield "Not measured."

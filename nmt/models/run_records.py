@@ -60,7 +60,7 @@ class RunOutcome:
             CheckpointError: It is not one, or is damaged.
         """
         names = "updates", "epochs", "metric", "best", "best_update", "training_seconds"
-        values = [read_fact(run, name) for name in names]
+        values = [read_value(run, name) for name in names]
         if not all(map(isinstance, values, (int, int, str, float | None, int, int | float))):
             raise CheckpointError(f"{run}: is not a run directory, or its {MARKER} is damaged; nmt train writes one")
         return cls(run, *values)
@@ -88,10 +88,10 @@ def find_data(saved: SavedModel) -> Path:
     path = data.get("path") if isinstance(data, dict) else data  # older models have an absolute path
     if isinstance(path, str) and path and "\0" not in path:
         run = next((folder for folder in saved.path.resolve().parents if (folder / MARKER).is_file()), None)
-        found = (run or saved.path.resolve()) / path
-        if (found / DATA_MARKER).is_file():
-            found = found.resolve()
-            return Path(os.path.relpath(found)) if found.is_relative_to(Path.cwd()) else found
+        location = (run or saved.path.resolve()) / path
+        if (location / DATA_MARKER).is_file():
+            location = location.resolve()
+            return Path(os.path.relpath(location)) if location.is_relative_to(Path.cwd()) else location
     raise CheckpointError(f"{saved.path}: the data it was trained on is no longer there; give it with --data DIR")
 
 
@@ -130,11 +130,11 @@ def find_model(path: Path | None) -> Path:
 
 def read_state(run: Path) -> str | None:
     """The last recorded state of a run; None if there is no run."""
-    state = read_fact(run, "state")
+    state = read_value(run, "state")
     return None if state is None else str(state)
 
 
-def read_fact(run: Path, name: str) -> Any:
+def read_value(run: Path, name: str) -> Any:
     """A recorded value of a run; None if it cannot be read."""
     try:
         return read_json(run / MARKER)[name]
@@ -148,8 +148,8 @@ def list_runs(directory: Path) -> Table:
     Raises:
         DataError: There are none.
     """
-    found = sorted((path.parent for path in directory.glob("[!.]*/" + MARKER)), key=_last_change)
-    if not found:
+    runs = sorted((path.parent for path in directory.glob("[!.]*/" + MARKER)), key=_last_change)
+    if not runs:
         there = "is not a directory" if directory.exists() else "does not exist"
         what = "contains no runs" if directory.is_dir() else there
         raise DataError(f"{directory}: {what}; train first, or give the folder of your runs")
@@ -158,14 +158,14 @@ def list_runs(directory: Path) -> Table:
         with contextlib.suppress(CheckpointError):
             default = newest_run()[0].name
     header = ("run", "state", "updates", "epoch", "best", "at", "training", "last change", "")
-    return Table(header, [(*_describe_run(run), "*" if run.name == default else "") for run in found], "lllllllll")
+    return Table(header, [(*_describe_run(run), "*" if run.name == default else "") for run in runs], "lllllllll")
 
 
 def _last_change(run: Path) -> tuple[float, float]:
     """Time of the last change, as recorded by the run itself (a copy has other file times), then of the file."""
     written = (run / MARKER).stat().st_mtime
     try:
-        return datetime.datetime.strptime(read_fact(run, "time"), TIME).timestamp(), written
+        return datetime.datetime.strptime(read_value(run, "time"), TIME).timestamp(), written
     except (TypeError, ValueError, OverflowError):
         return written, written
 

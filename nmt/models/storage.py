@@ -91,11 +91,11 @@ def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, meta
 def _without_paths(config: Config) -> Config:
     """The config with local paths of the training machine reduced to their last part."""
 
-    def cut(place: str | None) -> str | None:
-        if place is None or "://" in place:
-            return place
-        path = PurePath(place)
-        return path.name if path.is_absolute() or ".." in path.parts or place.startswith("~") else place
+    def cut(path: str | None) -> str | None:
+        if path is None or "://" in path:
+            return path
+        local = PurePath(path)
+        return local.name if local.is_absolute() or ".." in local.parts or path.startswith("~") else path
 
     data = {"source": tuple(cut(source) for source in config.data.source), "directory": cut(config.data.directory)}
     sections = {
@@ -203,8 +203,8 @@ def read_weights(model: nn.Module, path: Path) -> None:
             value = torch.empty(tensor.shape, dtype=tensor.dtype)
             file.seek(next(stored[name][1] for name in names if name in stored))
             file.readinto(value.numpy().reshape(-1).view(np.uint8).data)  # mapping the file would need twice the memory
-            given = nn.Parameter(value, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else value
-            weights |= dict.fromkeys(names, given)  # so that tied weights stay one tensor
+            parameter = nn.Parameter(value, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else value
+            weights |= dict.fromkeys(names, parameter)  # so that tied weights stay one tensor
     model.load_state_dict(weights, assign=True)
 
 
@@ -246,9 +246,9 @@ def _find_mismatch(wanted: Mapping[Tensor, list[str]], stored: Mapping[str, _Kin
         return f"{shorten(unknown[0])} is not part of the model{more}"
     for tensor, names in wanted.items():
         need = _TYPES.get(tensor.dtype, str(tensor.dtype)), list(tensor.shape)
-        found = [stored[name] for name in names if name in stored]
-        if not found:
+        stored_kinds = [stored[name] for name in names if name in stored]
+        if not stored_kinds:
             return f"{names[0]} is missing"
-        if found[0] != need:
-            return f"{names[0]} should be {need[0]} {need[1]}, found {found[0][0]} {shorten(str(found[0][1]))}"
+        if (kind := stored_kinds[0]) != need:
+            return f"{names[0]} should be {need[0]} {need[1]}, found {kind[0]} {shorten(str(kind[1]))}"
     return ""

@@ -158,7 +158,7 @@ def search_steps(
             received = received.index_select(0, parents)
             mask = sentences.mask.repeat_interleave(choice.words.size(1), dim=0)
             coverage = scoring.coverage(received, mask).view(choice.words.shape)
-        scores, alive, sentences = _close(choice, step + 1, sentences, scoring, coverage)
+        scores, alive, sentences = _score_ended(choice, step + 1, sentences, scoring, coverage)
         remaining, slots, layout = _continue(alive, step + 1)
         recorded = alignment if settings.with_alignment else None
         steps.append(SearchStep(sentences.sources, choice, scores, _attended(alignment), recorded, slots))
@@ -178,10 +178,10 @@ def search_steps(
     return steps
 
 
-def _close(
+def _score_ended(
     choice: Choice, length: int, sentences: _Sentences, scoring: Scoring, coverage: Tensor | None
 ) -> tuple[Tensor, Tensor, _Sentences]:
-    """Find the hypotheses that end at a step, and those that continue.
+    """Score the hypotheses that end at a step, and choose those that continue.
 
     Returns:
         Scores of those that end, -inf for the others, [B, N]; whether each of the others continues, [B, N]; the

@@ -142,9 +142,9 @@ class Searcher:
         with self._precision():
             stepper = self._stepper(num_words)
             for batch in self._batches(sources):
-                found = search(stepper, *self._encode([sources[n] for n in batch]), choose(batch))
-                for n, hypotheses in zip(batch, found, strict=True):
-                    results[n] = hypotheses
+                hypotheses = search(stepper, *self._encode([sources[n] for n in batch]), choose(batch))
+                for n, ranked in zip(batch, hypotheses, strict=True):
+                    results[n] = ranked
                 advance(batch)
         return results
 

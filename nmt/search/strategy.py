@@ -65,7 +65,7 @@ class GreedyStrategy:
     def choose(self, candidates: Candidates) -> Choice:
         """The best word of each hypothesis."""
         best, words = top_words(candidates.log_probs, 1)
-        return _continue_each(candidates, best.squeeze(1), words.squeeze(1))
+        return _one_word_per_row(candidates, best.squeeze(1), words.squeeze(1))
 
 
 class BeamStrategy:
@@ -126,13 +126,13 @@ class SamplingStrategy:
         # The word that crosses `top_p` still belongs to the nucleus.
         nucleus = (cumulative < options.top_p).sum(dim=1, keepdim=True).clamp(max=number - 1)
         mass = cumulative.gather(1, nucleus)
-        place = torch.searchsorted(cumulative, drawn * mass, right=True)
-        place = torch.minimum(place, nucleus)
-        totals = log_probs.gather(1, words.gather(1, place)).squeeze(1)
-        return _continue_each(candidates, totals, words.gather(1, place).squeeze(1))
+        rank = torch.searchsorted(cumulative, drawn * mass, right=True)
+        rank = torch.minimum(rank, nucleus)
+        totals = log_probs.gather(1, words.gather(1, rank)).squeeze(1)
+        return _one_word_per_row(candidates, totals, words.gather(1, rank).squeeze(1))
 
 
-def _continue_each(candidates: Candidates, log_probs: Tensor, words: Tensor) -> Choice:
+def _one_word_per_row(candidates: Candidates, log_probs: Tensor, words: Tensor) -> Choice:
     """Each hypothesis with one word: log-probabilities [R] and words [R]."""
     layout = candidates.layout
     rows = torch.arange(len(words), device=words.device)

@@ -25,8 +25,8 @@ def top_words(log_probs: Tensor, number: int) -> tuple[Tensor, Tensor]:
     chosen = body.amax(dim=2).topk(number, dim=1).indices  # [R, K]
     rows = torch.arange(len(body), device=body.device).unsqueeze(1)
     candidates = torch.cat([body[rows, chosen].flatten(1), log_probs[:, blocks * BLOCK :]], dim=1)
-    best, place = candidates.topk(number, dim=1)
-    block = chosen.gather(1, (place // BLOCK).clamp(max=number - 1))
+    best, rank = candidates.topk(number, dim=1)
+    block = chosen.gather(1, (rank // BLOCK).clamp(max=number - 1))
     # Past the chosen blocks are the last words of the vocabulary, which fill no block.
-    words = torch.where(place < number * BLOCK, block * BLOCK + place % BLOCK, place + (blocks - number) * BLOCK)
+    words = torch.where(rank < number * BLOCK, block * BLOCK + rank % BLOCK, rank + (blocks - number) * BLOCK)
     return best, words

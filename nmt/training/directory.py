@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nmt.config import Config, dump_config
 from nmt.corpus.dataset import DataDirectory, combine_checksums
-from nmt.models.run_records import BEST, MARKER, MODELS, TIME, path_from, read_fact, read_state
+from nmt.models.run_records import BEST, MARKER, MODELS, TIME, path_from, read_state, read_value
 from nmt.models.storage import save_model
 from nmt.system.device import describe_environment
 from nmt.system.errors import DataError, RunInterrupted, TrainingError
@@ -87,7 +87,7 @@ def _decide_to_resume(output: Path, config: Config, data: Path, overwrite: bool,
     resumable = has_checkpoint(output)
     parent = config.train.init_from
     needed = {"--data": data, "train.init_from": None if parent is None else Path(parent)}
-    if resume or (restarts() and read_fact(output, "launch") == launch_id()):
+    if resume or (restarts() and read_value(output, "launch") == launch_id()):
         for name in FILES:
             check_file(output / name, output)
         if resumable:

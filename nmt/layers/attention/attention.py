@@ -217,6 +217,15 @@ def _mask(scores: Tensor, allowed: Tensor) -> Tensor:
     return scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
 
 
+WINDOWS: dict[str, type[Window] | type[HardChoice]] = {
+    "global": GlobalWindow,
+    "local_m": MonotonicWindow,
+    "local_p": PredictiveWindow,
+    "hard": HardChoice,
+}
+PASTS: dict[str, type[Past]] = {"none": NoPast, "coverage": Coverage, "location": LocationFeatures}
+
+
 def build_attention(
     section: AttentionSection, query_size: int, key_size: int, score: type[Score] | None = None
 ) -> Attention:
@@ -241,15 +250,10 @@ def build_attention(
     scoring = score(heads.query_size, heads.key_size, **section.options)
     normalize = make_normalizer(section.normalizer.name, section.normalizer.temperature)
     window: Window = GlobalWindow()
-    if section.window.name == "local_m":
-        window = MonotonicWindow(section.window.radius)
-    elif section.window.name == "local_p":
-        window = PredictiveWindow(query_size, section.window.radius)
-    elif section.window.name == "hard":  # one of all positions
-        normalize = HardChoice(normalize)
-    past: Past = NoPast()
-    if section.past.name == "coverage":
-        past = Coverage(section.past.loss_weight)
-    elif section.past.name == "location":
-        past = LocationFeatures(section.past.filters, section.past.radius)
+    if issubclass(kind := WINDOWS[section.window.name], Window):
+        sizes = {"query_size": query_size} if kind is PredictiveWindow else {}
+        window = kind(**sizes, **section.window.model_dump(exclude={"name"}))
+    else:  # one of all positions
+        normalize = kind(normalize)
+    past = PASTS[section.past.name](**section.past.model_dump(exclude={"name"}))
     return ScoreAttention(scoring, heads, window, normalize, past, section.dropout)

@@ -7,21 +7,11 @@ from dataclasses import dataclass
 from nmt.config import ModelSection
 from nmt.config.attention_checks import LOCAL_WINDOWS, SPARSE_LIBRARY
 from nmt.config.attention_scores import SCORES, names_of
-from nmt.layers.attention.attention import FixedContext
+from nmt.layers.attention.attention import PASTS, WINDOWS, FixedContext
 from nmt.layers.attention.heads import MultiHead, SingleHead
-from nmt.layers.attention.normalizer import SUMMARIES, HardChoice
-from nmt.layers.attention.past import Coverage, LocationFeatures, NoPast, Past
+from nmt.layers.attention.normalizer import SUMMARIES
 from nmt.layers.attention.score import find_score
-from nmt.layers.attention.window import GlobalWindow, MonotonicWindow, PredictiveWindow, Window
 from nmt.system.tables import Table
-
-WINDOWS: dict[str, type[Window] | type[HardChoice]] = {
-    "global": GlobalWindow,
-    "local_m": MonotonicWindow,
-    "local_p": PredictiveWindow,
-    "hard": HardChoice,
-}
-PASTS: dict[str, type[Past]] = {"none": NoPast, "coverage": Coverage, "location": LocationFeatures}
 
 WORK_CLASSES = (
     "(a) in Luong order without input feeding, attention for all target positions is one call;\n"
@@ -57,7 +47,7 @@ def list_mechanisms() -> list[Mechanism]:
     several, takers = names_of(lambda score: score.multi_head), names_of(lambda score: score.takes_features)
     near = (f"not with score {names_of(lambda score: not score.local)}",)
     own_past = (f"score {takers}", "one head only"), "b"
-    mechanisms = [*_scores(), Mechanism("heads", ("1",), _summary(SingleHead))]
+    mechanisms = [*_list_scores(), Mechanism("heads", ("1",), _summary(SingleHead))]
     mechanisms += [Mechanism("heads", ("2", "3", "..."), _summary(MultiHead), MultiHead.paper, (f"score {several}",))]
     for name, window in WINDOWS.items():
         limits = near if name in LOCAL_WINDOWS else ()
@@ -79,7 +69,7 @@ def tabulate_mechanisms() -> Table:
     return Table(header, rows, "llllll")
 
 
-def _scores() -> Iterator[Mechanism]:
+def _list_scores() -> Iterator[Mechanism]:
     names: dict[str, list[str]] = {}
     for properties in SCORES.values():
         names.setdefault(properties.path, []).append(properties.name)
@@ -102,7 +92,7 @@ def _summary(kind: type) -> str:
 def describe_mechanism(section: ModelSection) -> tuple[str, str]:
     """The attention of a model, in a few words, and the equation of its score with its source."""
     attention = section.attention
-    score = next((one for one in _scores() if attention.score in one.names), None)
+    score = next((one for one in _list_scores() if attention.score in one.names), None)
     order, feedback = section.decoder.traits
     parts = [attention.score, order]
     parts += [f"{attention.heads} heads"] if attention.heads > 1 else []

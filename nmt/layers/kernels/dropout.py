@@ -24,24 +24,24 @@ class Dropout(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Any shape."""
-        kept = round((1 - self.p) * LEVELS)
-        if not self.training or kept == LEVELS:
+        kept_levels = round((1 - self.p) * LEVELS)
+        if not self.training or kept_levels == LEVELS:
             return inputs
-        if inputs.device.type != "cpu" or not kept:
+        if inputs.device.type != "cpu" or not kept_levels:
             return nn.functional.dropout(inputs, self.p)
-        mask = draw_mask(inputs.shape, kept)
+        mask = draw_mask(inputs.shape, kept_levels)
         if inputs.dtype.itemsize < mask.dtype.itemsize:  # the factor would be rounded with the mask
-            return inputs * mask.to(inputs.dtype) * (LEVELS / kept)
-        return inputs * mask.to(inputs.dtype).mul_(LEVELS / kept)
+            return inputs * mask.to(inputs.dtype) * (LEVELS / kept_levels)
+        return inputs * mask.to(inputs.dtype).mul_(LEVELS / kept_levels)
 
     def extra_repr(self) -> str:
         """The probability."""
         return f"p={self.p}"
 
 
-def draw_mask(shape: torch.Size, kept: int) -> Tensor:
-    """Draw 1 with probability kept / LEVELS, otherwise 0, independently; float32 on the CPU."""
+def draw_mask(shape: torch.Size, kept_levels: int) -> Tensor:
+    """Draw 1 with probability kept_levels / LEVELS, otherwise 0, independently; float32 on the CPU."""
     number = shape.numel()
     draws = torch.empty(-(-number // 4), dtype=torch.int64).random_(-(2**63), None)
-    levels = draws.view(torch.int16)[:number].float()  # -LEVELS / 2 to LEVELS / 2 - 1; the highest `kept` are kept
-    return levels.sub_(LEVELS // 2 - kept - 1).clamp_(0, 1).view(shape)
+    levels = draws.view(torch.int16)[:number].float()  # -LEVELS / 2 to LEVELS / 2 - 1; the highest `kept_levels` stay
+    return levels.sub_(LEVELS // 2 - kept_levels - 1).clamp_(0, 1).view(shape)
