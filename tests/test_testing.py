@@ -69,7 +69,7 @@ class KeepsKeys(Bilinear):
         return super().forward(query, self.kept)
 
 
-def tests_of(score: type[Score]) -> ScoreTests:
+def suite_of(score: type[Score]) -> ScoreTests:
     return type("Tests", (ScoreTests,), {"score": score})()
 
 
@@ -117,7 +117,7 @@ MIXTURE = computing(lambda score, query, keys: (query - query.mean(dim=1, keepdi
     ],
 )
 def test_a_broken_score_fails_the_right_tests(score: type[Score], expected: dict[str, str]) -> None:
-    found = failures(tests_of(score))
+    found = failures(suite_of(score))
     assert found.keys() == expected.keys()
     for name, words in expected.items():
         assert words in found[name]
@@ -141,7 +141,7 @@ SHAPE = "there_is_one_score_for_each_query_and_position"
 )
 def test_a_score_that_breaks_much_is_reported_what_first(score: type[Score], test: str, words: str) -> None:
     with pytest.raises(AssertionError, match=re.escape(words)):
-        getattr(tests_of(score), f"test_{test}")()
+        getattr(suite_of(score), f"test_{test}")()
 
 
 class Shifted(Bilinear):
