@@ -2,18 +2,14 @@ import math
 
 import pytest
 import torch
+from small_models import randomize
 
 from nmt.layers.kernels.stepwise import for_steps
 from nmt.layers.output import SHORTEST, FixedNormOutput, OutputLayer
 
 
 def make_layer(size: int = 3, words: int = 5, norm: float = 2.0) -> FixedNormOutput:
-    torch.manual_seed(0)
-    layer = FixedNormOutput(size, words, norm=norm).double()
-    with torch.no_grad():
-        for parameter in layer.parameters():
-            parameter.uniform_(-1, 1)
-    return layer
+    return randomize(FixedNormOutput(size, words, norm=norm))
 
 
 def test_logits_are_the_squared_norm_times_cosines() -> None:

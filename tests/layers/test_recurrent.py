@@ -4,6 +4,7 @@ import pytest
 import torch
 from covering import covering
 from oracle import step_layers
+from small_models import randomize
 
 from nmt.config import RecurrentDecoderSection
 from nmt.layers.recurrent import RecurrentStack, RecurrentState, build_stack
@@ -30,13 +31,8 @@ def named(options: dict[str, Any]) -> str:
 def random_stack(
     cell: str, num_layers: int, extra_size: int = 0, dropout: float = 0.0, **options: Any
 ) -> RecurrentStack:
-    torch.manual_seed(0)
     section = RecurrentDecoderSection(cell=cell, hidden_size=HIDDEN, num_layers=num_layers, **options)
-    stack = build_stack(section, INPUT, extra_size, dropout).double()
-    with torch.no_grad():
-        for parameter in stack.parameters():
-            parameter.uniform_(-1, 1)
-    return stack
+    return randomize(build_stack(section, INPUT, extra_size, dropout))
 
 
 def random_state(stack: RecurrentStack) -> RecurrentState:

@@ -12,13 +12,13 @@ import pytest
 import torch
 from covering import covering
 from pairs import batch_of, pairs_of
+from small_models import MECHANISMS, ORDERS, Variant, random_model
 from torch import Tensor
 
-from nmt.config import AttentionSection, ModelSection, TrainSection
+from nmt.config import TrainSection
 from nmt.corpus.batching import Batch
 from nmt.evaluation import loss
 from nmt.evaluation.loss import mean_loss
-from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search import search as searching
 from nmt.search import trace
@@ -32,17 +32,7 @@ META = torch.device("meta")
 PAIRS = ([[4, 5, 6, 7], [5], [8, 4, 6]], [[6, 5, 4], [7, 7, 7, 7, 8], []])
 WAITS = 2
 """Looks of the host at a search after which everything is said to have ended."""
-MECHANISMS = {
-    "plain": AttentionSection(),
-    "local_m": AttentionSection(score="dot", window={"name": "local_m", "radius": 1}),
-    "local_p": AttentionSection(score="additive", window={"name": "local_p", "radius": 1}),
-    "hard": AttentionSection(window={"name": "hard"}),
-    "coverage": AttentionSection(score="additive", past={"name": "coverage", "loss_weight": 1.0}),
-    "location": AttentionSection(score="additive", past={"name": "location"}),
-    "heads": AttentionSection(score="scaled_dot", heads=2),
-    "none": AttentionSection(score="none"),
-}
-ORDERS = (("bahdanau", False), ("luong", False), ("luong", True))
+ATTENTIONS = ["general", "none", *MECHANISMS]
 CELLS = ("lstm", "gru")
 
 
@@ -58,21 +48,8 @@ def _no_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: device != "meta" and enabled(device))
 
 
-def model_on_meta(order: str, input_feeding: bool, mechanism: str, cell: str, num_layers: int = 2) -> Seq2Seq:
-    config = ModelSection(
-        embedding_size=4,
-        dropout=0.2,
-        encoder={"cell": cell, "hidden_size": 4, "num_layers": num_layers},
-        decoder={
-            "cell": cell,
-            "hidden_size": 8,
-            "num_layers": num_layers,
-            "order": order,
-            "input_feeding": input_feeding,
-        },
-        attention=MECHANISMS[mechanism],
-    )
-    return build_model(config, 9, 9).to(META)
+def model_on_meta(order: tuple[str, bool], attention: str, cell: str, num_layers: int = 2) -> Seq2Seq:
+    return random_model(Variant(*order, attention, cell, num_layers), dropout=0.2).to(META)
 
 
 class Descent(torch.optim.Optimizer):
@@ -88,9 +65,9 @@ def batch() -> Batch:
 
 
 @covering(
-    "order, mechanism, cell, layers, ratio, batches, r_drop",
+    "order, attention, cell, layers, ratio, batches, r_drop",
     ORDERS,
-    list(MECHANISMS),
+    ATTENTIONS,
     CELLS,
     (1, 2),
     (1.0, 0.5),
@@ -98,9 +75,9 @@ def batch() -> Batch:
     (0.0, 1.0),
 )
 def test_an_update_never_waits(
-    order: tuple[str, bool], mechanism: str, cell: str, layers: int, ratio: float, batches: int, r_drop: float
+    order: tuple[str, bool], attention: str, cell: str, layers: int, ratio: float, batches: int, r_drop: float
 ) -> None:
-    model = model_on_meta(*order, mechanism, cell, layers).train()
+    model = model_on_meta(order, attention, cell, layers).train()
     optimizer = Descent(model.parameters(), {"fused": True})
     config = TrainSection(label_smoothing=0.1, r_drop=r_drop, teacher_forcing={"ratio": ratio})
     step = train_step(model, [batch()] * batches, optimizer, config, 0)
@@ -138,17 +115,17 @@ def count_calls(function: Callable[..., Any], calls: list[int]) -> Callable[...,
     return counting
 
 
-@covering("order, mechanism, cell, beam_size, with_alignment", ORDERS, list(MECHANISMS), CELLS, (1, 3), (False, True))
+@covering("order, attention, cell, beam_size, with_alignment", ORDERS, ATTENTIONS, CELLS, (1, 3), (False, True))
 def test_a_search_waits_every_few_steps(
     order: tuple[str, bool],
-    mechanism: str,
+    attention: str,
     cell: str,
     beam_size: int,
     with_alignment: bool,
     waits: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    stepper = Seq2SeqStepper(model_on_meta(*order, mechanism, cell).eval())
+    stepper = Seq2SeqStepper(model_on_meta(order, attention, cell).eval())
     src, lengths = batch().src.to(META), batch().src_lengths
     steps: list[int] = []
     monkeypatch.setattr(stepper, "step", count_calls(stepper.step, steps))
@@ -159,9 +136,9 @@ def test_a_search_waits_every_few_steps(
     assert len(steps) == WAITS * searching.STEPS_PER_WAIT
 
 
-@covering("order, mechanism, cell", ORDERS, list(MECHANISMS), CELLS)
-def test_the_mean_loss_waits_once(order: tuple[str, bool], mechanism: str, cell: str, waits: list[str]) -> None:
-    assert mean_loss(model_on_meta(*order, mechanism, cell), pairs_of(*PAIRS), batch_size=1) == 0.0
+@covering("order, attention, cell", ORDERS, ATTENTIONS, CELLS)
+def test_the_mean_loss_waits_once(order: tuple[str, bool], attention: str, cell: str, waits: list[str]) -> None:
+    assert mean_loss(model_on_meta(order, attention, cell), pairs_of(*PAIRS), batch_size=1) == 0.0
     assert waits == ["values"]
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 from pairs import batch_of
+from small_models import randomize
 
 from nmt.config import AttentionSection, Config, DecodeSection
 from nmt.models.build import build_model
@@ -94,10 +95,7 @@ def test_a_loaded_model_gives_identical_logits(tmp_path: Path, tying: str, decod
 )
 def test_a_loaded_mechanism_gives_identical_translations(tmp_path: Path, attention: AttentionSection) -> None:
     config = make_config(attention=attention)
-    model = make_model(config).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.uniform_(-1, 1)
+    model = randomize(make_model(config)).float().eval()
     save_model(tmp_path / "model", config, model, make_text(tmp_path / "text"), METADATA)
     torch.manual_seed(99)
     loaded = load_model(tmp_path / "model")

@@ -6,16 +6,10 @@ from typing import Any
 import pytest
 import torch
 from allpairspy import AllPairs
+from small_models import MECHANISMS, ORDERS, Variant, random_model
 
-from nmt.config import (
-    AttentionSection,
-    DecodeSection,
-    ModelSection,
-    RecurrentDecoderSection,
-    RecurrentEncoderSection,
-    SamplingSection,
-)
-from nmt.models.build import build_model
+from nmt.config import DecodeSection, SamplingSection
+from nmt.config.attention_scores import SCORES
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import Searcher
@@ -26,19 +20,6 @@ LONGEST = 25
 SIZES = (7, 64, 1000)
 NEAR = 1e-4  # nats
 
-MECHANISMS: dict[str, dict[str, Any]] = {
-    **{score: {"score": score} for score in ("additive", "dot", "general", "scaled_dot", "cosine", "none")},
-    "location": {"score": "location", "options": {"max_length": LONGEST}},
-    "heads": {"score": "general", "heads": 2},
-    "local_m": {"window": {"name": "local_m", "radius": 2}},
-    "local_p": {"window": {"name": "local_p", "radius": 2}},
-    "hard": {"window": {"name": "hard"}},
-    "sparsemax": {"normalizer": {"name": "sparsemax"}},
-    "entmax15": {"normalizer": {"name": "entmax15"}},
-    "coverage": {"score": "additive", "past": {"name": "coverage"}},
-    "location_features": {"score": "additive", "past": {"name": "location", "filters": 2, "radius": 2}},
-}
-ORDERS = [("luong", False), ("luong", True), ("bahdanau", False)]
 SEARCHES = {
     "greedy": DecodeSection(beam_size=1),
     "beam": DecodeSection(beam_size=5),
@@ -46,20 +27,9 @@ SEARCHES = {
 }
 
 
-def make_model(mechanism: str, order: str, input_feeding: bool, dtype: torch.dtype, spread: float) -> Seq2Seq:
-    """A model with weights from U(-spread, spread)."""
-    config = ModelSection(
-        embedding_size=16,
-        encoder=RecurrentEncoderSection(cell="gru", hidden_size=12),
-        decoder=RecurrentDecoderSection(cell="lstm", hidden_size=24, order=order, input_feeding=input_feeding),
-        attention=AttentionSection.model_validate(MECHANISMS[mechanism]),
-    )
-    torch.manual_seed(3)
-    model = build_model(config, VOCABULARY, VOCABULARY).to(dtype)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.uniform_(-spread, spread)
-    return model.eval()
+def make_model(mechanism: str, order: tuple[str, bool], dtype: torch.dtype, spread: float) -> Seq2Seq:
+    sizes: dict[str, Any] = {"embedding_size": 16, "encoder": {"cell": "gru", "hidden_size": 12}, "hidden_size": 24}
+    return random_model(Variant(*order, mechanism), 3, (VOCABULARY, VOCABULARY), spread, **sizes).to(dtype)
 
 
 def make_sources(number: int) -> list[list[int]]:
@@ -89,21 +59,21 @@ def differences(model: Seq2Seq, options: DecodeSection) -> list[tuple[Hypothesis
 
 def pairwise(*names: str) -> pytest.MarkDecorator:
     """Every mechanism with every order and every search of these names, if not all three at once."""
-    rows = list(AllPairs([list(MECHANISMS), ORDERS, list(names)]))
+    rows = list(AllPairs([[*SCORES, *MECHANISMS], ORDERS, names]))
     return pytest.mark.parametrize(("mechanism", "order", "name"), rows)
 
 
 @pytest.mark.soak
 @pairwise("greedy", "beam", "sampling")
 def test_in_double_precision_nothing_differs(mechanism: str, order: tuple[str, bool], name: str) -> None:
-    assert differences(make_model(mechanism, *order, torch.float64, 0.8), SEARCHES[name]) == []
+    assert differences(make_model(mechanism, order, torch.float64, 0.8), SEARCHES[name]) == []
 
 
 @pytest.mark.soak
 @pairwise("greedy", "beam")
 def test_in_single_precision_only_near_ties_differ(mechanism: str, order: tuple[str, bool], name: str) -> None:
     # With larger weights, random recurrent networks are chaotic: they enlarge rounding errors from step to step.
-    found = differences(make_model(mechanism, *order, torch.float32, 0.4), SEARCHES[name])
+    found = differences(make_model(mechanism, order, torch.float32, 0.4), SEARCHES[name])
     print(f"{len(found)} of 3,100 translations differ")
     if name == "beam":  # the words that were nearly tied may have left the beam
         assert len(found) <= 10

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from test_search import Variant, random_model
+from small_models import Variant, random_model
 
 from nmt.config import DecodeSection
 from nmt.models.seq2seq import Seq2Seq
@@ -15,7 +15,7 @@ SOURCES = [[4, 5, 6, 7], [8, 4], [5], [7, 7, 7, 7, 7, 7]]
 
 
 def model(order: str, attention: str) -> Seq2Seq:
-    return random_model(Variant(order, False, attention, "lstm", 1), 5, 12, spread=0.9)
+    return random_model(Variant(order, False, attention), 5, spread=0.9)
 
 
 @pytest.mark.parametrize(("order", "attention"), [("bahdanau", "general"), ("luong", "general"), ("luong", "heads")])

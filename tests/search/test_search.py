@@ -1,14 +1,13 @@
 import itertools
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
+from small_models import Variant, random_model
 from torch import Tensor, nn
 
-from nmt.config import AttentionSection, ModelSection, RecurrentDecoderSection, RecurrentEncoderSection
 from nmt.corpus.batching import Batch, pad, real_positions
-from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
 from nmt.search.search import SearchSettings, greedy_search, search
@@ -16,29 +15,9 @@ from nmt.search.stepper import Seq2SeqStepper
 from nmt.search.strategy import BeamStrategy
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
-SRC_SIZE = 9
-
-
-MECHANISMS = {
-    "coverage": AttentionSection(score="additive", past={"name": "coverage"}),
-    "location_features": AttentionSection(score="additive", past={"name": "location", "filters": 2, "radius": 1}),
-    "local_m": AttentionSection(window={"name": "local_m", "radius": 1}),
-    "heads": AttentionSection(score="general", heads=2),
-}
-
-
-class Variant(NamedTuple):
-    order: str
-    input_feeding: bool
-    attention: str  # a mechanism of the table above, or a score
-    cell: str
-    num_layers: int
-    tying: str = "none"
-
-
 VARIANTS = [
     Variant("luong", False, "general", "lstm", 1),
-    Variant("luong", True, "dot", "lstm", 2, "target"),
+    Variant("luong", True, "dot", "lstm", 2, tying="target"),
     Variant("luong", True, "concat", "gru", 1),
     Variant("bahdanau", False, "additive", "gru", 1),
     Variant("bahdanau", False, "general", "lstm", 2),
@@ -50,6 +29,8 @@ VARIANTS = [
 ]
 
 
+WORDS = 9, 12
+"""Sizes of the vocabularies."""
 GREEDY = 0
 """As a beam size: greedy search, which is not a beam of one."""
 
@@ -69,35 +50,10 @@ def search_with(
 EACH_VARIANT = pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: "-".join(map(str, variant)))
 
 
-def random_model(variant: Variant, seed: int, tgt_size: int, spread: float = 1.5, eos: float = 0.0) -> Seq2Seq:
-    """A float64 model with weights from U(-spread, spread); `eos` is added to the log-odds of EOS."""
-    config = ModelSection(
-        embedding_size=4,
-        dropout=0.3,
-        tying=variant.tying,
-        encoder=RecurrentEncoderSection(cell=variant.cell, hidden_size=2),
-        decoder=RecurrentDecoderSection(
-            cell=variant.cell,
-            hidden_size=4,
-            num_layers=variant.num_layers,
-            order=variant.order,
-            input_feeding=variant.input_feeding,
-        ),
-        attention=MECHANISMS.get(variant.attention) or AttentionSection(score=variant.attention),
-    )
-    torch.manual_seed(seed)
-    model = build_model(config, SRC_SIZE, tgt_size).double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.uniform_(-spread, spread)
-        model.decoder.output.bias[EOS_ID] += eos
-    return model.eval()
-
-
 def random_sources(number: int, seed: int, longest: int = 9) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     lengths = torch.randint(0, longest + 1, (number,), generator=generator).tolist()
-    ids = [torch.randint(4, SRC_SIZE, (length,), generator=generator).tolist() for length in lengths]
+    ids = [torch.randint(4, WORDS[0], (length,), generator=generator).tolist() for length in lengths]
     return pad(ids, suffix=True), torch.tensor(lengths) + 1
 
 
@@ -155,7 +111,7 @@ def test_length_limits() -> None:
 @pytest.mark.parametrize("seed", range(2))
 @EACH_VARIANT
 def test_a_beam_of_one_is_greedy(variant: Variant, seed: int) -> None:
-    model = random_model(variant, seed, 12)
+    model = random_model(variant, seed, WORDS)
     src, lengths = random_sources(9, seed)
     greedily, by_beam = (
         search_with(size, model, src, lengths, 14, **more, with_alignment=True)
@@ -170,16 +126,16 @@ def test_a_beam_of_one_is_greedy(variant: Variant, seed: int) -> None:
 
 
 LONGEST = 4
-WORDS = (1, 4, 5)  # all that can be produced from six words but EOS: no PAD, no BOS
-COMPLETE = [list(ids) for length in range(LONGEST) for ids in itertools.product(WORDS, repeat=length)]
-CUT = [list(ids) for ids in itertools.product(WORDS, repeat=LONGEST)]
+POSSIBLE = (1, 4, 5)  # all that can be produced from six words but EOS: no PAD, no BOS
+COMPLETE = [list(ids) for length in range(LONGEST) for ids in itertools.product(POSSIBLE, repeat=length)]
+CUT = [list(ids) for ids in itertools.product(POSSIBLE, repeat=LONGEST)]
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 2.5])
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("variant", [*VARIANTS[:2], VARIANTS[3], *VARIANTS[6:9]], ids=lambda v: v.order + v.attention)
 def test_a_beam_as_wide_as_the_space_is_brute_force(variant: Variant, seed: int, length_penalty: float) -> None:
-    model = random_model(variant, seed, 6)
+    model = random_model(variant, seed, (9, 6))
     src, lengths = random_sources(3, seed)
     found = search_with(130, model, src, lengths, LONGEST, length_penalty)
     for row, hypotheses in enumerate(found):
@@ -225,7 +181,7 @@ def shrinking_beam(model: Seq2Seq, source: Tensor, beam_size: int, limit: int) -
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("variant", [VARIANTS[0], VARIANTS[3]], ids=lambda variant: variant.order)
 def test_a_complete_hypothesis_reduces_the_beam(variant: Variant, seed: int, beam_size: int) -> None:
-    model = random_model(variant, seed, 12, eos=1.0)
+    model = random_model(variant, seed, WORDS, eos=1.0)
     src, lengths = random_sources(4, seed)
     found = search_with(beam_size, model, src, lengths, 8, 0.0)
     for row, hypotheses in enumerate(found):
@@ -251,7 +207,7 @@ def same(found: list[Hypothesis], expected: list[Hypothesis], src_length: int, a
 def test_these_models_end_their_sentences_at_different_lengths() -> None:
     src, lengths = random_sources(12, 11)
     ended = [
-        {len(best.ids) for (best,) in search_with(GREEDY, random_model(variant, seed, 12), src, lengths, 20)}
+        {len(best.ids) for (best,) in search_with(GREEDY, random_model(variant, seed, WORDS), src, lengths, 20)}
         for variant in VARIANTS
         for seed in (11, 12)
     ]
@@ -262,7 +218,7 @@ def test_these_models_end_their_sentences_at_different_lengths() -> None:
 @pytest.mark.parametrize("beam_size", [0, pytest.param(2, marks=pytest.mark.soak), 5])
 @EACH_VARIANT
 def test_a_translation_depends_on_its_sentence_alone(variant: Variant, beam_size: int, seed: int) -> None:
-    model = random_model(variant, seed, 12)
+    model = random_model(variant, seed, WORDS)
     src, lengths = random_sources(12, 11)
 
     def search(src: Tensor, lengths: Tensor) -> list[list[Hypothesis]]:
@@ -284,7 +240,7 @@ def test_a_translation_depends_on_its_sentence_alone(variant: Variant, beam_size
 @pytest.mark.parametrize("beam_size", [1, 3, 8])
 @EACH_VARIANT
 def test_scores_are_teacher_forced_log_probabilities(variant: Variant, beam_size: int) -> None:
-    model = random_model(variant, 2, 12, eos=0.5)
+    model = random_model(variant, 2, WORDS, eos=0.5)
     src, lengths = random_sources(6, 2)
     found = search_with(beam_size, model, src, lengths, 12, 0.8)
     greedily = search_with(GREEDY, model, src, lengths, 12)
@@ -304,7 +260,7 @@ def test_scores_are_teacher_forced_log_probabilities(variant: Variant, beam_size
 @pytest.mark.parametrize("beam_size", [2, 5, 10])
 @EACH_VARIANT
 def test_the_n_best_are_distinct_and_sorted(variant: Variant, beam_size: int) -> None:
-    model = random_model(variant, 4, 12, eos=0.5)
+    model = random_model(variant, 4, WORDS, eos=0.5)
     src, lengths = random_sources(8, 4)
     found = search_with(beam_size, model, src, lengths, 12)
     for hypotheses in found:
@@ -320,7 +276,7 @@ def test_the_n_best_are_distinct_and_sorted(variant: Variant, beam_size: int) ->
 
 @pytest.mark.parametrize("beam_size", [0, 1, 4])
 def test_padding_and_beginning_are_never_produced(beam_size: int) -> None:
-    model = random_model(VARIANTS[0], 0, 12)
+    model = random_model(VARIANTS[0], 0, WORDS)
     with torch.no_grad():
         model.decoder.output.bias[[PAD_ID, BOS_ID]] = 50.0
     src, lengths = random_sources(6, 0)
@@ -333,7 +289,7 @@ def test_padding_and_beginning_are_never_produced(beam_size: int) -> None:
 @pytest.mark.parametrize("max_length", [1, 7, 20, 100])
 @pytest.mark.parametrize("beam_size", [0, 1, 4])
 def test_limits_are_kept(beam_size: int, max_length: int) -> None:
-    model = random_model(VARIANTS[0], 0, 12, eos=-60.0)
+    model = random_model(VARIANTS[0], 0, WORDS, eos=-60.0)
     src, lengths = random_sources(6, 0)
     found = search_with(beam_size, model, src, lengths, max_length)
     for length, hypotheses in zip(lengths.tolist(), found, strict=True):
@@ -346,7 +302,7 @@ def test_limits_are_kept(beam_size: int, max_length: int) -> None:
 
 
 def test_a_model_that_ends_at_once_gives_empty_translations() -> None:
-    model = random_model(VARIANTS[0], 0, 12, eos=60.0)
+    model = random_model(VARIANTS[0], 0, WORDS, eos=60.0)
     src, lengths = random_sources(4, 0)
     for (best,) in search_with(GREEDY, model, src, lengths, 20):
         assert (best.ids, len(best.attended)) == ([], 1)
@@ -358,7 +314,7 @@ def test_a_model_that_ends_at_once_gives_empty_translations() -> None:
 @pytest.mark.parametrize("beam_size", [0, 3])
 @EACH_VARIANT
 def test_alignments_have_a_row_per_token_and_a_column_per_source_token(variant: Variant, beam_size: int) -> None:
-    model = random_model(variant, 3, 12)
+    model = random_model(variant, 3, WORDS)
     src, lengths = random_sources(6, 3)
     found = search_with(beam_size, model, src, lengths, 12, with_alignment=True)
     for length, hypotheses in zip(lengths.tolist(), found, strict=True):
@@ -378,7 +334,7 @@ def test_alignments_have_a_row_per_token_and_a_column_per_source_token(variant: 
 
 @pytest.mark.parametrize("variant", [VARIANTS[3], *VARIANTS[7:]], ids=lambda variant: variant.attention)
 def test_alignments_follow_their_hypothesis_through_the_beam(variant: Variant) -> None:
-    model = random_model(variant, 8, 12)
+    model = random_model(variant, 8, WORDS)
     src, lengths = random_sources(5, 8)
     found = search_with(6, model, src, lengths, 10, with_alignment=True)
     for row, hypotheses in enumerate(found):
@@ -393,7 +349,7 @@ def test_alignments_follow_their_hypothesis_through_the_beam(variant: Variant) -
 
 
 def test_nan_probabilities_give_no_hypotheses() -> None:
-    model = random_model(VARIANTS[0], 0, 12)
+    model = random_model(VARIANTS[0], 0, WORDS)
     with torch.no_grad():
         model.decoder.output.bias.fill_(torch.nan)
     src, lengths = random_sources(3, 0)

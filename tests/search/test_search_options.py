@@ -8,7 +8,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_search import VARIANTS, Variant, prefix_log_probs, random_model, random_sources, teacher_forced
+from small_models import Variant, random_model
+from test_search import EACH_VARIANT, VARIANTS, WORDS, prefix_log_probs, random_sources, teacher_forced
 from torch import Tensor
 
 from nmt.config import DecodeSection, SamplingSection
@@ -22,7 +23,6 @@ from nmt.search.strategy import BeamStrategy, GreedyStrategy, SamplingStrategy
 from nmt.search.top_words import top_words
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
-EACH_VARIANT = pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: "-".join(map(str, variant)))
 BEAM = BeamStrategy(5)
 
 
@@ -52,7 +52,7 @@ def test_average_norm_and_coverage_penalty_closed_form() -> None:
 
 @EACH_VARIANT
 def test_scores_follow_from_log_probability_length_and_coverage(variant: Variant) -> None:
-    model = random_model(variant, 3, 12, eos=0.5)
+    model = random_model(variant, 3, WORDS, eos=0.5)
     src, lengths = random_sources(6, 3)
     scoring = Scoring(0.7, "average", coverage_penalty=0.3)
     settings = SearchSettings(BEAM, Lengths(9), scoring, n_best=5, with_alignment=True)
@@ -78,7 +78,7 @@ def test_a_translation_can_end_at_its_minimum_of_words() -> None:
 @pytest.mark.parametrize("strategy", [GreedyStrategy(), BEAM])
 @EACH_VARIANT
 def test_a_translation_has_the_requested_length(variant: Variant, strategy: GreedyStrategy | BeamStrategy) -> None:
-    model = random_model(variant, 5, 12, eos=3.0)
+    model = random_model(variant, 5, WORDS, eos=3.0)
     src, lengths = random_sources(8, 5)
     bounds = Lengths(20, max_ratio=1.0, margin=4, shortest=2, min_ratio=0.5)
     found = search(Seq2SeqStepper(model), src, lengths, SearchSettings(strategy, bounds, n_best=5))
@@ -89,7 +89,7 @@ def test_a_translation_has_the_requested_length(variant: Variant, strategy: Gree
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_no_sequence_of_words_occurs_twice(size: int) -> None:
-    model = random_model(VARIANTS[0], 0, 12, eos=-60.0)
+    model = random_model(VARIANTS[0], 0, WORDS, eos=-60.0)
     src, lengths = random_sources(6, 0)
 
     def repeated(ids: list[int]) -> bool:
@@ -108,7 +108,7 @@ def test_no_sequence_of_words_occurs_twice(size: int) -> None:
 
 @EACH_VARIANT
 def test_forced_words_have_their_teacher_forced_probabilities(variant: Variant) -> None:
-    model = random_model(variant, 2, 12)
+    model = random_model(variant, 2, WORDS)
     src, lengths = random_sources(6, 2)
     targets = [[4, 5, 4], [], [11], [6, 6, 6, 6], [8], [1, 9]]
     forced = [ForcedPrefix([[*target, EOS_ID] for target in targets])]
@@ -127,7 +127,7 @@ def test_forced_words_have_their_teacher_forced_probabilities(variant: Variant) 
 
 @pytest.mark.parametrize("strategy", [GreedyStrategy(), BEAM])
 def test_the_best_translation_is_that_forced_to_begin_like_itself(strategy: GreedyStrategy | BeamStrategy) -> None:
-    model = random_model(VARIANTS[0], 4, 12, eos=0.5)
+    model = random_model(VARIANTS[0], 4, WORDS, eos=0.5)
     src, lengths = random_sources(8, 4)
     stepper, limits = Seq2SeqStepper(model), Lengths(12)
     found = search(stepper, src, lengths, SearchSettings(GreedyStrategy(), limits))
@@ -144,7 +144,7 @@ def sample(model: Seq2Seq, src: Tensor, lengths: Tensor, number: int, **options:
 
 
 def test_samples_have_the_models_distribution() -> None:
-    model = random_model(VARIANTS[0], 1, 6, spread=0.7)
+    model = random_model(VARIANTS[0], 1, (9, 6), spread=0.7)
     src, lengths = random_sources(3, 1)
     (found, *_) = sample(model, src, lengths, 4000)
     first = Counter(tuple(each.ids[:1]) for each in found)
@@ -162,7 +162,7 @@ def test_samples_have_the_models_distribution() -> None:
 
 
 def test_sampling_with_top_k_top_p_and_temperature() -> None:
-    model = random_model(VARIANTS[0], 6, 12)
+    model = random_model(VARIANTS[0], 6, WORDS)
     src, lengths = random_sources(5, 6)
     ((_greedy,), *_) = best = search(Seq2SeqStepper(model), src, lengths, SearchSettings(GreedyStrategy(), Lengths(9)))
     for options in ({"top_k": 1}, {"top_p": 1e-9}):
@@ -180,7 +180,7 @@ SAMPLING = DecodeSection(max_length=9, batch_size=3, sampling=SamplingSection(te
 
 @pytest.mark.parametrize("options", [DecodeSection(max_length=9, batch_size=3), SAMPLING])
 def test_searching_does_not_depend_on_batch_and_order(options: DecodeSection) -> None:
-    model = random_model(VARIANTS[3], 11, 12)
+    model = random_model(VARIANTS[3], 11, WORDS)
     sources = [ids for ids in rows(*random_sources(12, 11)) if ids]
     together = Searcher([model], options).search(sources, n_best=2)
     alone = [Searcher([model], options).search([ids], n_best=2)[0] for ids in sources]
@@ -195,7 +195,7 @@ def test_searching_does_not_depend_on_batch_and_order(options: DecodeSection) ->
 
 
 def test_another_seed_draws_other_samples() -> None:
-    model = random_model(VARIANTS[0], 7, 12)
+    model = random_model(VARIANTS[0], 7, WORDS)
     sources = [[4, 5, 6], [7], [8, 4]]
     other = SAMPLING.model_copy(update={"sampling": SamplingSection(temperature=1.5, seed=2)})
     found = [[each.ids for each in hyps] for hyps in Searcher([model], SAMPLING).search(sources, n_best=5)]
@@ -207,7 +207,7 @@ def test_another_seed_draws_other_samples() -> None:
 
 @EACH_VARIANT
 def test_an_ensemble_predicts_the_mean_of_probabilities(variant: Variant) -> None:
-    models = [random_model(variant, seed, 12, eos=0.5) for seed in (1, 2, 3)]
+    models = [random_model(variant, seed, WORDS, eos=0.5) for seed in (1, 2, 3)]
     src, lengths = random_sources(3, 9)
     stepper = EnsembleStepper([Seq2SeqStepper(model) for model in models])
     found = search(stepper, src, lengths, SearchSettings(BEAM, Lengths(7), n_best=2, with_alignment=True))
@@ -227,9 +227,9 @@ def test_an_ensemble_predicts_the_mean_of_probabilities(variant: Variant) -> Non
 
 @EACH_VARIANT
 def test_an_ensemble_of_one_model_is_the_model_and_a_folded_one_too(variant: Variant) -> None:
-    model = random_model(variant, 4, 12, eos=0.5)
+    model = random_model(variant, 4, WORDS, eos=0.5)
     src, lengths = random_sources(8, 4)
-    plain, folded = Seq2SeqStepper(model), Seq2SeqStepper(model, num_words=12)
+    plain, folded = Seq2SeqStepper(model), Seq2SeqStepper(model, num_words=WORDS[1])
     found = [
         search(stepper, src, lengths, SearchSettings(BEAM, Lengths(9), n_best=5))
         for stepper in (plain, EnsembleStepper([plain, plain]), folded)
@@ -241,7 +241,7 @@ def test_an_ensemble_of_one_model_is_the_model_and_a_folded_one_too(variant: Var
 
 
 def test_weights_are_folded_for_large_searches_and_kept_if_they_are_frozen() -> None:
-    model = random_model(VARIANTS[0], 0, 12)
+    model = random_model(VARIANTS[0], 0, WORDS)
     options = DecodeSection(beam_size=2, max_length=5)
     frozen, free = (Searcher([model], options, frozen=frozen) for frozen in (True, False))
     small = frozen._stepper(3)
@@ -256,7 +256,7 @@ def test_weights_are_folded_for_large_searches_and_kept_if_they_are_frozen() -> 
 
 
 def test_batches_are_bounded_in_sentences_and_tokens() -> None:
-    searcher = Searcher([random_model(VARIANTS[0], 0, 12)], DecodeSection(batch_size=4))
+    searcher = Searcher([random_model(VARIANTS[0], 0, WORDS)], DecodeSection(batch_size=4))
     sources = [[4] * length for length in (1, 900, 3, 3, 200, 3, 2, 3, 1, 3, 3)]
     batches = list(searcher._batches(sources))
     assert sorted(itertools.chain(*batches)) == list(range(len(sources)))
@@ -267,7 +267,7 @@ def test_batches_are_bounded_in_sentences_and_tokens() -> None:
 
 
 def test_bfloat16_is_near_float32() -> None:
-    model = random_model(VARIANTS[0], 0, 12, spread=0.3).float()
+    model = random_model(VARIANTS[0], 0, WORDS, spread=0.3).float()
     sources = rows(*random_sources(8, 0))
     exact = Searcher([model], DecodeSection(max_length=6)).search(sources)
     coarse = Searcher([model], DecodeSection(max_length=6, precision="bfloat16")).search(sources)

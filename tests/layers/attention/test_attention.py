@@ -27,15 +27,6 @@ def build(name: str, query_size: int, key_size: int, options: Mapping[str, Any] 
     return build_attention(AttentionSection(score=name, options=dict(options)), query_size, key_size)
 
 
-def random_attention(name: str, query_size: int = SIZE, key_size: int = SIZE, seed: int = 0) -> Attention:
-    torch.manual_seed(seed)
-    attention = build(name, query_size, key_size).double()
-    with torch.no_grad():
-        for parameter in attention.parameters():
-            parameter.uniform_(-1, 1)
-    return attention
-
-
 def sources(lengths: Tensor = LENGTHS, width: int = 5, size: int = SIZE) -> tuple[Tensor, Tensor, Tensor]:
     """Encoder states that are 0 on padding, a summary of each, and the mask."""
     torch.manual_seed(1)
@@ -63,7 +54,7 @@ def numpy_softmax(scores: np.ndarray) -> np.ndarray:
 
 
 def test_the_fixed_context_is_the_summary_for_every_query() -> None:
-    attention = random_attention("none")
+    attention = build("none", SIZE, SIZE)
     assert isinstance(attention, FixedContext)
     assert not list(attention.parameters())
     _, summary, _ = sources()

@@ -9,20 +9,19 @@ import pytest
 import torch
 from covering import covering
 from oracle import ByEquation
+from pairs import batch_of, pairs_of
+from small_models import Variant, random_model, randomize
 from torch import Tensor, nn
 
-from nmt.config import AttentionSection, Config, ModelSection, TrainSection
+from nmt.config import AttentionSection, Config, TrainSection
 from nmt.config.attention_checks import attention_conflicts
 from nmt.config.attention_scores import SCORES
-from nmt.corpus.batching import make_batch
-from nmt.corpus.dataset import EncodedPairs, Sequences
 from nmt.evaluation.loss import mean_loss
 from nmt.layers.attention.attention import Attention, build_attention
 from nmt.layers.attention.normalizer import make_normalizer
 from nmt.layers.attention.score import find_score
 from nmt.layers.attention.source_memory import AttentionState
 from nmt.models import reference
-from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.loop import train_step
 from nmt.training.optimizers import make_optimizer
@@ -92,12 +91,7 @@ def every_mechanism(check: Callable[[Choices], None]) -> Callable[..., None]:
 
 def build(choices: Choices) -> Attention:
     """A mechanism in evaluation mode whose every weight is drawn from U(-1, 1)."""
-    attention = build_attention(section_of(choices), QUERY_SIZE, key_size(choices))
-    torch.manual_seed(0)
-    with torch.no_grad():
-        for parameter in attention.double().parameters():
-            parameter.uniform_(-1, 1)
-    return attention.eval()
+    return randomize(build_attention(section_of(choices), QUERY_SIZE, key_size(choices))).eval()
 
 
 def sources(size: int, width: int = 5) -> tuple[Tensor, Tensor]:
@@ -296,33 +290,17 @@ def test_dropout_drops_weights_from_the_context_in_training_only() -> None:
     assert len(set(kept)) > 3
 
 
-PAIRS = ([[4, 5, 6, 7], [5], [8, 4, 6]], [[6, 5, 4], [7, 7, 7, 7, 8], []])
-
-
-def encoded_pairs() -> EncodedPairs:
-    return EncodedPairs(*(Sequences.pack([np.array(ids) for ids in sentences]) for sentences in PAIRS))
+PAIRS = ([[4, 5, 6, 7], [5], [8, 4, 6]], [[6, 5, 4], [7, 7, 7, 7, 5], []])
 
 
 def coverage_model(loss_weight: float) -> Seq2Seq:
-    config = ModelSection(
-        embedding_size=3,
-        dropout=0.0,
-        encoder={"cell": "gru", "hidden_size": 2},
-        decoder={"cell": "gru", "hidden_size": 4},
-        attention={"score": "additive", "past": {"name": "coverage", "loss_weight": loss_weight}},
-    )
-    torch.manual_seed(0)
-    model = build_model(config, 9, 9).double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.uniform_(-1, 1)
-    return model
+    section = AttentionSection(score="additive", past={"name": "coverage", "loss_weight": loss_weight})
+    return random_model(Variant(attention=section))
 
 
 def test_the_coverage_loss_is_trained_on_and_not_reported() -> None:
     """See et al., 2017, eq. 10, 12 and 13: lambda * sum_t sum_j min(a_tj, c_tj), over real target tokens alone."""
-    pairs = encoded_pairs()
-    batch = make_batch(pairs, np.arange(3))
+    pairs, batch = pairs_of(*PAIRS), batch_of(*PAIRS)
     with torch.no_grad():
         model = coverage_model(0.0)
         alignments = model.decoder(batch.tgt_in, model.encode(batch.src, batch.src_lengths)).alignments

@@ -1,62 +1,27 @@
 import itertools
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
 from covering import covering
 from oracle import NORM, decode
 from pairs import batch_of
+from small_models import MECHANISMS, ORDERS, Variant, random_model
 from torch import Tensor
 
-from nmt.config import AttentionSection, ModelSection
 from nmt.config.attention_scores import SCORES
 from nmt.corpus.batching import Batch
 from nmt.layers.attention.normalizer import HardChoice, Normalizer
 from nmt.layers.attention.past import Coverage
-from nmt.layers.attention.score import find_score
 from nmt.layers.layout import Layout
 from nmt.models import reference
 from nmt.models.base import WordChooser
-from nmt.models.build import build_model
 from nmt.models.recurrent.cell import BahdanauCell, LuongCell, RecurrentDecoderState
 from nmt.models.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS_ID
 
-SRC_SIZE, TGT_SIZE = 9, 8
 SOURCES = [[4, 5, 6], [7], [8, 4, 4, 5], []]
 TARGETS = [[4, 5], [6, 7, 4, 4], [], [5]]
-
-
-MECHANISMS = {
-    "local_m": AttentionSection(score="dot", window={"name": "local_m", "radius": 1}),
-    "local_p": AttentionSection(window={"name": "local_p", "radius": 1}),
-    "hard": AttentionSection(window={"name": "hard"}),
-    "coverage": AttentionSection(score="additive", past={"name": "coverage", "loss_weight": 0.5}),
-    "location_features": AttentionSection(
-        score="concat", past={"name": "location", "filters": 2, "radius": 1}, window={"name": "local_m", "radius": 1}
-    ),
-    "heads": AttentionSection(score="additive", heads=2, window={"name": "local_m", "radius": 2}),
-    "sparsemax": AttentionSection(normalizer={"name": "sparsemax", "temperature": 0.5}),
-}
-
-
-def attention_section(name: str) -> AttentionSection:
-    """A mechanism of the table above, or a score by itself."""
-    if name in MECHANISMS:
-        return MECHANISMS[name]
-    return AttentionSection(score=name, options={} if name == "none" else dict(find_score(name).example))
-
-
-class Variant(NamedTuple):
-    order: str
-    input_feeding: bool
-    attention: str
-    cell: str
-    num_layers: int
-    initial_state: str
-
-
-ORDERS = (("bahdanau", False), ("luong", False), ("luong", True))
 EACH_VARIANT = covering(
     "order, attention, cell, num_layers, initial_state",
     ORDERS,
@@ -65,31 +30,6 @@ EACH_VARIANT = covering(
     (1, 2),
     ("backward", "final", "zeros"),
 )
-
-
-def variant(order: str, input_feeding: bool = False, attention: str = "general", cell: str = "lstm") -> Variant:
-    return Variant(order, input_feeding, attention, cell, 1, "backward")
-
-
-def random_model(choice: Variant, encoder: dict[str, Any] | None = None, **options: Any) -> Seq2Seq:
-    """A float64 model whose every weight and bias is drawn from U(-1, 1)."""
-    of_model = {name: options.pop(name) for name in ("tying", "output_norm") if name in options}
-    order, input_feeding, attention, *layers = choice
-    decoder = dict(zip(("cell", "num_layers", "initial_state"), layers, strict=True))
-    config = ModelSection(
-        embedding_size=3,
-        dropout=0.0,
-        encoder={"cell": "gru", "hidden_size": 2, **(encoder or {})},
-        decoder={"hidden_size": 4, "order": order, "input_feeding": input_feeding, **decoder, **options},
-        attention=attention_section(attention),
-        **of_model,
-    )
-    torch.manual_seed(0)
-    model = build_model(config, SRC_SIZE, TGT_SIZE).double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.uniform_(-1, 1)
-    return model.eval()
 
 
 def logits_of(model: Seq2Seq, batch: Batch, choose: WordChooser | None = None) -> tuple[Tensor, Tensor]:
@@ -114,7 +54,7 @@ def by_steps(model: Seq2Seq, batch: Batch) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize(("order", "input_feeding"), ORDERS)
 @pytest.mark.parametrize("tying", ["none", "target"])
 def test_choosing_the_reference_is_teacher_forcing(order: str, input_feeding: bool, tying: str) -> None:
-    model = random_model(variant(order, input_feeding), tying=tying)
+    model = random_model(Variant(order, input_feeding, tying=tying))
     batch = batch_of(SOURCES, TARGETS)
     with torch.no_grad():
         logits, words = logits_of(model, batch)
@@ -125,7 +65,7 @@ def test_choosing_the_reference_is_teacher_forcing(order: str, input_feeding: bo
 
 @pytest.mark.parametrize(("order", "input_feeding"), ORDERS)
 def test_each_choice_sees_the_logits_of_the_position_before(order: str, input_feeding: bool) -> None:
-    model = random_model(variant(order, input_feeding))
+    model = random_model(Variant(order, input_feeding))
     batch = batch_of(SOURCES, TARGETS)
     seen: list[tuple[int, Tensor]] = []
 
@@ -271,14 +211,14 @@ def test_a_decoder_follows_the_equations(
 @pytest.mark.parametrize("attention", [*SCORES, "none", *MECHANISMS])
 def test_only_luong_without_feeding_needs_no_loop(attention: str) -> None:
     for order, input_feeding in ORDERS:
-        cell = random_model(variant(order, input_feeding, attention)).decoder.cell
+        cell = random_model(Variant(order, input_feeding, attention)).decoder.cell
         assert isinstance(cell, BahdanauCell if order == "bahdanau" else LuongCell)
         assert cell.parallel is (order == "luong" and not input_feeding)
         assert cell.attention.reads_own_past is (attention in ("coverage", "location_features"))
 
 
 def test_a_cell_that_needs_a_loop_refuses_the_whole_sequence() -> None:
-    model = random_model(variant("bahdanau"))
+    model = random_model(Variant("bahdanau"))
     batch = batch_of(SOURCES, TARGETS)
     memory, state = model.decoder.start(model.encode(batch.src, batch.src_lengths))
     with pytest.raises(TypeError, match="loop"):
@@ -317,17 +257,17 @@ def test_a_deep_decoder_follows_the_equations(choice: Variant, depth: dict[str, 
 @pytest.mark.parametrize("tying", ["none", "target"])
 @pytest.mark.parametrize("order", ["bahdanau", "luong"])
 def test_a_tied_decoder_follows_the_equations(order: str, tying: str) -> None:
-    follows_the_equations(random_model(variant(order), tying=tying))
+    follows_the_equations(random_model(Variant(order, tying=tying)))
 
 
 @pytest.mark.parametrize("tying", ["none", "target"])
 @pytest.mark.parametrize(("order", "input_feeding"), ORDERS)
 def test_a_decoder_with_fixed_norms_follows_the_equations(order: str, input_feeding: bool, tying: str) -> None:
-    follows_the_equations(random_model(variant(order, input_feeding), tying=tying, output_norm=NORM))
+    follows_the_equations(random_model(Variant(order, input_feeding, tying=tying), output_norm=NORM))
 
 
 @pytest.mark.parametrize(("readout", "order"), [("plain", "luong"), ("maxout", "bahdanau")])
 def test_a_deep_encoder_follows_the_equations(order: str, readout: str) -> None:
     for cell, residual, layer_norm in itertools.product(("gru", "lstm"), (False, True), ("layers", "cell")):
         encoder = {"cell": cell, "num_layers": 2, "residual": residual, "layer_norm": layer_norm}
-        follows_the_equations(random_model(variant(order, attention="additive"), encoder=encoder, readout=readout))
+        follows_the_equations(random_model(Variant(order, attention="additive"), encoder=encoder, readout=readout))

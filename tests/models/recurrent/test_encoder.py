@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 import torch
 from covering import covering
+from small_models import randomize
 from torch import Tensor, nn
 
 from nmt.config import RecurrentEncoderSection
@@ -23,14 +24,10 @@ JOINED = covering("cell, bidirectional, num_layers, options", *KINDS, OPTIONS)
 
 
 def random_encoder(cell: str, bidirectional: bool, num_layers: int, dropout: float = 0.0, **options: Any) -> Encoder:
-    torch.manual_seed(0)
     embedding = nn.Embedding(VOCABULARY, EMBEDDING, padding_idx=PAD_ID)
     layers = {"cell": cell, "hidden_size": HIDDEN, "num_layers": num_layers, "bidirectional": bidirectional}
-    encoder = RecurrentEncoder(RecurrentEncoderSection(**layers, **options), embedding, dropout=dropout).double()
-    with torch.no_grad():
-        for parameter in encoder.parameters():  # the embedding of PAD too: it must not matter
-            parameter.uniform_(-1, 1)
-    return encoder
+    section = RecurrentEncoderSection(**layers, **options)
+    return randomize(RecurrentEncoder(section, embedding, dropout=dropout))  # PAD's embedding too: it must not matter
 
 
 def sources() -> tuple[Tensor, Tensor]:
