@@ -19,14 +19,14 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-from nmt.system.limits import KERNELS_KEPT
+from nmt.system.limits import MAX_KERNELS
 from nmt.system.version import __version__ as __version__
 
 # oneDNN keeps a kernel for each shape of a product, and torch's wrapper does so too: by default 1,024 each. Both read
 # their limit at the first product.
 if "DNNL_PRIMITIVE_CACHE_CAPACITY" not in os.environ:  # its earlier name
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(KERNELS_KEPT))
-os.environ.setdefault("LRU_CACHE_CAPACITY", str(KERNELS_KEPT))
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(MAX_KERNELS))
+os.environ.setdefault("LRU_CACHE_CAPACITY", str(MAX_KERNELS))
 
 if TYPE_CHECKING:
     from nmt.comparison.compare import ComparisonResult as ComparisonResult, compare as compare
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from nmt.evaluation.model_evaluation import ModelEvaluation as ModelEvaluation
     from nmt.inspection.attention_command import measure_attention as measure_attention
     from nmt.inspection.attention_report import AttentionReport as AttentionReport
-    from nmt.inspection.explain import explain as explain
-    from nmt.inspection.explore import explore as explore
-    from nmt.inspection.report import report as report
+    from nmt.inspection.explain_command import explain as explain
+    from nmt.inspection.explore_command import explore as explore
+    from nmt.inspection.report_command import report as report
     from nmt.layers.attention.score import Score as Score
     from nmt.layers.kernels.stepwise import StepLinear as StepLinear
     from nmt.run import Run as Run, train as train
@@ -68,9 +68,9 @@ _HOMES = {
     "nmt.evaluation.model_evaluation": "ModelEvaluation",
     "nmt.inspection.attention_command": "measure_attention",
     "nmt.inspection.attention_report": "AttentionReport",
-    "nmt.inspection.explain": "explain",
-    "nmt.inspection.explore": "explore",
-    "nmt.inspection.report": "report",
+    "nmt.inspection.explain_command": "explain",
+    "nmt.inspection.explore_command": "explore",
+    "nmt.inspection.report_command": "report",
     "nmt.layers.attention.score": "Score",
     "nmt.layers.kernels.stepwise": "StepLinear",
     "nmt.run": "Run train",

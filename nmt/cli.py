@@ -32,7 +32,7 @@ from nmt.system.options import CONFIG, SETTINGS, Argument, Option
 from nmt.system.process import open_output, run_program
 from nmt.system.signals import raise_on_interrupt
 from nmt.system.tables import Table
-from nmt.system.terminal import write_sections, write_table, write_text
+from nmt.system.terminal import show_text, write_sections, write_table
 from nmt.translation.probability import score
 from nmt.translation.translate import translate
 
@@ -182,7 +182,7 @@ def _show(*parts: str | Table | Sequence[ReportSection]) -> None:
     with open_output(None) as file:
         for part in parts:
             if isinstance(part, str):
-                write_text(part, file)
+                show_text(part, file)
             elif isinstance(part, Table):
                 write_table(part, file)
             else:

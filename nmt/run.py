@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from nmt.evaluation.evaluate import evaluate
-from nmt.inspection.report import report
+from nmt.inspection.report_command import report
 from nmt.models.run_records import RunOutcome
 from nmt.system.errors import as_nmt_errors
 from nmt.system.files import AnyPath

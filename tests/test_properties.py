@@ -15,7 +15,7 @@ from nmt.corpus.identity import identity
 from nmt.corpus.prepare import write_data
 from nmt.models.build import build_model
 from nmt.system.errors import DataError
-from nmt.training.loop import start, train
+from nmt.training.loop import start, training_events
 
 WORDS = [f"{letter}{ending}" for letter in "abcdefghijklmnopqrst" for ending in ("", "x", "X", "!")]
 SENTENCES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=2).map(" ".join)
@@ -83,7 +83,7 @@ def test_an_epoch_has_each_pair_once_whatever_the_batches(
 
     pairs = EncodedPairs(src, tgt)
     state = start(build_model(config.model, 9, 9), pairs, config.train)
-    for _ in train(state, pairs, config, watch):
+    for _ in training_events(state, pairs, config, watch):
         pass
     assert seen == Counter((epoch, index) for epoch in (1, 2) for index in range(len(lengths)))
     assert state.progress.tokens == 2 * int(np.sum(tgt.lengths + 1))

@@ -45,9 +45,9 @@ class ComparisonResult:
     @property
     def sections(self) -> list[ReportSection]:
         """The tables."""
-        from nmt.comparison.summary import make_sections
+        from nmt.comparison.summary import comparison_sections
 
-        return make_sections(self.rows) if self.rows else []
+        return comparison_sections(self.rows) if self.rows else []
 
 
 @as_nmt_errors()
@@ -104,16 +104,16 @@ def compare(
         raise ConfigError(f"--split {split}: must be test or valid")
     if jobs is not None and jobs < 1:
         raise ConfigError(f"--jobs {jobs}: must be at least 1")
-    given = {
+    values = {
         "config": as_names(config),
         "settings": as_values(overrides),
-        "variants": [{"name": name, "settings": as_values(own)} for name, own in (variants or {}).items()],
+        "variants": [{"name": name, "settings": as_values(settings)} for name, settings in (variants or {}).items()],
         "vary": vary if isinstance(vary, Mapping) else parse_varied(vary),
         "seeds": list(seeds),
         "budget_minutes": budget_minutes,
         "source": as_names(source),
     }
-    wanted = read_comparison(None if comparison is None else str(comparison), given)
+    wanted = read_comparison(None if comparison is None else str(comparison), values)
     name = Path(wanted.config[0] if comparison is None else comparison).stem
     if comparison is None and wanted.vary:
         name = "-".join([name, *wanted.vary])
@@ -155,10 +155,10 @@ def _check_folder(output: Path) -> None:
     Raises:
         DataError: It has something else, or is inside one.
     """
-    from nmt.system.outputs import check_not_inside, check_output
+    from nmt.system.outputs import check_not_nested, check_output
 
     check_output(output, MARKER, overwrite=True)
-    check_not_inside(output)
+    check_not_nested(output)
     for name in (TRIALS, DATA, MARKER, TABLE_MARKDOWN, TABLE_CSV, TABLE_JSON):
         check_file(output / name, output)
 
@@ -188,7 +188,7 @@ def _write_tables(trials: Mapping[Path, Trial], output: Path) -> list[Row]:
     """Write tables and pictures of what is finished; nothing if nothing is."""
     from nmt.comparison.pictures import draw_pictures
     from nmt.comparison.results import make_rows
-    from nmt.comparison.summary import as_csv, make_sections
+    from nmt.comparison.summary import as_csv, comparison_sections
     from nmt.comparison.trial import RESULT, read_record
     from nmt.corpus.data_report import format_markdown
 
@@ -198,6 +198,6 @@ def _write_tables(trials: Mapping[Path, Trial], output: Path) -> list[Row]:
         draw_pictures(rows, output)
         write_json(output / TABLE_JSON, [row.as_json() for row in rows])
         write_text(output / TABLE_CSV, as_csv(rows))
-        write_text(output / TABLE_MARKDOWN, format_markdown("Comparison", make_sections(rows), output))
+        write_text(output / TABLE_MARKDOWN, format_markdown("Comparison", comparison_sections(rows), output))
         log.info(f"tables: {output / TABLE_MARKDOWN}, {TABLE_CSV}, {TABLE_JSON}")
     return rows

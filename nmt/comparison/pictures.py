@@ -60,10 +60,10 @@ def _draw_by_length(rows: Sequence[Row], path: Path) -> None:
     styles = dict(zip(bleu, _styles(), strict=False))
     for axes, lines, title in zip(panels, (bleu, known), ("BLEU", "entropy of attention (nats)"), strict=False):
         for name, values in lines.items():
-            points = [(place, value) for place, value in enumerate(values) if value is not None]
+            points = [(index, value) for index, value in enumerate(values) if value is not None]
             axes.plot(*zip(*points, strict=True), label=name, **styles[name]) if points else None
         axes.set_xticks(range(len(bins)), [f"{name}\nn={number:,}" for name, number, _ in bins], fontsize=8)
-        first = next((place for place, (_, _, joined) in enumerate(bins) if joined), None)
+        first = next((index for index, (_, _, joined) in enumerate(bins) if joined), None)
         if first is not None:
             axes.axvspan(first - 0.5, len(bins) - 0.5, color="0.93")
             where = (first - 0.45, 0.98)

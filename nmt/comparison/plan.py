@@ -92,10 +92,10 @@ def _check_settings(comparison: ComparisonSection) -> None:
         ConfigError: There are some.
     """
     variants = (key for variant in comparison.variants for key in variant.settings)
-    given = {*comparison.vary, *comparison.settings, *variants}
-    if "train.seed" in given:
+    set_keys = {*comparison.vary, *comparison.settings, *variants}
+    if "train.seed" in set_keys:
         raise ConfigError("train.seed: give the seeds of a comparison with --seeds, or seeds in its file")
-    if comparison.budget_minutes is not None and "train.epochs" in given:
+    if comparison.budget_minutes is not None and "train.epochs" in set_keys:
         raise ConfigError("train.epochs: has no effect with budget_minutes, which decides it; leave one of them out")
     for seed in comparison.seeds:
         if comparison.seeds.count(seed) > 1:

@@ -101,7 +101,7 @@ def _test(finished: Mapping[Path, Result]) -> dict[Path, float | None]:
             config = read_config(baseline / CONFIG)
             rules = ScoringRules.for_text(config.text, config.data.languages[1])
             _, *compared = compare_systems(systems, examples, rules)["bleu"]
-            p_values |= {folder: one.p_value for folder, one in zip(others, compared, strict=True)}
+            p_values |= {folder: comparison.p_value for folder, comparison in zip(others, compared, strict=True)}
     return p_values
 
 

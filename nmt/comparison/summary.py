@@ -28,7 +28,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 """Columns of the CSV file, besides name, seed, p-value and attention."""
 
 
-def make_sections(rows: Sequence[Row]) -> list[ReportSection]:
+def comparison_sections(rows: Sequence[Row]) -> list[ReportSection]:
     """The tables of `table.md`: scores, cost, attention, and by source length."""
     return [
         ReportSection("Scores", [_note(rows), score_table(rows)], SCORES),
@@ -64,7 +64,7 @@ def _note(rows: Sequence[Row]) -> str:
 
 
 def score_table(rows: Sequence[Row]) -> Table:
-    """BLEU and chrF with intervals, significance, the spread over seeds, and perplexity."""
+    """BLEU and chrF with intervals, significance, the deviation over seeds, and perplexity."""
     header = ["config", "seeds", "BLEU", "difference (p)", "std over seeds", "chrF", "perplexity", "length ratio"]
     cells = [
         [

@@ -75,8 +75,8 @@ def write_trial(folder: Path, trial: Trial, *, data: str, data_checksum: str, sp
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / CONFIG, dump_config(trial.config))
     own = {key: getattr(trial, key) for key in ("name", "seed", "settings", "budget_minutes")}
-    given = {"data": data, "split": split, "data_checksum": data_checksum}
-    write_json(folder / TRIAL, {"format_version": FORMAT_VERSION, **own, **given})
+    data_values = {"data": data, "split": split, "data_checksum": data_checksum}
+    write_json(folder / TRIAL, {"format_version": FORMAT_VERSION, **own, **data_values})
 
 
 def has_trial(folder: Path, trial: Trial, split: str) -> bool:

@@ -1,12 +1,12 @@
 """Configuration: YAML files become frozen, typed sections; all problems are reported at once, with their places.
 
 The only package that uses YAML. `sections` has every key, `tree` the values of a file with their lines, `reading`
-turns files and `--set` into a `Config`, `messages` and `checks` say what is wrong with values and with their
+turns files and `--set` into a `Config`, `messages` and `combinations` say what is wrong with values and with their
 combinations, `attention_scores` names the scores, `attention_checks` says what is wrong with a choice of attention,
 `comparison` reads comparison files, and `description` documents the keys for people and editors.
 """
 
-from nmt.config.checks import names_class as names_class
+from nmt.config.attention_scores import names_class as names_class
 from nmt.config.comparison import ComparisonSection as ComparisonSection
 from nmt.config.comparison import parse_varied as parse_varied
 from nmt.config.comparison import read_comparison as read_comparison

@@ -1,14 +1,17 @@
 """Checks for conflicting choices in a config's `model.attention`, without importing torch."""
 
 import importlib.util
-from collections.abc import Collection, Iterator
+import inspect
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
+from typing import Any
 
-from nmt.config.attention_scores import SCORES, ScoreProperties, import_score, names_of, properties_of
-from nmt.config.checks import check_options, names_class
-from nmt.config.messages import suggest
+from pydantic import TypeAdapter, ValidationError
+
+from nmt.config.attention_scores import SCORES, ScoreProperties, import_score, names_class, names_of, properties_of
+from nmt.config.messages import in_words, suggest
 from nmt.config.sections import AttentionSection, Config, Conflict, differences
-from nmt.system.errors import ConfigError
+from nmt.system.errors import ConfigError, shorten
 
 SPARSE_LIBRARY = "entmax"
 """Package of the normalisers other than softmax."""
@@ -66,9 +69,8 @@ def attention_conflicts(config: Config, allowed_classes: Collection[str] | None)
     except ConfigError as error:
         yield (score, *sizes), str(error)
         return
-    accepted = () if properties is None else properties.options
     problems = chain(
-        check_options(accepted, section.options, "options"),
+        check_options(properties, section.options),
         _without_effect(section) if properties is None else _incompatible(properties, section, key_size),
     )
     for key, message in problems:
@@ -102,3 +104,24 @@ def _incompatible(score: ScoreProperties, section: AttentionSection, key_size: i
     if normalizer != "softmax" and importlib.util.find_spec(SPARSE_LIBRARY) is None:
         missing = f"{normalizer} needs the package {SPARSE_LIBRARY}, which is not installed"
         yield "normalizer.name", f"{missing}: pip install {SPARSE_LIBRARY}"
+
+
+def check_options(score: ScoreProperties | None, options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Check the options of a score.
+
+    Yields:
+        The key, relative to the attention section, and what is wrong, for every unknown, missing or mistyped option.
+    """
+    accepted = {option.name: option for option in score.options} if score else {}
+    for name, value in options.items():
+        if name not in accepted:
+            known = f"; known options: {', '.join(accepted)}" if accepted else "; there are no options"
+            yield f"options.{name}", f"unknown option{suggest(name, list(accepted)) or known}"
+        elif accepted[name].annotation is not inspect.Parameter.empty:
+            try:
+                TypeAdapter(accepted[name].annotation).validate_python(value, strict=True)
+            except ValidationError as error:
+                yield f"options.{name}", f"{in_words(error.errors()[0])}, found {shorten(repr(value))}"
+    for option in accepted.values():
+        if option.required and option.name not in options:
+            yield f"options.{option.name}", "is required"

@@ -7,10 +7,24 @@ import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
-from nmt.config.checks import ScoreOption
 from nmt.config.sections import Count
 from nmt.system.errors import ConfigError
+
+
+class ScoreOption(NamedTuple):
+    """An argument of a score, set in a config's `options`.
+
+    Attributes:
+        name: Name of the argument.
+        annotation: Its type; `inspect.Parameter.empty` if it has none.
+        required: Whether it has no default.
+    """
+
+    name: str
+    annotation: Any
+    required: bool
 
 
 @dataclass(frozen=True)
@@ -58,6 +72,11 @@ SCORES = {
     )
 }
 """All scores, by name, sorted; `none` (fixed context) is not a score."""
+
+
+def names_class(score: str) -> bool:
+    """Whether a score is the dotted path of a class rather than a registered name."""
+    return "." in score
 
 
 def import_score(path: str) -> type:

@@ -43,21 +43,21 @@ class ComparisonSection(Section):
     """Training time of each, without validation; null is what the config says."""
 
 
-def read_comparison(name: str | None, given: Mapping[str, Any]) -> ComparisonSection:
+def read_comparison(name: str | None, arguments: Mapping[str, Any]) -> ComparisonSection:
     """Read a comparison file and replace some of its values.
 
     Args:
         name: Path, or name of a shipped file; None starts from nothing.
-        given: Values by key; None and what is empty keep the file's. Settings and what varies are added to the file's.
+        arguments: Values by key; None and what is empty keep the file's. Settings and what varies are added to those.
 
     Raises:
         ConfigError: One line per problem.
     """
-    if name is None and not given.get("config"):
+    if name is None and not arguments.get("config"):
         raise ConfigError("give a comparison file, the name of a shipped one, or configs with --config")
     path = None if name is None else find_config(name, FOLDER, "comparison")
     values = {} if path is None else read_yaml(path).plain()
-    used = {key: value for key, value in given.items() if value is not None and value not in ((), [], {})}
+    used = {key: value for key, value in arguments.items() if value is not None and value not in ((), [], {})}
     for field, value in used.items():
         below = values.get(field)
         values[field] = {**below, **value} if isinstance(below, dict) and isinstance(value, Mapping) else value
@@ -65,8 +65,8 @@ def read_comparison(name: str | None, given: Mapping[str, Any]) -> ComparisonSec
         return ComparisonSection.model_validate(values)
     except ValidationError as error:
         lines = [
-            f"{f'{path}: ' if path and place[0] not in used else ''}{dotted(place)}: {message}"
-            for place, message, _ in find_problems(error, values, ComparisonSection)
+            f"{f'{path}: ' if path and key_path[0] not in used else ''}{dotted(key_path)}: {message}"
+            for key_path, message, _ in find_problems(error, values, ComparisonSection)
         ]
         raise ConfigError(*lines) from None
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from nmt.config.sections import Config, Kinds, Section, find_section, kinds_of
-from nmt.config.tree import Place
+from nmt.config.tree import KeyPath
 from nmt.system.errors import shorten
 
 
@@ -16,14 +16,14 @@ class Problem(NamedTuple):
     """A value that is not allowed.
 
     Attributes:
-        path: Its place.
-        message: What is wrong, without the place.
-        unknown: Places whose values are unknown because of it.
+        path: Its keys.
+        message: What is wrong, without the keys.
+        unknown: Paths whose values are unknown because of it.
     """
 
-    path: Place
+    path: KeyPath
     message: str
-    unknown: frozenset[Place] = frozenset()
+    unknown: frozenset[KeyPath] = frozenset()
 
 
 def suggest(key: str, known: Sequence[str]) -> str:
@@ -50,7 +50,7 @@ def find_problems(error: ValidationError, values: Any, root: type[Section] = Con
     meant = {_closest(path, root, values) for path, item in items if item["type"] == "extra_forbidden"}
     for path, item in items:
         *above, last = path
-        found = item["input"]
+        value = item["input"]
         mark, kinds, section = _section_at(above, root, values)
         unknown = {path}
         if item["type"] == "extra_forbidden":
@@ -72,21 +72,21 @@ def find_problems(error: ValidationError, values: Any, root: type[Section] = Con
             message = f"{mark.name(section)} needs a number of {unit['unit']}"
             unknown.add(tuple(above))
         elif item["type"] == "model_type":
-            message = f"should be a section with keys, found {shorten(repr(found))}"
-        elif item["type"] == "too_short" and found:
+            message = f"should be a section with keys, found {shorten(repr(value))}"
+        elif item["type"] == "too_short" and value:
             continue  # its items are wrong, which is shown
-        elif isinstance(found, dict):
+        elif isinstance(value, dict):
             message = in_words(item)
         else:
             choices = re.findall(r"'([^']*)'", item["ctx"]["expected"]) if item["type"] == "literal_error" else []
-            message = f"{in_words(item)}, found {shorten(repr(found))}{suggest(str(found)[:100], choices)}"
+            message = f"{in_words(item)}, found {shorten(repr(value))}{suggest(str(value)[:100], choices)}"
         yield Problem(path, message, frozenset(unknown))
 
 
 def _section_at(
     path: Sequence[str], section: type[Section] | None, values: Any
 ) -> tuple[Kinds | None, tuple[type[Section], ...], type[Section] | None]:
-    """What tells the kinds of the section at a place apart, the kinds, and its own."""
+    """What tells the kinds of the section at a path apart, the kinds, and its own."""
     mark: Kinds | None = None
     kinds: tuple[type[Section], ...] = ()
     for key in path:
@@ -96,7 +96,7 @@ def _section_at(
     return mark, kinds, section
 
 
-def _closest(path: Place, root: type[Section], values: Any) -> Place:
+def _closest(path: KeyPath, root: type[Section], values: Any) -> KeyPath:
     """The known key most similar to an unknown one; the unknown one itself if none is."""
     *_, section = _section_at(path[:-1], root, values)
     close = difflib.get_close_matches(path[-1][:100], list(section.model_fields) if section else [], n=1, cutoff=0.6)

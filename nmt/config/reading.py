@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from nmt.config.attention_checks import attention_conflicts
-from nmt.config.checks import conflicts, ineffective
+from nmt.config.combinations import conflicts, ineffective
 from nmt.config.messages import Problem, find_problems, suggest
 from nmt.config.sections import Config, DecodeSection, Section, TrainSection, find_section, kinds_of
-from nmt.config.tree import NOT_UNICODE, SURROGATE, Place, Tree, as_yaml, dotted, in_one_line, parse_yaml
+from nmt.config.tree import NOT_UNICODE, SURROGATE, KeyPath, Tree, as_yaml, dotted, in_one_line, parse_yaml
 from nmt.system.errors import ConfigError, DataError, shorten
 from nmt.system.files import read_bytes, shipped
 from nmt.system.limits import MAX_CONFIG
@@ -67,7 +67,7 @@ def read_yaml(path: Path) -> Tree:
     return parse_yaml(text, str(path.relative_to(Path.cwd()) if within else path))
 
 
-def _read(path: Path, children: tuple[Path, ...] = ()) -> Tree:
+def _read_config_tree(path: Path, children: tuple[Path, ...] = ()) -> Tree:
     """A config file over those that it extends."""
     resolved = path.resolve()
     if resolved in children:
@@ -80,10 +80,10 @@ def _read(path: Path, children: tuple[Path, ...] = ()) -> Tree:
     if parent.value is None:
         return tree
     if not isinstance(parent.value, str):
-        found = shorten(repr(parent.plain()))
-        raise ConfigError(f"{parent.where}: extends: expected one path or name, found {found}")
+        value = shorten(repr(parent.plain()))
+        raise ConfigError(f"{parent.where}: extends: expected one path or name, found {value}")
     relative = path.parent / parent.value
-    below = _read(relative if relative.is_file() else find_config(parent.value), (*children, resolved))
+    below = _read_config_tree(relative if relative.is_file() else find_config(parent.value), (*children, resolved))
     return _merge(below, tree, Config)
 
 
@@ -97,8 +97,8 @@ def _in_current_form(tree: Tree, *, stored: bool) -> Tree:
     if number is None:
         return _without_other_kinds(tree, Config) if stored else tree
     if number.value != FORMAT:
-        found = shorten(repr(number.plain()))
-        raise ConfigError(f"{number.where}: format: this version reads {FORMAT}, found {found}")
+        value = shorten(repr(number.plain()))
+        raise ConfigError(f"{number.where}: format: this version reads {FORMAT}, found {value}")
     return tree
 
 
@@ -139,14 +139,14 @@ def _merge(below: Tree, above: Tree, section: type[Section] | None = None) -> Tr
     return Tree(parts, above.where or below.where)
 
 
-def _remove(values: dict[str, Any], place: Place) -> None:
-    """Remove the value at a place, with the whole list if it is in one."""
-    for key in place[:-1]:
+def _remove(values: dict[str, Any], key_path: KeyPath) -> None:
+    """Remove the value at a path, with the whole list if it is in one."""
+    for key in key_path[:-1]:
         if not isinstance(values.get(key), dict):
             values.pop(key, None)
             return
         values = values[key]
-    values.pop(place[-1], None)
+    values.pop(key_path[-1], None)
 
 
 def _validate(
@@ -168,7 +168,7 @@ def _validate(
     """
     values = tree.plain()
     problems: list[Problem] = []
-    unknown = {place for problem in unread for place in problem.unknown}
+    unknown = {key_path for problem in unread for key_path in problem.unknown}
     config: Config | None = None
     while config is None:
         try:
@@ -176,15 +176,15 @@ def _validate(
         except ValidationError as error:
             more = list(find_problems(error, tree.plain()))
             problems = problems or more  # later ones come from what was left out
-            for place in {place for problem in more for place in problem.unknown}:
-                unknown.add(place)
-                _remove(values, place)
+            for key_path in {key_path for problem in more for key_path in problem.unknown}:
+                unknown.add(key_path)
+                _remove(values, key_path)
     more_conflicts = attention_conflicts(config, allowed_classes), ineffective(config) if new else ()
     for keys, message in chain(conflicts(config), *more_conflicts):
-        places = [tuple(key.split(".")) for key in keys]
-        # Two places overlap if one is within the other: all the keys that both have are equal.
-        if not any(all(map(operator.eq, place, other)) for place in places for other in unknown):
-            problems.append(Problem(places[0], message))
+        key_paths = [tuple(key.split(".")) for key in keys]
+        # Two paths overlap if one is within the other: all the keys that both have are equal.
+        if not any(all(map(operator.eq, key_path, other)) for key_path in key_paths for other in unknown):
+            problems.append(Problem(key_paths[0], message))
     lines = dict.fromkeys(problem.message for problem in unread)
     for path, message, _ in problems:
         where = tree.written(path)
@@ -213,9 +213,9 @@ def as_settings(overrides: Overrides) -> list[str]:
     return settings
 
 
-def _parse_settings(overrides: Overrides) -> tuple[list[tuple[str, Place, Tree]], list[Problem]]:
-    """Every setting with its place and value, and those that cannot be read, with why in whole lines."""
-    read: list[tuple[str, Place, Tree]] = []
+def _parse_settings(overrides: Overrides) -> tuple[list[tuple[str, KeyPath, Tree]], list[Problem]]:
+    """Every setting with its path and value, and those that cannot be read, with why in whole lines."""
+    read: list[tuple[str, KeyPath, Tree]] = []
     problems: list[Problem] = []
     for setting in as_settings(overrides):
         path, separator, value = setting.partition("=")
@@ -231,8 +231,8 @@ def _parse_settings(overrides: Overrides) -> tuple[list[tuple[str, Place, Tree]]
     return read, problems
 
 
-def _readable(overrides: Overrides) -> list[tuple[str, Place, Tree]]:
-    """Every setting with its place and value.
+def _readable(overrides: Overrides) -> list[tuple[str, KeyPath, Tree]]:
+    """Every setting with its path and value.
 
     Raises:
         ConfigError: Some cannot be read, one line for every one.
@@ -271,9 +271,8 @@ def _load(config: str | Path | Config, overrides: Overrides) -> tuple[Tree, list
     """The values of a config with overrides, and the overrides that cannot be read."""
     settings, unread = _parse_settings(overrides)
     try:
-        tree = (
-            Tree.of(config.model_dump(mode="json")) if isinstance(config, Config) else _read(find_config(str(config)))
-        )
+        plain = config.model_dump(mode="json") if isinstance(config, Config) else None
+        tree = Tree.of(plain) if plain else _read_config_tree(find_config(str(config)))
     except ConfigError as error:
         raise ConfigError(*error.args, *(problem.message for problem in unread)) from None
     above = Tree({})
@@ -298,13 +297,13 @@ def load_config(config: str | Path | Config, overrides: Overrides = ()) -> Confi
     return _validate(tree, new=True, allowed_classes=None, unread=unread)
 
 
-def with_search_options(config: Config, given: Mapping[str, Any], overrides: Overrides = ()) -> DecodeSection:
+def with_search_options(config: Config, search_options: Mapping[str, Any], overrides: Overrides = ()) -> DecodeSection:
     """The search options of a model, some of them replaced.
 
     Args:
         config: The model's config.
-        given: Values by key of the decode section; None keeps the config's.
-        overrides: As for `load_config`; `given` takes precedence.
+        search_options: Values by key of the decode section; None keeps the config's.
+        overrides: As for `load_config`; `search_options` takes precedence.
 
     Raises:
         ConfigError: A value is not allowed, or an override is not about the search; one line per problem.
@@ -314,7 +313,7 @@ def with_search_options(config: Config, given: Mapping[str, Any], overrides: Ove
     refused = "cannot be changed after training; only keys of decode can be set here"
     lines = [f"{path}: {refused}" for path, setting in settings if setting not in allowed]
     tree, unread = _load(config, allowed)
-    options = Tree.of({"decode": {key: value for key, value in given.items() if value is not None}})
+    options = Tree.of({"decode": {key: value for key, value in search_options.items() if value is not None}})
     try:
         decode = _validate(_merge(tree, options, Config), new=False, unread=unread).decode
     except ConfigError as error:
@@ -377,7 +376,7 @@ def show_config(name: str, overrides: Overrides = ()) -> str:
     return "".join(f"{line:{width}}  # {origin}\n" if origin else f"{line}\n" for line, origin in rows)
 
 
-def _rows(section: Section, tree: Tree, above: Place = ()) -> Iterator[tuple[str, str]]:
+def _rows(section: Section, tree: Tree, above: KeyPath = ()) -> Iterator[tuple[str, str]]:
     """Yield each line of a section without its comment, and the comment."""
     indent = "  " * len(above)
     for key, value in section.model_dump(mode="json").items():

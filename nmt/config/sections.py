@@ -38,8 +38,8 @@ class AtMost:
 
     def _check(self, value: int) -> int:
         if value > self.limit:
-            given = {"limit": f"{self.limit:,}", "reason": self.reason}
-            raise PydanticCustomError("at_most", "should be at most {limit} ({reason})", given)
+            context = {"limit": f"{self.limit:,}", "reason": self.reason}
+            raise PydanticCustomError("at_most", "should be at most {limit} ({reason})", context)
         return value
 
 
@@ -57,7 +57,7 @@ Positions = Annotated[Count, AtMost(1_000_000, "no line is longer")]
 Columns = Annotated[Count, AtMost(10_000, "no line has more")]
 Tokens = Annotated[Count, AtMost(10_000_000, "their embeddings would not fit into memory")]
 Processes = Annotated[Count, AtMost(1024, "no machine has more cores to run them on")]
-Kept = Annotated[Count, AtMost(10_000, "each is a file as large as the model")]
+FileCount = Annotated[Count, AtMost(10_000, "each is a file as large as the model")]
 Hypotheses = Annotated[Count, AtMost(MAX_BEAM_SIZE, "each hypothesis costs as much as a sentence")]
 Watched = Annotated[NonNegative, AtMost(100, "their attention is stored at each validation")]
 Flag = Annotated[bool, Field(strict=True)]
@@ -814,9 +814,9 @@ class CheckpointSection(Section):
     """Time between checkpoints; null: minutes alone decides."""
     minutes: Positive | None = key(5.0, unit="minutes")
     """Maximum time without a checkpoint; null: every alone decides."""
-    keep_last: Kept = key(2, unit="checkpoints")
+    keep_last: FileCount = key(2, unit="checkpoints")
     """Newest checkpoints to keep."""
-    keep_best: Kept = key(1, unit="models")
+    keep_best: FileCount = key(1, unit="models")
     """Best models to keep; more than 1 are also stored in RUN/models."""
 
 

@@ -12,8 +12,8 @@ import yaml
 from nmt.system.errors import ConfigError, printable, shorten
 from nmt.system.limits import KIB, MAX_CONFIG, MAX_DIGITS
 
-Place = tuple[str, ...]
-"""Keys from the root of a config to a value."""
+KeyPath = tuple[str, ...]
+"""The keys from the root of a config to a value."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -52,8 +52,8 @@ for _name, (_pattern, _first, _) in _CORE.items():
 _Dumper.add_multi_representer(PurePath, lambda dumper, path: dumper.represent_str(str(path)))
 
 
-def dotted(path: Place) -> str:
-    """A place in a config, as shown in messages."""
+def dotted(path: KeyPath) -> str:
+    """A path of keys, as shown in messages."""
     return shorten(".".join(path))
 
 
@@ -81,15 +81,15 @@ class Tree(NamedTuple):
             return {key: part.plain() for key, part in self.value.items()}
         return [part.plain() for part in self.value] if isinstance(self.value, list) else self.value
 
-    def find(self, path: Place) -> Tree | None:
-        """The value at a place, if there is one."""
+    def find(self, path: KeyPath) -> Tree | None:
+        """The value at a path, if there is one."""
         if not path:
             return self
         value = self.value
         parts = {str(index): part for index, part in enumerate(value)} if isinstance(value, list) else value
         return parts[path[0]].find(path[1:]) if isinstance(parts, dict) and path[0] in parts else None
 
-    def written(self, path: Place) -> str:
+    def written(self, path: KeyPath) -> str:
         """Where a value was written, or the closest section that it belongs to."""
         trees = (self.find(path[:end]) for end in range(len(path), -1, -1))
         return next((tree.where for tree in trees if tree and tree.where), "")
@@ -107,13 +107,13 @@ def parse_yaml(text: str, origin: str = "--set") -> Tree:
     """
     number = 0
 
-    def place(node: yaml.Node) -> str:
+    def locate(node: yaml.Node) -> str:
         return origin if origin == "--set" else f"{origin}:{node.start_mark.line + 1}"
 
-    def refuse(node: yaml.Node, path: Place, fault: str) -> ConfigError:
-        return ConfigError(f"{place(node)}: {f'{dotted(path)}: ' if path else ''}{fault}")
+    def refuse(node: yaml.Node, path: KeyPath, fault: str) -> ConfigError:
+        return ConfigError(f"{locate(node)}: {f'{dotted(path)}: ' if path else ''}{fault}")
 
-    def build(node: yaml.Node, path: Place = ()) -> Tree:
+    def build(node: yaml.Node, path: KeyPath = ()) -> Tree:
         nonlocal number
         number += 1
         tag = str(node.tag).removeprefix(_TAG)
@@ -122,12 +122,12 @@ def parse_yaml(text: str, origin: str = "--set") -> Tree:
         if tag not in _TAGS[type(node)]:
             raise refuse(node, path, f"is tagged {printable(tag)}, which does not fit here in YAML 1.2's core schema")
         if isinstance(node, yaml.SequenceNode):
-            return Tree([build(item, (*path, str(index))) for index, item in enumerate(node.value)], place(node))
+            return Tree([build(item, (*path, str(index))) for index, item in enumerate(node.value)], locate(node))
         if not isinstance(node, yaml.MappingNode):
             if SURROGATE.search(node.value):
                 raise refuse(node, path, NOT_UNICODE)
             try:
-                return Tree(_CORE[tag][2](node.value), place(node))
+                return Tree(_CORE[tag][2](node.value), locate(node))
             except (ValueError, LookupError):
                 raise refuse(node, path, f"cannot be read as {tag}") from None
         parts: dict[str, Tree] = {}
@@ -138,7 +138,7 @@ def parse_yaml(text: str, origin: str = "--set") -> Tree:
             if key in parts or SURROGATE.search(key):
                 raise refuse(key_node, (*path, key), "occurs twice; remove one" if key in parts else NOT_UNICODE)
             parts[key] = build(value_node, (*path, key))
-        return Tree(parts, place(node))
+        return Tree(parts, locate(node))
 
     if len(text) > MAX_CONFIG:
         raise ConfigError(f"{origin}: longer than {MAX_CONFIG // KIB} KiB; shorten it")

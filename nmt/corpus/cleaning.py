@@ -96,7 +96,7 @@ class Cleaner:
     """
 
     def __init__(self, options: CleaningSection) -> None:
-        self.normalizer = make_normalizer(options)
+        self.normalizer = make_text_normalizer(options)
         shortest, longest, letters = options.min_length, options.max_length, options.min_letters
         characters, ratio = options.max_characters or math.inf, options.max_ratio or math.inf
         # The order matters: a pair counts under the first rule it violates, and later ones need words on both sides.
@@ -182,7 +182,7 @@ def drop_repeated(options: CleaningSection, store: PairStore, report: CleaningRe
     return rows
 
 
-def make_normalizer(options: CleaningSection) -> Normalizer:
+def make_text_normalizer(options: CleaningSection) -> Normalizer:
     """The normalizer of a config: those of its settings that are named as in the config."""
     return Normalizer(**options.model_dump(include=set(Normalizer().settings)))
 

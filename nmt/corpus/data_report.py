@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from nmt.corpus.cleaning import RuleCount
+from nmt.corpus.data_schema import DataReport, Overlap, parse_report
 from nmt.corpus.dataset import check_is_data
-from nmt.corpus.schema import DataReport, Overlap, parse_report
 from nmt.drawing.charts import draw_lengths
 from nmt.system.errors import DataError, printable
 from nmt.system.files import read_json, write_json, write_text
@@ -105,7 +105,7 @@ def read_report(directory: Path) -> list[ReportSection]:
     check_is_data(directory, "give the folder that nmt preprocess wrote")
     content = read_json(directory / REPORT)
     try:
-        return make_sections(parse_report(content))
+        return data_sections(parse_report(content))
     except (LookupError, ValueError, ArithmeticError):
         raise DataError(f"{directory / REPORT}: damaged, or written by another version; preprocess again") from None
 
@@ -114,10 +114,10 @@ def write_report(directory: Path, report: DataReport) -> None:
     """Write a report as JSON and as Markdown, with a picture if matplotlib is installed, into an existing folder."""
     write_json(directory / REPORT, report.as_json())
     draw_lengths(report.lengths, directory / PICTURE)
-    write_text(directory / MARKDOWN, format_markdown("Data report", make_sections(report), directory))
+    write_text(directory / MARKDOWN, format_markdown("Data report", data_sections(report), directory))
 
 
-def make_sections(report: DataReport) -> list[ReportSection]:
+def data_sections(report: DataReport) -> list[ReportSection]:
     """The sections of a report, in reading order."""
     sections = {
         "Corpus": _describe_corpus(report),
@@ -141,7 +141,7 @@ def _describe_corpus(report: DataReport) -> Blocks:
         ("blank", f"{lines.blank:,}"),
         ("malformed", f"{sum(lines.malformed.values()):,}"),
     ]
-    rows += [("", f"{what}: {make_visible(places)}") for what, places in lines.locate()]
+    rows += [("", f"{what}: {make_visible(locations)}") for what, locations in lines.locate()]
     yield Table(("", ""), rows, "ll")
 
 
@@ -170,7 +170,7 @@ def _describe_cleaning(report: DataReport) -> Blocks:
 
 def _describe_splits(report: DataReport) -> Blocks:
     pairs = report.pairs
-    if report.given_splits:
+    if report.ready_made_splits:
         yield (
             "The corpus has ready-made splits, which were used as they are; the sections above are about the training "
             "split alone."
@@ -216,7 +216,7 @@ def _describe_overlap(report: DataReport) -> Blocks:
     if report.dropped_overlap is not None:
         reason = "valid or test share a sentence with them"
         yield f"data.drop_overlap dropped {report.dropped_overlap:,} training pairs because {reason}."
-    elif report.given_splits and any(overlap.sources or overlap.targets for overlap in report.overlap.values()):
+    elif report.ready_made_splits and any(overlap.sources or overlap.targets for overlap in report.overlap.values()):
         yield "data.drop_overlap would drop these training pairs."
     if naive := report.naive_overlap:
         sources, targets = _shares(naive)
@@ -278,8 +278,8 @@ def show_change(before: str, after: str) -> tuple[str, str]:
 
     What was removed from the first is escaped unless it is ASCII: one and two code points for ü look the same.
     """
-    places = enumerate(zip(before, after, strict=False))
-    first = next((place for place, (old, new) in places if old != new), min(len(before), len(after)))
+    letter_pairs = enumerate(zip(before, after, strict=False))
+    first = next((index for index, (old, new) in letter_pairs if old != new), min(len(before), len(after)))
     start = first - EXCERPT // 2 if first > EXCERPT * 3 // 4 else 0
     old, new = before[start : start + EXCERPT], after[start : start + 2 * EXCERPT]
     old = "".join(letter if letter.isascii() or letter in new else _escape(letter) for letter in old)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.config import Config, read_config
-from nmt.corpus.schema import Marker
+from nmt.corpus.data_schema import Marker
 from nmt.corpus.splitting import Example
 from nmt.system.errors import DataError, shorten
 from nmt.system.files import check_file, map_array, read_json, sha256, write_json, write_text

@@ -122,8 +122,8 @@ def among_sorted(numbers: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDA
     """Which numbers are among others in ascending order; unlike `np.isin`, without sorting either of them again."""
     if not len(others):
         return np.zeros(len(numbers), dtype=bool)
-    places = np.minimum(np.searchsorted(others, numbers), len(others) - 1)
-    return np.equal(others[places], numbers)
+    positions = np.minimum(np.searchsorted(others, numbers), len(others) - 1)
+    return np.equal(others[positions], numbers)
 
 
 def identities(texts: Sequence[str]) -> NDArray[np.uint64]:

@@ -36,16 +36,16 @@ def with_sources(config: Config, sources: Sequence[str], *, keep_licence: bool =
     return config.model_copy(update={"data": data})
 
 
-def _is_copy(own: str, given: str) -> bool:
+def _is_copy(own: str, other: str) -> bool:
     """Whether a file has the name of that at a URL, or is an archive whose `_about.txt` names the folder of the URL."""
     scheme, _, address = own.partition("://")
-    if own == given or scheme not in ("http", "https"):
-        return own == given
+    if own == other or scheme not in ("http", "https"):
+        return own == other
     folder, _, name = address.rpartition("/")
-    if Path(given).name == name and "://" not in given:
+    if Path(other).name == name and "://" not in other:
         return True
-    if Path(given).suffix.lower() == ".zip":
+    if Path(other).suffix.lower() == ".zip":
         # What is damaged, or has no such file, fails in many ways.
-        with contextlib.suppress(Exception), zipfile.ZipFile(given) as archive:
+        with contextlib.suppress(Exception), zipfile.ZipFile(other) as archive:
             return f"{folder}/".encode() in archive.open("_about.txt").read(MAX_ABOUT)
     return False

@@ -59,7 +59,7 @@ def in_blocks(
         yield block
 
 
-def read_lines(path: Path, first_lines: int | None) -> Iterator[bytes]:
+def read_file_lines(path: Path, first_lines: int | None) -> Iterator[bytes]:
     """Lines of a plain or compressed file, each ending in a line feed; `TOO_LONG` for one that is longer.
 
     Args:

@@ -86,10 +86,10 @@ def bpe_dropout(scores: Mapping[str, float], probability: float) -> Segment:
     def merge(word: str, draws: Iterator[float]) -> list[str]:
         pieces = list(word)
         while True:
-            candidates = ((scores.get(left + right), place) for place, (left, right) in enumerate(pairwise(pieces)))
-            ranked = sorted((-score, place) for score, place in candidates if score is not None)
+            candidates = ((scores.get(left + right), index) for index, (left, right) in enumerate(pairwise(pieces)))
+            ranked = sorted((-score, index) for score, index in candidates if score is not None)
             # In order of score, the first merge that is not skipped is the best of the remaining ones.
-            chosen = next((place for _, place in ranked if next(draws) >= probability), None)
+            chosen = next((index for _, index in ranked if next(draws) >= probability), None)
             if chosen is None:
                 return pieces
             pieces[chosen : chosen + 2] = [pieces[chosen] + pieces[chosen + 1]]
@@ -162,7 +162,7 @@ def resample_words(segment: Segment, vocabulary: Vocabulary) -> Resample:
 
     def resample(ids: Ids, draws: Iterator[float]) -> Ids:
         sentence: list[int] = ids.tolist()
-        starts = [place for place, index in enumerate(sentence) if place and begins_word[index]]
+        starts = [index for index, word_id in enumerate(sentence) if index and begins_word[word_id]]
         segmented: list[int] = []
         for start, end in pairwise([0, *starts, len(sentence)]):
             usual = sentence[start:end]

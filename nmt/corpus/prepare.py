@@ -19,7 +19,7 @@ from nmt.system.files import AnyPath, as_names
 
 if TYPE_CHECKING:
     from nmt.config import Config, Overrides
-    from nmt.corpus.schema import DataReport
+    from nmt.corpus.data_schema import DataReport
 
 log = logging.getLogger(__name__)
 
@@ -122,15 +122,15 @@ def _write_directory(config: Config, output: Path) -> DataReport:
     """Write the data directory: from files to ids, stage by stage."""
     from nmt.config import dump_config
     from nmt.corpus import augmentation, cleaning, data_report, dataset, download, sources, splitting, token_ids
-    from nmt.corpus.schema import DataReport, Marker
+    from nmt.corpus.data_schema import DataReport, Marker
     from nmt.corpus.store import PairStore
     from nmt.system.files import write_text
     from nmt.system.replacement import atomic_directory
 
     begin = time.perf_counter()
     paths = download.resolve_sources([_bundled(source) for source in config.data.source], RAW_DIRECTORY)
-    given = sources.open_corpus(paths, config.data)
-    corpus = given.pop("train")
+    evaluation_sources = sources.open_corpus(paths, config.data)
+    corpus = evaluation_sources.pop("train")
     reused = token_ids.load_reused(config, Path(config.text.reuse)) if config.text.reuse else None
     with atomic_directory(output) as directory:
         store = PairStore(directory / "work")
@@ -138,14 +138,14 @@ def _write_directory(config: Config, output: Path) -> DataReport:
         lines, cleaned = cleaning.clean_corpus(config.data, corpus, store)
         rows = cleaning.drop_repeated(config.data.cleaning, store, cleaned)
         # Splitting: from here on, a pair is a row of the store. Copies of training pairs come after all others.
-        splits = splitting.split_corpus(config.data, given, store, rows, cleaned)
+        splits = splitting.split_corpus(config.data, evaluation_sources, store, rows, cleaned)
         copies, augmented = augmentation.add_copies(config.data, store, splits)
         # Encoding: training pairs become ids, sentences of valid and test also stay text.
-        encoded = token_ids.encode(config, store, splits, copies, reused, directory)
+        encoded = token_ids.encode_splits(config, store, splits, copies, reused, directory)
         for name, examples in splits.evaluation.items():
             if examples:
                 dataset.write_examples(directory / f"{name}.jsonl", examples)
-        split = splitting.report_splits(store, rows, splits, given=bool(given))
+        split = splitting.report_splits(store, rows, splits)
         del store, rows, splits, copies  # the report's picture needs the memory of the mapped texts
         shutil.rmtree(directory / "work")
         report = DataReport(
@@ -190,7 +190,7 @@ def find_prepared_data(config: str | Path | Config, overrides: Overrides, data: 
     check_is_data(directory, f"create it with: {_make_command(config, overrides, settings, output)}")
     asked = [key for key in overridden(overrides) if key.startswith(("data.", "text.")) and key != "data.directory"]
     made = read_config(directory / CONFIG) if asked else settings
-    values = {key: [reduce(getattr, key.split("."), each) for each in (made, settings)] for key in asked}
+    values = {key: [reduce(getattr, key.split("."), source) for source in (made, settings)] for key in asked}
     other = [f"{key} ({there!r} there, {here!r} here)" for key, (there, here) in values.items() if there != here]
     if other:
         command = _make_command(config, overrides, settings, Path("DIR"))

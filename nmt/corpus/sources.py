@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nmt.config import DataSection
 from nmt.corpus import Pair
-from nmt.corpus.lines import TOO_LONG, Lines, encode_lines, in_blocks, read_lines
+from nmt.corpus.lines import TOO_LONG, Lines, encode_lines, in_blocks, read_file_lines
 from nmt.system.errors import DataError, list_names, shorten
 from nmt.system.limits import OVERLONG
 from nmt.text.languages import language_name
@@ -24,7 +24,7 @@ from nmt.text.languages import language_name
 log = logging.getLogger(__name__)
 
 HEADER_WORDS = ("source", "src", "target", "tgt")
-PLACES = 5
+MAX_LOCATIONS = 5
 """How many malformed lines are located in the report, per kind."""
 NOT_UTF8 = re.compile("[\udc80-\udcff]")
 """What `_decode` makes of a byte that is not UTF-8."""
@@ -63,10 +63,10 @@ class LineReport:
     malformed: dict[str, int] = field(default_factory=dict)
     places: dict[str, list[str]] = field(default_factory=dict)
 
-    def skip(self, kind: str, *places: str, count: int = 1) -> None:
+    def skip(self, kind: str, *locations: str, count: int = 1) -> None:
         """Count malformed lines, and locate the first of them."""
         self.malformed[kind] = self.malformed.get(kind, 0) + count
-        self.places[kind] = [*self.places.get(kind, []), *places][:PLACES]
+        self.places[kind] = [*self.places.get(kind, []), *locations][:MAX_LOCATIONS]
 
     def add(self, other: LineReport) -> None:
         """Add the report of a later part of the corpus."""
@@ -93,7 +93,7 @@ class LineReport:
         count = sum(self.malformed.values())
         if count <= (max_share or 0.0) * self.read:
             return
-        kinds = "; ".join(f"{what} ({places})" for what, places in self.locate())
+        kinds = "; ".join(f"{what} ({locations})" for what, locations in self.locate())
         advice = next((advice for kind, advice in ADVICE.items() if kind in self.malformed), "correct the file")
         if max_share is not None:
             advice += f", or raise data.max_malformed ({max_share:g}) above {count / self.read:.3g} to skip them"
@@ -159,7 +159,7 @@ class TabSeparated(Source):
     def chunks(self, report: LineReport) -> Iterator[Chunk]:
         """About a megabyte of lines at a time."""
         number = 1
-        for lines in in_blocks(read_lines(self.path, self.first_lines), len):
+        for lines in in_blocks(read_file_lines(self.path, self.first_lines), len):
             header = [cell.strip(' "\r\n') for cell in lines[0].decode("utf-8", "replace").split("\t")]
             if number == 1 and self._is_header(header):
                 log.warning(
@@ -182,7 +182,7 @@ class TabSeparated(Source):
         if report.read == report.blank:
             return f"{self.path}: empty; give a file with lines of source<TAB>target"
         src, tgt = self.columns
-        widest = max(line.count(b"\t") for line in read_lines(self.path, self.first_lines)) + 1
+        widest = max(line.count(b"\t") for line in read_file_lines(self.path, self.first_lines)) + 1
         columns = "only one column" if widest == 1 else f"at most {widest} columns"
         return (
             f"{self.path}: no line has columns {src} and {tgt} ({columns} in {report.read:,} lines); write lines of "
@@ -221,7 +221,7 @@ class Parallel(Source):
         Raises:
             DataError: One has more than the other.
         """
-        files = [read_lines(path, self.first_lines) for path in (self.src, self.tgt)]
+        files = [read_file_lines(path, self.first_lines) for path in (self.src, self.tgt)]
         for number, (src, tgt) in enumerate(itertools.zip_longest(*files)):
             if src is None or tgt is None:
                 more = number + 1 + sum(1 for file in files for _ in file)
@@ -265,8 +265,8 @@ class Export(Source):
         for chunk in TabSeparated(self.links, (1, 2), self.first_lines).chunks(report):
             links = [(int(one), int(other)) for one, other in _rows(chunk, report, numbers=2)]
             numbers = np.array(links, dtype=np.int64).reshape(-1, 2)
-            given = np.concatenate([numbers, numbers[:, ::-1]], axis=1).reshape(-1, 2)
-            src_rows, tgt_rows = src.find(given[:, 0]), tgt.find(given[:, 1])
+            both_orders = np.concatenate([numbers, numbers[:, ::-1]], axis=1).reshape(-1, 2)
+            src_rows, tgt_rows = src.find(both_orders[:, 0]), tgt.find(both_orders[:, 1])
             both = (src_rows > 0) & (tgt_rows > 0)
             blocks = src.lines.raw(src_rows[both]), tgt.lines.raw(tgt_rows[both])
             report.read -= int(both.sum())  # `parse_chunk` counts them again
@@ -311,8 +311,8 @@ class _NumberedSentences:
 
     def find(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows of sentences by number; 0 for unknown numbers."""
-        places = np.minimum(np.searchsorted(self._numbers, numbers), len(self._numbers) - 1)
-        return np.where(self._numbers[places] == numbers, self._order[places], 0)
+        positions = np.minimum(np.searchsorted(self._numbers, numbers), len(self._numbers) - 1)
+        return np.where(self._numbers[positions] == numbers, self._order[positions], 0)
 
 
 def open_corpus(paths: Sequence[Path], data: DataSection | None = None) -> dict[str, Source]:
@@ -347,7 +347,7 @@ def open_corpus(paths: Sequence[Path], data: DataSection | None = None) -> dict[
             f"sources: {len(paths)} files given; give 1 (tab-separated text), 2 (source, target), 3 (Tatoeba's "
             "sentences, sentences, links), 4 (source and target of train, then of valid) or 6 (the same and test)"
         )
-    pairs = (paths[place : place + 2][::swap] for place in range(0, len(paths), 2))
+    pairs = (paths[first : first + 2][::swap] for first in range(0, len(paths), 2))
     first_lines = {"train": data.first_lines, "valid": None, "test": None}
     return {name: Parallel(src, tgt, first_lines[name]) for name, (src, tgt) in zip(first_lines, pairs, strict=False)}
 
@@ -376,11 +376,11 @@ def _rows(chunk: Chunk, report: LineReport, numbers: int = 0) -> Iterator[list[s
     columns = chunk.columns or (1, 2)
     report.read += len(sides[0])
     for number, texts in enumerate(zip(*sides, strict=True), start=chunk.first_line):
-        place = None if all_utf8 else next((place for place, text in enumerate(texts) if NOT_UTF8.search(text)), None)
+        side = None if all_utf8 else next((side for side, text in enumerate(texts) if NOT_UTF8.search(text)), None)
         cells = texts[0].split("\t") if chunk.columns else texts
-        if place is not None:
-            kind = "too_long" if texts[place] == _decode(TOO_LONG[:-1]) else "not_utf8"
-            report.skip(kind, f"{chunk.files[place]}:{number}")
+        if side is not None:
+            kind = "too_long" if texts[side] == _decode(TOO_LONG[:-1]) else "not_utf8"
+            report.skip(kind, f"{chunk.files[side]}:{number}")
         elif len(cells) < max(columns):
             if texts[0].strip():
                 report.skip("too_few_columns", f"{chunk.files[0]}:{number}")

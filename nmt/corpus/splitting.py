@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from nmt.config import DataSection, SplitSection
 from nmt.corpus import Pair
 from nmt.corpus.cleaning import CleaningReport
+from nmt.corpus.data_schema import Overlap, SplitReport
 from nmt.corpus.identity import among_sorted, draw, identities
 from nmt.corpus.lines import Rows
-from nmt.corpus.schema import Overlap, SplitReport
 from nmt.corpus.sources import Source, read_pairs
 from nmt.corpus.store import PairStore, in_chunks, most_frequent
 from nmt.system.errors import DataError, shorten
@@ -74,13 +74,13 @@ class Splits:
 
 
 def split_corpus(
-    data: DataSection, given: Mapping[str, Source], store: PairStore, rows: Rows, cleaned: CleaningReport
+    data: DataSection, evaluation_sources: Mapping[str, Source], store: PairStore, rows: Rows, cleaned: CleaningReport
 ) -> Splits:
     """Split clean pairs, unless the corpus has ready-made splits.
 
     Args:
         data: How to split.
-        given: Ready-made validation and test splits, by name.
+        evaluation_sources: Ready-made validation and test splits, by name.
         store: Clean pairs.
         rows: Which of them to split, each pair once.
         cleaned: What cleaning did, to explain why pairs are missing.
@@ -89,18 +89,20 @@ def split_corpus(
         DataError: There are too few pairs, or ready-made splits that cannot be used.
     """
     try:
-        return take_given(data, given, store, rows) if given else split_pairs(store, rows, data.split)
+        if evaluation_sources:
+            return use_ready_made(data, evaluation_sources, store, rows)
+        return split_pairs(store, rows, data.split)
     except SplitError as error:
         if loss := cleaned.explain_loss():
             raise DataError(f"{error.fault}, as {loss}") from None
         raise
 
 
-def take_given(data: DataSection, given: Mapping[str, Source], store: PairStore, rows: Rows) -> Splits:
+def use_ready_made(data: DataSection, evaluation_sources: Mapping[str, Source], store: PairStore, rows: Rows) -> Splits:
     """Use the ready-made splits of a corpus; with `data.drop_overlap`, drop training pairs that valid or test share."""
     plain = Normalizer(control_characters=False, html_entities=False)
     examples: dict[str, list[Example]] = {"valid": [], "test": []}
-    for name, source in given.items():
+    for name, source in evaluation_sources.items():
         pairs = [Pair(plain(pair.src), plain(pair.tgt)) for pair in read_pairs(source)]
         for side, texts in zip(("source", "target"), zip(*pairs, strict=True), strict=False):
             if not any(texts):
@@ -219,16 +221,15 @@ def naive_overlap(store: PairStore, rows: Rows, test_size: int) -> Overlap:
     return Overlap(sources, targets, examples=int(test.sum()))
 
 
-def report_splits(store: PairStore, rows: Rows, splits: Splits, *, given: bool) -> SplitReport:
+def report_splits(store: PairStore, rows: Rows, splits: Splits) -> SplitReport:
     """Count and compare the splits.
 
     Args:
         store: Clean pairs.
         rows: Those that were split.
         splits: The splits.
-        given: Whether they are ready-made.
     """
-    evaluation = splits.evaluation
+    evaluation, components = splits.evaluation, splits.components
     counts = {"train": np.unique(store.fingerprints("src_text")[splits.train], return_counts=True)[1]}
     for name, examples in evaluation.items():
         counts[name] = np.array([len(example.references) for example in examples], dtype=np.int64)
@@ -238,16 +239,16 @@ def report_splits(store: PairStore, rows: Rows, splits: Splits, *, given: bool) 
         for side in SIDES
     }
     return SplitReport(
-        given_splits=given,
+        ready_made_splits=not components,
         pairs={name: int(numbers.sum()) for name, numbers in counts.items()},
         sources={name: sum(numbers) for name, numbers in references.items()},
-        components=splits.components,
+        components=components,
         largest_component=splits.largest_component,
         references=references,
         frequent=frequent,
         overlap={name: measure_overlap(store, splits.train, some) for name, some in evaluation.items() if some},
         dropped_overlap=splits.dropped_overlap,
-        naive_overlap=None if given or not evaluation["test"] else naive_overlap(store, rows, counts["test"].sum()),
+        naive_overlap=naive_overlap(store, rows, counts["test"].sum()) if components and evaluation["test"] else None,
     )
 
 
@@ -294,11 +295,11 @@ def find_hubs(store: PairStore, rows: Rows) -> list[tuple[str, str, int]]:
     sides = [store.fingerprints(f"{side}_identity")[rows] for side in ("src", "tgt")]
     distinct = np.unique(np.stack(sides, axis=1), axis=0)
     hubs: list[tuple[int, str, str]] = []
-    for place, (lines, partners) in enumerate(((store.lines("src"), "targets"), (store.lines("tgt"), "sources"))):
-        identity, counts = np.unique(distinct[:, place], return_counts=True)
+    for column, (lines, partners) in enumerate(((store.lines("src"), "targets"), (store.lines("tgt"), "sources"))):
+        identity, counts = np.unique(distinct[:, column], return_counts=True)
         for top in np.argsort(-counts, kind="stable")[:MAX_HUBS]:
             if counts[top] >= MANY_PARTNERS:
-                text = min(lines.texts(rows[sides[place] == identity[top]]))
+                text = min(lines.texts(rows[sides[column] == identity[top]]))
                 hubs.append((-int(counts[top]), text, partners))
     return [(text, partners, -count) for count, text, partners in sorted(hubs)[:MAX_HUBS]]
 

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.config import Config, TextSection, differing_keys, read_config
-from nmt.corpus.cleaning import make_normalizer
+from nmt.corpus.cleaning import make_text_normalizer
+from nmt.corpus.data_schema import EncodingReport
 from nmt.corpus.dataset import CONFIG, EncodedPairs, Ids, encode_examples, write_sequences
 from nmt.corpus.identity import save_seen
 from nmt.corpus.lines import Lines, Rows, decode_lines
 from nmt.corpus.processes import map_chunks
-from nmt.corpus.schema import EncodingReport
 from nmt.corpus.splitting import Splits
 from nmt.corpus.store import PairStore, in_chunks
 from nmt.system.errors import ConfigError, DataError
@@ -35,7 +35,7 @@ COVERAGE = (100, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
 """Vocabulary sizes whose coverage is in the report."""
 
 
-def encode(
+def encode_splits(
     config: Config, store: PairStore, splits: Splits, copies: Rows, reused: TextProcessor | None, output: Path
 ) -> EncodingReport:
     """Learn tokenizers and vocabularies from the training pairs and copies of them, then encode every split.
@@ -61,7 +61,7 @@ def encode(
         tokenizer.save(text, name)
         sides.append(_tokenize(text, name, store, rows, config.data.workers))
     vocabularies = reused.vocabularies if reused else _make_vocabularies(config.text, sides, tokenizers)
-    processor = TextProcessor(*tokenizers, *vocabularies, make_normalizer(config.data.cleaning))
+    processor = TextProcessor(*tokenizers, *vocabularies, make_text_normalizer(config.data.cleaning))
     processor.save(text)
 
     # Numbers -> ids, of the pairs whose sides both fit.
@@ -117,7 +117,7 @@ def load_reused(config: Config, path: Path) -> TextProcessor:
     if there.data.languages != config.data.languages:
         theirs, ours = (" to ".join(data.languages) for data in (there.data, config.data))
         differing.append(f"data.src_language, data.tgt_language and data.reverse ({theirs} there, {ours} here)")
-    settings = make_normalizer(config.data.cleaning).settings
+    settings = make_text_normalizer(config.data.cleaning).settings
     differing += [
         f"data.cleaning.{key} ({value!r} there, {settings[key]!r} here)"
         for key, value in processor.normalizer.settings.items()
@@ -193,7 +193,7 @@ class TokenizedLines(NamedTuple):
 
     Attributes:
         tokens: The distinct tokens, in order of first appearance.
-        numbers: All tokens of all lines, concatenated, as places in `tokens`.
+        numbers: All tokens of all lines, concatenated, as positions in `tokens`.
         lengths: Number of tokens of each line.
     """
 
@@ -211,13 +211,13 @@ def tokenize_block(directory: Path, side: str, block: bytes) -> TokenizedLines:
         block: UTF-8 lines, each ending in a line feed.
     """
     written = (directory / f"{side}.tokenizer.json").stat().st_mtime_ns  # another run may use the same folder
-    places: dict[str, int] = {}
+    numbers_of_tokens: dict[str, int] = {}
     numbers: list[int] = []
     lengths: list[int] = []
     for tokens in _saved_tokenizer(directory, side, written).tokenize(decode_lines(block)):
-        numbers += [places.setdefault(token, len(places)) for token in tokens]
+        numbers += [numbers_of_tokens.setdefault(token, len(numbers_of_tokens)) for token in tokens]
         lengths.append(len(tokens))
-    return TokenizedLines(list(places), np.array(numbers, dtype=np.int32), np.array(lengths, dtype=np.int64))
+    return TokenizedLines(list(numbers_of_tokens), np.array(numbers, dtype=np.int32), np.array(lengths, dtype=np.int64))
 
 
 @lru_cache(maxsize=2)

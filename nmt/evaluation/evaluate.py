@@ -1,4 +1,4 @@
-"""Scoring a model on a split or on files, beside other systems."""
+"""Scoring a model on a split or on files, with other systems."""
 
 from __future__ import annotations
 

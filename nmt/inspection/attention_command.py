@@ -66,7 +66,7 @@ def measure_attention(
         raise ConfigError("--forced reads references: give a split, or --src with --ref; for a sentence --target")
     from nmt.drawing.picture import check_picture
     from nmt.evaluation.input_text import InputText
-    from nmt.inspection.attention_report import draw_attention_statistics, measure_attention
+    from nmt.inspection.attention_report import draw_attention_statistics, make_attention_report
     from nmt.system.outputs import check_files
 
     check_files({"--json": json_path, "--picture": picture}, (src, ref, gold))
@@ -76,9 +76,9 @@ def measure_attention(
     models, translator = open_translator(as_paths(model), device, {}, allowed_classes)
     examples, links = text.of(models, sample)
     name, known = str(models[0].path), forced or target is not None
-    found = measure_attention(name, translator, examples, forced=known, gold=links, unit=links_of)
+    report = make_attention_report(name, translator, examples, forced=known, gold=links, unit=links_of)
     if picture is not None:
-        draw_attention_statistics(found, Path(picture))
+        draw_attention_statistics(report, Path(picture))
     if json_path is not None:
-        write_json(Path(json_path), found.as_json())
-    return found
+        write_json(Path(json_path), report.as_json())
+    return report

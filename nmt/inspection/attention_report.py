@@ -110,7 +110,7 @@ def _per_head(measure: Callable[[Tensor], Tensor], weights: Tensor | None) -> li
     return [] if weights is None else [round(value, 6) for value in measure(weights).tolist()]
 
 
-def measure_attention(
+def make_attention_report(
     name: str,
     translator: Translator,
     examples: Sequence[Example],

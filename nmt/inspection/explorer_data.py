@@ -27,7 +27,7 @@ from nmt.translation.translator import Translator
 log = logging.getLogger(__name__)
 
 
-def explore(
+def make_explorer_page(
     models: Sequence[tuple[SavedModel, Translator]],
     examples: Sequence[Example],
     *,
@@ -77,11 +77,11 @@ def _shown(examples: Sequence[Example], translators: Sequence[Translator]) -> li
         DataError: None can.
     """
     counts = [[len(translator.tokenize([example.src])[0]) for translator in translators] for example in examples]
-    shown = [number for number, each in enumerate(counts) if all(0 < count <= LONGEST for count in each)]
+    shown = [number for number, lengths in enumerate(counts) if all(0 < count <= LONGEST for count in lengths)]
     if not shown:
         most = max(map(max, counts))
-        found = f"{most:,} tokens, more than the {LONGEST} that can be shown" if most else "no words"
-        raise DataError(f"sentence 1: has {found}; give another one")
+        reason = f"{most:,} tokens, more than the {LONGEST} that can be shown" if most else "no words"
+        raise DataError(f"sentence 1: has {reason}; give another one")
     if len(shown) < len(examples):
         left = len(examples) - len(shown)
         log.warning(f"left out: {left:,} sentences without words or with more than {LONGEST} tokens")

@@ -18,7 +18,7 @@ from nmt.evaluation.input_text import evenly_spaced
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
 from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
 from nmt.inspection.explorer_data import name_models
-from nmt.inspection.report_page import Block, Chapter, Picture, Preformatted, Sentence, mark_words, plain, render
+from nmt.inspection.report_blocks import Block, Chapter, Picture, Preformatted, Sentence, mark_words, plain, render
 from nmt.layers.attention.catalog import describe_mechanism
 from nmt.models.run_records import MARKER as RUN_MARKER
 from nmt.models.run_records import find_data
@@ -62,7 +62,7 @@ def make_report(
     by_name = {model: its_files for model, (its_files, _) in named.items()}
     chapters = [
         Chapter("Models" if others else "Model", [_tabulate_models(by_name)]),
-        Chapter("Scores", list(_scores(evaluation))),
+        Chapter("Scores", list(_score_blocks(evaluation))),
         Chapter("Training", list(_curves(by_name))),
         *(Chapter(section.title, list(section.blocks)) for section in replace(breakdown, differences=[]).sections()),
         Chapter("Best and worst sentences", list(_extremes(evaluation, examples, rules))),
@@ -75,15 +75,15 @@ def make_report(
 
 
 def _tabulate_models(models: Mapping[str, SavedModel]) -> Table:
-    columns = [_describe(saved) for saved in models.values()]
+    columns = [_describe_model(saved) for saved in models.values()]
     rows = [[label, *(column.get(label, "-") for column in columns)] for label in columns[0]]
     return Table(["", *models], rows, "l" * (1 + len(models)))
 
 
-def _describe(saved: SavedModel) -> dict[str, str]:
+def _describe_model(saved: SavedModel) -> dict[str, str]:
     metadata, config = saved.metadata, saved.config
-    run = _read(saved.path.parent / RUN_MARKER)
-    environment = _read(saved.path.parent / "environment.json")
+    run = _read_run_json(saved.path.parent / RUN_MARKER)
+    environment = _read_run_json(saved.path.parent / "environment.json")
     attention, equation = describe_mechanism(config.model)
     described = {
         "config": config.name,
@@ -113,7 +113,7 @@ def _count(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else "-"
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_run_json(path: Path) -> dict[str, Any]:
     """A JSON file of a run; empty if the model has been taken out of its run."""
     try:
         value = read_json(path)
@@ -122,7 +122,7 @@ def _read(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _scores(evaluation: ModelEvaluation) -> Iterator[Block]:
+def _score_blocks(evaluation: ModelEvaluation) -> Iterator[Block]:
     yield (
         f"{evaluation.what}: {evaluation.sentences:,} sentences with {evaluation.references:,} references, "
         f"beam {evaluation.beam_size}."
@@ -203,7 +203,7 @@ def _configs(models: Mapping[str, SavedModel]) -> Iterator[Block]:
     (first_name, first), *others = models.items()
     for name, other in others:
         differing = differing_keys(other.config, first.config)
-        rows = [[each.replace(" there,", f" in {name},").replace(" here)", f" in {first_name})")] for each in differing]
+        rows = [[line.replace(" there,", f" in {name},").replace(" here)", f" in {first_name})")] for line in differing]
         yield Table([""], rows, "l", f"Differences from {name}") if rows else f"The config of {name} is the same."
     yield Preformatted(dump_config(first.config))
 

@@ -123,8 +123,8 @@ def record(translator: Translator, example: Example, rules: ScoringRules | None)
     best, reference = force_ids(translator, ids, tree.ids(tree.best[0]), texts[tree.best[0]]), None
     if example.references:
         text = example.references[0]
-        (given,) = processor.tokenize_target([text])
-        reference = force_ids(translator, ids, [*processor.tgt_vocabulary.encode(given), EOS_ID], text)
+        (target_tokens,) = processor.tokenize_target([text])
+        reference = force_ids(translator, ids, [*processor.tgt_vocabulary.encode(target_tokens), EOS_ID], text)
     return SentenceRecord([*tokens, EOS_LABEL], tree, labels, texts, best, reference, _measure(example, best, rules))
 
 
@@ -150,11 +150,11 @@ def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str)
     encoded = model.encode(pad(sources, suffix=True).to(model.device), lengths)
     output, details = model.decoder.inspect(tgt_in.to(model.device), encoded)
     # One source at a time: [T, V] is the largest tensor.
-    given = torch.tensor(tgt, device=model.device).unsqueeze(1)
+    target_ids = torch.tensor(tgt, device=model.device).unsqueeze(1)
     rows = (model.decoder.output(readouts).float().log_softmax(dim=-1) for readouts in output.readouts)
     log_probs = next(rows)
-    own, *without = (row.gather(1, given).squeeze(1).cpu() for row in (log_probs, *rows))  # [T], of every source
-    best, places = log_probs.exp().topk(min(TOP_WORDS, log_probs.size(1)))
+    own, *without = (row.gather(1, target_ids).squeeze(1).cpu() for row in (log_probs, *rows))  # [T], of every source
+    best, word_ids = log_probs.exp().topk(min(TOP_WORDS, log_probs.size(1)))
     alignment = output.alignments[0].float().cpu()
     occlusion, agreement = None, list[float | None]()
     if without:
@@ -170,7 +170,7 @@ def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str)
         details,
         [
             [(_label(words, number), share) for number, share in zip(row.tolist(), shares.tolist(), strict=True)]
-            for row, shares in zip(places, best, strict=True)
+            for row, shares in zip(word_ids, best, strict=True)
         ],
         occlusion,
         agreement,

@@ -36,8 +36,8 @@ class Keys:
 
     def find(self, key: str) -> int | None:
         """The index of a key, None if it is not accepted; keys are compared in constant time."""
-        given = key.encode("utf-8", "surrogatepass")
-        same = [hmac.compare_digest(given, accepted) for accepted in self._keys]
+        key_bytes = key.encode("utf-8", "surrogatepass")
+        same = [hmac.compare_digest(key_bytes, accepted) for accepted in self._keys]
         return same.index(True) if any(same) else None
 
 

@@ -25,12 +25,8 @@ from nmt.serving.access import Keys, Pages, Rate
 from nmt.serving.batches import Batcher, QueueFull, ServerStopping
 from nmt.serving.body import CLOSE, discard, read_address, read_body, read_key
 from nmt.serving.directions import Detection, Direction, Directions
-from nmt.serving.document import Document, read_lines
-from nmt.serving.log import UNANSWERED, Record
-from nmt.serving.markup import read_html
-from nmt.serving.page import make_front_page
-from nmt.serving.request_limits import Limits
-from nmt.serving.schema import (
+from nmt.serving.document import Document, read_plain_text
+from nmt.serving.http_schema import (
     AnyRequest,
     ExploreRequest,
     Language,
@@ -41,12 +37,16 @@ from nmt.serving.schema import (
     describe_problem,
     describe_routes,
 )
+from nmt.serving.log import UNANSWERED, Record
+from nmt.serving.markup import read_html
+from nmt.serving.page import make_front_page
+from nmt.serving.request_limits import Limits
 from nmt.system.errors import NmtError, is_out_of_memory, shorten
 from nmt.text.languages import language_name
 from nmt.translation.translation import Translation
 
 AUTO = "auto"
-READERS: dict[str, Callable[[str], Document]] = {"text": read_lines, "html": read_html}
+READERS: dict[str, Callable[[str], Document]] = {"text": read_plain_text, "html": read_html}
 PAGES = {"/": make_front_page, "/explore": make_live_page}
 NO_FRAMES = "frame-ancestors 'none'"
 HEADERS = {
@@ -142,13 +142,13 @@ class Service:
         self._admit(record.client, asked.api_key)
         return asked
 
-    def _admit(self, client: str, given: str) -> None:
+    def _admit(self, client: str, api_key: str) -> None:
         """Check the API key of a request that is otherwise valid, and count it."""
-        key = self.keys.find(given)
+        key = self.keys.find(api_key)
         if seconds := self._rate.wait(client if key is None else key):
             raise HTTPException(429, "Slow down: too many requests", {"retry-after": str(seconds)})
         if self.keys.required and key is None:
-            raise HTTPException(403, "Invalid API key" if given else "An API key is required: api_key", CLOSE)
+            raise HTTPException(403, "Invalid API key" if api_key else "An API key is required: api_key", CLOSE)
 
     async def translate(self, asked: TranslateRequest, record: Record) -> dict[str, Any]:
         """Translate a text or a list of texts."""
@@ -229,16 +229,16 @@ class Service:
         }
 
 
-def _explore(direction: Direction, source: str, given: str) -> dict[str, Any]:
+def _explore(direction: Direction, source: str, target: str) -> dict[str, Any]:
     """The data of a page with one sentence, and a translation that the model reads too, if there is one."""
     translator, processor = direction.translator, direction.translator.processor
     counts = {"q": len(translator.tokenize([source])[0])}
-    if given.strip():
-        counts["given"] = len(processor.tokenize_target([given])[0])
+    if target.strip():
+        counts["given"] = len(processor.tokenize_target([target])[0])
     for name, count in counts.items():
         if not 0 < count <= LONGEST:
             raise _invalid(f"{name} has {count} tokens; give 1 to {LONGEST}")
-    example = Example(source, (given,) if given.strip() else ())
+    example = Example(source, (target,) if target.strip() else ())
     recorded = record(translator, example, rules=None)
     return page_data([example], [System.of_model(str(direction), direction.config, processor, [recorded])])
 
@@ -389,5 +389,5 @@ class App:
 def _where(error: Exception) -> str:
     """The class of an error and the line that raised it, without its message, which may contain a user's text."""
     frames = traceback.extract_tb(error.__traceback__)
-    place = f" at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else ""
-    return f"{type(error).__name__}{place}"
+    location = f" at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{location}"

@@ -96,8 +96,8 @@ def _parse(request: Request, kind: str, body: bytes, limits: Limits) -> dict[str
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError) as error:
-        place = f" (line {error.lineno}, column {error.colno})" if isinstance(error, json.JSONDecodeError) else ""
-        raise HTTPException(400, f"the body is not JSON{place}") from None
+        location = f" (line {error.lineno}, column {error.colno})" if isinstance(error, json.JSONDecodeError) else ""
+        raise HTTPException(400, f"the body is not JSON{location}") from None
     if not isinstance(fields, dict):
         raise HTTPException(400, "the body is not a JSON object")
     return fields

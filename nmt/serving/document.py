@@ -63,7 +63,7 @@ class Document:
         )
 
 
-def read_lines(source: str) -> Document:
+def read_plain_text(source: str) -> Document:
     """Split plain text into its lines; empty lines are kept as they are."""
     parts = _LINE_END.split(source)  # a line, its end, a line, ...
     return Document([Unit(part) if part.strip() else part for part in parts])

@@ -10,7 +10,7 @@ from torch import Tensor
 
 def as_bytes(weights: Sequence[Tensor] | Tensor) -> str:
     """Weights in steps of 1/255 as base64, one byte each."""
-    flat = b"".join((each * 255).round().byte().flatten().numpy().tobytes() for each in weights)
+    flat = b"".join((tensor * 255).round().byte().flatten().numpy().tobytes() for tensor in weights)
     return base64.b64encode(flat).decode()
 
 

@@ -127,7 +127,7 @@ def printable(text: str) -> str:
     Control characters, line and paragraph separators, direction marks and lone surrogates become escapes such as \n,
     \x1b or \u2028. For names and text from untrusted files.
     """
-    return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _UNPRINTABLE.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def shorten(text: str) -> str:

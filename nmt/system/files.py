@@ -230,14 +230,14 @@ def map_array(path: Path, dtype: DTypeLike, advice: str) -> NDArray[Any]:
         with path.open("rb") as file:
             if file.read(6) != b"\x93NUMPY":  # numpy would accept an archive as well
                 raise ValueError("not a .npy file")
-        found: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
         raise DataError(f"{path}: missing; the directory is incomplete, {advice}") from None
     except Exception as error:  # numpy parses the header as Python, which fails in many ways
         raise DataError(f"{path}: damaged ({shorten(str(error))}); {advice}") from None
-    if found.dtype != dtype or found.ndim != 1:
+    if array.dtype != dtype or array.ndim != 1:
         raise DataError(f"{path}: damaged (not an array of {np.dtype(dtype)}); {advice}")
-    return found
+    return array
 
 
 def _bounded_int(digits: str) -> int:

@@ -30,7 +30,7 @@ MAX_COUNT = 10**15
 MAX_DIGITS = 30
 """Digits of a number in a config or a JSON file."""
 
-KERNELS_KEPT = 128
+MAX_KERNELS = 128
 """Kernels for shapes of products that oneDNN and its wrapper in torch keep in memory, unless the environment says else.
 
 With torch's default of 1,024, training on 20,000 pairs takes 1,245 MiB instead of 959, and more the longer it goes on;

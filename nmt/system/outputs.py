@@ -59,7 +59,7 @@ def check_directory(directory: Path, kind: Kind, *, overwrite: bool, needed: Map
     Raises:
         DataError: The folder contains something else, or is inside another directory of nmt.
     """
-    check_not_inside(directory)
+    check_not_nested(directory)
     real = real_path(directory)
     for name, path in needed.items():
         if path is not None and real_path(path).is_relative_to(real):
@@ -95,7 +95,7 @@ def check_output(directory: Path, marker: str, *, overwrite: bool) -> None:
         raise DataError(f"{directory}: contains an earlier result; add --overwrite or choose another --output")
 
 
-def check_not_inside(directory: Path) -> None:
+def check_not_nested(directory: Path) -> None:
     """Reject an output folder inside another directory of nmt.
 
     Raises:

@@ -111,9 +111,9 @@ def clean_up(directory: Path) -> None:
         else:
             left.unlink()
     for earlier in directory.glob(".*.earlier"):
-        place = directory / earlier.name.removeprefix(".").removesuffix(".earlier")
-        take_back_earlier(place)
-        discard_earlier(place)
+        target = directory / earlier.name.removeprefix(".").removesuffix(".earlier")
+        take_back_earlier(target)
+        discard_earlier(target)
 
 
 @contextlib.contextmanager

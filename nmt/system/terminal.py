@@ -60,7 +60,7 @@ def showing_messages() -> Iterator[None]:
         logger.propagate = propagate
 
 
-def write_text(text: str, file: TextIO) -> None:
+def show_text(text: str, file: TextIO) -> None:
     """Write lines for a person to read."""
     file.writelines(f"{printable(line)}\n" for line in text.removesuffix("\n").split("\n"))
 
@@ -68,14 +68,14 @@ def write_text(text: str, file: TextIO) -> None:
 def write_sections(sections: Sequence[ReportSection], file: TextIO) -> None:
     """Write a report: paragraphs and tables under their titles."""
     for number, section in enumerate(sections):
-        write_text(f"\n{section.title}" if number else section.title, file)
+        show_text(f"\n{section.title}" if number else section.title, file)
         for block in section.blocks:
-            write_text("", file)
+            show_text("", file)
             if isinstance(block, str):
-                write_text(textwrap.fill(block, LINE, initial_indent="  ", subsequent_indent="  "), file)
+                show_text(textwrap.fill(block, LINE, initial_indent="  ", subsequent_indent="  "), file)
                 continue
             if block.caption:
-                write_text(f"  {block.caption}", file)
+                show_text(f"  {block.caption}", file)
             write_table(block, file, indent=2)
 
 

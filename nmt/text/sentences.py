@@ -87,9 +87,9 @@ def split_tokens(tokens: Sequence[str], limit: int, *, subwords: bool) -> Iterat
     """
     begin = 0
     while len(tokens) - begin > limit:
-        places = range(begin + limit, begin + limit // 2, -1)  # no part is shorter than half of the limit
-        words = [place for place in places if not subwords or tokens[place].startswith(WORD_BEGINNING)]
-        pauses = (place for place in words if _PAUSE.fullmatch(tokens[place - 1]))
+        cuts = range(begin + limit, begin + limit // 2, -1)  # no part is shorter than half of the limit
+        words = [cut for cut in cuts if not subwords or tokens[cut].startswith(WORD_BEGINNING)]
+        pauses = (cut for cut in words if _PAUSE.fullmatch(tokens[cut - 1]))
         end = next(pauses, words[0] if words else begin + limit)
         yield list(tokens[begin:end])
         begin = end

@@ -227,7 +227,7 @@ class SubwordTokenizer(Tokenizer):
     def algorithm(self) -> Algorithm:
         """The algorithm that learnt the pieces: only BPE has the scores 0, -1, -2 and so on."""
         scores = list(self.scores.values())
-        return "bpe" if scores == [-place for place in range(len(scores))] else "unigram"
+        return "bpe" if scores == [-rank for rank in range(len(scores))] else "unigram"
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         """Join the pieces; spaces are part of them."""

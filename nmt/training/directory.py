@@ -23,11 +23,11 @@ from nmt.training.attention_history import WATCHED
 from nmt.training.board import FOLDER as BOARD
 from nmt.training.checkpoint import FOLDER as CHECKPOINTS
 from nmt.training.checkpoint import clean_up_checkpoints, has_checkpoint, without_checksum, write_checkpoint
+from nmt.training.checkpoint_schema import OriginMetadata
 from nmt.training.distributed import Workers, launch_id, restarts
 from nmt.training.metrics_log import METRICS, MetricsLog
 from nmt.training.ranking import rank, stored_rank
 from nmt.training.resume import command_to_resume
-from nmt.training.schema import OriginMetadata
 from nmt.training.state import TrainState, capture
 from nmt.training.text_files import check_text, copy_text
 

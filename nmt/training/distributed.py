@@ -63,8 +63,8 @@ class Workers:
         """Wrap the model for training: backward averages the gradients over all processes."""
         if self.size == 1:
             return model
-        places = [self.device] if self.device.type == "cuda" else None
-        return DistributedDataParallel(model, device_ids=places, gradient_as_bucket_view=True)
+        device_ids = [self.device] if self.device.type == "cuda" else None
+        return DistributedDataParallel(model, device_ids=device_ids, gradient_as_bucket_view=True)
 
     def synchronized(self, replica: nn.Module, last: bool) -> contextlib.AbstractContextManager[Any]:
         """Context for the backward pass of one of several batches per update: only the last one all-reduces."""
@@ -141,7 +141,7 @@ def join_workers(device: torch.device) -> Iterator[Workers]:
     Raises:
         ConfigError: A variable that torchrun sets is missing or is no number.
     """
-    rank, size = _place()
+    rank, size = _rank_and_size()
     if size == 1:
         yield Workers(device=device)
         return
@@ -166,7 +166,7 @@ def join_workers(device: torch.device) -> Iterator[Workers]:
         dist.destroy_process_group()
 
 
-def _place() -> tuple[int, int]:
+def _rank_and_size() -> tuple[int, int]:
     """Rank of this process, and the number of all."""
     if (size := os.environ.get("WORLD_SIZE", "1")) == "1":
         return 0, 1

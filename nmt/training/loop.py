@@ -21,11 +21,11 @@ from nmt.layers.losses import Loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.system.device import autocast
 from nmt.system.errors import TrainingError, when_out_of_memory
+from nmt.training.checkpoint_schema import Progress
 from nmt.training.distributed import SINGLE, Workers
 from nmt.training.optimizers import make_optimizer, update_weights
 from nmt.training.ranking import is_at_floor, rank
-from nmt.training.schedules import LearningRate, draw_choices
-from nmt.training.schema import Progress
+from nmt.training.schedules import LearningRateSchedule, draw_choices
 from nmt.training.state import TrainState, average_weights
 
 Scores = Mapping[str, float]
@@ -154,12 +154,12 @@ def start(model: Seq2Seq, pairs: EncodedPairs, options: TrainSection, workers: W
     """
     updates_per_epoch = count_epoch_updates(pairs, options)
     total = count_updates(options, updates_per_epoch)
-    optimizer, rate = make_optimizer(options.optimizer, model), LearningRate(options.schedule, total)
+    optimizer, rate = make_optimizer(options.optimizer, model), LearningRateSchedule(options.schedule, total)
     average = None if options.ema_decay is None else average_weights(model, options.ema_decay)
     return TrainState(model, optimizer, rate, workers, average, updates_per_epoch, total)
 
 
-def train(state: TrainState, pairs: EncodedPairs, config: Config, noise: Noise = no_noise) -> Iterator[Event]:
+def training_events(state: TrainState, pairs: EncodedPairs, config: Config, noise: Noise = no_noise) -> Iterator[Event]:
     """Train, and yield events.
 
     Args:

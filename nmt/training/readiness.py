@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from nmt.config import DROPOUT, AdamSection, Config, ConstantForcingSection
 from nmt.corpus.batching import make_batch, plan_batches
 from nmt.corpus.data_report import REPORT
+from nmt.corpus.data_schema import parse_report
 from nmt.corpus.dataset import DataDirectory, EncodedPairs, open_data
 from nmt.corpus.noise import Noise, make_noise
-from nmt.corpus.schema import parse_report
 from nmt.evaluation.loss import mean_loss
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
@@ -203,12 +203,12 @@ def check_overfitting(config: Config, data: DataDirectory, new_model: Callable[[
         advice = f"above {OVERFIT_LOSS}: the model cannot overfit them; see the sizes and parts under model"
         yield _find("one batch overfits", learnt, text, advice)
 
-    stepper = Seq2SeqStepper(model.eval())
-    found = greedy_search(stepper, batch.src.to(model.device), batch.src_lengths, max_length=config.decode.max_length)
-    same = [hypothesis.ids == pairs.tgt[index].tolist() for index, hypothesis in enumerate(found)]
+    stepper, limit = Seq2SeqStepper(model.eval()), config.decode.max_length
+    hypotheses = greedy_search(stepper, batch.src.to(model.device), batch.src_lengths, max_length=limit)
+    same = [hypothesis.ids == pairs.tgt[index].tolist() for index, hypothesis in enumerate(hypotheses)]
     text = f"{sum(same)} of these {len(pairs)} sources are translated exactly"
     yield Finding("decoding", sum(same) >= len(pairs) / 2 if learnt else None, text)
-    for index, hypothesis in enumerate(found[:SHOWN]):
+    for index, hypothesis in enumerate(hypotheses[:SHOWN]):
         source = " ".join(data.src_vocabulary.decode(pairs.src[index]))
         made, reference = (" ".join(data.tgt_vocabulary.decode(ids)) for ids in (hypothesis.ids, pairs.tgt[index]))
         yield Finding("sample", same[index] or None, f"{source} -> {made} (reference: {reference})")

@@ -12,9 +12,9 @@ from nmt.models.run_records import BEST
 from nmt.system.device import describe_environment
 from nmt.system.errors import CheckpointError, ConfigError, DataError, list_names, shorten
 from nmt.training.checkpoint import newest_checkpoint
+from nmt.training.checkpoint_schema import OriginMetadata, parse_metadata
 from nmt.training.distributed import launch_command
 from nmt.training.ranking import stored_number
-from nmt.training.schema import OriginMetadata, parse_metadata
 from nmt.training.state import TrainState, restore
 
 log = logging.getLogger(__name__)

@@ -126,7 +126,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
         log.info(f"{directory.parameters:,} parameters, {pairs}, on {where}, into {output}")
         bars = progress_bar(unit=" updates", shown=workers.is_first, dynamic_ncols=True)
         with interruptions.by_signals(), bars as bar:
-            for event in loop.train(state, data.train, config, noise):
+            for event in loop.training_events(state, data.train, config, noise):
                 # All processes take part in validation, checkpoints and stops.
                 match event:
                     case loop.ValidationDue() if validator:

@@ -9,7 +9,7 @@ from nmt.config import ConstantForcingSection, ScheduleSection, TeacherForcingSe
 from nmt.models.base import WordChooser
 
 
-class LearningRate:
+class LearningRateSchedule:
     """Share of the configured learning rate at each update.
 
     constant: 1. inverse_sqrt (Vaswani et al., 2017, eq. 3): sqrt(warmup / update). cosine (Loshchilov & Hutter,

@@ -15,9 +15,9 @@ from torch.optim.swa_utils import AveragedModel
 
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.checkpoint import Checkpoint
+from nmt.training.checkpoint_schema import Progress, RateMetadata, StateMetadata, parse_metadata
 from nmt.training.distributed import Workers
-from nmt.training.schedules import LearningRate
-from nmt.training.schema import Progress, RateMetadata, StateMetadata, parse_metadata
+from nmt.training.schedules import LearningRateSchedule
 
 
 class Meter:
@@ -72,7 +72,7 @@ class TrainState:
 
     model: Seq2Seq
     optimizer: torch.optim.Optimizer
-    rate: LearningRate
+    rate: LearningRateSchedule
     workers: Workers
     average: AveragedModel | None
     updates_per_epoch: int
@@ -120,7 +120,7 @@ def capture(state: TrainState) -> Checkpoint:
         tensors |= {f"average.{name}": weight.detach() for name, weight in state.result.named_parameters()}
     for index, values in state.optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
-    for name, tensor in _of_each_process(state).items():
+    for name, tensor in _process_tensors(state).items():
         tensors |= {f"{name}.{rank}": part for rank, part in enumerate(state.workers.gather(tensor))}
     numpy_random = np.random.get_state(legacy=False)
     numpy_random["state"]["key"] = numpy_random["state"]["key"].tolist()
@@ -177,7 +177,7 @@ def restore(state: TrainState, checkpoint: Checkpoint) -> bool:
     return True
 
 
-def _of_each_process(state: TrainState) -> dict[str, Tensor]:
+def _process_tensors(state: TrainState) -> dict[str, Tensor]:
     """The state that differs between processes."""
     device, meter = state.meter.device, state.meter
     own = {"random.cpu": torch.get_rng_state(), "meter.sums": meter.sums, "meter.counts": meter.counts}

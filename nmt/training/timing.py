@@ -20,7 +20,7 @@ from nmt.system.progress import progress_bar
 from nmt.training.distributed import Workers
 from nmt.training.loop import count_updates, plan_epoch, train_step
 from nmt.training.optimizers import make_optimizer
-from nmt.training.schedules import LearningRate
+from nmt.training.schedules import LearningRateSchedule
 from nmt.training.setup import make_model, resolve
 
 WARM_UP = 3  # updates
@@ -59,7 +59,7 @@ def time_updates(
         limit: Seconds after which no further update is made.
     """
     optimizer = make_optimizer(options.optimizer, model)
-    rate = LearningRate(options.schedule, count_updates(options, len(groups)))
+    rate = LearningRateSchedule(options.schedule, count_updates(options, len(groups)))
     losses: list[torch.Tensor] = []
     tokens, begins = list[int](), [time.perf_counter()]
     with progress_bar(total=WARM_UP + timed, desc="timing updates", unit=" updates", leave=False) as bar:

@@ -19,7 +19,7 @@ PROBLEMS = {
 """What can be wrong with a line of input: how the line is handled, for a warning, and what to do, for an error."""
 
 
-def read_lines(stream: BufferedIOBase, name: str, warn: Callable[[str], object] | None) -> Iterator[list[str]]:
+def stream_lines(stream: BufferedIOBase, name: str, warn: Callable[[str], object] | None) -> Iterator[list[str]]:
     """Yield the lines of a byte stream as soon as they are available, several at a time.
 
     Ill-formed UTF-8 becomes U+FFFD, and only the first `MAX_LINE` bytes of a line are read. Only a line feed ends a
@@ -100,4 +100,4 @@ def read_text(path: Path) -> list[str]:
         DataError: It cannot be read, is not UTF-8 or has an overlong line.
     """
     with open_input(path) as stream:
-        return [line for lines in read_lines(stream, str(path), None) for line in lines]
+        return [line for lines in stream_lines(stream, str(path), None) for line in lines]

@@ -15,7 +15,7 @@ from nmt.system.files import as_path
 from nmt.system.options import Option
 from nmt.system.process import open_output
 from nmt.system.progress import progress_bar
-from nmt.translation.input import open_input, read_lines
+from nmt.translation.input import open_input, stream_lines
 from nmt.translation.loading import load
 from nmt.translation.stream import warn_of_cut, within_memory
 from nmt.translation.translate import WINDOW, WINDOW_CHARACTERS
@@ -71,7 +71,7 @@ def score(
         progress_bar(unit=" pairs", desc="scoring", leave=False) as bar,
     ):
         sides = (
-            read_lines(stream, str(path), log.warning) for stream, path in zip((sources, targets), paths, strict=True)
+            stream_lines(stream, str(path), log.warning) for stream, path in zip((sources, targets), paths, strict=True)
         )
         pairs = _pairs(*paths, *map(itertools.chain.from_iterable, sides))
         most = WINDOW * translator.options.batch_size

@@ -21,7 +21,7 @@ from nmt.system.process import open_output
 from nmt.system.progress import progress_bar
 from nmt.system.resumable import Origin, open_resumable
 from nmt.system.version import __version__
-from nmt.translation.input import open_input, read_lines
+from nmt.translation.input import open_input, stream_lines
 from nmt.translation.loading import load
 from nmt.translation.stream import translate_lines, warn_of_cut
 
@@ -129,7 +129,7 @@ def translate(
             return
         translator.check_n_best(n_best)
         shape = choose_format(format, translator.processor, n_best=n_best, with_attention=with_attention)
-        lines = read_lines(stream, name, log.warning)
+        lines = stream_lines(stream, name, log.warning)
         typed = sentence is None and source is None and sys.stdin.isatty()
         with open_output(target) as file:
             if typed and target is None and format is None and file.isatty():
@@ -206,7 +206,7 @@ def translate_file(
             if file.lines:
                 log.info(f"{target}: resuming after {file.lines:,} lines")
             before = file.lines
-            lines = itertools.chain.from_iterable(read_lines(stream, str(source), log.warning))
+            lines = itertools.chain.from_iterable(stream_lines(stream, str(source), log.warning))
             windows = in_blocks(lines, len, WINDOW_CHARACTERS, WINDOW * translator.options.batch_size)
             begin = time.perf_counter()
             with progress_bar(unit=" lines", desc="translating", initial=before) as bar:

@@ -147,8 +147,8 @@ class Translator:
             ValueError: There are more texts than targets, or fewer.
             CheckpointError: The model's probabilities are not finite.
         """
-        given = self._read_targets(texts, targets)
-        return [best for (best,) in self._search(self.tokenize(texts), 1, with_alignment, given, whole=True)]
+        target_tokens = self._read_targets(texts, targets)
+        return [best for (best,) in self._search(self.tokenize(texts), 1, with_alignment, target_tokens, whole=True)]
 
     def complete(
         self, texts: Sequence[str], prefixes: Sequence[str], *, n_best: int = 1, with_alignment: bool = False
@@ -186,7 +186,7 @@ class Translator:
         sources: Sequence[list[str]],
         n_best: int,
         with_alignment: bool,
-        given: Sequence[list[str]] | None = None,
+        target_tokens: Sequence[list[str]] | None = None,
         *,
         whole: bool = False,
         finish: Callable[[Iterable[int]], object] = lambda indices: None,
@@ -197,7 +197,7 @@ class Translator:
             sources: Tokens of each source.
             n_best: Number of translations of each.
             with_alignment: Keep alignments.
-            given: For each source the first target tokens as the user gave them; None leaves them free.
+            target_tokens: For each source the first target tokens as the user gave them; None leaves them free.
             whole: Whether they are all of the translation, and an empty source is read too; otherwise its translation
                 is empty.
             finish: Called with the indices of the sources that are finished.
@@ -206,9 +206,9 @@ class Translator:
             ConfigError: The search settings forbid every continuation of a translation.
             CheckpointError: The model's probabilities are not finite.
         """
-        order = [n for n, tokens in enumerate(sources) if tokens or whole]
+        order, vocabulary = [n for n, tokens in enumerate(sources) if tokens or whole], self.processor.tgt_vocabulary
         ids = [self.processor.src_vocabulary.encode(sources[n][:MAX_SOURCE_LENGTH]) for n in order]
-        begun = None if given is None else [self.processor.tgt_vocabulary.encode(given[n]) for n in order]
+        begun = None if target_tokens is None else [vocabulary.encode(target_tokens[n]) for n in order]
         if whole and begun is not None:
             hypotheses = self.searcher.score(ids, begun, with_alignment=with_alignment)
         else:
@@ -221,8 +221,8 @@ class Translator:
                 raise ConfigError(NO_CONTINUATION)
             raise CheckpointError(DIVERGED)
         translations = [[Translation("")] for _ in sources]
-        for n, ranked in zip(order, hypotheses, strict=True):
-            translations[n] = [self._render(hypothesis, sources[n], given[n] if given else ()) for hypothesis in ranked]
+        for n, best in zip(order, hypotheses, strict=True):
+            translations[n] = [self._render(one, sources[n], target_tokens[n] if target_tokens else ()) for one in best]
         return translations
 
     def check_n_best(self, n_best: int) -> None:
@@ -300,12 +300,12 @@ class Translator:
     def _as_text(self, tokens: list[str]) -> str:
         return " ".join(CONTROL.sub("", self.processor.tgt_tokenizer.detokenize(tokens)).split())
 
-    def _render(self, hypothesis: Hypothesis, src_tokens: list[str], given: Sequence[str] = ()) -> Translation:
-        """A hypothesis as text; `given` are its first tokens as the user gave them, which may be unknown words."""
+    def _render(self, hypothesis: Hypothesis, src_tokens: list[str], target_tokens: Sequence[str] = ()) -> Translation:
+        """A hypothesis as text; `target_tokens` are its first ones as the user gave them, perhaps unknown words."""
         read = src_tokens[:MAX_SOURCE_LENGTH]
         attended = hypothesis.attended[: len(hypothesis.ids)] if self.options.replace_unknown else []
         tokens = self.processor.target_tokens(hypothesis.ids, read, attended, self.dictionary)
-        tokens[: len(given)] = given
+        tokens[: len(target_tokens)] = target_tokens
         return Translation(
             self._as_text(tokens),
             tokens,

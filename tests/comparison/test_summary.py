@@ -10,7 +10,7 @@ import sacrebleu
 from sacrebleu.significance import PairedTest
 
 from nmt.comparison.results import Row, make_rows
-from nmt.comparison.summary import as_csv, make_sections, score_table
+from nmt.comparison.summary import as_csv, comparison_sections, score_table
 from nmt.comparison.trial import CONFIG
 from nmt.config import Config, dump_config
 from nmt.system.errors import DataError
@@ -59,7 +59,7 @@ ROWS = [
 
 
 def tables() -> list[Table]:
-    return [block for section in make_sections(ROWS) for block in section.blocks if isinstance(block, Table)]
+    return [block for section in comparison_sections(ROWS) for block in section.blocks if isinstance(block, Table)]
 
 
 def test_scores_are_means_with_the_spread_over_seeds_beside_the_interval() -> None:
@@ -91,7 +91,7 @@ def test_the_other_tables_have_a_row_for_each_config() -> None:
 
 def test_other_test_sets_have_tables_of_their_own() -> None:
     other = [{"name": "1-9", "sentences": 77, "joined": False, "bleu": 3.0, "entropy": 1.0, "maximum": 0.5}]
-    sections = make_sections([*ROWS, Row("c", [make_result("c", lengths=other)], [None])])
+    sections = comparison_sections([*ROWS, Row("c", [make_result("c", lengths=other)], [None])])
     by_length = [block for block in sections[-1].blocks if isinstance(block, Table)]
     assert [[row[0] for row in table.rows] for table in by_length] == [["a", "b"], ["a", "b"], ["c"], ["c"]]
 

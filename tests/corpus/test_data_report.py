@@ -10,8 +10,8 @@ import pytest
 from conftest import Refusal, Terminal
 
 from nmt.corpus import data_report
-from nmt.corpus.data_report import escape_markdown, format_markdown, make_sections, show_change, warn_of_unknown
-from nmt.corpus.schema import parse_report
+from nmt.corpus.data_report import data_sections, escape_markdown, format_markdown, show_change, warn_of_unknown
+from nmt.corpus.data_schema import parse_report
 from nmt.system.files import read_json
 from nmt.system.tables import ReportSection, Table
 from nmt.system.terminal import write_sections
@@ -162,7 +162,7 @@ def text_of(report: dict[str, Any]) -> str:
     file = Terminal()
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("COLUMNS", "200")
-        write_sections(make_sections(parse_report(report)), file)
+        write_sections(data_sections(parse_report(report)), file)
     return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
 
 
@@ -323,7 +323,7 @@ def test_a_report_is_written_for_programs_and_for_people(tmp_path: Path) -> None
     assert "| target | al\\\\u200bso |" in markdown
     # Every cell of the text is a cell of the Markdown.
     cells = {cell.strip() for line in markdown.splitlines() for cell in line.split("|")}
-    for section in make_sections(parse_report(REPORT)):
+    for section in data_sections(parse_report(REPORT)):
         for block in section.blocks:
             if isinstance(block, Table):
                 assert {escape_markdown(cell) for row in block.rows for cell in row} <= cells

@@ -209,7 +209,7 @@ def test_a_line_longer_than_a_megabyte_is_skipped(tmp_path: Path, name: str) -> 
 )
 def test_a_line_may_have_a_megabyte(tmp_path: Path, content: bytes, longer: bool) -> None:
     path = written(tmp_path / "a.txt", content)
-    (line,) = lines_of_files.read_lines(path, None)
+    (line,) = lines_of_files.read_file_lines(path, None)
     assert (line == lines_of_files.TOO_LONG) == longer
     assert longer or line == content.removeprefix(b"\xef\xbb\xbf").removesuffix(b"\n") + b"\n"
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from nmt.config import SplitSection
 from nmt.corpus import Pair
+from nmt.corpus.data_schema import Overlap
 from nmt.corpus.identity import draw
-from nmt.corpus.schema import Overlap
 from nmt.corpus.splitting import (
     Example,
     SplitError,

@@ -14,7 +14,7 @@ from nmt.config import Config, DecodeSection
 from nmt.corpus.dataset import read_examples
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks
-from nmt.inspection.attention_report import measure_attention
+from nmt.inspection.attention_report import make_attention_report
 from nmt.models.build import build_model
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WordTokenizer
@@ -102,7 +102,7 @@ def test_gold_words_are_those_of_the_file_not_of_joined_tokens() -> None:
     translator = Translator(model, TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary), DecodeSection())
     example = Example("er ist , hier .", ("er ist , mein Freund , hier .",))
     gold = [GoldLinks({(4, 7)}, {(4, 7)})]
-    measure = partial(measure_attention, "m", translator, [example], forced=True, gold=gold)
+    measure = partial(make_attention_report, "m", translator, [example], forced=True, gold=gold)
     assert measure(unit="words").error_rate == measure(unit="tokens").error_rate
 
 

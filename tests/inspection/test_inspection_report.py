@@ -11,7 +11,7 @@ from browser import browsing, needs_chromium
 from conftest import Cli, Project
 
 import nmt
-from nmt.inspection.report_page import Chapter, Picture, Preformatted, Sentence, mark_words, plain, render
+from nmt.inspection.report_blocks import Chapter, Picture, Preformatted, Sentence, mark_words, plain, render
 from nmt.system.tables import Table
 
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from real_server import Records, golden, recording, serving
 
-from nmt.serving.schema import TranslateReply
+from nmt.serving.http_schema import TranslateReply
 from nmt.translation.translator import Translator
 
 TEXT = "I am old."

@@ -13,7 +13,7 @@ from nmt.models.build import build_model
 from nmt.system import device as devices
 from nmt.system.device import autocast, describe_environment, resolve_device, resolve_precision, use_fast_products
 from nmt.system.errors import ConfigError
-from nmt.training.loop import Reported, start, train
+from nmt.training.loop import Reported, start, training_events
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def losses(device: torch.device, order: str, precision: str) -> list[float]:
     config = Config(model={"embedding_size": 16, "dropout": 0.0, **layers}, train=options)
     torch.manual_seed(0)
     model = build_model(config.model, 20, 20).to(device)
-    events = train(start(model, pairs, config.train), pairs, config)
+    events = training_events(start(model, pairs, config.train), pairs, config)
     return [event.loss for event in events if isinstance(event, Reported)]
 
 

@@ -20,6 +20,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.search.search import greedy_search
 from nmt.search.stepper import Seq2SeqStepper
 from nmt.system.errors import NmtError
+from nmt.training.checkpoint_schema import Progress
 from nmt.training.loop import (
     Event,
     Reported,
@@ -33,11 +34,10 @@ from nmt.training.loop import (
     ValidationDue,
     plan_epoch,
     start,
-    train,
     train_step,
+    training_events,
 )
 from nmt.training.optimizers import make_optimizer
-from nmt.training.schema import Progress
 
 SIZE = 10  # of both vocabularies
 
@@ -188,7 +188,7 @@ def run(
 ) -> tuple[list[Event], Progress]:
     state = start(make_model(config), pairs, config.train)
     events: list[Event] = []
-    for event in train(state, pairs, config):
+    for event in training_events(state, pairs, config):
         if isinstance(event, ValidationDue):
             event.scores = validations and next(validations)
         else:
@@ -233,7 +233,7 @@ def test_noise_is_asked_for_each_pair_once_per_epoch_and_its_tokens_are_counted(
 
     config, pairs = make_config(epochs=2, batch={"size": 3, "accumulate": 2}), random_pairs(10)
     state = start(make_model(config), pairs, config.train)
-    list(train(state, pairs, config, double))
+    list(training_events(state, pairs, config, double))
     assert sorted(asked) == [(epoch, index) for epoch in (1, 2) for index in range(10)]
     assert state.progress.tokens == 2 * sum(2 * len(pairs.tgt[index]) + 1 for index in range(10))
 
@@ -351,7 +351,7 @@ def weights_after(seed: int, **options: object) -> list[Tensor]:
     )
     model = make_model(config, seed)
     pairs = random_pairs(20)
-    list(train(start(model, pairs, config.train), pairs, config))
+    list(training_events(start(model, pairs, config.train), pairs, config))
     return [parameter.detach() for parameter in model.parameters()]
 
 
@@ -368,7 +368,7 @@ def test_too_many_updates_that_are_not_finite_end_the_run(value: float) -> None:
     config = make_config(epochs=5, log_every=2, max_skipped=2, batch={"size": 2})
     model, pairs = make_model(config), random_pairs(20)
     state = start(model, pairs, config.train)
-    events = train(state, pairs, config)
+    events = training_events(state, pairs, config)
     seen = list(itertools.islice(events, 4))
     assert [type(event) for event in seen] == [Started, Updated, Reported, Updated]
     with torch.no_grad():
@@ -400,7 +400,7 @@ def test_single_updates_that_are_not_finite_are_in_no_mean() -> None:
     calls = itertools.count(1)
     model.decoder.output.weight.register_hook(lambda gradient: gradient * (math.nan if next(calls) == 2 else 1))
     state = start(model, pairs, config.train)
-    events = list(train(state, pairs, config))
+    events = list(training_events(state, pairs, config))
     (skipped,) = of_kind(events, Skipped)
     (report,) = of_kind(events, Reported)
     plan = [np.concatenate(group) for group in plan_epoch(pairs, config.train, 1)]
@@ -422,7 +422,7 @@ def test_bfloat16_learns_and_keeps_float32_weights(cell: str, decoder: dict[str,
     config = make_config(model={"embedding_size": 8, "dropout": 0.1, **sizes}, **options)
     model = make_model(config)
     pairs = random_pairs(30, longest=3)
-    events = list(train(start(model, pairs, config.train), pairs, config))
+    events = list(training_events(start(model, pairs, config.train), pairs, config))
     losses = [event.loss for event in of_kind(events, Reported)]
     assert all(map(math.isfinite, losses))
     assert losses[0] == pytest.approx(math.log(SIZE), rel=0.1)
@@ -442,7 +442,7 @@ def test_a_tiny_model_learns_to_reverse(order: str, score: str, cell: str) -> No
     config = make_config(model=section, schedule={"name": "cosine"}, **options)
     model = make_model(config, seed=1)
     pairs = reversals(seen)
-    list(train(start(model, pairs, config.train), pairs, config))
+    list(training_events(start(model, pairs, config.train), pairs, config))
     assert mean_loss(model, reversals(unseen)) < 0.05
     lengths = torch.tensor([len(ids) + 1 for ids in unseen])
     found = greedy_search(Seq2SeqStepper(model.eval()), pad(unseen, suffix=True), lengths, max_length=20)

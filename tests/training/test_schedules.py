@@ -11,11 +11,11 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.search.search import greedy_search
 from nmt.search.stepper import Seq2SeqStepper
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
-from nmt.training.schedules import LearningRate, draw_choices, forcing_ratio
+from nmt.training.schedules import LearningRateSchedule, draw_choices, forcing_ratio
 
 
-def rate_of(**schedule: object) -> LearningRate:
-    return LearningRate(TrainSection(schedule=schedule).schedule, total_updates=100)
+def rate_of(**schedule: object) -> LearningRateSchedule:
+    return LearningRateSchedule(TrainSection(schedule=schedule).schedule, total_updates=100)
 
 
 def forcing(**options: object) -> TeacherForcingSection:

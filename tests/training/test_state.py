@@ -11,7 +11,7 @@ from nmt.config import Config
 from nmt.corpus.dataset import EncodedPairs, Sequences
 from nmt.models.build import build_model
 from nmt.training.checkpoint import Checkpoint
-from nmt.training.loop import Event, Reported, Skipped, Updated, Validated, ValidationDue, start, train
+from nmt.training.loop import Event, Reported, Skipped, Updated, Validated, ValidationDue, start, training_events
 from nmt.training.state import TrainState, average_weights, capture, restore
 
 PAIRS = EncodedPairs(*(Sequences.pack([[4 + (i + j) % 5 for j in range(1 + i % 4)] for i in range(20)]),) * 2)
@@ -38,7 +38,7 @@ def take(state: TrainState) -> Checkpoint:
 def until(state: TrainState, config: Config, update: int) -> list[Event]:
     """Train until an update is over."""
     events: list[Event] = []
-    for event in train(state, PAIRS, config):
+    for event in training_events(state, PAIRS, config):
         if isinstance(event, ValidationDue):
             event.scores = {"bleu": state.progress.update % 3, "loss": 7.0}
         events.append(event)
@@ -110,7 +110,7 @@ def test_a_checkpoint_of_an_older_version_can_be_resumed() -> None:
     other = make_state(config, seed=5)
     assert restore(other, taken)
     assert (other.progress.best, other.progress.best_loss, other.progress.best_update) == (1, None, 4)
-    for event in train(other, PAIRS, config):
+    for event in training_events(other, PAIRS, config):
         if isinstance(event, ValidationDue):
             event.scores = {"bleu": 1.0, "loss": 7.0}
         elif isinstance(event, Validated):

@@ -12,7 +12,7 @@ from conftest import GOLDEN_MODEL, Cli, Project
 
 from nmt.system.errors import DataError
 from nmt.system.limits import MAX_LINE
-from nmt.translation.input import read_lines
+from nmt.translation.input import stream_lines
 
 # `nmt` that says at its end how much memory it took, in KiB.
 MEASURED = """
@@ -39,7 +39,7 @@ class Chunks(io.BufferedIOBase):
 def read(content: bytes) -> tuple[list[str], list[str]]:
     """Lines, and what is said about them."""
     said: list[str] = []
-    lines = [line for lines in read_lines(io.BytesIO(content), "in.txt", said.append) for line in lines]
+    lines = [line for lines in stream_lines(io.BytesIO(content), "in.txt", said.append) for line in lines]
     return lines, said
 
 
@@ -93,7 +93,7 @@ def test_each_problem_is_reported_once() -> None:
 )
 def test_problems_of_lines_can_be_errors(line: bytes, reason: str) -> None:
     with pytest.raises(DataError) as caught:
-        list(read_lines(io.BytesIO(b"a\n" + line + b"\n"), "in.txt", None))
+        list(stream_lines(io.BytesIO(b"a\n" + line + b"\n"), "in.txt", None))
     assert str(caught.value) == f"in.txt: line 2: {reason}"
 
 
@@ -103,7 +103,7 @@ def test_a_line_that_is_refused_is_not_read_to_its_end() -> None:
         pytest.fail("the line is read on")
 
     with pytest.raises(DataError, match=r"in\.txt: line 1: longer than 1 MB"):
-        list(read_lines(Chunks(endless()), "in.txt", None))
+        list(stream_lines(Chunks(endless()), "in.txt", None))
 
 
 def test_a_long_line_has_one_translation(cli: Cli, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_no_more_of_a_line_is_held_than_is_read() -> None:
     for number in (32, 640):
         line = [b" " * 65_536] * number
         tracemalloc.start()
-        lines = [line for lines in read_lines(Chunks([*line, b"\n", *line]), "in.txt", print) for line in lines]
+        lines = [line for lines in stream_lines(Chunks([*line, b"\n", *line]), "in.txt", print) for line in lines]
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert list(map(len, lines)) == [MAX_LINE] * 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from nmt.inspection.explore import check_page, open_all
+from nmt.inspection.explore_command import check_page, open_all
 from nmt.system import options
 from nmt.system.errors import as_nmt_errors
 from nmt.system.files import AnyPath, as_path, as_paths, write_text

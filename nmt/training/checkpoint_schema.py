@@ -47,7 +47,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class RateMetadata:
-    """State of a schedule of the learning rate, see `LearningRate`."""
+    """State of a schedule of the learning rate, see `LearningRateSchedule`."""
 
     reduction: Number
     waited: Count

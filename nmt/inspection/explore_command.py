@@ -67,19 +67,19 @@ def explore(
     check_page(output, (src, ref, gold))
     from nmt.corpus.splitting import Example
     from nmt.evaluation.input_text import InputText
-    from nmt.inspection.explorer_data import explore
+    from nmt.inspection.explorer_data import make_explorer_page
     from nmt.training.attention_history import read_attention
 
-    given = any(each is not None for each in (sentence, src, split, data, sample))
-    if training and (given or against):
+    has_text = any(argument is not None for argument in (sentence, src, split, data, sample))
+    if training and (has_text or against):
         raise ConfigError("--training shows the sentences that one run has watched: leave other text and models out")
     text = InputText.read(sentence, split, links_of, data=data, src=src, ref=ref, gold=gold)
     opened = open_all(model, against, device, allowed_classes)
     watched = read_attention(opened[0][0].path.parent) if training else None
     if watched:
-        text = replace(text, examples=[Example(each["source"], (each["reference"],)) for each in watched["sentences"]])
+        text = replace(text, examples=[Example(one["source"], (one["reference"],)) for one in watched["sentences"]])
     examples, links = text.of([opened[0][0]], 50 if sample is None and not training else sample)
-    page = explore(opened, examples, title=title, watched=watched, gold=links, unit=links_of)
+    page = make_explorer_page(opened, examples, title=title, watched=watched, gold=links, unit=links_of)
     if output is not None:
         page.write(Path(output))
     return page
@@ -88,7 +88,7 @@ def explore(
 def open_all(
     model: AnyPath | None, against: AnyPaths, device: str, allowed_classes: Collection[str]
 ) -> list[tuple[SavedModel, Translator]]:
-    """Open a model, and those beside it.
+    """Open a model, and those to compare it with.
 
     Raises:
         ConfigError: They translate between other languages.
@@ -97,9 +97,9 @@ def open_all(
     for path in (model, *as_paths(against)):
         (saved,), translator = open_translator(as_paths(path), device, {}, allowed_classes)
         opened.append((saved, translator))
-        wanted, found = ("-".join(each.config.data.languages) for each in (opened[0][0], saved))
-        if found != wanted:
-            raise ConfigError(f"--against {saved.path}: translates {found}, not {wanted}")
+        wanted, languages = ("-".join(one.config.data.languages) for one in (opened[0][0], saved))
+        if languages != wanted:
+            raise ConfigError(f"--against {saved.path}: translates {languages}, not {wanted}")
     return opened
 
 

@@ -30,7 +30,7 @@ class SplitReport:
     """What splitting did.
 
     Attributes:
-        given_splits: Whether the corpus has ready-made splits.
+        ready_made_splits: Whether the corpus has ready-made splits.
         pairs: Pairs of each split.
         sources: Sources of each split; in training, distinct ones.
         components: Number of groups of pairs that share sentences; 0 for ready-made splits.
@@ -42,7 +42,7 @@ class SplitReport:
         naive_overlap: What a plain random split would have leaked; None without a test split, or if it is ready-made.
     """
 
-    given_splits: bool
+    ready_made_splits: Annotated[bool, Field(alias="given_splits")]
     pairs: dict[str, int]
     sources: dict[str, int]
     components: int
@@ -107,7 +107,9 @@ class DataReport(EncodingReport, SplitReport):
 
     def as_json(self) -> dict[str, Any]:
         """The content of `report.json`, in which what is None is absent."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        content = asdict(self)
+        content = {"given_splits": content.pop("ready_made_splits"), **content}
+        return {name: value for name, value in content.items() if value is not None}
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,8 @@
-"""Checks of a config beyond single sections: combinations that cannot work, settings without effect, options."""
+"""Checks of a config beyond single sections: combinations that cannot work, and settings without effect."""
 
-import inspect
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
 
-from pydantic import TypeAdapter, ValidationError
-
-from nmt.config.messages import in_words, suggest
 from nmt.config.sections import Config, Conflict, Section
-from nmt.system.errors import shorten
-
-
-def names_class(score: str) -> bool:
-    """Whether a score is the dotted path of a class rather than a registered name."""
-    return "." in score
 
 
 def conflicts(config: Config) -> Iterator[Conflict]:
@@ -59,47 +48,7 @@ def ineffective(config: Config) -> Iterator[Conflict]:
         keys = "data.first_lines", "data.source", *(f"data.split.{name}_size" for name in ("train", "valid", "test"))
         yield keys, f"yields at most {data.first_lines} pairs, but data.split needs {wanted} or more"
     subword_keys = {"text.tokenized": text.tokenized, "text.vocabulary.min_count": text.vocabulary.min_count == 0}
-    for key, given in subword_keys.items():
-        if given and text.tokenizer != "subword":
+    for key, is_set in subword_keys.items():
+        if is_set and text.tokenizer != "subword":
             message = f"has no effect with text.tokenizer: {text.tokenizer}, only with subword; change it or that"
             yield (key, "text.tokenizer"), message
-
-
-class ScoreOption(NamedTuple):
-    """An argument of a pluggable part, set in a config's `options`.
-
-    Attributes:
-        name: Name of the argument.
-        annotation: Its type; `inspect.Parameter.empty` if it has none.
-        required: Whether it has no default.
-    """
-
-    name: str
-    annotation: Any
-    required: bool
-
-
-def check_options(accepted: Sequence[ScoreOption], given: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]]:
-    """Check the `options` of a pluggable part.
-
-    Args:
-        accepted: Arguments of the part.
-        given: Values in the config.
-        path: Dotted path of `options` in the config.
-
-    Yields:
-        (path, message) for every unknown, missing or mistyped option.
-    """
-    options = {option.name: option for option in accepted}
-    for name, value in given.items():
-        if name not in options:
-            known = f"; known options: {', '.join(options)}" if options else "; there are no options"
-            yield f"{path}.{name}", f"unknown option{suggest(name, list(options)) or known}"
-        elif options[name].annotation is not inspect.Parameter.empty:
-            try:
-                TypeAdapter(options[name].annotation).validate_python(value, strict=True)
-            except ValidationError as error:
-                yield f"{path}.{name}", f"{in_words(error.errors()[0])}, found {shorten(repr(value))}"
-    for option in accepted:
-        if option.required and option.name not in given:
-            yield f"{path}.{option.name}", "is required"
