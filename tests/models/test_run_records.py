@@ -1,14 +1,12 @@
-import contextlib
 import json
 import os
-import pty
 import shutil
+import sys
 import time
 from pathlib import Path
 
-import processes
 import pytest
-from conftest import Cli, Project
+from conftest import Cli, Outcome, Project
 
 from nmt.models.run_records import find_model, list_runs, read_state
 from nmt.system.files import read_json, write_json
@@ -126,46 +124,36 @@ def test_the_run_that_commands_use_by_default_is_marked(tmp_path: Path, monkeypa
     assert {row[-1] for row in rows(Path("elsewhere"))} == {""}
 
 
-def at_terminal(*arguments: object) -> tuple[str, list[str]]:
-    """Standard output of a command in a pipe, and the lines of its standard error at a terminal."""
-    terminal, end = pty.openpty()
-    with processes.start(*arguments, stdout=processes.PIPE, stderr=end, new_session=True) as process:
-        os.close(end)
-        said = b""
-        with contextlib.suppress(OSError):  # its other end is closed
-            while part := os.read(terminal, 4096):
-                said += part
-        out, _ = process.communicate(timeout=120)
-        assert process.returncode == 0
-    os.close(terminal)
-    return out, said.decode().splitlines()
+def test_a_command_says_at_a_terminal_which_model_it_chose(
+    here: Project, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def at_terminal(*command: object) -> Outcome:
+        with monkeypatch.context() as patched:
+            patched.setattr(sys.stderr, "isatty", lambda: True)
+            return cli(*command)
 
-
-def test_a_command_says_at_a_terminal_which_model_it_chose(here: Project, cli: Cli) -> None:
     shutil.copytree(here.run, "runs/second")
     then = "2030-01-01T00:00:00+0000"
     write_json(Path("runs/second/run.json"), read_json(Path("runs/second/run.json")) | {"time": then})
     Path("a.txt").write_text("a b\n", encoding="utf-8")
     Path("b.txt").write_text("B A\n", encoding="utf-8")
+    files = ("--src", "a.txt", "--ref", "b.txt")
     line = "model: runs/second, newest of 2"
-    commands: list[tuple[object, ...]] = [
+    for command in (
         ("translate", "a b"),
         ("attention", "a b"),
         ("score", "--src", "a.txt", "--tgt", "b.txt"),
-        ("report", "--src", "a.txt", "--ref", "b.txt", "--output", "report.html"),
-    ]
-    for command in commands:
-        out, said = at_terminal(*command)
-        assert said[0] == line
-        given = cli(*command, "--model", "runs/second")
+        ("report", *files, "--output", "report.html"),
+    ):
+        shown, piped, given = at_terminal(*command), cli(*command), cli(*command, "--model", "runs/second")
+        assert shown.err.splitlines()[0] == line
         assert line not in given.err
-        piped = cli(*command)
-        assert (piped.out, piped.err) == (given.out, given.err)
-        assert out == piped.out
-    for command in [("explain", "a b"), ("evaluate", "--src", "a.txt", "--ref", "b.txt")]:  # they name it in any case
-        out, said = at_terminal(*command)
-        assert line not in said
-        assert "runs/second/best" in "\n".join([out, *said])
+        assert shown.out == piped.out
+        assert piped == given
+    for command in (("explain", "a b"), ("evaluate", *files)):  # they name it in any case
+        shown = at_terminal(*command)
+        assert line not in shown.err.splitlines()
+        assert "runs/second/best" in shown.out + shown.err
 
 
 def folder(path: Path) -> Path:

@@ -7,7 +7,7 @@ import torch
 from small_models import Variant, random_model
 from torch import Tensor, nn
 
-from nmt.corpus.batching import Batch, pad, real_positions
+from nmt.corpus.batching import pad
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
 from nmt.search.search import SearchSettings, greedy_search, search
@@ -58,31 +58,20 @@ def random_sources(number: int, seed: int, longest: int = 9) -> tuple[Tensor, Te
 
 
 @torch.no_grad()
-def teacher_forced(model: Seq2Seq, source: Tensor, targets: list[list[int]]) -> list[float]:
-    """Log-probability of each target, including its EOS, given one source; does not use `step`."""
-    batch = Batch(
-        src=source.unsqueeze(0).expand(len(targets), -1),
-        src_lengths=torch.full((len(targets),), len(source)),
-        tgt_in=pad(targets, prefix=True),
-        tgt_out=pad(targets, suffix=True),
-        positions=real_positions(pad(targets, suffix=True)),
-        indices=torch.arange(len(targets)),
-    )
-    readouts, words, _ = model.readouts(batch)
-    log_probs = model.decoder.output(readouts).log_softmax(dim=-1)[torch.arange(len(words)), words]
-    return [float(part.sum()) for part in log_probs.split([len(ids) + 1 for ids in targets])]
-
-
-@torch.no_grad()
-def prefix_log_probs(model: Seq2Seq, source: Tensor, prefixes: list[list[int]]) -> list[float]:
-    """Log-probabilities of prefixes of one length, whatever comes after them; EOS may be their last word."""
-    words = torch.tensor(prefixes)
+def forced(model: Seq2Seq, source: Tensor, beginnings: list[list[int]]) -> tuple[Tensor, Tensor]:
+    """Log-probabilities [R] of beginnings of one length, whatever comes after them, and alignments; without `step`."""
+    words = torch.tensor(beginnings)
     sources, lengths = source.unsqueeze(0).expand(len(words), -1), torch.full((len(words),), len(source))
     tgt_in = torch.cat([torch.full((len(words), 1), BOS_ID), words[:, :-1]], dim=1)
-    logits = model.decoder.output(model.decoder(tgt_in, model.encode(sources, lengths)).readouts)
-    log_probs = logits.log_softmax(dim=-1).gather(2, words.unsqueeze(2))  # [R, T, V] -> [R, T, 1]
-    sums: list[float] = log_probs.sum(dim=(1, 2)).tolist()
-    return sums
+    output = model.decoder(tgt_in, model.encode(sources, lengths))
+    log_probs = model.decoder.output(output.readouts).log_softmax(dim=-1).gather(2, words.unsqueeze(2))
+    return log_probs.sum(dim=(1, 2)), output.alignments
+
+
+def log_probs_of(model: Seq2Seq, source: Tensor, beginnings: list[list[int]]) -> list[float]:
+    """Log-probabilities of beginnings, whatever comes after them; EOS may be their last word."""
+    groups = itertools.groupby(beginnings, len)
+    return [number for _, group in groups for number in forced(model, source, list(group))[0].tolist()]
 
 
 def is_complete(hypothesis: Hypothesis) -> bool:
@@ -140,7 +129,7 @@ def test_a_beam_as_wide_as_the_space_is_brute_force(variant: Variant, seed: int,
     found = search_with(130, model, src, lengths, LONGEST, length_penalty)
     for row, hypotheses in enumerate(found):
         source = src[row, : lengths[row]]
-        log_probs = teacher_forced(model, source, COMPLETE) + prefix_log_probs(model, source, CUT)
+        log_probs = log_probs_of(model, source, [[*ids, EOS_ID] for ids in COMPLETE] + CUT)
         scored = [
             (log_prob / ((5 + min(len(ids) + 1, LONGEST)) / 6) ** length_penalty, ids)
             for ids, log_prob in zip(COMPLETE + CUT, log_probs, strict=True)
@@ -165,9 +154,7 @@ def shrinking_beam(model: Seq2Seq, source: Tensor, beam_size: int, limit: int) -
         grown = []
         for _, ids in beam:
             ways = [[*ids, word] for word in words]
-            grown += [
-                (log_prob, way) for log_prob, way in zip(prefix_log_probs(model, source, ways), ways, strict=True)
-            ]
+            grown += [(log_prob, way) for log_prob, way in zip(log_probs_of(model, source, ways), ways, strict=True)]
         grown.sort(key=lambda pair: -pair[0])
         beam = grown[: beam_size - len(ended)]  # an ended hypothesis does not free its place
         ended += [(ids[:-1], log_prob) for log_prob, ids in beam if ids[-1] == EOS_ID]
@@ -237,41 +224,30 @@ def test_a_translation_depends_on_its_sentence_alone(variant: Variant, beam_size
         same(shuffled[order.tolist().index(row)], expected, length, attends)
 
 
-@pytest.mark.parametrize("beam_size", [1, 3, 8])
+@pytest.mark.parametrize("beam_size", [GREEDY, 1, 3, 8])
 @EACH_VARIANT
-def test_scores_are_teacher_forced_log_probabilities(variant: Variant, beam_size: int) -> None:
+def test_hypotheses_differ_and_have_the_scores_and_alignments_of_teacher_forcing(
+    variant: Variant, beam_size: int
+) -> None:
     model = random_model(variant, 2, WORDS, eos=0.5)
     src, lengths = random_sources(6, 2)
-    found = search_with(beam_size, model, src, lengths, 12, 0.8)
-    greedily = search_with(GREEDY, model, src, lengths, 12)
-    for row in range(6):
-        for hypothesis in found[row] + greedily[row]:
-            source = src[row, : lengths[row]]
-            if is_complete(hypothesis):
-                (expected,) = teacher_forced(model, source, [hypothesis.ids])
-            else:
-                (expected,) = prefix_log_probs(model, source, [hypothesis.ids])
-            assert hypothesis.log_prob == pytest.approx(expected, abs=1e-9)
-        for hypothesis in found[row]:
-            norm = ((5 + len(hypothesis.attended)) / 6) ** 0.8
-            assert hypothesis.score == pytest.approx(hypothesis.log_prob / norm, abs=1e-12)
-
-
-@pytest.mark.parametrize("beam_size", [2, 5, 10])
-@EACH_VARIANT
-def test_the_n_best_are_distinct_and_sorted(variant: Variant, beam_size: int) -> None:
-    model = random_model(variant, 4, WORDS, eos=0.5)
-    src, lengths = random_sources(8, 4)
-    found = search_with(beam_size, model, src, lengths, 12)
-    for hypotheses in found:
-        assert 1 <= len(hypotheses) <= beam_size
-        distinct = {(tuple(hypothesis.ids), is_complete(hypothesis)) for hypothesis in hypotheses}
-        assert len(distinct) == len(hypotheses)
+    found = search_with(beam_size, model, src, lengths, 12, 0.8, with_alignment=True)
+    for source, length, hypotheses in zip(src, lengths.tolist(), found, strict=True):
+        assert 1 <= len(hypotheses) <= max(1, beam_size)
+        assert len({(tuple(hypothesis.ids), hypothesis.complete) for hypothesis in hypotheses}) == len(hypotheses)
         scores = [hypothesis.score for hypothesis in hypotheses]
         assert scores == sorted(scores, reverse=True)
-    best = search_with(beam_size, model, src, lengths, 12, n_best=1)
-    for (one,), (other, *_) in zip(best, found, strict=True):
-        assert (one.ids, one.log_prob) == (other.ids, pytest.approx(other.log_prob, abs=1e-12))
+        for hypothesis in hypotheses:
+            words = [*hypothesis.ids, *[EOS_ID] * is_complete(hypothesis)]
+            log_prob, alignments = forced(model, source[:length], [words])
+            assert hypothesis.log_prob == pytest.approx(float(log_prob), abs=1e-9)
+            norm = 1.0 if beam_size == GREEDY else ((5 + len(words)) / 6) ** 0.8
+            assert hypothesis.score == pytest.approx(hypothesis.log_prob / norm, abs=1e-12)
+            torch.testing.assert_close(hypothesis.alignment, alignments[0], rtol=0, atol=1e-10)
+            if variant.attention == "none":
+                assert min(hypothesis.attended) >= length
+            else:
+                assert hypothesis.attended == alignments[0].squeeze(1).argmax(dim=1).tolist()
 
 
 @pytest.mark.parametrize("beam_size", [0, 1, 4])
@@ -309,43 +285,6 @@ def test_a_model_that_ends_at_once_gives_empty_translations() -> None:
         assert best.log_prob == pytest.approx(0.0, abs=1e-12)
     for found in search_with(4, model, src, lengths, 20, n_best=1):
         assert [hypothesis.ids for hypothesis in found] == [[]]
-
-
-@pytest.mark.parametrize("beam_size", [0, 3])
-@EACH_VARIANT
-def test_alignments_have_a_row_per_token_and_a_column_per_source_token(variant: Variant, beam_size: int) -> None:
-    model = random_model(variant, 3, WORDS)
-    src, lengths = random_sources(6, 3)
-    found = search_with(beam_size, model, src, lengths, 12, with_alignment=True)
-    for length, hypotheses in zip(lengths.tolist(), found, strict=True):
-        for hypothesis in hypotheses:
-            alignment = hypothesis.alignment
-            assert alignment is not None
-            assert alignment.shape == (len(hypothesis.ids) + is_complete(hypothesis), 1, length)
-            alignment = alignment.squeeze(1)
-            assert (alignment >= 0).all()
-            if variant.attention == "none":
-                assert (alignment == 0).all()
-                assert min(hypothesis.attended) >= length
-            else:
-                torch.testing.assert_close(alignment.sum(dim=1), torch.ones(len(alignment), dtype=torch.float64))
-                assert hypothesis.attended == alignment.argmax(dim=1).tolist()
-
-
-@pytest.mark.parametrize("variant", [VARIANTS[3], *VARIANTS[7:]], ids=lambda variant: variant.attention)
-def test_alignments_follow_their_hypothesis_through_the_beam(variant: Variant) -> None:
-    model = random_model(variant, 8, WORDS)
-    src, lengths = random_sources(5, 8)
-    found = search_with(6, model, src, lengths, 10, with_alignment=True)
-    for row, hypotheses in enumerate(found):
-        length = int(lengths[row])
-        for hypothesis in hypotheses:
-            assert hypothesis.alignment is not None
-            tgt_in = torch.tensor([[BOS_ID, *hypothesis.ids]])[:, : len(hypothesis.alignment)]
-            with torch.no_grad():
-                encoded = model.encode(src[row : row + 1, :length], lengths[row : row + 1])
-                expected = model.decoder(tgt_in, encoded).alignments[0, :, 0]
-            torch.testing.assert_close(hypothesis.alignment[:, 0], expected, rtol=0, atol=1e-10)
 
 
 def test_nan_probabilities_give_no_hypotheses() -> None:

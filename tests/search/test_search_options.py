@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import Variant, random_model
-from test_search import EACH_VARIANT, VARIANTS, WORDS, prefix_log_probs, random_sources, teacher_forced
+from test_search import EACH_VARIANT, VARIANTS, WORDS, log_probs_of, random_sources
 from torch import Tensor
 
 from nmt.config import DecodeSection, SamplingSection
@@ -117,11 +117,11 @@ def test_forced_words_have_their_teacher_forced_probabilities(variant: Variant) 
     )
     for row, (target, (each,)) in enumerate(zip(targets, found, strict=True)):
         source = src[row, : lengths[row]]
-        (expected,) = teacher_forced(model, source, [target])
+        (expected,) = log_probs_of(model, source, [[*target, EOS_ID]])
         assert (each.ids, each.complete) == (target, True)
         assert each.log_prob == pytest.approx(expected, abs=1e-9)
         for length in range(1, len(target) + 1):
-            (expected,) = prefix_log_probs(model, source, [target[:length]])
+            (expected,) = log_probs_of(model, source, [target[:length]])
             assert sum(each.token_log_probs[:length]) == pytest.approx(expected, abs=1e-9)
 
 
@@ -150,14 +150,14 @@ def test_samples_have_the_models_distribution() -> None:
     first = Counter(tuple(each.ids[:1]) for each in found)
     source = src[0, : lengths[0]]
     words = [1, 4, 5, EOS_ID]  # all but PAD and BOS, which never follow
-    probabilities = [math.exp(each) for each in prefix_log_probs(model, source, [[word] for word in words])]
+    probabilities = [math.exp(each) for each in log_probs_of(model, source, [[word] for word in words])]
     for word, probability in zip(words[:3], probabilities, strict=False):
         share = probability / sum(probabilities)
         deviation = math.sqrt(share * (1 - share) / 4000)
         assert abs(first[(word,)] / 4000 - share) < 4 * deviation
     for each in found[:20]:
         if each.complete:
-            (expected,) = teacher_forced(model, source, [each.ids])
+            (expected,) = log_probs_of(model, source, [[*each.ids, EOS_ID]])
             assert each.log_prob == pytest.approx(expected, abs=1e-9)
 
 
@@ -217,8 +217,7 @@ def test_an_ensemble_predicts_the_mean_of_probabilities(variant: Variant) -> Non
             expected = 0.0
             words = [*each.ids, *([EOS_ID] if each.complete else [])]
             totals = [[0.0] * len(models)] + [
-                [prefix_log_probs(model, source, [words[:end]])[0] for model in models]
-                for end in range(1, len(words) + 1)
+                [log_probs_of(model, source, [words[:end]])[0] for model in models] for end in range(1, len(words) + 1)
             ]
             for before, now in itertools.pairwise(totals):
                 expected += math.log(sum(math.exp(a - b) for a, b in zip(now, before, strict=True)) / 3)
