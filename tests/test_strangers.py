@@ -1,6 +1,8 @@
 """Untrusted model, data and run folders: reading them runs no code of theirs, terminates and needs little memory."""
 
+import functools
 import hashlib
+import itertools
 import json
 import multiprocessing
 import os
@@ -100,14 +102,25 @@ def make_model_directory(folder: Path, kind: str = "whitespace", hidden_size: in
     return folder
 
 
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The model folder of a kind of tokenizer, which is made once."""
+    return functools.cache(lambda kind: make_model_directory(tmp_path_factory.mktemp("original") / "model", kind))
+
+
+@pytest.fixture
+def model(original: Callable[[str], Path], tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A model folder, which a test may damage."""
+    return copied(original(getattr(request, "param", "whitespace")), tmp_path / "model")
+
+
 def let_config_name(directory: Path, score: str) -> None:
     path = directory / "config.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace("score: general", f"score: {score}"), encoding="utf-8")
 
 
 @pytest.mark.parametrize("score", ["stranger_payload.Score", "stranger_payload.Missing", "stranger_payload.sub.Score"])
-def test_a_class_that_a_model_names_is_not_imported(tmp_path: Path, canary: Path, refusal: Refusal, score: str) -> None:
-    model = make_model_directory(tmp_path / "model")
+def test_a_class_that_a_model_names_is_not_imported(model: Path, canary: Path, refusal: Refusal, score: str) -> None:
     let_config_name(model, score)
     assert f"--allow-class {score}" in refusal("translate", "--model", model, "the cat")
     refusal("translate", "--model", model, "the cat", "--allow-class", "stranger_payload.Other")
@@ -115,8 +128,7 @@ def test_a_class_that_a_model_names_is_not_imported(tmp_path: Path, canary: Path
     assert "stranger_payload" not in sys.modules
 
 
-def test_a_class_that_its_user_allows_is_used_once(tmp_path: Path, canary: Path, cli: Cli) -> None:
-    model = make_model_directory(tmp_path / "model")
+def test_a_class_that_its_user_allows_is_used_once(tmp_path: Path, model: Path, canary: Path, cli: Cli) -> None:
     let_config_name(model, "stranger_payload.Score")
     plain = cli("translate", "--model", make_model_directory(tmp_path / "plain"), "the cat")
     allowed = cli("translate", "--model", model, "the cat", "--allow-class", "stranger_payload.Score")
@@ -127,7 +139,9 @@ def test_a_class_that_its_user_allows_is_used_once(tmp_path: Path, canary: Path,
     assert not canary.exists()
 
 
-def test_a_custom_score_may_keep_a_buffer_out_of_its_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_custom_score_may_keep_a_buffer_out_of_its_weights(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Such a buffer has no values on the meta device, on which shapes are compared."""
     (tmp_path / "scores_with_buffer.py").write_text(
         "import torch\nfrom nmt.layers.attention.general import GeneralScore\n"
@@ -138,7 +152,6 @@ def test_a_custom_score_may_keep_a_buffer_out_of_its_weights(tmp_path: Path, mon
         encoding="utf-8",
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    model = make_model_directory(tmp_path / "model")
     let_config_name(model, "scores_with_buffer.Scaled")
     loaded = load_model(model, allowed_classes=["scores_with_buffer.Scaled"])
     (factor,) = loaded.model.buffers()
@@ -148,7 +161,7 @@ def test_a_custom_score_may_keep_a_buffer_out_of_its_weights(tmp_path: Path, mon
 @pytest.mark.parametrize(
     "command",
     [
-        ["train", "--config", "MINE", "--data", "DATA", "--output", "new", "--set", "train.max_updates=40"],
+        ["train", "--config", "MINE", "--data", "DATA", "--output", "new", "--set", "train.max_updates=2"],
         ["train", "--config", "MINE", "--data", "DATA", "--output", "RUN", "--resume"],
         ["train", "--config", "MINE", "--data", "DATA", "--output", "new", "--set", "train.init_from=RUN"],
         ["preprocess", "--config", "MINE", "--output", "data2", "--set", "text.reuse=RUN"],
@@ -214,9 +227,8 @@ def set_in(path: Path, value: Any, *keys: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["model.encoder.hidden_size", "model.decoder.hidden_size", "model.embedding_size"])
-def test_sizes_that_the_weights_do_not_have_take_no_memory(tmp_path: Path, key: str) -> None:
+def test_sizes_that_the_weights_do_not_have_take_no_memory(model: Path, key: str) -> None:
     """`hidden_size: 20000` over a file of 170 KB filled 8 GB."""
-    model = make_model_directory(tmp_path / "model")
     set_in(model / "config.yaml", 16_000, *key.split("."))
 
     def load() -> int:
@@ -229,8 +241,7 @@ def test_sizes_that_the_weights_do_not_have_take_no_memory(tmp_path: Path, key: 
     assert grown < 50 * 2**20
 
 
-def test_a_vocabulary_that_the_weights_do_not_have_takes_no_memory(tmp_path: Path) -> None:
-    model = make_model_directory(tmp_path / "model")
+def test_a_vocabulary_that_the_weights_do_not_have_takes_no_memory(model: Path) -> None:
     for side in ("src", "tgt"):
         (model / f"text/{side}.vocabulary.json").write_text(json.dumps([f"w{n}" for n in range(60_000)]))
     with pytest.raises(CheckpointError, match="weights do not match config and vocabulary"):
@@ -238,10 +249,9 @@ def test_a_vocabulary_that_the_weights_do_not_have_takes_no_memory(tmp_path: Pat
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.float64, torch.bfloat16, torch.float16])
-def test_weights_of_another_type_are_refused(tmp_path: Path, dtype: torch.dtype) -> None:
+def test_weights_of_another_type_are_refused(model: Path, dtype: torch.dtype) -> None:
     from safetensors.torch import load_file, save_file
 
-    model = make_model_directory(tmp_path / "model")
     path = model / "model.safetensors"
     save_file({name: tensor.to(dtype) for name, tensor in load_file(path).items()}, path)
     with pytest.raises(CheckpointError, match="should be F32"):
@@ -275,9 +285,9 @@ def replace_by(path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["fifo", "socket", "/dev/zero", "/etc/passwd", "/etc", "folder", "itself"])
 @pytest.mark.parametrize("name", FILES)
-def test_only_regular_files_of_the_folder_are_read(tmp_path: Path, refusal: Refusal, name: str, kind: str) -> None:
+@pytest.mark.parametrize("model", ["subword"], indirect=True)
+def test_only_regular_files_of_the_folder_are_read(model: Path, refusal: Refusal, name: str, kind: str) -> None:
     """A FIFO hung, a link to /dev/zero was read until memory ended, one to /etc/passwd was quoted in the error."""
-    model = make_model_directory(tmp_path / "model", "subword")
     replace_by(model / name, Path(name).name if kind == "itself" else kind)
     line = refusal("translate", "--model", model, "the cat")
     if kind == "folder" and "." in name:
@@ -322,8 +332,7 @@ def test_only_regular_files_of_a_run_are_read(project: Project, tmp_path: Path, 
         ("", "model.safetensors: damaged or truncated (1,099,511,627,776 bytes)"),
     ],
 )
-def test_files_that_promise_too_much(tmp_path: Path, refusal: Refusal, content: str, found: str) -> None:
-    model = make_model_directory(tmp_path / "model")
+def test_files_that_promise_too_much(model: Path, refusal: Refusal, content: str, found: str) -> None:
     if content:
         (model / "model.json").write_text(content, encoding="utf-8")
     else:
@@ -331,17 +340,15 @@ def test_files_that_promise_too_much(tmp_path: Path, refusal: Refusal, content: 
     assert found in refusal("translate", "--model", model, "the cat")
 
 
-@pytest.mark.parametrize(
-    "token", ["\x1b[2J\x1b]0;owned\x07", "\x9b31m", "a\x08\x08b", "\x7f", "\x00x", "\u202e", "\u2066"]
-)
-def test_control_characters_of_a_vocabulary_reach_no_terminal(tmp_path: Path, cli: Cli, token: str) -> None:
-    model = make_model_directory(tmp_path / "model")
+def test_control_characters_of_a_vocabulary_reach_no_terminal(tmp_path: Path, model: Path, cli: Cli) -> None:
     path = model / "text/tgt.vocabulary.json"
     number = len(json.loads(path.read_text(encoding="utf-8")))
+    token = "\x1b[2J\x1b]0;owned\x07 \x9b31m a\x08\x08b \x7f \x00x \u202e \u2066".replace(" ", "")
     path.write_text(json.dumps([f"{token}{n}" for n in range(number)]), encoding="utf-8")
     for more in ([], ["--n-best", "3"], ["--attention", tmp_path / "map.png"]):
         outcome = cli("translate", "--model", model, "the cat", *more)
         assert outcome.code == 0
+        assert "31m" in outcome.out
         assert all(line.isprintable() for line in (outcome.out + outcome.err).splitlines())
 
 
@@ -351,8 +358,7 @@ def test_a_model_reveals_nothing_about_its_machine(project: Project) -> None:
             assert str(project.root).encode() not in path.read_bytes(), path
 
 
-def test_paths_of_a_config_are_cut_in_a_model(tmp_path: Path) -> None:
-    model = make_model_directory(tmp_path / "model")
+def test_paths_of_a_config_are_cut_in_a_model(tmp_path: Path, model: Path) -> None:
     config = load_model(model).config
     sources = ("/somewhere/else/corpus.tsv", "https://example.org/a/b.zip", "data/sample/x.tsv", "../y.tsv")
     paths = {
@@ -628,27 +634,23 @@ def test_a_checkpoint_with_a_valid_checksum_and_invalid_facts(
         shutil.rmtree(run)
 
 
-@pytest.mark.parametrize("value", ["\x1b[31mE\n\u202eZ", 1e308, -1, None, {"a": 1}, [], "x" * 10_000])
-@pytest.mark.parametrize(
-    "name", ["state", "epochs", "metric", "best", "updates", "training_seconds", "time", "best_update"]
-)
-def test_a_run_is_one_row_whatever_it_says(
-    project: Project, tmp_path: Path, cli: Cli, name: str, value: object
-) -> None:
-    run = tmp_path / "a\nb"
-    run.mkdir()
-    shutil.copyfile(project.run / "run.json", run / "run.json")
-    set_in(run / "run.json", value, name)
+def test_a_run_is_one_row_whatever_it_says(project: Project, tmp_path: Path, cli: Cli) -> None:
+    names = ["state", "epochs", "metric", "best", "updates", "training_seconds", "time", "best_update"]
+    values = ["\x1b[31mE\n\u202eZ", 1e308, -1, None, {"a": 1}, [], "x" * 10_000]
+    for number, (name, value) in enumerate(itertools.product(names, values)):
+        run = tmp_path / f"a\nb{number}"
+        run.mkdir()
+        shutil.copyfile(project.run / "run.json", run / "run.json")
+        set_in(run / "run.json", value, name)
     outcome = cli("runs", tmp_path)
     assert outcome.code == 0
-    assert len(outcome.out.splitlines()) == 2
+    assert len(outcome.out.splitlines()) == 1 + len(names) * len(values)
     assert all(len(line) < 600 for line in outcome.out.splitlines())
     assert outcome.out.replace("\t", "").replace("\n", "").isprintable()
 
 
-def test_shapes_are_compared_without_the_imports_of_the_compiler(tmp_path: Path) -> None:
+def test_shapes_are_compared_without_the_imports_of_the_compiler(model: Path) -> None:
     """Random numbers on the meta device bring 800 modules along, 1.5 s of each command that loads a model."""
-    model = make_model_directory(tmp_path / "model")
     script = (
         "import sys; from pathlib import Path; from nmt.models.storage import load_model; "
         f"load_model(Path({str(model)!r})); sys.exit('torch._dynamo' in sys.modules)"
