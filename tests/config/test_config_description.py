@@ -1,7 +1,6 @@
 """Every key explains itself: descriptions, units, the JSON Schema and the table in configs/README.md."""
 
 import re
-import sys
 from operator import ge, gt, le, lt
 from pathlib import Path
 from typing import Any, get_args
@@ -9,13 +8,11 @@ from typing import Any, get_args
 import pytest
 import yaml
 from config_keys import Key, every_key
+from config_table import KEY_REFERENCE, markdown_table, with_table
 
 from nmt.config import Config, Section
 from nmt.config.description import KeyDescription, describe_keys, json_schema
-from nmt.system.files import PACKAGE, shipped
-
-sys.path.insert(0, str(PACKAGE.parent / "scripts"))
-from config_table import KEY_REFERENCE, markdown_table, with_table
+from nmt.system.files import shipped
 
 SHIPPED = sorted(shipped("configs").glob("*.yaml"))
 KEYS: dict[str, list[KeyDescription]] = {}

@@ -8,36 +8,21 @@ import sys
 import time
 from pathlib import Path
 
+import benchmark
 import numpy as np
 import pytest
 import torch
+from benchmarks import joeynmt, marian, opennmt, ours, scale, serve, startup, systems, train, tutorial_loops, workload
+from benchmarks.limit import PATHS, product_rate
+from benchmarks.measuring import Outcome, RunError, launch, run, steady
+from benchmarks.products import Product, Standard, forward_products, training_operations, weighted_rate
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-sys.path.insert(0, str(SCRIPTS))  # where scripts/benchmark.py finds its modules
+from nmt.config import load_config
+from nmt.corpus.dataset import EncodedPairs, Sequences, open_data
+from nmt.system.errors import ConfigError, DataError
+from nmt.text.vocabulary import Vocabulary
 
-import benchmark  # noqa: E402
-from benchmarks import (  # noqa: E402
-    joeynmt,
-    limit,
-    marian,
-    opennmt,
-    ours,
-    scale,
-    serve,
-    startup,
-    systems,
-    train,
-    tutorial_loops,
-    workload,
-)
-from benchmarks.measuring import Outcome, RunError, launch, run, steady  # noqa: E402
-from benchmarks.products import Product, Standard, forward_products, training_operations, weighted_rate  # noqa: E402
-
-from nmt.config import load_config  # noqa: E402
-from nmt.corpus.dataset import EncodedPairs, Sequences, open_data  # noqa: E402
-from nmt.system.errors import ConfigError, DataError  # noqa: E402
-from nmt.text.vocabulary import Vocabulary  # noqa: E402
-
+SCRIPTS = Path(benchmark.__file__).parent
 JOEYNMT_LOG = """\
 2026-11-21 13:01:02,003 - INFO - joeynmt.training - EPOCH 1
 2026-11-21 13:01:09,120 - INFO - joeynmt.training - Epoch   1, Step:       20, Batch Loss:    38.125000, Batch Acc: \
@@ -371,8 +356,8 @@ def test_tutorial_loop_runs_as_a_program(tmp_path: Path) -> None:
 
 def test_rates_leave_the_setting_of_products_as_it_was() -> None:
     before = torch.get_float32_matmul_precision()
-    for path in limit.PATHS:
-        assert limit.product_rate(Product("scores", 16, 8, 8, batch=4), path) > 0
+    for path in PATHS:
+        assert product_rate(Product("scores", 16, 8, 8, batch=4), path) > 0
         assert torch.get_float32_matmul_precision() == before
 
 

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 from conftest import Outcome, Project
+from draw_pictures import describe_run, main, stamp
 from PIL import Image
 
 import nmt
 from nmt.config import dump_config, load_config
-from nmt.system.files import PACKAGE, read_json
-
-sys.path.insert(0, str(PACKAGE.parent / "scripts"))
-from draw_pictures import describe_run, main, stamp
+from nmt.system.files import read_json
 
 
 def picture(path: Path, **metadata: str) -> Path:

@@ -6,21 +6,18 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import experiment
 import pytest
 import torch
+from benchmarks.measuring import RunError
+from experiments import ledger, opennmt, runs, tables
+from experiments.ledger import Result, Score, read_results, settings_of, write_result
+from experiments.plan import read_experiment
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-sys.path.insert(0, str(SCRIPTS))  # where scripts/experiment.py finds its modules
+from nmt.config import load_config
+from nmt.system.errors import ConfigError, DataError
 
-import experiment  # noqa: E402
-from benchmarks.measuring import RunError  # noqa: E402
-from experiments import ledger, opennmt, runs, tables  # noqa: E402
-from experiments.ledger import Result, Score, read_results, settings_of, write_result  # noqa: E402
-from experiments.plan import read_experiment  # noqa: E402
-
-from nmt.config import load_config  # noqa: E402
-from nmt.system.errors import ConfigError, DataError  # noqa: E402
-
+SCRIPTS = Path(experiment.__file__).parent
 EXPERIMENTS = sorted((SCRIPTS / "experiments").glob("*.toml"))
 
 RESULT = Result(

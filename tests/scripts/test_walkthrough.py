@@ -2,18 +2,15 @@
 
 import math
 import re
-import sys
 from pathlib import Path
 
 import pytest
 from inspection.test_record import make_translator
+from write_walkthrough import CHAPTER, write_chapter
 
 import nmt
 from nmt.models import reference
 from nmt.system.errors import ConfigError
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-from write_walkthrough import CHAPTER, write_chapter
 
 GOLDEN = Path(__file__).parents[1] / "golden/model"
 NUMBER = r"-?\d+\.\d{3}"
