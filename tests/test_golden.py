@@ -13,8 +13,6 @@ from nmt.system.files import read_json, write_json
 
 GOLDEN = Path(__file__).parent / "golden"
 EXPECTED: dict[str, Any] = read_json(GOLDEN / "expected.json")
-PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05", b"PK")
-"""First bytes of pickles, and of zip files, which torch.save writes."""
 
 
 @pytest.fixture
@@ -78,13 +76,6 @@ def test_another_format_version_is_refused(here: Path, cli: Cli, marker: str, co
     write_json(here / marker, {**read_json(here / marker), "format_version": 99})
     outcome, error = cli(*command.split()), message.format(", this version reads 1")
     assert (outcome.code, outcome.out, outcome.err) == (1, "", f"nmt: error: {error}\n")
-
-
-def test_nothing_is_pickled() -> None:
-    files = [path for name in ("data", "model") for path in (GOLDEN / name).rglob("*") if path.is_file()]
-    assert len(files) > 20
-    assert [path for path in files if path.read_bytes().startswith(PICKLES)] == []
-    assert [path for path in files if path.suffix == ".npy" and b"'|O'" in path.read_bytes()] == []
 
 
 def test_the_golden_files_are_small_and_have_no_absolute_path() -> None:

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 import torch
 from covering import covering
+from gradients import assert_same_gradients
 from oracle import step_layers
 from small_models import randomize
 
@@ -48,43 +49,23 @@ def random_inputs(size: int) -> torch.Tensor:
 
 
 @covering("cell, num_layers, extra_size, options", ("gru", "lstm"), (1, 2, 3), (0, EXTRA), [PLAIN, *LAYERED])
-def test_repeated_steps_equal_the_whole_sequence(
+def test_repeated_steps_equal_the_whole_sequence_gradients_included(
     cell: str, num_layers: int, extra_size: int, options: dict[str, Any]
 ) -> None:
     stack = random_stack(cell, num_layers, extra_size, **options)
     inputs = random_inputs(INPUT + extra_size)
     expected, last = stack(inputs, random_state(stack))
-    state = random_state(stack)
+    state, found = random_state(stack), []
     steps = stack.for_steps()
     projected = steps.project(inputs[..., :INPUT])
     for step in range(STEPS):
         extra = inputs[:, step, INPUT:] if extra_size else None
         outputs, state = steps.step(projected[:, step], extra, state)
-        torch.testing.assert_close(outputs, tuple(layer[:, step] for layer in expected), rtol=0, atol=1e-12)
+        found.append(torch.stack(outputs))
     assert len(state) == len(last) == stack.num_states == {"gru": 1, "lstm": 2}[cell]
-    for found, part in zip(state, last, strict=True):
-        torch.testing.assert_close(found, part, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("options", [PLAIN, *LAYERED], ids=named)
-@pytest.mark.parametrize("num_layers", [1, 2])
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_steps_and_sequence_have_the_same_gradients(cell: str, num_layers: int, options: dict[str, Any]) -> None:
-    stack = random_stack(cell, num_layers, EXTRA, **options)
-    inputs = random_inputs(INPUT + EXTRA)
-    stack(inputs, random_state(stack))[0][-1].sin().sum().backward()
-    expected = [parameter.grad.clone() for parameter in stack.parameters()]
-    assert all((gradient != 0).any() for gradient in expected)
-    stack.zero_grad()
-    state, outputs = random_state(stack), []
-    steps = stack.for_steps()
-    projected = steps.project(inputs[..., :INPUT])
-    for step in range(STEPS):
-        output, state = steps.step(projected[:, step], inputs[:, step, INPUT:], state)
-        outputs.append(output[-1])
-    torch.stack(outputs).sin().sum().backward()
-    for parameter, gradient in zip(stack.parameters(), expected, strict=True):
-        torch.testing.assert_close(parameter.grad, gradient, rtol=1e-9, atol=1e-12)
+    assert_same_gradients(torch.stack(found, dim=2), torch.stack(expected), list(stack.parameters()), atol=1e-9)
+    torch.testing.assert_close(torch.stack(found, dim=2), torch.stack(expected), rtol=0, atol=1e-12)
+    torch.testing.assert_close(state, tuple(last), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("options", [PLAIN, *LAYERED], ids=named)

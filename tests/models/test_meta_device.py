@@ -29,7 +29,7 @@ from nmt.search.strategy import BeamStrategy, GreedyStrategy
 from nmt.training.loop import train_step
 
 META = torch.device("meta")
-PAIRS = ([[4, 5, 6, 7], [5], [8, 4, 6]], [[6, 5, 4], [7, 7, 7, 7, 8], []])
+PAIRS = ([[4, 5], [6]], [[6, 5], []])
 WAITS = 2
 """Looks of the host at a search after which everything is said to have ended."""
 ATTENTIONS = ["general", "none", *MECHANISMS]

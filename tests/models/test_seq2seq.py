@@ -21,7 +21,6 @@ from nmt.layers.recurrent import NormalizedLayer
 from nmt.models import build
 from nmt.models.base import Encoder, EncoderOutput
 from nmt.models.build import build_model
-from nmt.models.seq2seq import Seq2Seq
 from nmt.text.vocabulary import PAD_ID
 
 SOURCES = [[4, 5, 6], [6]]
@@ -115,27 +114,6 @@ def test_sizes_of_encoder_and_decoder_are_free(
     assert logits.isfinite().all()
 
 
-def all_weights(model: Seq2Seq) -> dict[str, Tensor]:
-    return {name: parameter.detach() for name, parameter in model.named_parameters() if "bias" not in name}
-
-
-@pytest.mark.parametrize("scale", [0.08, 0.5])
-def test_uniform_initialisation(scale: float) -> None:
-    torch.manual_seed(0)
-    config = model_config(
-        embedding_size=30,
-        encoder={"hidden_size": 20},
-        decoder={"hidden_size": 40},
-        initialization={"scheme": "uniform", "scale": scale},
-    )
-    model = build_model(config, 50, 60)
-    for name, weight in all_weights(model).items():
-        assert weight.abs().max() <= scale, name
-        assert weight.abs().max() > 0.98 * scale, name
-        drawn = weight[1:] if "embedding" in name else weight
-        assert float(drawn.std()) == pytest.approx(scale / math.sqrt(3), rel=0.1), name
-
-
 @pytest.mark.parametrize("scheme", ["uniform", "xavier"])
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
 @pytest.mark.parametrize("forget_bias", [0.0, 1.0])
@@ -164,24 +142,28 @@ def test_the_embedding_of_padding_starts_at_zero(scheme: str, tying: str) -> Non
         assert (embedding.weight[PAD_ID + 1 :] != 0).any(dim=1).all()
 
 
+@pytest.mark.parametrize("scheme", ["uniform", "xavier"])
+@pytest.mark.parametrize("scale", [0.08, 0.5])
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_xavier_bounds_are_those_of_one_gate(cell: str) -> None:
+def test_bounds_of_initial_weights(cell: str, scale: float, scheme: str) -> None:
+    """Those of Xavier are of one gate (Glorot & Bengio, 2010, eq. 16); embeddings are uniform."""
     torch.manual_seed(0)
     config = model_config(
-        embedding_size=16,
-        encoder={"cell": cell, "hidden_size": 12},
-        decoder={"cell": cell, "hidden_size": 24, "num_layers": 2, "order": "bahdanau"},
-        initialization={"scheme": "xavier", "scale": 0.3},
+        embedding_size=30,
+        encoder={"cell": cell, "hidden_size": 20},
+        decoder={"cell": cell, "hidden_size": 40, "num_layers": 2, "order": "bahdanau"},
+        initialization={"scheme": scheme, "scale": scale},
     )
     gates = {"gru": 3, "lstm": 4}[cell]
-    for name, weight in all_weights(build_model(config, 40, 50)).items():
-        if "embedding" in name:
-            bound = 0.3
-        else:
-            rows = len(weight) // gates if ".rnn." in name else len(weight)
-            bound = math.sqrt(6 / (rows + weight.size(1)))  # Glorot & Bengio, 2010, eq. 16
-        assert weight.abs().max() <= bound, name
-        assert weight.abs().max() > 0.95 * bound, name
+    for name, weight in build_model(config, 50, 60).named_parameters():
+        if "bias" in name:
+            continue
+        rows = len(weight) // gates if ".rnn." in name else len(weight)
+        uniform = scheme == "uniform" or "embedding" in name
+        bound = scale if uniform else math.sqrt(6 / (rows + weight.size(1)))
+        assert 0.95 * bound < weight.abs().max() <= bound, name
+        drawn = weight[1:] if "embedding" in name else weight
+        assert float(drawn.detach().std()) == pytest.approx(bound / math.sqrt(3), rel=0.1), name
 
 
 @pytest.mark.parametrize("tying", ["none", "target", "all"])

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from covering import covering
 from pairs import batch_of
 from small_models import randomize
 
@@ -59,17 +60,31 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-@pytest.mark.parametrize("tying", ["none", "target", "all"])
-@pytest.mark.parametrize(
-    "decoder", [{}, {"order": "bahdanau", "num_layers": 2}, {"cell": "gru", "input_feeding": True}]
-)
-def test_a_loaded_model_gives_identical_logits(tmp_path: Path, tying: str, decoder: dict[str, object]) -> None:
-    config = make_config(tying, **decoder)
-    model = make_model(config)
+ATTENTIONS = {
+    "general": AttentionSection(),
+    "location": AttentionSection(score="location", options={"max_length": 3}),
+    "cosine": AttentionSection(score="cosine", window={"name": "local_p", "radius": 1}),
+    "coverage": AttentionSection(score="additive", past={"name": "coverage", "loss_weight": 1.0}),
+    "concat": AttentionSection(score="concat", past={"name": "location", "filters": 2, "radius": 1}, dropout=0.5),
+    "heads": AttentionSection(score="scaled_dot", heads=2, head_size=3, window={"name": "local_m", "radius": 2}),
+    "hard": AttentionSection(window={"name": "hard"}, normalizer={"name": "entmax15", "temperature": 0.5}),
+}
+DECODERS = [{}, {"order": "bahdanau", "num_layers": 2}, {"cell": "gru", "input_feeding": True}]
+
+
+@covering("tying, decoder, attention", ["none", "target", "all"], DECODERS, list(ATTENTIONS))
+def test_a_loaded_model_gives_identical_logits_and_translations(
+    tmp_path: Path, tying: str, decoder: dict[str, object], attention: str
+) -> None:
+    config = make_config(tying, ATTENTIONS[attention], **decoder)
+    model = randomize(make_model(config)).float().eval()
     save_model(tmp_path / "model", config, model, make_text(tmp_path / "text"), METADATA)
     torch.manual_seed(99)
     loaded = load_model(tmp_path / "model")
     assert torch.equal(logits_of(loaded.model), logits_of(model))
+    options, sources = DecodeSection(beam_size=3, max_length=8), [[4, 5, 6, 7], [8]]
+    translations = [Searcher([one], options).search(sources, n_best=3) for one in (loaded.model, model)]
+    assert translations[0] == translations[1]
     assert loaded.config == config
     assert loaded.path == tmp_path / "model"
     assert loaded.src_vocabulary == loaded.tgt_vocabulary == Vocabulary(WORDS)
@@ -79,31 +94,6 @@ def test_a_loaded_model_gives_identical_logits(tmp_path: Path, tying: str, decod
     assert not loaded.model.training
     assert (loaded.model.decoder.output.weight is loaded.model.decoder.embedding.weight) == (tying != "none")
     assert (loaded.model.encoder.embedding.weight is loaded.model.decoder.embedding.weight) == (tying == "all")
-
-
-@pytest.mark.parametrize(
-    "attention",
-    [
-        AttentionSection(score="location", options={"max_length": 3}),
-        AttentionSection(score="cosine", window={"name": "local_p", "radius": 1}),
-        AttentionSection(score="additive", past={"name": "coverage", "loss_weight": 1.0}),
-        AttentionSection(score="concat", past={"name": "location", "filters": 2, "radius": 1}, dropout=0.5),
-        AttentionSection(score="scaled_dot", heads=2, head_size=3, window={"name": "local_m", "radius": 2}),
-        AttentionSection(window={"name": "hard"}, normalizer={"name": "entmax15", "temperature": 0.5}),
-    ],
-    ids=lambda attention: attention.score,
-)
-def test_a_loaded_mechanism_gives_identical_translations(tmp_path: Path, attention: AttentionSection) -> None:
-    config = make_config(attention=attention)
-    model = randomize(make_model(config)).float().eval()
-    save_model(tmp_path / "model", config, model, make_text(tmp_path / "text"), METADATA)
-    torch.manual_seed(99)
-    loaded = load_model(tmp_path / "model")
-    assert loaded.config == config
-    options, sources = DecodeSection(beam_size=3, max_length=8), [[4, 5, 6, 7], [8]]
-    translations = [Searcher([one], options).search(sources, n_best=3) for one in (loaded.model, model)]
-    assert translations[0] == translations[1]
-    assert torch.equal(logits_of(loaded.model), logits_of(model))
 
 
 def test_saving_leaves_the_model_as_it_is(saved: Path, tmp_path: Path) -> None:

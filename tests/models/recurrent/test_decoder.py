@@ -15,7 +15,6 @@ from nmt.layers.attention.normalizer import HardChoice, Normalizer
 from nmt.layers.attention.past import Coverage
 from nmt.layers.layout import Layout
 from nmt.models import reference
-from nmt.models.base import WordChooser
 from nmt.models.recurrent.cell import BahdanauCell, LuongCell, RecurrentDecoderState
 from nmt.models.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS_ID
@@ -30,12 +29,6 @@ EACH_VARIANT = covering(
     (1, 2),
     ("backward", "final", "zeros"),
 )
-
-
-def logits_of(model: Seq2Seq, batch: Batch, choose: WordChooser | None = None) -> tuple[Tensor, Tensor]:
-    """Logits [N, V] and words [N] of the real target positions."""
-    readouts, words, _ = model.readouts(batch, choose)
-    return model.decoder.output(readouts), words
 
 
 @torch.no_grad()
@@ -53,19 +46,10 @@ def by_steps(model: Seq2Seq, batch: Batch) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize(("order", "input_feeding"), ORDERS)
 @pytest.mark.parametrize("tying", ["none", "target"])
-def test_choosing_the_reference_is_teacher_forcing(order: str, input_feeding: bool, tying: str) -> None:
+def test_each_choice_sees_the_position_before_and_that_of_the_reference_is_teacher_forcing(
+    order: str, input_feeding: bool, tying: str
+) -> None:
     model = random_model(Variant(order, input_feeding, tying=tying))
-    batch = batch_of(SOURCES, TARGETS)
-    with torch.no_grad():
-        logits, words = logits_of(model, batch)
-        chosen, chosen_words = logits_of(model, batch, lambda position, logits: batch.tgt_in[:, position])
-    torch.testing.assert_close(chosen, logits, rtol=0, atol=1e-10)
-    assert torch.equal(chosen_words, words)
-
-
-@pytest.mark.parametrize(("order", "input_feeding"), ORDERS)
-def test_each_choice_sees_the_logits_of_the_position_before(order: str, input_feeding: bool) -> None:
-    model = random_model(Variant(order, input_feeding))
     batch = batch_of(SOURCES, TARGETS)
     seen: list[tuple[int, Tensor]] = []
 
@@ -74,7 +58,9 @@ def test_each_choice_sees_the_logits_of_the_position_before(order: str, input_fe
         return batch.tgt_in[:, position]
 
     with torch.no_grad():
-        model(batch, choose)
+        (readouts, words, _), (chosen, chosen_words, _) = model.readouts(batch), model.readouts(batch, choose)
+    torch.testing.assert_close(chosen, readouts, rtol=0, atol=1e-10)
+    assert torch.equal(chosen_words, words)
     logits, _ = by_steps(model, batch)
     assert [position for position, _ in seen] == [1, 2, 3, 4]
     for position, before in seen:
@@ -168,13 +154,13 @@ def loss_by_reference(model: Seq2Seq) -> Tensor:
     """Summed loss of the pairs, one sentence, step and position at a time."""
     output, past = model.decoder.output, getattr(model.decoder.cell.attention, "past", None)
     total = torch.zeros((), dtype=torch.float64)
+    identity, zeros = torch.eye(output.out_features).double(), torch.zeros(output.out_features).double()
     for src, tgt in zip(SOURCES, TARGETS, strict=True):
         logits, alignments = decode(model, src, tgt, normalizer_of(model))
         if isinstance(past, Coverage):
             total = total + past.loss_weight * reference.coverage_loss(alignments[:, 0])
         for row, word in zip(logits, [*tgt, EOS_ID], strict=True):
-            identity = torch.eye(output.out_features, dtype=torch.float64)
-            total = total + reference.cross_entropy(row, word, identity, torch.zeros_like(row))
+            total = total + reference.cross_entropy(row, word, identity, zeros)
     return total
 
 
@@ -254,16 +240,12 @@ def test_a_deep_decoder_follows_the_equations(choice: Variant, depth: dict[str, 
     follows_the_equations(random_model(choice, **depth))
 
 
-@pytest.mark.parametrize("tying", ["none", "target"])
-@pytest.mark.parametrize("order", ["bahdanau", "luong"])
-def test_a_tied_decoder_follows_the_equations(order: str, tying: str) -> None:
-    follows_the_equations(random_model(Variant(order, tying=tying)))
-
-
-@pytest.mark.parametrize("tying", ["none", "target"])
+@pytest.mark.parametrize(("tying", "norm"), [("target", None), ("none", NORM), ("target", NORM)])
 @pytest.mark.parametrize(("order", "input_feeding"), ORDERS)
-def test_a_decoder_with_fixed_norms_follows_the_equations(order: str, input_feeding: bool, tying: str) -> None:
-    follows_the_equations(random_model(Variant(order, input_feeding, tying=tying), output_norm=NORM))
+def test_a_decoder_with_tied_weights_or_fixed_norms_follows_the_equations(
+    order: str, input_feeding: bool, tying: str, norm: float | None
+) -> None:
+    follows_the_equations(random_model(Variant(order, input_feeding, tying=tying), output_norm=norm))
 
 
 @pytest.mark.parametrize(("readout", "order"), [("plain", "luong"), ("maxout", "bahdanau")])
