@@ -5,8 +5,9 @@ the device goes through `to_host`, whose calls are counted here.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -16,7 +17,6 @@ from small_models import MECHANISMS, ORDERS, Variant, random_model
 from torch import Tensor
 
 from nmt.config import TrainSection
-from nmt.corpus.batching import Batch
 from nmt.evaluation import loss
 from nmt.evaluation.loss import mean_loss
 from nmt.models.seq2seq import Seq2Seq
@@ -60,10 +60,6 @@ class Descent(torch.optim.Optimizer):
             parameter.data.add_(parameter.grad, alpha=-0.1)
 
 
-def batch() -> Batch:
-    return batch_of(*PAIRS)
-
-
 @covering(
     "order, attention, cell, layers, ratio, batches, r_drop",
     ORDERS,
@@ -80,7 +76,7 @@ def test_an_update_never_waits(
     model = model_on_meta(order, attention, cell, layers).train()
     optimizer = Descent(model.parameters(), {"fused": True})
     config = TrainSection(label_smoothing=0.1, r_drop=r_drop, teacher_forcing={"ratio": ratio})
-    step = train_step(model, [batch()] * batches, optimizer, config, 0)
+    step = train_step(model, [batch_of(*PAIRS)] * batches, optimizer, config, 0)
     assert all(part.device == META for part in (step.loss, step.norm, step.tokens, step.skipped))
 
 
@@ -107,14 +103,6 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def count_calls(function: Callable[..., Any], calls: list[int]) -> Callable[..., Any]:
-    def counting(*arguments: Any) -> Any:
-        calls.append(1)
-        return function(*arguments)
-
-    return counting
-
-
 @covering("order, attention, cell, beam_size, with_alignment", ORDERS, ATTENTIONS, CELLS, (1, 3), (False, True))
 def test_a_search_waits_every_few_steps(
     order: tuple[str, bool],
@@ -126,14 +114,15 @@ def test_a_search_waits_every_few_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stepper = Seq2SeqStepper(model_on_meta(order, attention, cell).eval())
-    src, lengths = batch().src.to(META), batch().src_lengths
-    steps: list[int] = []
-    monkeypatch.setattr(stepper, "step", count_calls(stepper.step, steps))
+    batch = batch_of(*PAIRS)
+    step = Mock(wraps=stepper.step)
+    monkeypatch.setattr(stepper, "step", step)
     strategy = GreedyStrategy() if beam_size == 1 else BeamStrategy(beam_size)
-    searching.search(stepper, src, lengths, SearchSettings(strategy, Lengths(19), with_alignment=with_alignment))
+    settings = SearchSettings(strategy, Lengths(19), with_alignment=with_alignment)
+    searching.search(stepper, batch.src.to(META), batch.src_lengths, settings)
     last = ["what ended", "what ended", *(["alignments of what ended"] if with_alignment else [])]
     assert waits == ["state of the search"] * WAITS + last
-    assert len(steps) == WAITS * searching.STEPS_PER_WAIT
+    assert step.call_count == WAITS * searching.STEPS_PER_WAIT
 
 
 @covering("order, attention, cell", ORDERS, ATTENTIONS, CELLS)
@@ -142,16 +131,16 @@ def test_the_mean_loss_waits_once(order: tuple[str, bool], attention: str, cell:
     assert waits == ["values"]
 
 
-def test_two_devices_and_hidden_waits_raise_here() -> None:
-    values = torch.zeros(3, device=META)
-
-    def acts() -> Iterator[object]:
-        yield lambda: values + torch.zeros(3)
-        yield lambda: bool((values > 0).any())
-        yield lambda: values.nonzero()
-        yield lambda: values.tolist()
-        yield lambda: values.cpu()
-
-    for act in acts():
-        with pytest.raises((RuntimeError, NotImplementedError)):
-            act()
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda values: values + torch.zeros(3),
+        lambda values: bool((values > 0).any()),
+        lambda values: values.nonzero(),
+        lambda values: values.tolist(),
+        lambda values: values.cpu(),
+    ],
+)
+def test_two_devices_and_hidden_waits_raise_here(act: Callable[[Tensor], object]) -> None:
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        act(torch.zeros(3, device=META))
