@@ -15,7 +15,6 @@ from nmt.config import (
     RecurrentEncoderSection,
 )
 from nmt.config.sections import Conflict
-from nmt.corpus.batching import Batch
 from nmt.layers.attention.attention import ScoreAttention
 from nmt.layers.recurrent import NormalizedLayer
 from nmt.models import build
@@ -23,8 +22,7 @@ from nmt.models.base import Encoder, EncoderOutput
 from nmt.models.build import build_model
 from nmt.text.vocabulary import PAD_ID
 
-SOURCES = [[4, 5, 6], [6]]
-TARGETS = [[4, 5], [6, 5, 4, 4]]
+BATCH = batch_of([[4, 5, 6], [6]], [[4, 5], [6, 5, 4, 4]])
 
 
 def model_config(tying: str = "none", **changes: object) -> ModelSection:
@@ -39,17 +37,12 @@ def model_config(tying: str = "none", **changes: object) -> ModelSection:
     return ModelSection(**{**parts, **changes})
 
 
-def make_batch() -> Batch:
-    return batch_of(SOURCES, TARGETS)
-
-
 def outcome(**dropout: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Encoder states and final state, readouts and loss in training, with some dropout and always the same weights."""
     torch.manual_seed(0)
     model = build_model(model_config(**dropout), 7, 7).double().train()
-    batch = make_batch()
-    encoded = model.encode(batch.src, batch.src_lengths)
-    readouts, targets, _ = model.readouts(batch)
+    encoded = model.encode(BATCH.src, BATCH.src_lengths)
+    readouts, targets, _ = model.readouts(BATCH)
     return encoded.states, encoded.final_state, readouts, model.decoder.output.loss(readouts, targets)
 
 
@@ -107,7 +100,7 @@ def test_sizes_of_encoder_and_decoder_are_free(
         attention={"score": score},
     )
     model = build_model(config, 7, 9)
-    readouts, words, _ = model.readouts(make_batch())
+    readouts, words, _ = model.readouts(BATCH)
     logits = model.decoder.output(readouts)
     assert logits.shape == (8, 9)
     assert words.shape == (8,)
@@ -170,7 +163,7 @@ def test_bounds_of_initial_weights(cell: str, scale: float, scheme: str) -> None
 def test_padding_gets_a_gradient_only_as_a_word_of_a_tied_output_layer(tying: str) -> None:
     torch.manual_seed(0)
     model = build_model(model_config(tying), 9, 9)
-    model(make_batch()).backward()
+    model(BATCH).backward()
     source, target = model.encoder.embedding.weight.grad, model.decoder.embedding.weight.grad
     assert source is not None
     assert target is not None
@@ -183,10 +176,9 @@ def test_padding_gets_a_gradient_only_as_a_word_of_a_tied_output_layer(tying: st
 def test_readouts_are_of_real_positions_alone() -> None:
     torch.manual_seed(0)
     model = build_model(model_config(), 9, 9)
-    batch = make_batch()
-    _, words, _ = model.readouts(batch)
+    _, words, _ = model.readouts(BATCH)
     assert words.tolist() == [4, 5, 3, 6, 5, 4, 4, 3]
-    assert len(words) == batch.num_tokens
+    assert len(words) == BATCH.num_tokens
     assert model.device == torch.device("cpu")
 
 
@@ -298,8 +290,7 @@ def test_a_decoder_works_with_an_encoder_without_a_final_state(monkeypatch: pyte
     monkeypatch.setattr(build, "_build_encoder", lambda config, embedding: Summaryless(embedding))
     decoder = RecurrentDecoderSection(hidden_size=4, initial_state="zeros")
     one = build_model(model_config(decoder=decoder, attention=AttentionSection(score="general")), 9, 9)
-    assert one.readouts(make_batch())[0].isfinite().all()
-    src, lengths = make_batch().src, make_batch().src_lengths
-    output, details = one.decoder.inspect(make_batch().tgt_in, one.encode(src, lengths))
+    assert one.readouts(BATCH)[0].isfinite().all()
+    output, details = one.decoder.inspect(BATCH.tgt_in, one.encode(BATCH.src, BATCH.src_lengths))
     assert len(one.decoder.heads) == output.alignments.size(2)
     assert details.scores is not None

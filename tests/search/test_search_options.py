@@ -4,6 +4,7 @@ import itertools
 import math
 from collections import Counter
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -112,17 +113,14 @@ def test_forced_words_have_their_teacher_forced_probabilities(variant: Variant) 
     src, lengths = random_sources(6, 2)
     targets = [[4, 5, 4], [], [11], [6, 6, 6, 6], [8], [1, 9]]
     forced = [ForcedPrefix([[*target, EOS_ID] for target in targets])]
-    found = search(
-        Seq2SeqStepper(model), src, lengths, SearchSettings(GreedyStrategy(), Lengths(9), constraints=forced)
-    )
+    settings = SearchSettings(GreedyStrategy(), Lengths(9), constraints=forced)
+    found = search(Seq2SeqStepper(model), src, lengths, settings)
     for row, (target, (each,)) in enumerate(zip(targets, found, strict=True)):
-        source = src[row, : lengths[row]]
-        (expected,) = log_probs_of(model, source, [[*target, EOS_ID]])
+        words = [*target, EOS_ID]
+        expected = log_probs_of(model, src[row, : lengths[row]], [words[:end] for end in range(1, len(words) + 1)])
         assert (each.ids, each.complete) == (target, True)
-        assert each.log_prob == pytest.approx(expected, abs=1e-9)
-        for length in range(1, len(target) + 1):
-            (expected,) = log_probs_of(model, source, [target[:length]])
-            assert sum(each.token_log_probs[:length]) == pytest.approx(expected, abs=1e-9)
+        assert each.log_prob == pytest.approx(expected[-1], abs=1e-9)
+        assert list(itertools.accumulate(each.token_log_probs)) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("strategy", [GreedyStrategy(), BEAM])
@@ -214,13 +212,10 @@ def test_an_ensemble_predicts_the_mean_of_probabilities(variant: Variant) -> Non
     for row, hypotheses in enumerate(found):
         source = src[row, : lengths[row]]
         for each in hypotheses:
-            expected = 0.0
             words = [*each.ids, *([EOS_ID] if each.complete else [])]
-            totals = [[0.0] * len(models)] + [
-                [log_probs_of(model, source, [words[:end]])[0] for model in models] for end in range(1, len(words) + 1)
-            ]
-            for before, now in itertools.pairwise(totals):
-                expected += math.log(sum(math.exp(a - b) for a, b in zip(now, before, strict=True)) / 3)
+            beginnings = [words[:end] for end in range(1, len(words) + 1)]
+            totals = np.array([[0.0, *log_probs_of(model, source, beginnings)] for model in models])
+            expected = np.log(np.exp(np.diff(totals)).mean(axis=0)).sum()
             assert each.log_prob == pytest.approx(expected, abs=1e-9)
 
 

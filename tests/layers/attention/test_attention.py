@@ -3,7 +3,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -27,39 +26,22 @@ def build(name: str, query_size: int, key_size: int, options: Mapping[str, Any] 
     return build_attention(AttentionSection(score=name, options=dict(options)), query_size, key_size)
 
 
-def sources(lengths: Tensor = LENGTHS, width: int = 5, size: int = SIZE) -> tuple[Tensor, Tensor, Tensor]:
-    """Encoder states that are 0 on padding, a summary of each, and the mask."""
+def remembered(attention: Attention) -> tuple[Memory, Tensor]:
+    """The memory of encoder states that are 0 on padding, and a summary of each sentence."""
     torch.manual_seed(1)
-    mask = torch.arange(width) < lengths.unsqueeze(1)
-    states = torch.randn(len(lengths), int(lengths.max()), size, dtype=torch.float64)
-    states = torch.nn.functional.pad(states, (0, 0, 0, width - states.size(1))) * mask.unsqueeze(2)
-    return states, torch.randn(len(lengths), size, dtype=torch.float64), mask
-
-
-def queries(number: int = 6, size: int = SIZE) -> Tensor:
-    torch.manual_seed(2)
-    return torch.randn(len(LENGTHS), number, size, dtype=torch.float64)
-
-
-def attend(attention: Attention, query: Tensor, width: int = 5, factor: float = 1.0) -> tuple[Tensor, Tensor, Memory]:
-    states, summary, mask = sources(width=width)
-    memory = attention.memorize(states * factor, summary, mask, LENGTHS)
-    context, alignment, _ = attention.attend(query, memory, attention.initial_state(memory))
-    return context, alignment, memory
-
-
-def numpy_softmax(scores: np.ndarray) -> np.ndarray:
-    weights = np.exp(scores - scores.max())
-    return weights / weights.sum()
+    mask = torch.arange(5) < LENGTHS.unsqueeze(1)
+    states = torch.randn(3, 5, SIZE, dtype=torch.float64) * mask.unsqueeze(2)
+    summary = torch.randn(3, SIZE, dtype=torch.float64)
+    return attention.memorize(states, summary, mask, LENGTHS), summary
 
 
 def test_the_fixed_context_is_the_summary_for_every_query() -> None:
     attention = build("none", SIZE, SIZE)
     assert isinstance(attention, FixedContext)
     assert not list(attention.parameters())
-    _, summary, _ = sources()
-    for query in (queries(), 100 * queries()):
-        context, alignment, _ = attend(attention, query)
+    memory, summary = remembered(attention)
+    for query in (torch.randn(3, 6, SIZE).double(), 100 * torch.randn(3, 6, SIZE).double()):
+        context, alignment, _ = attention.attend(query, memory, attention.initial_state(memory))
         assert torch.equal(context, summary.unsqueeze(1).expand(-1, 6, -1))
         assert alignment.shape == (3, 6, 1, 5)
         assert (alignment == 0).all()
@@ -132,13 +114,12 @@ def user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_a_custom_class_is_found_by_its_dotted_path(user_module: str) -> None:
     attention = build(f"{user_module}.Distance", 4, 4, {"factor": 3.0})
-    states, summary, mask = sources()
-    memory = attention.memorize(states, summary, mask, LENGTHS)
-    _, alignment, _ = attention.attend(queries(1), memory, {})
+    memory, _ = remembered(attention)
+    queries = torch.randn(3, 1, SIZE, dtype=torch.float64)
+    _, alignment, _ = attention.attend(queries, memory, {})
     for sentence, length in enumerate(LENGTHS.tolist()):
-        distances = ((queries(1)[sentence] - states[sentence, :length]) ** 2).sum(dim=-1).numpy()
-        expected = numpy_softmax(-3.0 * distances)
-        np.testing.assert_allclose(alignment[sentence, 0, 0, :length].numpy(), expected, rtol=1e-10)
+        distances = ((queries[sentence] - memory.values[sentence, 0, :length]) ** 2).sum(dim=-1)
+        torch.testing.assert_close(alignment[sentence, 0, 0, :length], (-3.0 * distances).softmax(dim=-1))
     with pytest.raises(ConfigError, match="equal sizes"):
         build(f"{user_module}.Distance", 3, 4)
 
