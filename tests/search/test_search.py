@@ -191,7 +191,7 @@ def same(found: list[Hypothesis], expected: list[Hypothesis], src_length: int, a
 
 
 def test_these_models_end_their_sentences_at_different_lengths() -> None:
-    src, lengths = random_sources(12, 11)
+    src, lengths = random_sources(8, 11)
     ended = [
         {len(best.ids) for (best,) in search_with(GREEDY, random_model(variant, seed, WORDS), src, lengths, 20)}
         for variant in VARIANTS
@@ -205,7 +205,7 @@ def test_these_models_end_their_sentences_at_different_lengths() -> None:
 @EACH_VARIANT
 def test_a_translation_depends_on_its_sentence_alone(variant: Variant, beam_size: int, seed: int) -> None:
     model = random_model(variant, seed, WORDS)
-    src, lengths = random_sources(12, 11)
+    src, lengths = random_sources(8, 11)
 
     def search(src: Tensor, lengths: Tensor) -> list[list[Hypothesis]]:
         return search_with(beam_size, model, src, lengths, 20, with_alignment=True)
@@ -213,7 +213,7 @@ def test_a_translation_depends_on_its_sentence_alone(variant: Variant, beam_size
     alone = [search(src[row : row + 1, :length], lengths[row : row + 1]) for row, length in enumerate(lengths.tolist())]
     together = search(src, lengths)
     padded = search(nn.functional.pad(src, (0, 5), value=PAD_ID), lengths)
-    order = torch.randperm(12, generator=torch.Generator().manual_seed(0))
+    order = torch.randperm(8, generator=torch.Generator().manual_seed(0))
     shuffled = search(src[order], lengths[order])
     attends = variant.attention != "none"
     for row, length in enumerate(lengths.tolist()):
