@@ -9,6 +9,7 @@ from typing import Any
 import processes
 import pytest
 from conftest import Project, train_arguments
+from tqdm import tqdm
 
 from nmt.config import DecodeSection
 from nmt.evaluation.validator import Validator
@@ -18,6 +19,7 @@ from nmt.translation.stream import within_memory
 
 def limit(where: str, size: int) -> None:
     """From now on, or from the first validation on, this process may take `size` MiB more than it has."""
+    tqdm.get_lock()  # the first message would make it, for which there is no memory either
     if where == "command":
         processes.limit_memory(size)
         return
