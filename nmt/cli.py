@@ -286,7 +286,7 @@ def _attention(measure_attention: partial[nmt.AttentionReport], explore: partial
     if "output" not in page and ("against" in page or page["training"]):
         raise ConfigError(f"{'--against' if 'against' in page else '--training'} is for a page: add --output FILE.html")
     if "output" in page:
-        for name in ("target", "json_path", "picture", "forced"):
+        for name in ("target", "json_path", "picture", "forced", "all_heads"):
             if measured.get(name):
                 option = name.removesuffix("_path")
                 raise ConfigError(f"--{option} does not go with --output, which writes a page")
@@ -300,10 +300,11 @@ def _attention(measure_attention: partial[nmt.AttentionReport], explore: partial
     lines = [f"{f'head {number}: ' if several else ''}{head}" for number, head in enumerate(report.heads, 1)]
     lines += [] if report.error_rate is None else [f"alignment error rate {report.error_rate:.3f}"]
     text = "\n".join(lines)
+    tables = [] if report.all_heads is None else report.all_heads.tables()
     if one:
-        _show(report.step_table, text)
+        _show(report.step_table, text, *tables)
     else:
-        _show(text, tabulate_lengths(report.by_length))
+        _show(text, tabulate_lengths(report.by_length), *tables)
 
 
 @command("explain", nmt.explain, imports="nmt.inspection.record")

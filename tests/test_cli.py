@@ -255,8 +255,8 @@ OPTIONS = {
     "--prefix --resume --device --allow-class",
     "evaluate": "--model -m --split --data -d --src --ref --json --hypotheses --references --against --test "
     "--breakdown --attention --beam-size --batch-size --set --device --short-inputs --no-short-inputs --allow-class",
-    "attention": "sentence --model -m --target --split --data -d --src --ref --forced --gold --links-of --json "
-    "--picture --output -o --against --sample --training --device --allow-class",
+    "attention": "sentence --model -m --target --split --data -d --src --ref --forced --gold --links-of "
+    "--all-heads --json --picture --output -o --against --sample --training --device --allow-class",
     "explain": "sentence --model -m --step --target --device --allow-class",
     "report": "--output -o --model -m --against --split --data -d --src --ref --title --device --allow-class",
     "compare": "comparison --config -c --vary --set --seeds --budget-minutes --source -s --data -d --split --jobs -j "

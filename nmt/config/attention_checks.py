@@ -55,11 +55,12 @@ def attention_conflicts(config: Config, allowed_classes: Collection[str] | None)
         allowed_classes: Dotted paths of classes that may be imported to check their options; None allows all. If the
             config names any other class, its attention is not checked.
     """
-    section = config.model.attention
+    section, decoder = config.model.attention, config.model.decoder
+    if decoder.own_attention:
+        return
     if names_class(section.score) and allowed_classes is not None and section.score not in allowed_classes:
         return
-    encoder, query_size = config.model.encoder, config.model.decoder.query_size
-    key_size = encoder.output_size
+    key_size, query_size = config.model.encoder.output_size, decoder.query_size
     sizes = "model.decoder.hidden_size", "model.encoder.hidden_size", "model.encoder.bidirectional"
     score = "model.attention.score"
     try:

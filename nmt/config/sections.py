@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -322,9 +322,15 @@ class TextSection(Section):
             yield ("vocabulary.joint", "tokenizer", "subword.joint"), "with subwords needs {}subword.joint: true"
 
 
+def _several(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 class RecurrentSection(Section):
     """Keys of encoder and decoder."""
 
+    family: ClassVar[str] = "recurrent"
+    """What a model is called whose encoder and decoder are of this family."""
     kind: Literal["recurrent"] = "recurrent"
     cell: Literal["gru", "lstm"] = "lstm"
     """Recurrent cell."""
@@ -339,8 +345,7 @@ class RecurrentSection(Section):
     @property
     def summary(self) -> str:
         """Layers and units in words."""
-        layers = f"{self.num_layers} layers" if self.num_layers > 1 else "1 layer"
-        return f"{layers} of {self.hidden_size} {self.cell.upper()} units"
+        return f"{_several(self.num_layers, 'layer')} of {self.hidden_size} {self.cell.upper()} units"
 
     def conflicts(self) -> Iterator[Conflict]:
         """What needs several layers, but has one."""
@@ -377,12 +382,65 @@ class RecurrentEncoderSection(RecurrentSection):
         return ("zeros", "final", "backward") if self.bidirectional else ("zeros", "final")
 
 
-EncoderSection = Annotated[RecurrentEncoderSection, Kinds("kind", "Encoder of the source.")]
+class TransformerSection(Section):
+    """Keys of self-attentive encoders, and of decoders made of the same sublayers."""
+
+    family: ClassVar[str] = "Transformer"
+    """What a model is called whose encoder and decoder are of this family."""
+    kind: str
+    hidden_size: Units = key(256, unit="units")
+    """Size of a state."""
+    num_layers: Layers = key(4, unit="layers")
+    """Layers, each of several sublayers with residual connections."""
+    num_heads: Heads = key(4, unit="heads")
+    """Heads of every attention."""
+    feed_forward_size: Units = key(1024, unit="units")
+    """Size inside feed-forward sublayers."""
+    norm: Literal["pre", "post"] = "pre"
+    """Normalise the input of sublayers (Nguyen & Salazar, 2019), or their sum with it (Vaswani et al., 2017)."""
+    activation: Literal["relu", "gelu"] = "relu"
+    """Activation inside feed-forward sublayers."""
+    learned_positions: Positions | None = key(None, unit="tokens")
+    """Learn a vector for each of so many positions, and refuse longer texts; null: sinusoids (Vaswani et al., 2017)."""
+
+    @property
+    def summary(self) -> str:
+        """Layers, units and heads in words."""
+        layers, heads = _several(self.num_layers, "layer"), _several(self.num_heads, "head")
+        return f"{layers} of {self.hidden_size} units, {self.kind}, {heads}, feed-forward {self.feed_forward_size:,}"
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """Heads that do not divide the units."""
+        if self.hidden_size % self.num_heads:
+            yield ("num_heads", "hidden_size"), f"{self.num_heads} heads do not divide the {self.hidden_size} units"
+
+
+class SelfAttentionEncoderSection(TransformerSection):
+    """The Transformer's encoder (Vaswani et al., 2017)."""
+
+    kind: Literal["self_attention"] = "self_attention"
+
+    @property
+    def output_size(self) -> int:
+        """Size of an encoder state."""
+        return self.hidden_size
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """States that a decoder can begin with."""
+        return ("zeros",)
+
+
+EncoderSection = Annotated[
+    RecurrentEncoderSection | SelfAttentionEncoderSection, Kinds("kind", "Encoder of the source.")
+]
 
 
 class RecurrentDecoderSection(RecurrentSection):
     """GRU or LSTM layers; the order of attention and update, and what is fed back."""
 
+    own_attention: ClassVar[bool] = False
+    """Whether it attends in its own way, so that the config's attention says nothing but the dropout."""
     hidden_size: Units = key(512, unit="units")
     """Size of a state."""
     order: Literal["bahdanau", "luong"] = "luong"
@@ -414,6 +472,10 @@ class RecurrentDecoderSection(RecurrentSection):
         """Size of the state that attends."""
         return self.hidden_size
 
+    def attends_by(self, given: "AttentionSection") -> "AttentionSection":
+        """The attention of the config."""
+        return given
+
     def lacking(self, encoder: EncoderSection) -> Iterator[Conflict]:
         """What the decoder needs of an encoder that lacks it."""
         if self.initial_state not in encoder.states:
@@ -434,9 +496,6 @@ class RecurrentDecoderSection(RecurrentSection):
         if self.order == "luong" and self.readout == "maxout":
             message = "maxout belongs to Bahdanau order; Luong order computes an attentional vector"
             yield ("readout", "order"), message
-
-
-DecoderSection = Annotated[RecurrentDecoderSection, Kinds("kind", "Decoder, which writes the translation.")]
 
 
 class GlobalWindowSection(Section):
@@ -535,6 +594,49 @@ class AttentionSection(Section):
     """Probability of dropping an attention weight, in training."""
 
 
+class TransformerDecoderSection(TransformerSection):
+    """The Transformer's decoder (Vaswani et al., 2017), with multi-head attention of its own to the source."""
+
+    kind: Literal["transformer"] = "transformer"
+    own_attention: ClassVar[bool] = True
+    """Whether it attends in its own way, so that the config's attention says nothing but the dropout."""
+
+    @property
+    def query_time(self) -> str:
+        """Whether the state that attends is the one before or after reading the last word."""
+        return "after"
+
+    @property
+    def traits(self) -> tuple[str, str]:
+        """How it attends, and what it feeds back, in words; an empty text is nothing."""
+        return "in every layer", ""
+
+    @property
+    def query_size(self) -> int:
+        """Size of the state that attends."""
+        return self.hidden_size
+
+    def attends_by(self, given: AttentionSection) -> AttentionSection:
+        """Its own attention to the source; only the dropout is taken from the config's."""
+        return AttentionSection(score="scaled_dot", heads=self.num_heads, dropout=given.dropout)
+
+    def lacking(self, encoder: EncoderSection) -> Iterator[Conflict]:
+        """It needs nothing of an encoder but its states."""
+        return iter(())
+
+
+class SSRUDecoderSection(TransformerDecoderSection):
+    """As transformer, with a simple recurrence in place of self-attention (Kim et al., 2019)."""
+
+    kind: Literal["ssru"] = "ssru"  # type: ignore[assignment]
+
+
+DecoderSection = Annotated[
+    RecurrentDecoderSection | TransformerDecoderSection | SSRUDecoderSection,
+    Kinds("kind", "Decoder, which writes the translation."),
+]
+
+
 class InitializationSection(Section):
     """Initial weights; biases start at 0 (an LSTM's forget gate at `forget_bias`)."""
 
@@ -568,10 +670,25 @@ class ModelSection(Section):
     attention: AttentionSection = AttentionSection()
     initialization: InitializationSection = InitializationSection()
 
+    @property
+    def family(self) -> str:
+        """What kind of model it is, in a word."""
+        return self.encoder.family if self.encoder.family == self.decoder.family else "hybrid"
+
+    @property
+    def mechanism(self) -> AttentionSection:
+        """The attention to the source: that of the config, or the decoder's own."""
+        return self.decoder.attends_by(self.attention)
+
     def conflicts(self) -> Iterator[Conflict]:
-        """What decoder and attention need of an encoder that lacks it."""
+        """What decoder and attention need of an encoder that lacks it, and attention that is not used."""
         yield from self.decoder.lacking(self.encoder)
-        if self.attention.score == "none" and "final" not in self.encoder.states:
+        if self.decoder.own_attention:
+            default = AttentionSection(dropout=self.attention.dropout)
+            for path, _, value in differences(default, self.attention):
+                message = f"{value} is for recurrent decoders; a {self.decoder.kind} decoder has heads of its own"
+                yield (f"attention.{path}", "decoder.kind"), message
+        elif self.attention.score == "none" and "final" not in self.encoder.states:
             yield ("attention.score",), f"none needs a final state, which {self.encoder.kind} encoders lack"
 
 

@@ -40,7 +40,7 @@ from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import as_json_text, naming, open_text
 from nmt.system.tables import Table
 from nmt.translation.stream import translate_texts, within_memory
-from nmt.translation.translator import MAX_SOURCE_LENGTH, Translator
+from nmt.translation.translator import Translator
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -269,7 +269,7 @@ def _unless_missing(what: str, read: Callable[[], T]) -> T | None:
 
 def _measure_loss(translator: Translator, examples: Sequence[Example]) -> Iterator[LossMeasures]:
     """Teacher-forced and free-running; see `ModelEvaluation`."""
-    pairs = encode_examples(translator.processor, examples, longest_source=MAX_SOURCE_LENGTH)
+    pairs = encode_examples(translator.processor, examples, longest_source=translator.max_source_length)
     with within_memory(translator.options, len(pairs)):
         for choose in (None, own_words):
             yield measure_loss(translator.model, pairs, min(LOSS_BATCH, translator.options.batch_size), choose)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -28,6 +29,7 @@ def measure_attention(
     forced: options.Flag = False,
     gold: options.File | None = None,
     links_of: Annotated[Literal["words", "tokens"], Option()] = "words",
+    all_heads: options.Flag = False,
     json_path: Annotated[AnyPath | None, Option("--json", "FILE")] = None,
     picture: options.Picture = None,
     sample: options.Positive | None = None,
@@ -48,6 +50,7 @@ def measure_attention(
         gold: Word alignment made by people, to measure the alignment error rate with `forced`: a line for each
             sentence, i-j for each link, i?j if it is only possible.
         links_of: What `gold` counts: words, separated by spaces, or tokens of the model.
+        all_heads: Also measure every head of every layer, self-attention included, while the model reads the targets.
         sample: Maximum number of sentences, evenly spaced; None is all; 50 on a page.
         json_path: Write the statistics of every step to this file.
         picture: Draw the heat map of one sentence, or how sharp attention is on many.
@@ -66,6 +69,7 @@ def measure_attention(
         raise ConfigError("--forced reads references: give a split, or --src with --ref; for a sentence --target")
     from nmt.drawing.picture import check_picture
     from nmt.evaluation.input_text import InputText
+    from nmt.inspection.all_heads import measure_heads
     from nmt.inspection.attention_report import draw_attention_statistics, make_attention_report
     from nmt.system.outputs import check_files
 
@@ -77,6 +81,8 @@ def measure_attention(
     examples, links = text.of(models, sample)
     name, known = str(models[0].path), forced or target is not None
     report = make_attention_report(name, translator, examples, forced=known, gold=links, unit=links_of)
+    if all_heads:
+        report = replace(report, all_heads=measure_heads(translator, examples, report.sentences, links, links_of))
     if picture is not None:
         draw_attention_statistics(report, Path(picture))
     if json_path is not None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from torch import Tensor
 
@@ -23,17 +23,16 @@ from nmt.evaluation.attention_statistics import (
 )
 from nmt.evaluation.breakdown import bin_by_length
 from nmt.evaluation.gold_links import GoldLinks, alignment_error_rate
+from nmt.inspection.all_heads import AllHeads
+from nmt.inspection.target_links import Unit, check_gold_links, find_links
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import naming
 from nmt.system.progress import progress_bar
 from nmt.system.tables import Table
-from nmt.translation.alignment import Links, draw_alignment, strongest_links
+from nmt.translation.alignment import draw_alignment
 from nmt.translation.stream import warn_of_cut, within_memory
 from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
-from nmt.translation.words import align_words
-
-Unit = Literal["words", "tokens"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,7 @@ class AttentionReport:
         heads: Statistics of each head over all sentences.
         by_length: Statistics by source length.
         error_rate: Alignment error rate; None without gold links.
+        all_heads: Every head of every layer; None if not asked for.
     """
 
     model: str
@@ -57,6 +57,7 @@ class AttentionReport:
     heads: Sequence[HeadStatistics]
     by_length: Sequence[LengthAttention]
     error_rate: float | None
+    all_heads: AllHeads | None = None
 
     @property
     def step_table(self) -> Table:
@@ -79,6 +80,7 @@ class AttentionReport:
             "heads": [asdict(head) for head in self.heads],
             "by_length": [asdict(group) for group in self.by_length],
             "alignment_error_rate": self.error_rate,
+            **({} if self.all_heads is None else {"all_heads": self.all_heads.as_json()}),
             "sentences": [
                 {
                     "source": source,
@@ -168,39 +170,6 @@ def _align(
         sentences += translator.score([example.src for example in chunk], references, with_alignment=True)
         advance(len(chunk))
     return sentences
-
-
-def check_gold_links(number: int, links: GoldLinks, example: Example, sentence: Translation, unit: Unit) -> None:
-    """Check that gold links are between positions of a sentence and its first reference.
-
-    Args:
-        number: Line of the file with the links, from 1.
-        links: The links.
-        example: The sentence with its reference.
-        sentence: The reference as the model reads it.
-        unit: What the links count.
-
-    Raises:
-        DataError: A link points past an end.
-    """
-    if unit == "words":
-        sizes = len(example.src.split()), len(example.references[0].split())
-    else:
-        sizes = len(sentence.src_tokens), len(sentence.tokens)
-    for i, j in sorted(links.possible):
-        if i >= sizes[0] or j >= sizes[1]:
-            raise DataError(
-                f"--gold, line {number}: {i}-{j}, but the sentences have {sizes[0]} and {sizes[1]} {unit}; "
-                "use links of the same text, and --links-of words or tokens"
-            )
-
-
-def find_links(translator: Translator, example: Example, sentence: Translation, unit: Unit) -> Links:
-    """The source word, or token, attended most by each one of the target; EOS does not count."""
-    if unit == "words":  # of the reference as it was given, not as its tokens are joined
-        return set(align_words(example.src, replace(sentence, text=example.references[0]), translator.processor))
-    assert sentence.alignment is not None
-    return strongest_links(sentence.alignment[: len(sentence.tokens), :, : len(sentence.src_tokens)].mean(dim=1))
 
 
 def draw_attention_statistics(report: AttentionReport, picture: Path) -> None:

@@ -20,7 +20,7 @@ from nmt.evaluation.metrics import ScoringRules, sentence_scores
 from nmt.layers.attention.source_memory import AttentionDetails
 from nmt.search.beam_tree import BeamTree
 from nmt.text.vocabulary import EOS_ID
-from nmt.translation.translator import MAX_SOURCE_LENGTH, Translator
+from nmt.translation.translator import Translator
 
 TOP_WORDS = 10
 LONGEST = 200
@@ -113,7 +113,7 @@ def record(translator: Translator, example: Example, rules: ScoringRules | None)
         rules: How text is scored; None if what is given as reference is none, so that there is no BLEU.
     """
     processor, words = translator.processor, translator.processor.tgt_vocabulary.tokens
-    tokens = translator.tokenize([example.src])[0][:MAX_SOURCE_LENGTH]
+    tokens = translator.tokenize([example.src])[0][: translator.max_source_length]
     ids = processor.src_vocabulary.encode(tokens)
     tree = translator.grow_tree(ids)
     labels = [_label(words, node.id) for node in tree.nodes]
@@ -155,7 +155,7 @@ def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str)
     log_probs = next(rows)
     own, *without = (row.gather(1, target_ids).squeeze(1).cpu() for row in (log_probs, *rows))  # [T], of every source
     best, word_ids = log_probs.exp().topk(min(TOP_WORDS, log_probs.size(1)))
-    alignment = output.alignments[0].float().cpu()
+    alignment = output.alignments[0, :, model.decoder.chosen_heads].float().cpu()
     occlusion, agreement = None, list[float | None]()
     if without:
         occlusion = (own - torch.stack(without)).T

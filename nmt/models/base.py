@@ -7,11 +7,41 @@ from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 import torch
 from torch import Tensor, nn
 
+from nmt.corpus.batching import Batch
+from nmt.layers.attention.attention import Attention
 from nmt.layers.attention.source_memory import AttentionDetails
 from nmt.layers.kernels.stepwise import StepWeight, WeightFormat
 from nmt.layers.layout import Layout
+from nmt.layers.losses import CROSS_ENTROPY, Loss
 from nmt.layers.output import OutputLayer
 from nmt.text.vocabulary import BOS_ID
+
+
+class Task(nn.Module, ABC):
+    """What training needs of a model."""
+
+    @abstractmethod
+    def forward(self, batch: Batch, choose: "WordChooser | None" = None, loss: Loss = CROSS_ENTROPY) -> Tensor:
+        """Loss summed over the real target positions, in nats, and whatever is added to it.
+
+        Args:
+            batch: Pairs, `loss.copies` times.
+            choose: Chooses the input word of each decoder step; None is always the reference.
+            loss: Loss of the output layer.
+
+        Returns:
+            A scalar.
+        """
+
+    @property
+    @abstractmethod
+    def uniform_loss(self) -> float:
+        """Loss of guessing, in nats per token: a model that never gets below it has learnt nothing."""
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the weights."""
+        return next(self.parameters()).device
 
 
 class EncoderOutput(NamedTuple):
@@ -42,6 +72,8 @@ class Encoder(nn.Module, ABC):
     """Size of the final state; 0 without one."""
     backward_size: int = 0
     """Size of the backward state; 0 without one."""
+    max_length: int | None = None
+    """Longest source that it can read, in tokens with EOS; None: any."""
 
     @abstractmethod
     def forward(self, src: Tensor, lengths: Tensor) -> EncoderOutput:
@@ -65,7 +97,10 @@ class DecoderState(Protocol):
     """What a decoder carries from one target word to the next. It belongs to hypotheses: one row each."""
 
     def select(self, rows: Tensor, layout: Layout) -> Self:
-        """The state of the hypotheses in these rows, perhaps repeated, which belong to sentences as `layout` says."""
+        """The state of the hypotheses in these rows, perhaps repeated, which belong to sentences as `layout` says.
+
+        Sentences stay in order; those that have no row may be gone.
+        """
         ...
 
 
@@ -120,17 +155,25 @@ class Decoder(nn.Module, ABC, Generic[Memory, State, Weights]):
 
     output: OutputLayer
     """From a readout to the logits of all words."""
+    max_length: int | None = None
+    """Longest target that it can write, in tokens with EOS; None: any."""
     parts: ClassVar[Mapping[str, str]] = {"output": "output"}
     """What its weights count as in reports, by the prefix of their names; the others count as `decoder`."""
 
     @property
     @abstractmethod
     def heads(self) -> tuple[Head, ...]:
-        """The attention heads that `forward` returns.
+        """The attention heads that `forward` returns, layer by layer."""
 
-        Those of one layer, the last that attends to the source, are what a step returns: they stand for the whole in
-        search, in the replacement of unknown words and in links.
-        """
+    @property
+    def attention(self) -> Attention | None:
+        """The attention that stands for the whole in search, heat maps, links and the replacement of unknown words."""
+        return None
+
+    @property
+    def chosen_heads(self) -> slice:
+        """The heads of `attention` among `heads`; a step returns their alignments."""
+        return slice(None)
 
     @abstractmethod
     def start(self, encoded: EncoderOutput) -> tuple[Memory, State]:
@@ -182,16 +225,15 @@ class Decoder(nn.Module, ABC, Generic[Memory, State, Weights]):
 
     def unroll(
         self, tgt_in: Tensor, memory: Memory, state: State, choose: WordChooser | None = None
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """`forward` as a loop over `advance`.
 
         Returns:
-            Readouts [B, T, readout size] and alignments [B, T, heads, S].
+            Readouts [B, T, readout size], alignments [B, T, heads of one layer, S] and input words [B, T].
         """
         weights = self.prepare()
         words = torch.full_like(tgt_in[:, 0], BOS_ID)
-        readouts: list[Tensor] = []
-        alignments: list[Tensor] = []
+        readouts, alignments, inputs = list[Tensor](), list[Tensor](), list[Tensor]()
         for position in range(tgt_in.size(1)):
             if choose is None:
                 words = tgt_in[:, position]
@@ -201,8 +243,15 @@ class Decoder(nn.Module, ABC, Generic[Memory, State, Weights]):
             readout, alignment, state = self.advance(words, memory, state, weights)
             readouts.append(readout)
             alignments.append(alignment)
-        return torch.stack(readouts, dim=1), torch.stack(alignments, dim=1)
+            inputs.append(words)
+        return torch.stack(readouts, dim=1), torch.stack(alignments, dim=1), torch.stack(inputs, dim=1)
 
     def inspect(self, tgt_in: Tensor, encoded: EncoderOutput) -> tuple[DecoderOutput, AttentionDetails]:
-        """`forward`, and what attention computed on the way for the first of the sources, for those who look inside."""
-        return self(tgt_in, encoded), AttentionDetails()
+        """`forward`, and what `attention` computed on the way for the first of the sources."""
+        if self.attention is None:
+            return self(tgt_in, encoded), AttentionDetails()
+        with self.attention.recording() as calls:
+            output: DecoderOutput = self(tgt_in, encoded)
+        final = None if encoded.final_state is None else encoded.final_state[:1]
+        memory = self.attention.memorize(encoded.states[:1], final, encoded.mask[:1], encoded.lengths[:1])
+        return output, self.attention.explain(calls, memory)

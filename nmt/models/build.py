@@ -1,12 +1,20 @@
 """Building a model from its config: the one place that tells kinds of encoders and decoders apart."""
 
+import math
+from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nmt.config import InitializationSection, ModelSection, RecurrentDecoderSection
-from nmt.layers.attention.attention import build_attention
+from nmt.config import (
+    InitializationSection,
+    ModelSection,
+    RecurrentDecoderSection,
+    TransformerDecoderSection,
+    TransformerSection,
+)
+from nmt.layers.attention.attention import build_attention, build_multi_head
 from nmt.layers.attention.score import Score
 from nmt.layers.output import FixedNormOutput, OutputLayer
 from nmt.layers.recurrent import GATES, NormalizedLayer, build_stack
@@ -15,6 +23,10 @@ from nmt.models.recurrent.cell import BahdanauCell, LuongCell
 from nmt.models.recurrent.decoder import InitialState, RecurrentDecoder
 from nmt.models.recurrent.encoder import RecurrentEncoder
 from nmt.models.seq2seq import Seq2Seq
+from nmt.models.transformer.decoder import TransformerDecoder
+from nmt.models.transformer.encoder import SelfAttentionEncoder
+from nmt.models.transformer.layer import CausalSelfAttention, DecoderLayer, History, matrices
+from nmt.models.transformer.ssru import SSRU
 from nmt.text.vocabulary import PAD_ID
 
 
@@ -47,6 +59,15 @@ def _build_encoder(config: ModelSection, embedding: nn.Embedding) -> Encoder:
                 embedding_dropout=_or(config.embedding_dropout, config.dropout),
                 output_dropout=config.memory_dropout,
             )
+        case "self_attention":
+            return SelfAttentionEncoder(
+                config.encoder,
+                embedding,
+                dropout=config.dropout,
+                embedding_dropout=_or(config.embedding_dropout, config.dropout),
+                output_dropout=config.memory_dropout,
+                attention_dropout=config.attention.dropout,
+            )
 
 
 def _or(value: float | None, default: float) -> float:
@@ -58,6 +79,10 @@ def _build_decoder(config: ModelSection, encoder: Encoder, embedding: nn.Embeddi
     match section.kind:
         case "recurrent":
             return _build_recurrent_decoder(config, section, encoder, embedding)
+        case "transformer":
+            return _build_transformer(config, section, encoder, embedding, CausalSelfAttention)
+        case "ssru":
+            return _build_transformer(config, section, encoder, embedding, SSRU)
 
 
 def _build_output(config: ModelSection, readout_size: int, embedding: nn.Embedding) -> OutputLayer:
@@ -86,18 +111,38 @@ def _build_recurrent_decoder(
     return RecurrentDecoder(embedding, cell, initial_state, output, dropout)
 
 
+def _build_transformer(
+    config: ModelSection,
+    section: TransformerDecoderSection,
+    encoder: Encoder,
+    embedding: nn.Embedding,
+    history: Callable[[TransformerSection, float], History[Any]],
+) -> TransformerDecoder:
+    dropout, attention_dropout = config.dropout, config.attention.dropout
+    sizes = section.hidden_size, encoder.output_size, section.num_heads
+    layers = [
+        DecoderLayer(section, history(section, attention_dropout), build_multi_head(*sizes, attention_dropout), dropout)
+        for _ in range(section.num_layers)
+    ]
+    readout_size = section.hidden_size if config.tying == "none" else config.embedding_size
+    output = _build_output(config, readout_size, embedding)
+    return TransformerDecoder(section, embedding, layers, output, _or(config.embedding_dropout, dropout))
+
+
 @torch.no_grad()
 def initialize(model: nn.Module, config: InitializationSection) -> None:
     """Draw initial weights from torch's global generator.
 
-    `uniform`: every weight from U(-scale, scale), as in Luong et al. (2015, section 4.1). `xavier`: embeddings as in
+    `uniform`: every weight from U(-scale, scale), as in Luong et al. (2015, section 4.1), but the matrices of a
+    Transformer's layers from N(0, 2 / (5 D)), as in Nguyen & Salazar (2019, section 2.2). `xavier`: embeddings as in
     `uniform`, matrices by Glorot & Bengio (2010), one gate at a time. In both, biases are 0 except for an LSTM's forget
     gate, gains of layer normalisation are 1, and the embedding of PAD is 0.
     """
+    small = set(matrices(model))
     for module in model.modules():
         if not isinstance(module, Score):  # a score initialises its own parameters
             for name, parameter in module.named_parameters(recurse=False):
-                _draw(module, name, parameter, config)
+                _draw(module, name, parameter, config, small)
     for module in model.modules():
         if isinstance(module, nn.Embedding) and module.padding_idx is not None:
             module.weight[module.padding_idx] = 0
@@ -105,7 +150,9 @@ def initialize(model: nn.Module, config: InitializationSection) -> None:
             module.input_norms[0].bias[module.hidden_size : 2 * module.hidden_size] = config.forget_bias
 
 
-def _draw(module: nn.Module, name: str, parameter: Tensor, config: InitializationSection) -> None:
+def _draw(
+    module: nn.Module, name: str, parameter: Tensor, config: InitializationSection, small: Collection[Tensor]
+) -> None:
     """Fill one parameter of a module."""
     if "bias" in name:
         parameter.zero_()
@@ -116,6 +163,8 @@ def _draw(module: nn.Module, name: str, parameter: Tensor, config: Initializatio
     elif config.scheme == "xavier" and parameter.dim() == 2 and not isinstance(module, nn.Embedding):
         for gate in parameter.chunk(_num_gates(module)):
             nn.init.xavier_uniform_(gate)
+    elif parameter in small:
+        parameter.normal_(std=math.sqrt(2 / (5 * min(parameter.shape))))
     else:
         parameter.uniform_(-config.scale, config.scale)
 

@@ -20,10 +20,10 @@ def make_card(config: Config, metadata: Mapping[str, Any]) -> str:
         metadata: Content of `model.json`.
     """
     source, target = map(language_name, config.data.languages)
-    attending = "" if config.model.attention.score == "none" else " with attention"
+    attending = "" if config.model.mechanism.score == "none" else " with attention"
     parts = [
         [f"# {source} to {target}"],
-        [f"A recurrent translation model{attending}, trained with nmt {metadata['nmt_version']}."],
+        [f"A {config.model.family} translation model{attending}, trained with nmt {metadata['nmt_version']}."],
         ["    nmt translate --model THIS_FOLDER 'Some text.'"],
         list(_table(config, metadata)),
         ["## Scores"],

@@ -1,8 +1,9 @@
 """The equations of the model for one sentence: without batches and padding, with autograd's gradients.
 
 Only the tests call them. They check that the rest of the package, which computes the same for whole batches and many
-steps at a time, agrees in values and gradients. Heads, sparsemax and entmax15, temperature, hard attention, the fixed
-context, deep and residual layers and dropout are not here; the docstrings of their modules describe them.
+steps at a time, agrees in values and gradients. The heads of recurrent decoders, sparsemax and entmax15, temperature,
+hard attention, the fixed context, deep and residual recurrent layers and dropout are not here; the docstrings of their
+modules describe them.
 
 One notation serves all papers: x is an input, h an encoder state (in a cell, its hidden state), s a decoder state (h_t
 in Luong's order), y an embedded word, e a score, a an alignment weight, c a context (in an LSTM, the cell state). W, U,
@@ -244,3 +245,72 @@ def normalized_gru_step(
     r, z = torch.sigmoid(norm_h[0](U[:size] @ h) + norm_x[0](W[:size] @ x)).chunk(2)
     n = torch.tanh(norm_x[1](W[size:] @ x) + r * norm_h[1](U[size:] @ h))
     return (1 - z) * n + z * h
+
+
+def position(p: int, size: int) -> Tensor:
+    """Sinusoids of position p (Vaswani et al., 2017, section 3.5), [size]: sin(p / 10000^(2i / size)), then its cosine.
+
+    They are added to sqrt(size) times the embedding of the word there (section 3.4).
+    """
+    angles = [p / 10_000 ** (2 * i / size) for i in range(size // 2)]
+    return torch.tensor(
+        [value for angle in angles for value in (math.sin(angle), math.cos(angle))], dtype=torch.float64
+    )
+
+
+def multi_head(
+    x: Tensor, h: Sequence[Tensor], W_q: Tensor, W_k: Tensor, W_v: Tensor, W_o: Tensor, num_heads: int
+) -> tuple[Tensor, list[Tensor]]:
+    """Multi-head attention (Vaswani et al., 2017, section 3.2) of the query W_q x to the keys W_k h and values W_v h.
+
+    Each head has a part of the projected units, and is softmax(q^T k / sqrt(d)) (eq. 1) of them. Self-attention is this
+    with the vectors of the same layer as h: all of them in an encoder, those up to x in a decoder.
+
+    Args:
+        x: What asks, [K].
+        h: What it may read, each [D].
+        W_q: [heads * d, K]; W_k and W_v: [heads * d, D].
+        W_o: [K, heads * d].
+        num_heads: Heads.
+
+    Returns:
+        The output W_o [c_1; ...; c_heads], [K], and the alignment of each head, [len(h)].
+    """
+    queries = (W_q @ x).chunk(num_heads)
+    keys = [(W_k @ state).chunk(num_heads) for state in h]
+    values = [(W_v @ state).chunk(num_heads) for state in h]
+    contexts, alignments = [], []
+    for n in range(num_heads):
+        e = torch.stack([scaled_dot(queries[n], key[n]) for key in keys])
+        c, a = attend(e, torch.stack([value[n] for value in values]))
+        contexts.append(c)
+        alignments.append(a)
+    return W_o @ torch.cat(contexts), alignments
+
+
+def feed_forward(x: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor) -> Tensor:
+    """Feed-forward sublayer (Vaswani et al., 2017, eq. 2): W_2 max(0, W_1 x + b_1) + b_2."""
+    return W_2 @ (W_1 @ x + b_1).clamp(min=0) + b_2
+
+
+def pre_norm(f: Callable[[Tensor], Tensor], x: Tensor, norm: Norm) -> Tensor:
+    """A sublayer f with pre-norm (Nguyen & Salazar, 2019, eq. 3): x + f(norm(x)).
+
+    What self-attention and attention to the source read besides x is normalised (or an encoder state) too.
+    """
+    return x + f(norm(x))
+
+
+def post_norm(f: Callable[[Tensor], Tensor], x: Tensor, norm: Norm) -> Tensor:
+    """A sublayer f with post-norm (Vaswani et al., 2017, section 3.1): norm(x + f(x))."""
+    return norm(x + f(x))
+
+
+def ssru_step(x: Tensor, c: Tensor, W: Tensor, W_f: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """SSRU (Kim et al., 2019, section 3.2): f = sigmoid(W_f x + b), c_t = f c_{t-1} + (1 - f) W x, h = ReLU(c_t).
+
+    Returns h and c_t. Nothing multiplies c but f, which depends on x alone.
+    """
+    f = torch.sigmoid(W_f @ x + b)
+    c = f * c + (1 - f) * (W @ x)
+    return c.clamp(min=0), c

@@ -2,15 +2,14 @@
 
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nmt.corpus.batching import Batch
 from nmt.layers.losses import CROSS_ENTROPY, Loss
-from nmt.models.base import Decoder, DecoderOutput, Encoder, EncoderOutput, WordChooser
+from nmt.models.base import Decoder, DecoderOutput, Encoder, EncoderOutput, Task, WordChooser
 
 
-class Seq2Seq(nn.Module):
+class Seq2Seq(Task):
     """Encoder and decoder."""
 
     def __init__(self, encoder: Encoder, decoder: Decoder[Any, Any, Any]) -> None:
@@ -24,16 +23,7 @@ class Seq2Seq(nn.Module):
         return encoded
 
     def forward(self, batch: Batch, choose: WordChooser | None = None, loss: Loss = CROSS_ENTROPY) -> Tensor:
-        """Loss summed over the real target positions, in nats, plus the penalty of attention.
-
-        Args:
-            batch: Sentence pairs, `loss.copies` times.
-            choose: Chooses the input word of each decoder step; None is always the reference.
-            loss: Loss of the output layer.
-
-        Returns:
-            A scalar.
-        """
+        """The loss of the output layer, plus the penalty of attention; see `Task.forward`."""
         readouts, targets, penalty = self.readouts(batch, choose)
         return self.decoder.output.loss(readouts, targets, loss) + penalty / loss.copies
 
@@ -53,6 +43,6 @@ class Seq2Seq(nn.Module):
         return readouts, targets, penalty.sum()
 
     @property
-    def device(self) -> torch.device:
-        """Device of the weights."""
-        return next(self.parameters()).device
+    def uniform_loss(self) -> float:
+        """See `Task.uniform_loss`."""
+        return self.decoder.output.uniform_loss

@@ -90,7 +90,8 @@ class Searcher:
 
     def _lengths(self) -> Lengths:
         options = self.options
-        return Lengths(options.max_length, options.max_length_ratio, options.min_length, options.min_length_ratio)
+        longest = min([options.max_length, *filter(None, (model.decoder.max_length for model in self.models))])
+        return Lengths(longest, options.max_length_ratio, options.min_length, options.min_length_ratio)
 
     def _scoring(self) -> Scoring:
         options = self.options

@@ -12,6 +12,7 @@ from pathlib import Path
 from nmt.config import Config, dump_config
 from nmt.corpus.dataset import DataDirectory, combine_checksums
 from nmt.models.run_records import BEST, MARKER, MODELS, TIME, path_from, read_state, read_value
+from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import save_model
 from nmt.system.device import describe_environment
 from nmt.system.errors import DataError, RunInterrupted, TrainingError
@@ -120,7 +121,9 @@ class RunDirectory:
         metrics: Its log.
     """
 
-    def __init__(self, path: Path, config: Config, data: DataDirectory, state: TrainState, metrics: MetricsLog) -> None:
+    def __init__(
+        self, path: Path, config: Config, data: DataDirectory, state: TrainState[Seq2Seq], metrics: MetricsLog
+    ) -> None:
         self.path, self.config, self.data, self.state, self.metrics = path, config, data, state, metrics
         self.parameters = sum(parameter.numel() for parameter in state.model.parameters())
         environment = describe_environment(state.workers.device)

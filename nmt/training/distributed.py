@@ -18,7 +18,6 @@ from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from nmt.models.seq2seq import Seq2Seq
 from nmt.system.errors import ConfigError, NmtError, shorten
 from nmt.system.signals import ENDING, handled_signals
 
@@ -59,7 +58,7 @@ class Workers:
         """This process's part of a batch: every `size`-th pair, so that all parts have similar lengths."""
         return indices[self.rank :: self.size]
 
-    def replicate(self, model: Seq2Seq) -> nn.Module:
+    def replicate(self, model: nn.Module) -> nn.Module:
         """Wrap the model for training: backward averages the gradients over all processes."""
         if self.size == 1:
             return model

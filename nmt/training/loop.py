@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,7 +18,6 @@ from nmt.corpus.batching import Batch, epoch_generator, make_batch, plan_batches
 from nmt.corpus.dataset import EncodedPairs
 from nmt.corpus.noise import Noise, no_noise
 from nmt.layers.losses import Loss
-from nmt.models.seq2seq import Seq2Seq
 from nmt.system.device import autocast
 from nmt.system.errors import TrainingError, when_out_of_memory
 from nmt.training.checkpoint_schema import Progress
@@ -26,7 +25,7 @@ from nmt.training.distributed import SINGLE, Workers
 from nmt.training.optimizers import make_optimizer, update_weights
 from nmt.training.ranking import is_at_floor, rank
 from nmt.training.schedules import LearningRateSchedule, draw_choices
-from nmt.training.state import TrainState, average_weights
+from nmt.training.state import Model, TrainState, average_weights
 
 Scores = Mapping[str, float]
 
@@ -143,7 +142,7 @@ def train_step(
     return Step(total, norm, tokens, skipped)
 
 
-def start(model: Seq2Seq, pairs: EncodedPairs, options: TrainSection, workers: Workers = SINGLE) -> TrainState:
+def start(model: Model, pairs: EncodedPairs, options: TrainSection, workers: Workers = SINGLE) -> TrainState[Model]:
     """The initial state of a run.
 
     Args:
@@ -159,7 +158,9 @@ def start(model: Seq2Seq, pairs: EncodedPairs, options: TrainSection, workers: W
     return TrainState(model, optimizer, rate, workers, average, updates_per_epoch, total)
 
 
-def training_events(state: TrainState, pairs: EncodedPairs, config: Config, noise: Noise = no_noise) -> Iterator[Event]:
+def training_events(
+    state: TrainState[Any], pairs: EncodedPairs, config: Config, noise: Noise = no_noise
+) -> Iterator[Event]:
     """Train, and yield events.
 
     Args:
@@ -201,7 +202,7 @@ def training_events(state: TrainState, pairs: EncodedPairs, config: Config, nois
             due = ValidationDue(progress.update, progress.epoch)
             yield due
             if due.scores is not None:
-                progress.learnt = progress.learnt or due.scores["loss"] < state.model.decoder.output.uniform_loss
+                progress.learnt = progress.learnt or due.scores["loss"] < state.model.uniform_loss
                 improved = _improve(progress, due.scores, options.validation.metric)
                 state.rate.validated(improved)
                 yield Validated(progress.update, progress.epoch, due.scores, improved)
@@ -209,7 +210,7 @@ def training_events(state: TrainState, pairs: EncodedPairs, config: Config, nois
     yield Stopped(progress.update, progress.epoch, reason)
 
 
-def check_learnt(state: TrainState, run: Path, *, validated: bool) -> None:
+def check_learnt(state: TrainState[Any], run: Path, *, validated: bool) -> None:
     """Check that a finished run has learnt something.
 
     Without validation it suffices that the last update was not skipped: its loss was finite.
@@ -268,7 +269,7 @@ def _make_part(pairs: EncodedPairs, indices: NDArray[np.int64], noise: Noise, ep
     return batch if len(part) else batch._replace(positions=batch.positions[:0])
 
 
-def _reason_to_stop(state: TrainState, options: TrainSection) -> str | None:
+def _reason_to_stop(state: TrainState[Any], options: TrainSection) -> str | None:
     patience = options.validation.patience
     if patience is not None and state.progress.waited >= patience:
         return f"{options.validation.metric} has not improved for {state.progress.waited} validations"
@@ -294,7 +295,7 @@ def _improve(progress: Progress, scores: Scores, metric: str) -> bool:
 
 
 def _report(
-    state: TrainState, learning_rate: float, pairs: EncodedPairs, options: TrainSection
+    state: TrainState[Any], learning_rate: float, pairs: EncodedPairs, options: TrainSection
 ) -> Iterator[Reported | Skipped]:
     """Read the sums since the last report from the device, and reset them.
 

@@ -9,6 +9,7 @@ from typing import Any
 from nmt.config import DROPOUT, Config, differing_keys, parse_config
 from nmt.corpus.dataset import DataDirectory
 from nmt.models.run_records import BEST
+from nmt.models.seq2seq import Seq2Seq
 from nmt.system.device import describe_environment
 from nmt.system.errors import CheckpointError, ConfigError, DataError, list_names, shorten
 from nmt.training.checkpoint import newest_checkpoint
@@ -48,7 +49,7 @@ def command_to_resume(output: Path, data: Path) -> str:
     return shlex.join([*launch_command(), "train", *arguments])
 
 
-def resume_run(run: Path, state: TrainState, config: Config, data: DataDirectory) -> OriginMetadata:
+def resume_run(run: Path, state: TrainState[Seq2Seq], config: Config, data: DataDirectory) -> OriginMetadata:
     """Restore a training state from the newest intact checkpoint of a run, and log what has changed since.
 
     Args:

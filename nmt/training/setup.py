@@ -76,6 +76,14 @@ _INITIAL = ("model.initialization", "model.attention.dropout", *(f"model.{name}"
 def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) -> Seq2Seq:
     """Build a model with initial weights, or those of `train.init_from` unless the run is resumed."""
     model = build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
+    for side, part, sequences in (
+        ("encoder", model.encoder, data.train.src),
+        ("decoder", model.decoder, data.train.tgt),
+    ):
+        if part.max_length and (longest := int(sequences.lengths.max()) + 1) > part.max_length:
+            advice = "raise it, or lower data.cleaning.max_length and preprocess again"
+            reason = f"the longest training sentence has {longest:,} tokens"
+            raise ConfigError(f"model.{side}.learned_positions: {part.max_length:,}, but {reason}; {advice}")
     if config.train.init_from is None or resumed:
         return model
     path = Path(config.train.init_from)
@@ -120,7 +128,7 @@ def make_validator(config: Config, data: DataDirectory, model: Seq2Seq) -> tuple
     return config, Validator(data.valid, examples, rules, translator, config.train.watch)
 
 
-def validate(validator: Validator, state: TrainState) -> dict[str, float]:
+def validate(validator: Validator, state: TrainState[Seq2Seq]) -> dict[str, float]:
     """The scores of a model in training, in all processes; the first one computes them."""
     with when_out_of_memory("lower decode.batch_size or the sizes under model"):
         scores = validator.validate(state.result) if state.workers.is_first else None

@@ -6,14 +6,14 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from nmt.models.seq2seq import Seq2Seq
+from nmt.models.base import Task
 from nmt.training.checkpoint import Checkpoint
 from nmt.training.checkpoint_schema import Progress, RateMetadata, StateMetadata, parse_metadata
 from nmt.training.distributed import Workers
@@ -53,8 +53,11 @@ class Meter:
         self.seconds += time.perf_counter() - self._begin
 
 
+Model = TypeVar("Model", bound=Task)
+
+
 @dataclass
-class TrainState:
+class TrainState(Generic[Model]):
     """A model in training.
 
     Attributes:
@@ -70,7 +73,7 @@ class TrainState:
         meter: Sums since the last report.
     """
 
-    model: Seq2Seq
+    model: Model
     optimizer: torch.optim.Optimizer
     rate: LearningRateSchedule
     workers: Workers
@@ -84,9 +87,9 @@ class TrainState:
         self.meter = Meter(self.model.device)
 
     @property
-    def result(self) -> Seq2Seq:
+    def result(self) -> Model:
         """The model to validate and to store: the average of the weights if there is one."""
-        return self.model if self.average is None else cast("Seq2Seq", self.average.module)
+        return self.model if self.average is None else cast("Model", self.average.module)
 
     @property
     def last_skipped(self) -> bool:
@@ -113,7 +116,7 @@ def average_weights(model: nn.Module, decay: float) -> AveragedModel:
     return average
 
 
-def capture(state: TrainState) -> Checkpoint:
+def capture(state: TrainState[Any]) -> Checkpoint:
     """Capture all that the rest of the run depends on; must be called by all processes together."""
     tensors = {f"model.{name}": parameter.detach() for name, parameter in state.model.named_parameters()}
     if state.average:
@@ -130,7 +133,7 @@ def capture(state: TrainState) -> Checkpoint:
     return Checkpoint({name: tensor.cpu() for name, tensor in tensors.items()}, dataclasses.asdict(metadata))
 
 
-def restore(state: TrainState, checkpoint: Checkpoint) -> bool:
+def restore(state: TrainState[Any], checkpoint: Checkpoint) -> bool:
     """Restore what `capture` captured.
 
     Args:
@@ -177,7 +180,7 @@ def restore(state: TrainState, checkpoint: Checkpoint) -> bool:
     return True
 
 
-def _process_tensors(state: TrainState) -> dict[str, Tensor]:
+def _process_tensors(state: TrainState[Any]) -> dict[str, Tensor]:
     """The state that differs between processes."""
     device, meter = state.meter.device, state.meter
     own = {"random.cpu": torch.get_rng_state(), "meter.sums": meter.sums, "meter.counts": meter.counts}

@@ -12,7 +12,7 @@ from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import naming
 from nmt.translation.stream import within_memory
 from nmt.translation.translation import Translation
-from nmt.translation.translator import MAX_SOURCE_LENGTH, Translator
+from nmt.translation.translator import Translator
 
 Links = set[tuple[int, int]]
 """Word alignment of a pair: (source token, target token), counted from 0."""
@@ -27,7 +27,7 @@ class Alignment:
         target: Raw target.
         src_tokens: Source tokens without EOS.
         tgt_tokens: Target tokens without EOS.
-        weights: Attention, [target tokens + EOS, heads, source tokens + EOS].
+        weights: Attention that stands for the whole, [target tokens + EOS, heads, source tokens + EOS].
     """
 
     source: str
@@ -47,14 +47,15 @@ def align(translator: Translator, sources: Sequence[str], targets: Sequence[str]
         targets: Raw targets, one per source.
     """
     processor, model, size = translator.processor, translator.model, translator.options.batch_size
-    src_tokens = [tokens[:MAX_SOURCE_LENGTH] for tokens in processor.tokenize_source(sources)]
+    src_tokens = [tokens[: translator.max_source_length] for tokens in processor.tokenize_source(sources)]
     pairs = list(zip(sources, targets, src_tokens, processor.tokenize_target(targets), strict=True))
     alignments = []
     for batch in (pairs[start : start + size] for start in range(0, len(pairs), size)):
         src = [processor.src_vocabulary.encode(tokens) for _, _, tokens, _ in batch]
         tgt = [processor.tgt_vocabulary.encode(tokens) for *_, tokens in batch]
         encoded = model.encode(pad(src, suffix=True).to(model.device), torch.tensor([len(ids) + 1 for ids in src]))
-        weights = model.decoder(pad(tgt, prefix=True).to(model.device), encoded).alignments.cpu()
+        output = model.decoder(pad(tgt, prefix=True).to(model.device), encoded)
+        weights = output.alignments[:, :, model.decoder.chosen_heads].cpu()
         for pair, rows in zip(batch, weights, strict=True):
             alignments.append(Alignment(*pair, rows[: len(pair[3]) + 1, :, : len(pair[2]) + 1]))
     return alignments

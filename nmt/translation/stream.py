@@ -73,7 +73,5 @@ def translate_lines(
 
 def warn_of_cut(number: int, translation: Translation) -> None:
     """Warn if only a part of a line was read."""
-    from nmt.translation.translator import MAX_SOURCE_LENGTH
-
     if translation.truncated:
-        log.warning(f"line {number}: longer than {MAX_SOURCE_LENGTH} tokens; the rest was ignored")
+        log.warning(f"line {number}: longer than {len(translation.src_tokens)} tokens; the rest was ignored")

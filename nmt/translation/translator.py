@@ -31,7 +31,7 @@ NO_CONTINUATION = (
 Advance = Callable[[int], object]
 """Called with the number of finished texts."""
 MAX_SOURCE_LENGTH = 1000
-"""Maximum number of source tokens per line; the rest of a longer line is cut off."""
+"""Maximum number of source tokens per line, less if the model has so many positions; the rest is cut off."""
 
 
 class Translator:
@@ -46,6 +46,9 @@ class Translator:
         splitter: Finds the sentences of a line, which are translated one by one; None takes a line as it is.
         dictionary: Translations of words that the model does not know, by the word as it reads it.
         frozen: Whether the models' parameters never change, so that prepared weights can be reused.
+
+    Attributes:
+        max_source_length: Maximum number of source tokens of a sentence; the rest of a longer one is cut off.
     """
 
     def __init__(
@@ -65,6 +68,8 @@ class Translator:
         self.searcher = Searcher([model, *others], options, frozen=frozen)
         self.splitter = splitter
         self.dictionary = dictionary
+        limits = filter(None, (one.encoder.max_length for one in self.searcher.models))
+        self.max_source_length = min([MAX_SOURCE_LENGTH, *(limit - 1 for limit in limits)])
         self._tokenizing = threading.Lock()  # spaCy fills caches while tokenising
 
     def with_options(self, options: DecodeSection) -> Translator:
@@ -207,7 +212,7 @@ class Translator:
             CheckpointError: The model's probabilities are not finite.
         """
         order, vocabulary = [n for n, tokens in enumerate(sources) if tokens or whole], self.processor.tgt_vocabulary
-        ids = [self.processor.src_vocabulary.encode(sources[n][:MAX_SOURCE_LENGTH]) for n in order]
+        ids = [self.processor.src_vocabulary.encode(sources[n][: self.max_source_length]) for n in order]
         begun = None if target_tokens is None else [vocabulary.encode(target_tokens[n]) for n in order]
         if whole and begun is not None:
             hypotheses = self.searcher.score(ids, begun, with_alignment=with_alignment)
@@ -277,9 +282,9 @@ class Translator:
 
     def _cut(self, tokens: list[str]) -> Iterable[list[str]]:
         """A sentence that can be read whole, or parts of it that are short enough to be translated whole."""
-        if self.splitter is None or len(tokens) <= MAX_SOURCE_LENGTH:
+        if self.splitter is None or len(tokens) <= self.max_source_length:
             return [tokens]
-        limit = max(1, min(self.options.max_length, MAX_SOURCE_LENGTH) // 2)
+        limit = max(1, min(self.options.max_length, self.max_source_length) // 2)
         return split_tokens(tokens, limit, subwords=self.processor.src_tokenizer.kind == "subword")
 
     def grow_tree(self, ids: list[int]) -> BeamTree:
@@ -302,7 +307,7 @@ class Translator:
 
     def _render(self, hypothesis: Hypothesis, src_tokens: list[str], target_tokens: Sequence[str] = ()) -> Translation:
         """A hypothesis as text; `target_tokens` are its first ones as the user gave them, perhaps unknown words."""
-        read = src_tokens[:MAX_SOURCE_LENGTH]
+        read = src_tokens[: self.max_source_length]
         attended = hypothesis.attended[: len(hypothesis.ids)] if self.options.replace_unknown else []
         tokens = self.processor.target_tokens(hypothesis.ids, read, attended, self.dictionary)
         tokens[: len(target_tokens)] = target_tokens

@@ -60,7 +60,10 @@ def test_a_child_that_changes_a_kind_drops_what_the_new_kind_lacks(tmp_path: Pat
         ),
         (["train.optimizer=3"], ["train.optimizer: should be a section with keys, found 3"]),
         (["train.optimizer.name=[sgd]"], ["train.optimizer.name: should be 'adam', 'adamw'"]),
-        (["model.encoder.kind=recurent"], ["model.encoder.kind: should be 'recurrent', found 'recurent'; did you"]),
+        (
+            ["model.encoder.kind=recurent"],
+            ["model.encoder.kind: should be 'recurrent' or 'self_attention', found 'recurent'; did you mean recurrent"],
+        ),
         (["train.teacher_forcing={schedule: linear, updates: x}"], ["train.teacher_forcing.updates: should be a"]),
     ],
 )

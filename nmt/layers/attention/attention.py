@@ -14,6 +14,7 @@ from nmt.config.attention_scores import properties_of
 from nmt.layers.attention.heads import MultiHead, SingleHead
 from nmt.layers.attention.normalizer import HardChoice, Normalizer, make_normalizer
 from nmt.layers.attention.past import Coverage, LocationFeatures, NoPast, Past
+from nmt.layers.attention.scaled_dot import ScaledDotScore
 from nmt.layers.attention.score import Score, find_score
 from nmt.layers.attention.source_memory import AttentionDetails, AttentionState, Memory
 from nmt.layers.attention.window import GlobalWindow, MonotonicWindow, PredictiveWindow, Window
@@ -224,6 +225,21 @@ WINDOWS: dict[str, type[Window] | type[HardChoice]] = {
     "hard": HardChoice,
 }
 PASTS: dict[str, type[Past]] = {"none": NoPast, "coverage": Coverage, "location": LocationFeatures}
+
+
+def build_multi_head(query_size: int, key_size: int, number: int, dropout: float) -> Attention:
+    """Multi-head attention as in a Transformer, whose context has the size of the query (Vaswani et al., 2017, 3.2).
+
+    Args:
+        query_size: Size of a decoder state.
+        key_size: Size of an encoder state.
+        number: Heads.
+        dropout: Probability of dropping a weight, in training.
+    """
+    size = query_size // number
+    heads = MultiHead(query_size, key_size, number, size, query_size)
+    score, normalize = ScaledDotScore(size, size), make_normalizer("softmax")
+    return ScoreAttention(score, heads, GlobalWindow(), normalize, NoPast(), dropout)
 
 
 def build_attention(

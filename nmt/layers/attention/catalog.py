@@ -91,7 +91,7 @@ def _summary(kind: type) -> str:
 
 def describe_mechanism(section: ModelSection) -> tuple[str, str]:
     """The attention of a model, in a few words, and the equation of its score with its source."""
-    attention = section.attention
+    attention = section.mechanism
     score = next((one for one in _list_scores() if attention.score in one.names), None)
     order, feedback = section.decoder.traits
     parts = [attention.score, order]

@@ -48,21 +48,29 @@ class MultiHead(SingleHead):
 
     Args:
         query_size: Size of a decoder state.
-        key_size: Size of an encoder state, and of the context.
+        key_size: Size of an encoder state.
         number: Heads.
         head_size: Units per head; None is `key_size` / `number`.
+        context_size: Size of the context; None is `key_size`.
     """
 
     paper: ClassVar[str] = "Vaswani et al., 2017, section 3.2.2; Chen et al., 2018"
 
-    def __init__(self, query_size: int, key_size: int, number: int, head_size: int | None = None) -> None:
+    def __init__(
+        self,
+        query_size: int,
+        key_size: int,
+        number: int,
+        head_size: int | None = None,
+        context_size: int | None = None,
+    ) -> None:
         size = head_size or key_size // number
         super().__init__(size, size, number)
-        self.context_size = key_size
+        self.context_size = context_size or key_size
         self.query = StepLinear(query_size, number * size, bias=False)
         self.key = nn.Linear(key_size, number * size, bias=False)
         self.value = nn.Linear(key_size, number * size, bias=False)
-        self.output = StepLinear(number * size, key_size, bias=False)
+        self.output = StepLinear(number * size, self.context_size, bias=False)
 
     def split_query(self, query: Tensor) -> Tensor:
         """[B, N, Q] -> [B, heads, N, head_size]."""

@@ -121,8 +121,8 @@ class PreparedLinear(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """x W^T + b: [..., K] -> [..., M]."""
-        outputs = self.weight(inputs)
-        return outputs if self.bias is None else outputs + self.bias.to(outputs.dtype)
+        outputs: Tensor = self.weight(inputs)
+        return outputs if self.bias is None else outputs.add_(self.bias.to(outputs.dtype))  # large tensors, in place
 
 
 Module = TypeVar("Module", bound=nn.Module)

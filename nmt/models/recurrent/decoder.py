@@ -7,7 +7,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.attention.source_memory import AttentionDetails, Memory
+from nmt.layers.attention.attention import Attention
+from nmt.layers.attention.source_memory import Memory
 from nmt.layers.kernels.activation import tanh
 from nmt.layers.kernels.dropout import Dropout
 from nmt.layers.kernels.stepwise import StepWeight, WeightFormat, for_steps
@@ -75,6 +76,11 @@ class RecurrentDecoder(Decoder[Memory, RecurrentDecoderState, RecurrentDecoderWe
         """The heads of its one attention mechanism."""
         return tuple(Head(0, number) for number in range(self.cell.attention.num_heads))
 
+    @property
+    def attention(self) -> Attention:
+        """Its one attention mechanism."""
+        return self.cell.attention
+
     def start(self, encoded: EncoderOutput) -> tuple[Memory, RecurrentDecoderState]:
         """See `Decoder.start`."""
         memory = self.cell.attention.memorize(encoded.states, encoded.final_state, encoded.mask, encoded.lengths)
@@ -115,7 +121,7 @@ class RecurrentDecoder(Decoder[Memory, RecurrentDecoderState, RecurrentDecoderWe
         """See `Decoder.forward`. With full teacher forcing, only what must be sequential is (see `DecoderCell`)."""
         memory, state = self.start(encoded)
         if choose is not None:
-            readouts, alignments = self.unroll(tgt_in, memory.for_steps(), state, choose)
+            readouts, alignments, _ = self.unroll(tgt_in, memory.for_steps(), state, choose)
         else:
             embedded = self.embedding_dropout(self.embedding(tgt_in))
             run = self.cell.sequence if self.cell.parallel else self._run_steps
@@ -132,12 +138,3 @@ class RecurrentDecoder(Decoder[Memory, RecurrentDecoderState, RecurrentDecoderWe
             features.append(feature)
             alignments.append(alignment)
         return torch.stack(features, dim=1), torch.stack(alignments, dim=1)  # T times [B, ...] -> [B, T, ...]
-
-    def inspect(self, tgt_in: Tensor, encoded: EncoderOutput) -> tuple[DecoderOutput, AttentionDetails]:
-        """See `Decoder.inspect`."""
-        attention = self.cell.attention
-        with attention.recording() as calls:
-            output: DecoderOutput = self(tgt_in, encoded)
-        final = None if encoded.final_state is None else encoded.final_state[:1]
-        memory = attention.memorize(encoded.states[:1], final, encoded.mask[:1], encoded.lengths[:1])
-        return output, attention.explain(calls, memory)

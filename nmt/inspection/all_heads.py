@@ -1,0 +1,209 @@
+"""What every attention head of every layer does: where it looks, and which of the known patterns it follows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nmt.corpus.batching import pad
+from nmt.corpus.splitting import Example
+from nmt.evaluation.attention_statistics import HeadStatistics, summarize
+from nmt.evaluation.gold_links import GoldLinks, alignment_error_rate
+from nmt.inspection.target_links import Unit, find_links
+from nmt.layers.self_attention import recorded_weights
+from nmt.models.base import Head
+from nmt.system.progress import progress_bar
+from nmt.system.tables import Table
+from nmt.translation.translation import Translation
+from nmt.translation.translator import Translator
+
+NEAR = 2
+"""Positions on each side that count as near."""
+FARTHEST = 5
+"""Distance from which on all distances are one."""
+PATTERNS = {
+    "positional": "at least half of its weight at one distance",
+    "global": "spread over the sentence: at least 70% of the largest possible entropy",
+    "local": f"at least half of its weight within {NEAR} positions",
+    "syntactic": "on few words elsewhere, which depend on the sentence",
+}
+"""The four patterns of heads, each with its rule; a head follows the first that holds."""
+
+
+@dataclass(frozen=True)
+class SourceHead:
+    """A head that attends to the source.
+
+    Attributes:
+        head: Its layer and number.
+        statistics: Where it looks.
+        error_rate: Alignment error rate of its links; None without gold links.
+    """
+
+    head: Head
+    statistics: HeadStatistics
+    error_rate: float | None
+
+
+@dataclass(frozen=True)
+class SelfHead:
+    """A head of self-attention: means over all positions of all sentences.
+
+    Attributes:
+        part: `encoder` or `decoder`.
+        head: Its layer and number.
+        by_distance: Weight at each distance, from -5 (5 or more words before) to 5; 0 is the same word.
+        first: Weight on the first position: in the decoder the beginning of the sentence.
+        stop: Weight on the last word, which is a full stop in most sentences.
+        end: Weight on the end of the sentence, which an encoder reads.
+        spread: Entropy as a share of the largest possible one.
+    """
+
+    part: str
+    head: Head
+    by_distance: dict[int, float]
+    first: float
+    stop: float
+    end: float
+    spread: float
+
+    @property
+    def pattern(self) -> str:
+        """The first of `PATTERNS` that holds."""
+        single = max(weight for distance, weight in self.by_distance.items() if abs(distance) < FARTHEST)
+        near = sum(weight for distance, weight in self.by_distance.items() if abs(distance) <= NEAR)
+        held = {"positional": single >= 0.5, "global": self.spread >= 0.7, "local": near >= 0.5, "syntactic": True}
+        return next(name for name, holds in held.items() if holds)
+
+
+@dataclass(frozen=True)
+class AllHeads:
+    """Every head of a model on some sentences."""
+
+    source: Sequence[SourceHead]
+    own: Sequence[SelfHead]
+
+    def tables(self) -> Iterator[Table]:
+        """Attention to the source, and self-attention if there is any."""
+        header = ["head", "entropy", "largest weight", "coverage", "diagonality", "error rate"]
+        rows = []
+        for one in self.source:
+            measured = one.statistics
+            moments = measured.entropy, measured.maximum, measured.coverage, measured.diagonality
+            rate = "-" if one.error_rate is None else f"{one.error_rate:.3f}"
+            rows.append([_label("source", one.head), *(f"{moment.mean:.3f}" for moment in moments), rate])
+        yield Table(header, rows, "lrrrrr", caption="Attention to the source")
+        if self.own:
+            header = ["head", "before", "same", "after", "far", "first", "stop", "end", "spread", "pattern"]
+            rows = []
+            for head in self.own:
+                weights = head.by_distance
+                far = math.fsum(weight for distance, weight in weights.items() if abs(distance) > NEAR)
+                values = weights[-1], weights[0], weights[1], far, head.first, head.stop, head.end, head.spread
+                rows.append([_label(head.part, head.head), *(f"{value:.2f}" for value in values), head.pattern])
+            yield Table(header, rows, "lrrrrrrrrl", caption="Self-attention: mean weights")
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "source": [
+                {**one.head._asdict(), "entropy": one.statistics.entropy.mean, "error_rate": one.error_rate}
+                for one in self.source
+            ],
+            "self_attention": [
+                {"part": one.part, **one.head._asdict(), **vars(one), "head": None, "pattern": one.pattern}
+                for one in self.own
+            ],
+        }
+
+
+def _label(part: str, head: Head) -> str:
+    return f"{part} {head.layer + 1}.{head.number + 1}"
+
+
+def measure_heads(
+    translator: Translator,
+    examples: Sequence[Example],
+    sentences: Sequence[Translation],
+    gold: Sequence[GoldLinks] | None = None,
+    unit: Unit = "words",
+) -> AllHeads:
+    """Measure every head while a model reads translations, with a progress bar.
+
+    Args:
+        translator: A single model.
+        examples: Sources, with a reference each if there are gold links.
+        sentences: A target of each.
+        gold: Links of people between each source and its first reference.
+        unit: What gold links count.
+    """
+    alignments: list[Tensor] = []
+    sums: dict[tuple[str, Head], Tensor] = {}
+    bar = progress_bar(total=len(sentences), unit=" sentences", desc="measuring heads", leave=False)
+    with bar:
+        for sentence in sentences:
+            own, alignment = _read(translator, sentence)
+            alignments.append(alignment)
+            for part, layers in own.items():
+                for layer, weights in enumerate(layers):
+                    for number, values in enumerate(_profile(weights, part == "decoder")):
+                        key = part, Head(layer, number)
+                        sums[key] = sums.get(key, torch.zeros_like(values)) + values
+            bar.update()
+    heads = translator.model.decoder.heads
+    rates: list[float | None] = [None] * len(heads)
+    if gold is not None:
+        pairs = list(zip(examples, sentences, alignments, strict=True))
+        for number in range(len(heads)):
+            shown = [
+                (example, replace(sentence, alignment=weights[:, [number]])) for example, sentence, weights in pairs
+            ]
+            rates[number] = alignment_error_rate([find_links(translator, *pair, unit) for pair in shown], gold)
+    statistics = summarize(alignments)
+    source = [SourceHead(*one) for one in zip(heads, statistics, rates, strict=False)]
+    return AllHeads(source, [_self_head(*key, values) for key, values in sums.items()])
+
+
+@torch.inference_mode()
+def _read(translator: Translator, sentence: Translation) -> tuple[dict[str, list[Tensor]], Tensor]:
+    """Weights [heads, T, T] of each layer of both parts, and the alignment [T, heads of all layers, S]."""
+    model, processor = translator.model, translator.processor
+    src = processor.src_vocabulary.encode(sentence.src_tokens)
+    tgt = processor.tgt_vocabulary.encode(sentence.tokens)
+    with recorded_weights(model.encoder) as of_encoder, recorded_weights(model.decoder) as of_decoder:
+        encoded = model.encode(pad([src], suffix=True).to(model.device), torch.tensor([len(src) + 1]))
+        output = model.decoder(pad([tgt], prefix=True).to(model.device), encoded)
+    own = {"encoder": of_encoder, "decoder": of_decoder}
+    return {part: [weights[0].cpu() for weights in layers] for part, layers in own.items()}, output.alignments[0].cpu()
+
+
+def _profile(weights: Tensor, causal: bool) -> Tensor:
+    """Sums over the positions of a sentence: number, then weights by distance and place, and spread, [heads, 16].
+
+    Args:
+        weights: [heads, T, T].
+        causal: Whether each position reads those up to its own, as in a decoder, where the sentence has no end yet.
+    """
+    size, exact = weights.size(1), weights.double()
+    positions = torch.arange(size)
+    distance = (positions - positions.unsqueeze(1)).clamp(-FARTHEST, FARTHEST)  # [T, T]: of what is read
+    columns = [torch.full((len(weights),), float(size), dtype=torch.float64)]
+    columns += [(exact * (distance == one)).sum(dim=(1, 2)) for one in range(-FARTHEST, FARTHEST + 1)]
+    received = exact.sum(dim=1)  # [heads, T]
+    last = size - 1 if causal else max(size - 2, 0)
+    columns += [received[:, 0], received[:, last], received[:, -1] * (not causal)]
+    readable = positions + 1 if causal else torch.full_like(positions, size)
+    columns.append((torch.special.entr(exact).sum(dim=-1) / readable.clamp(min=2).log()).sum(dim=1))
+    return torch.stack(columns, dim=1)
+
+
+def _self_head(part: str, head: Head, sums: Tensor) -> SelfHead:
+    means = (sums[1:] / sums[0]).tolist()
+    distances = range(-FARTHEST, FARTHEST + 1)
+    by_distance = dict(zip(distances, means, strict=False))
+    return SelfHead(part, head, by_distance, *means[len(distances) :])

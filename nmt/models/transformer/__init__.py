@@ -1,0 +1,1 @@
+"""Self-attentive encoders, and decoders of the same sublayers."""

@@ -1,0 +1,56 @@
+"""Self-attentive encoder: the fast form of `nmt.models.reference.self_attentive_layer`."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from nmt.config import SelfAttentionEncoderSection
+from nmt.layers.kernels.dropout import Dropout
+from nmt.layers.positions import PositionedEmbedding
+from nmt.models.base import Encoder, EncoderOutput
+from nmt.models.transformer.layer import EncoderLayer
+
+
+class SelfAttentionEncoder(Encoder):
+    """Encoder of the Transformer (Vaswani et al., 2017, section 3.1). It has no final state.
+
+    Args:
+        section: Sizes and kinds.
+        embedding: Source embedding; may be shared.
+        dropout: On the output of sublayers.
+        embedding_dropout: On the sum of embedding and position.
+        output_dropout: On the encoder states.
+        attention_dropout: On attention weights.
+    """
+
+    def __init__(
+        self,
+        section: SelfAttentionEncoderSection,
+        embedding: nn.Embedding,
+        *,
+        dropout: float = 0.0,
+        embedding_dropout: float = 0.0,
+        output_dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.output_size, self.max_length = section.hidden_size, section.learned_positions
+        self.embedding = PositionedEmbedding(embedding, section.learned_positions, section.hidden_size)
+        self.embedding_dropout = Dropout(embedding_dropout)
+        self.layers: Sequence[EncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
+            EncoderLayer(section, dropout, attention_dropout) for _ in range(section.num_layers)
+        )
+        # Pre-norm never normalises the sum itself (Nguyen & Salazar, 2019, section 2.1).
+        self.norm = nn.LayerNorm(section.hidden_size) if section.norm == "pre" else nn.Identity()
+        self.output_dropout = Dropout(output_dropout)
+
+    def forward(self, src: Tensor, lengths: Tensor) -> EncoderOutput:
+        """See `Encoder.forward`."""
+        lengths = lengths.to(src.device, non_blocking=True)
+        mask = torch.arange(src.size(1), device=src.device) < lengths.unsqueeze(1)  # [B, S]
+        states = self.embedding_dropout(self.embedding(src))  # [B, S, D]
+        for layer in self.layers:
+            states = layer(states, mask.unsqueeze(1))
+        states = self.norm(states) * mask.unsqueeze(2)
+        return EncoderOutput(self.output_dropout(states), mask, lengths)

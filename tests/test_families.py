@@ -1,0 +1,142 @@
+"""What a user does with models of every family, by the real commands."""
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Cli, Project, errors
+from training_runs import refusal, stop_and_resume, train
+
+SIZES = "hidden_size: 32, num_layers: 2, num_heads: 4, feed_forward_size: 64"
+READS, WRITES = f"model.encoder={{kind: self_attention, {SIZES}}}", f"model.decoder={{kind: transformer, {SIZES}}}"
+SSRU = f"model.decoder={{kind: ssru, {SIZES}}}"
+HYBRID = "model.decoder={hidden_size: 32, initial_state: zeros}"
+PLAIN = "model.attention={score: scaled_dot, heads: 4}"
+OWN = "model.attention={score: general}"
+
+
+def trained(project: Project, run: Path, *settings: str) -> Path:
+    longer = ["train.optimizer.learning_rate=0.005", "train.schedule.warmup=20"]
+    train(project, run, *longer, *settings)
+    return run
+
+
+@pytest.fixture(scope="module")
+def transformer(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained(project, tmp_path_factory.mktemp("transformer") / "run", READS, WRITES, OWN, "train.epochs=15")
+
+
+def test_a_transformer_learns_to_reverse(transformer: Path, project: Project, cli: Cli, tmp_path: Path) -> None:
+    scores = tmp_path / "scores.json"
+    assert cli("evaluate", "--model", transformer, "--data", project.data, "--json", scores).code == 0
+    assert json.loads(scores.read_text())["scores"]["bleu"]["value"] > 90
+    for beam in (1, 4):
+        assert cli("translate", "a b c d", "--model", transformer, "--beam-size", beam).out == "D C B A\n"
+    card = (transformer / "best/README.md").read_text(encoding="utf-8")
+    assert "A Transformer translation model with attention" in card
+    assert "2 layers of 32 units, self_attention, 4 heads, feed-forward 64" in card
+
+
+def test_a_transformer_is_explained_and_drawn(transformer: Path, project: Project, cli: Cli, tmp_path: Path) -> None:
+    shown = cli("explain", "a b c", "--model", transformer, "--step", 2).out
+    assert "scaled_dot, in every layer, 4 heads" in shown
+    assert "the decoder's state, as the head projects it, after reading C" in shown
+    page, report = tmp_path / "page.html", tmp_path / "report.html"
+    assert cli("attention", "--model", transformer, "--data", project.data, "--sample", 2, "--output", page).code == 0
+    assert cli("report", "--model", transformer, "--data", project.data, "--output", report).code == 0
+    assert page.read_text(encoding="utf-8").count("scaled_dot, in every layer, 4 heads") == 1
+    assert "2 layers of 32 units, transformer, 4 heads" in report.read_text(encoding="utf-8")
+
+
+def test_every_head_is_measured(transformer: Path, project: Project, cli: Cli, tmp_path: Path) -> None:
+    """With links of people, the error rate of the layer that stands for the whole is that of the whole report."""
+    sources, references, gold = tmp_path / "a.src", tmp_path / "a.ref", tmp_path / "gold.txt"
+    sources.write_text("a b c d\nb c\n")
+    references.write_text("D C B A\nC B\n")
+    gold.write_text("0-3 1-2 2-1 3-0\n0-1 1-0\n")
+    files = ["--src", sources, "--ref", references, "--forced", "--gold", gold]
+    shown = cli("attention", "--model", transformer, *files, "--all-heads", "--json", tmp_path / "heads.json")
+    assert shown.code == 0, shown.err
+    stored = json.loads((tmp_path / "heads.json").read_text())
+    heads = stored["all_heads"]
+    assert [(one["layer"], one["number"]) for one in heads["source"]] == [(n, m) for n in (0, 1) for m in range(4)]
+    assert min(one["error_rate"] for one in heads["source"]) < 0.5
+    whole = [head["entropy"]["mean"] for head in stored["heads"]]
+    assert [one["entropy"] for one in heads["source"][:4]] == pytest.approx(whole, abs=1e-5)
+    assert [one["part"] for one in heads["self_attention"]] == ["encoder"] * 8 + ["decoder"] * 8
+    for one in heads["self_attention"]:
+        assert sum(one["by_distance"].values()) == pytest.approx(1)
+        assert one["part"] == "encoder" or all(one["by_distance"][str(after)] == 0 for after in range(1, 6))
+    assert shown.out.count("encoder 2.4") == 1
+    alone = cli("attention", "a b", "--model", project.run, "--all-heads")
+    assert "source 1.1" in alone.out
+    assert "encoder" not in alone.out
+
+
+def test_unlike_families_translate_together(transformer: Path, project: Project, cli: Cli) -> None:
+    together = cli("translate", "a b c d", "--model", transformer, "--model", project.run)
+    assert (together.code, together.out) == (0, "D C B A\n")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        [READS, WRITES, "train.ema_decay=0.9", "model.attention.dropout=0.1", "model.tying=target"],
+        [READS, SSRU, "model.encoder.norm=post", "train.r_drop=1", "train.teacher_forcing.ratio=1"],
+        [READS, HYBRID, "train.precision=bfloat16"],
+        [WRITES, "model.decoder.learned_positions=20", "train.optimizer.name=muon"],
+    ],
+    ids=["transformer", "ssru", "hybrid", "recurrent encoder"],
+)
+def test_every_family_resumes_exactly(settings: list[str], random_project: Project, tmp_path: Path) -> None:
+    """With dropout, scheduled sampling, noise and an average of the weights."""
+    stop_and_resume(random_project, tmp_path, 17, *settings)
+
+
+def test_a_run_starts_from_the_weights_of_another(transformer: Path, project: Project, tmp_path: Path) -> None:
+    settings = [READS, WRITES, OWN, f"train.init_from={transformer}", "train.max_updates=1"]
+    train(project, tmp_path / "run", *settings, "train.optimizer.learning_rate=1e-9")
+    scores = json.loads((tmp_path / "run/best/model.json").read_text())["scores"]
+    assert scores["bleu"] > 90
+
+
+@pytest.mark.parametrize(
+    ("settings", "key", "words"),
+    [
+        ([READS], "model.decoder.initial_state", "final needs a state that self_attention encoders lack"),
+        ([READS, HYBRID, "model.attention.score=none"], "model.attention.score", "none needs a final state"),
+        ([READS, WRITES, OWN, "model.decoder.num_heads=5"], "model.decoder.num_heads", "5 heads do not divide the 32"),
+        ([READS, "model.encoder.num_heads=3", WRITES, OWN], "model.encoder.num_heads", "3 heads do not divide the 32"),
+        ([READS, WRITES, OWN, "model.attention.window.name=local_m"], "model.attention.window", "is for recurrent dec"),
+        ([READS, WRITES, "model.attention.score=additive"], "model.attention.score", "additive is for recurrent decod"),
+        (
+            [READS, WRITES, OWN, "model.decoder.order=luong"],
+            "model.decoder.order",
+            "unknown key with kind: transformer",
+        ),
+        ([READS, WRITES, OWN, "model.decoder.learned_positions=4"], "model.decoder.learned_positions", "has 7 tokens"),
+        ([READS, WRITES, OWN, "model.encoder.learned_positions=4"], "model.encoder.learned_positions", "has 7 tokens"),
+    ],
+)
+def test_what_does_not_go_together_is_one_line(
+    settings: list[str], key: str, words: str, project: Project, tmp_path: Path
+) -> None:
+    line = refusal(project, tmp_path / "run", *settings)
+    assert key in line.removeprefix("--set ").removeprefix(f"{project.config}:9: ")[: len(key)]
+    assert words in line
+    assert not (tmp_path / "run/best").exists()
+
+
+def test_learned_positions_end(project: Project, tmp_path: Path, cli: Cli) -> None:
+    """A longer sentence is cut as one of more than 1,000 tokens is, no translation is longer, no target is read."""
+    limits = ["model.encoder.learned_positions=7", "model.decoder.learned_positions=8"]
+    run = tmp_path / "run"
+    train(project, run, READS, WRITES, OWN, *limits, "train.max_updates=2", "decode.min_length=7")
+    read = cli("translate", "a b c d e f g h a", "--model", run, "--no-split-sentences")
+    assert read.code == 0
+    assert len(read.out.split()) == 7
+    assert "longer than 6 tokens; the rest was ignored" in read.err
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("a b\t" + "A " * 9 + "\n", encoding="utf-8")
+    (line,) = errors(cli("explain", "a b", "--model", run, "--target", "A " * 9).err)
+    assert "10 tokens are more than the 8 positions that the model has learned" in line
