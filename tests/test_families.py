@@ -12,6 +12,7 @@ READS, WRITES = f"model.encoder={{kind: self_attention, {SIZES}}}", f"model.deco
 SSRU = f"model.decoder={{kind: ssru, {SIZES}}}"
 HYBRID = "model.decoder={hidden_size: 32, initial_state: zeros}"
 PLAIN = "model.attention={score: scaled_dot, heads: 4}"
+ENDS = ("first", "stop", "end")
 OWN = "model.attention={score: general}"
 
 
@@ -68,6 +69,14 @@ def test_every_head_is_measured(transformer: Path, project: Project, cli: Cli, t
         assert sum(one["by_distance"].values()) == pytest.approx(1)
         assert one["part"] == "encoder" or all(one["by_distance"][str(after)] == 0 for after in range(1, 6))
     assert shown.out.count("encoder 2.4") == 1
+    assert heads["self_attention"][5].keys() == {"part", "layer", "number", "pattern", "by_distance", *ENDS, "spread"}
+    sources.write_text("a b c d\n\nb c\n")  # an empty line has no attention
+    files = ["--src", sources, "--json", tmp_path / "more.json"]
+    assert cli("attention", "--model", transformer, *files, "--all-heads").code == 0
+    more = json.loads((tmp_path / "more.json").read_text())
+    entropies = [[head["entropy"]["mean"] for head in more["heads"]]]
+    entropies += [[one["entropy"] for one in more["all_heads"]["source"][:4]]]
+    assert entropies[0] == pytest.approx(entropies[1], abs=1e-5)
     alone = cli("attention", "a b", "--model", project.run, "--all-heads")
     assert "source 1.1" in alone.out
     assert "encoder" not in alone.out

@@ -116,7 +116,8 @@ class AllHeads:
                 for one in self.source
             ],
             "self_attention": [
-                {"part": one.part, **one.head._asdict(), **vars(one), "head": None, "pattern": one.pattern}
+                {"part": one.part, **one.head._asdict(), "pattern": one.pattern}
+                | {name: getattr(one, name) for name in ("by_distance", "first", "stop", "end", "spread")}
                 for one in self.own
             ],
         }
@@ -138,16 +139,16 @@ def measure_heads(
     Args:
         translator: A single model.
         examples: Sources, with a reference each if there are gold links.
-        sentences: A target of each.
+        sentences: A target of each, with its alignment; those without one, as they have no words, are left out.
         gold: Links of people between each source and its first reference.
         unit: What gold links count.
     """
-    alignments: list[Tensor] = []
+    alignments: list[Tensor | None] = []
     sums: dict[tuple[str, Head], Tensor] = {}
     bar = progress_bar(total=len(sentences), unit=" sentences", desc="measuring heads", leave=False)
     with bar:
         for sentence in sentences:
-            own, alignment = _read(translator, sentence)
+            own, alignment = ({}, None) if sentence.alignment is None else _read(translator, sentence)
             alignments.append(alignment)
             for part, layers in own.items():
                 for layer, weights in enumerate(layers):
@@ -161,11 +162,12 @@ def measure_heads(
         pairs = list(zip(examples, sentences, alignments, strict=True))
         for number in range(len(heads)):
             shown = [
-                (example, replace(sentence, alignment=weights[:, [number]])) for example, sentence, weights in pairs
+                (example, sentence if weights is None else replace(sentence, alignment=weights[:, [number]]))
+                for example, sentence, weights in pairs
             ]
             rates[number] = alignment_error_rate([find_links(translator, *pair, unit) for pair in shown], gold)
     statistics = summarize(alignments)
-    source = [SourceHead(*one) for one in zip(heads, statistics, rates, strict=False)]
+    source = [SourceHead(*one) for one in zip(heads, statistics, rates, strict=True)]
     return AllHeads(source, [_self_head(*key, values) for key, values in sums.items()])
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,7 +13,6 @@ from nmt.config import (
     ModelSection,
     RecurrentDecoderSection,
     TransformerDecoderSection,
-    TransformerSection,
 )
 from nmt.layers.attention.attention import build_attention, build_multi_head
 from nmt.layers.attention.score import Score
@@ -50,24 +50,17 @@ def build_model(config: ModelSection, src_size: int, tgt_size: int) -> Seq2Seq:
 
 
 def _build_encoder(config: ModelSection, embedding: nn.Embedding) -> Encoder:
-    match config.encoder.kind:
+    dropout = {
+        "dropout": config.dropout,
+        "embedding_dropout": _or(config.embedding_dropout, config.dropout),
+        "output_dropout": config.memory_dropout,
+    }
+    section = config.encoder
+    match section.kind:
         case "recurrent":
-            return RecurrentEncoder(
-                config.encoder,
-                embedding,
-                dropout=config.dropout,
-                embedding_dropout=_or(config.embedding_dropout, config.dropout),
-                output_dropout=config.memory_dropout,
-            )
+            return RecurrentEncoder(section, embedding, **dropout)
         case "self_attention":
-            return SelfAttentionEncoder(
-                config.encoder,
-                embedding,
-                dropout=config.dropout,
-                embedding_dropout=_or(config.embedding_dropout, config.dropout),
-                output_dropout=config.memory_dropout,
-                attention_dropout=config.attention.dropout,
-            )
+            return SelfAttentionEncoder(section, embedding, attention_dropout=config.attention.dropout, **dropout)
 
 
 def _or(value: float | None, default: float) -> float:
@@ -80,9 +73,15 @@ def _build_decoder(config: ModelSection, encoder: Encoder, embedding: nn.Embeddi
         case "recurrent":
             return _build_recurrent_decoder(config, section, encoder, embedding)
         case "transformer":
-            return _build_transformer(config, section, encoder, embedding, CausalSelfAttention)
+            history = partial(CausalSelfAttention, section, config.attention.dropout)
+            return _build_transformer(config, section, encoder, embedding, history)
         case "ssru":
-            return _build_transformer(config, section, encoder, embedding, SSRU)
+            return _build_transformer(config, section, encoder, embedding, partial(SSRU, section))
+
+
+def _readout_size(config: ModelSection, hidden_size: int) -> int:
+    """With tied weights the output layer is the embedding, so the readout has the embedding's size."""
+    return hidden_size if config.tying == "none" else config.embedding_size
 
 
 def _build_output(config: ModelSection, readout_size: int, embedding: nn.Embedding) -> OutputLayer:
@@ -96,8 +95,7 @@ def _build_output(config: ModelSection, readout_size: int, embedding: nn.Embeddi
 def _build_recurrent_decoder(
     config: ModelSection, section: RecurrentDecoderSection, encoder: Encoder, embedding: nn.Embedding
 ) -> RecurrentDecoder:
-    # With tied weights the output layer is the embedding, so the readout has the embedding's size.
-    readout_size = section.hidden_size if config.tying == "none" else config.embedding_size
+    readout_size = _readout_size(config, section.hidden_size)
     attention = build_attention(config.attention, section.hidden_size, encoder.output_size)
     # The decoder's layers also read the context (Bahdanau order) or the last attentional vector (Luong order).
     extra_sizes = {"bahdanau": attention.context_size, "luong": readout_size if section.input_feeding else 0}
@@ -116,17 +114,15 @@ def _build_transformer(
     section: TransformerDecoderSection,
     encoder: Encoder,
     embedding: nn.Embedding,
-    history: Callable[[TransformerSection, float], History[Any]],
+    make_history: Callable[[], History[Any]],
 ) -> TransformerDecoder:
-    dropout, attention_dropout = config.dropout, config.attention.dropout
     sizes = section.hidden_size, encoder.output_size, section.num_heads
     layers = [
-        DecoderLayer(section, history(section, attention_dropout), build_multi_head(*sizes, attention_dropout), dropout)
+        DecoderLayer(section, make_history(), build_multi_head(*sizes, config.attention.dropout), config.dropout)
         for _ in range(section.num_layers)
     ]
-    readout_size = section.hidden_size if config.tying == "none" else config.embedding_size
-    output = _build_output(config, readout_size, embedding)
-    return TransformerDecoder(section, embedding, layers, output, _or(config.embedding_dropout, dropout))
+    output = _build_output(config, _readout_size(config, section.hidden_size), embedding)
+    return TransformerDecoder(section, embedding, layers, output, _or(config.embedding_dropout, config.dropout))
 
 
 @torch.no_grad()

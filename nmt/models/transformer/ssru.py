@@ -17,10 +17,9 @@ class SSRU(History[RowState]):
 
     Args:
         section: Sizes.
-        dropout: Not used: there are no attention weights.
     """
 
-    def __init__(self, section: TransformerSection, dropout: float = 0.0) -> None:
+    def __init__(self, section: TransformerSection) -> None:
         super().__init__()
         self.candidate = StepLinear(section.hidden_size, section.hidden_size, bias=False)
         self.forget = StepLinear(section.hidden_size, section.hidden_size)
