@@ -130,7 +130,7 @@ def test_a_stopped_comparison_ends_with_the_same_table(
     cell = tmp_path / "out/cells/attention.score-none-1"
     shutil.rmtree(cell)
     with start(*command, stdout=PIPE, stderr=PIPE) as process:
-        wait_for(lambda: process.poll() is not None or is_training(cell))
+        wait_for(lambda: process.poll() is not None or (cell / "log.txt").exists())
         process.send_signal(number)
         _, messages = process.communicate(timeout=120)
     if number == signal.SIGTERM:
