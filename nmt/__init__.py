@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from nmt.inspection.report_command import report as report
     from nmt.layers.attention.score import Score as Score
     from nmt.layers.kernels.stepwise import StepLinear as StepLinear
-    from nmt.run import Run as Run, train as train
+    from nmt.run import Run as Run, check as check, train as train
     from nmt.serving.serve import serve as serve
     from nmt.system.errors import (
         CheckpointError as CheckpointError,
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
         TrainingError as TrainingError,
     )
     from nmt.training.average import average as average
-    from nmt.training.check import check as check
     from nmt.training.findings import Finding as Finding
     from nmt.translation.translate import translate_file as translate_file
     from nmt.translation.loading import load as load
@@ -73,11 +72,10 @@ _HOMES = {
     "nmt.inspection.report_command": "report",
     "nmt.layers.attention.score": "Score",
     "nmt.layers.kernels.stepwise": "StepLinear",
-    "nmt.run": "Run train",
+    "nmt.run": "Run check train",
     "nmt.serving.serve": "serve",
     "nmt.system.errors": "CheckpointError ConfigError DataError NmtError OutOfMemory RunInterrupted TrainingError",
     "nmt.training.average": "average",
-    "nmt.training.check": "check",
     "nmt.training.findings": "Finding",
     "nmt.translation.loading": "load",
     "nmt.translation.translate": "translate_file",

@@ -1,19 +1,25 @@
-"""A run: the object that one keeps, and what one does with it."""
+"""A run: the check before it, the object that one keeps, and what one does with it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar
 
+from nmt.corpus.prepare import find_prepared_data
 from nmt.evaluation.evaluate import evaluate
 from nmt.inspection.report_command import report
 from nmt.models.run_records import RunOutcome
+from nmt.system import options
 from nmt.system.errors import as_nmt_errors
 from nmt.system.files import AnyPath
 from nmt.training.run import train as train_run
 from nmt.translation.loading import load
+
+if TYPE_CHECKING:
+    from nmt.config import Config, Overrides
+    from nmt.training.findings import Finding
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -68,3 +74,36 @@ def _with_run(function: Callable[P, RunOutcome]) -> Callable[P, Run]:
 
 
 train = _with_run(train_run)
+
+
+def check(
+    config: Annotated[str | Path | Config, options.CONFIG],
+    *,
+    data: options.DataFolder = None,
+    overrides: Annotated[Overrides, options.SETTINGS] = (),
+    export_format: Annotated[str | None, options.Option("--for", "FORMAT")] = None,
+) -> Iterator[Finding]:
+    """Check data, model, memory and speed before a long run; nothing is written.
+
+    Args:
+        config: Name of a shipped config, path of a YAML file, or a config.
+        data: Data directory; None is the one nmt preprocess writes for this config.
+        overrides: Values in place of the config's.
+        export_format: Say first what keeps such a model from being exported to this format: ctranslate2.
+
+    Yields:
+        Findings, as soon as each is known.
+
+    Raises:
+        NmtError: The config, the data or the device cannot be used, or there is no such format.
+    """
+    with as_nmt_errors():
+        if export_format is not None:
+            from nmt.config import load_config
+            from nmt.exporting.formats import check_export
+
+            yield from check_export(load_config(config, overrides), export_format)
+        settings, directory = find_prepared_data(config, overrides, data)
+        from nmt.training.readiness import check_readiness
+
+        yield from check_readiness(settings, directory)

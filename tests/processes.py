@@ -29,7 +29,13 @@ LIBRARIES = [
     *("matplotlib.backends.backend_agg", "matplotlib.figure", "pytest", "sacrebleu.metrics.bleu", "sentencepiece"),
     "spacy",
     *("nmt.cli", "nmt.corpus.data_report", "nmt.corpus.download", "nmt.corpus.token_ids", "nmt.evaluation.evaluate"),
-    *("nmt.evaluation.validator", "nmt.training.check", "nmt.training.run", "nmt.translation.stream", "torch._dynamo"),
+    *(
+        "nmt.evaluation.validator",
+        "nmt.training.readiness",
+        "nmt.training.run",
+        "nmt.translation.stream",
+        "torch._dynamo",
+    ),
 ]
 """What commands and tests import. None of them computes anything or starts a thread, which a fork would lose."""
 
