@@ -286,7 +286,7 @@ def _attention(measure_attention: partial[nmt.AttentionReport], explore: partial
     if "output" not in page and ("against" in page or page["training"]):
         raise ConfigError(f"{'--against' if 'against' in page else '--training'} is for a page: add --output FILE.html")
     if "output" in page:
-        for name in ("target", "json_path", "picture", "forced", "all_heads"):
+        for name in ("target", "json_path", "picture", "forced"):
             if measured.get(name):
                 option = name.removesuffix("_path")
                 raise ConfigError(f"--{option} does not go with --output, which writes a page")

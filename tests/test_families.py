@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Cli, Project, errors
+from inspection.test_explorer import data_of
 from training_runs import refusal, stop_and_resume, train
 
 SIZES = "hidden_size: 32, num_layers: 2, num_heads: 4, feed_forward_size: 64"
@@ -43,9 +44,12 @@ def test_a_transformer_is_explained_and_drawn(transformer: Path, project: Projec
     assert "scaled_dot, in every layer, 4 heads" in shown
     assert "the decoder's state, as the head projects it, after reading C" in shown
     page, report = tmp_path / "page.html", tmp_path / "report.html"
-    assert cli("attention", "--model", transformer, "--data", project.data, "--sample", 2, "--output", page).code == 0
+    sample = ["--data", project.data, "--sample", 2, "--all-heads"]
+    assert cli("attention", "--model", transformer, *sample, "--output", page).code == 0
     assert cli("report", "--model", transformer, "--data", project.data, "--output", report).code == 0
-    assert page.read_text(encoding="utf-8").count("scaled_dot, in every layer, 4 heads") == 1
+    (system,) = data_of(page.read_text(encoding="utf-8"))["systems"]
+    assert system["mechanism"] == "scaled_dot, in every layer, 4 heads"
+    assert {part: len(heads) for part, heads in system["heads"].items()} == {"encoder": 8, "decoder": 8, "source": 8}
     assert "2 layers of 32 units, transformer, 4 heads" in report.read_text(encoding="utf-8")
 
 

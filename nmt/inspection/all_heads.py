@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from nmt.corpus.batching import pad
 from nmt.corpus.splitting import Example
 from nmt.evaluation.attention_statistics import HeadStatistics, summarize
 from nmt.evaluation.gold_links import GoldLinks, alignment_error_rate
+from nmt.inspection.head_weights import HeadWeights, Part, read_heads
 from nmt.inspection.target_links import Unit, find_links
-from nmt.layers.self_attention import recorded_weights
-from nmt.models.base import Head
+from nmt.models.base import Decoder, Head
 from nmt.system.progress import progress_bar
 from nmt.system.tables import Table
 from nmt.translation.translation import Translation
@@ -64,7 +63,7 @@ class SelfHead:
         spread: Entropy as a share of the largest possible one.
     """
 
-    part: str
+    part: Part
     head: Head
     by_distance: dict[int, float]
     first: float
@@ -124,7 +123,11 @@ class AllHeads:
 
 
 def _label(part: str, head: Head) -> str:
-    return f"{part} {head.layer + 1}.{head.number + 1}"
+    return f"{part} {_number(head)}"
+
+
+def _number(head: Head) -> str:
+    return f"{head.layer + 1}.{head.number + 1}"
 
 
 def measure_heads(
@@ -143,19 +146,15 @@ def measure_heads(
         gold: Links of people between each source and its first reference.
         unit: What gold links count.
     """
-    alignments: list[Tensor | None] = []
-    sums: dict[tuple[str, Head], Tensor] = {}
-    bar = progress_bar(total=len(sentences), unit=" sentences", desc="measuring heads", leave=False)
-    with bar:
+    read: list[HeadWeights | None] = []
+    processor = translator.processor
+    with progress_bar(total=len(sentences), unit=" sentences", desc="measuring heads", leave=False) as bar:
         for sentence in sentences:
-            own, alignment = ({}, None) if sentence.alignment is None else _read(translator, sentence)
-            alignments.append(alignment)
-            for part, layers in own.items():
-                for layer, weights in enumerate(layers):
-                    for number, values in enumerate(_profile(weights, part == "decoder")):
-                        key = part, Head(layer, number)
-                        sums[key] = sums.get(key, torch.zeros_like(values)) + values
+            src = processor.src_vocabulary.encode(sentence.src_tokens)
+            tgt = processor.tgt_vocabulary.encode(sentence.tokens)
+            read.append(None if sentence.alignment is None else read_heads(translator, src, tgt))
             bar.update()
+    alignments = [None if weights is None else weights.source for weights in read]
     heads = translator.model.decoder.heads
     rates: list[float | None] = [None] * len(heads)
     if gold is not None:
@@ -168,20 +167,40 @@ def measure_heads(
             rates[number] = alignment_error_rate([find_links(translator, *pair, unit) for pair in shown], gold)
     statistics = summarize(alignments)
     source = [SourceHead(*one) for one in zip(heads, statistics, rates, strict=True)]
-    return AllHeads(source, [_self_head(*key, values) for key, values in sums.items()])
+    return AllHeads(source, summarize_self_attention(filter(None, read)))
 
 
-@torch.inference_mode()
-def _read(translator: Translator, sentence: Translation) -> tuple[dict[str, list[Tensor]], Tensor]:
-    """Weights [heads, T, T] of each layer of both parts, and the alignment [T, heads of all layers, S]."""
-    model, processor = translator.model, translator.processor
-    src = processor.src_vocabulary.encode(sentence.src_tokens)
-    tgt = processor.tgt_vocabulary.encode(sentence.tokens)
-    with recorded_weights(model.encoder) as of_encoder, recorded_weights(model.decoder) as of_decoder:
-        encoded = model.encode(pad([src], suffix=True).to(model.device), torch.tensor([len(src) + 1]))
-        output = model.decoder(pad([tgt], prefix=True).to(model.device), encoded)
-    own = {"encoder": of_encoder, "decoder": of_decoder}
-    return {part: [weights[0].cpu() for weights in layers] for part, layers in own.items()}, output.alignments[0].cpu()
+def summarize_self_attention(sentences: Iterable[HeadWeights]) -> list[SelfHead]:
+    """Means of each head of self-attention over all positions of all sentences."""
+    sums: dict[tuple[Part, Head], Tensor] = {}
+    for sentence in sentences:
+        for part, layers in sentence.own.items():
+            for layer, weights in enumerate(layers):
+                for number, values in enumerate(_profile(weights, part == "decoder")):
+                    key = part, Head(layer, number)
+                    sums[key] = sums.get(key, torch.zeros_like(values)) + values
+    return [_self_head(*key, values) for key, values in sums.items()]
+
+
+def list_heads(
+    decoder: Decoder[Any, Any, Any], sentences: Sequence[HeadWeights], *, patterns: bool
+) -> dict[str, list[tuple[str, str]]]:
+    """Layer, number and a note of each head by part: its pattern, or whether it stands for the whole.
+
+    Args:
+        decoder: The decoder that attends to the source.
+        sentences: Weights of at least one sentence.
+        patterns: Whether they are enough to tell the patterns of heads.
+
+    Returns:
+        Heads of `encoder`, `decoder` and `source`, in the order of their weights.
+    """
+    heads: dict[str, list[tuple[str, str]]] = {}
+    for one in summarize_self_attention(sentences):
+        heads.setdefault(one.part, []).append((_number(one.head), one.pattern if patterns else ""))
+    several, chosen = len(decoder.heads) > 1, decoder.heads[decoder.chosen_heads]
+    notes = ["above" if several and head in chosen else "" for head in decoder.heads]
+    return {**heads, "source": list(zip(map(_number, decoder.heads), notes, strict=True))}
 
 
 def _profile(weights: Tensor, causal: bool) -> Tensor:
@@ -204,7 +223,7 @@ def _profile(weights: Tensor, causal: bool) -> Tensor:
     return torch.stack(columns, dim=1)
 
 
-def _self_head(part: str, head: Head, sums: Tensor) -> SelfHead:
+def _self_head(part: Part, head: Head, sums: Tensor) -> SelfHead:
     means = (sums[1:] / sums[0]).tolist()
     distances = range(-FARTHEST, FARTHEST + 1)
     by_distance = dict(zip(distances, means, strict=False))

@@ -50,7 +50,8 @@ def measure_attention(
         gold: Word alignment made by people, to measure the alignment error rate with `forced`: a line for each
             sentence, i-j for each link, i?j if it is only possible.
         links_of: What `gold` counts: words, separated by spaces, or tokens of the model.
-        all_heads: Also measure every head of every layer, self-attention included, while the model reads the targets.
+        all_heads: Also measure, or show, every head of every layer, self-attention included, while the model reads the
+            targets.
         sample: Maximum number of sentences, evenly spaced; None is all; 50 on a page.
         json_path: Write the statistics of every step to this file.
         picture: Draw the heat map of one sentence, or how sharp attention is on many.

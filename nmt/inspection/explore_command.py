@@ -30,6 +30,7 @@ def explore(
     ref: options.File | None = None,
     gold: options.File | None = None,
     links_of: Annotated[Literal["words", "tokens"], Option()] = "words",
+    all_heads: options.Flag = False,
     output: Annotated[AnyPath | None, options.PAGE] = None,
     against: options.Against = (),
     sample: options.Positive | None = None,
@@ -53,6 +54,7 @@ def explore(
         gold: Word alignment of people in Pharaoh format, with `i?j` for links that are only possible, between each
             source and its first reference.
         links_of: What the numbers in `gold` count: words, separated by spaces, or tokens of the model.
+        all_heads: Also show every head of every layer, self-attention included.
         sample: Maximum number of sentences, evenly spaced; None is 50.
         training: A page with the sentences of train.watch, at each validation of the run.
         output: File to write.
@@ -79,7 +81,9 @@ def explore(
     if watched:
         text = replace(text, examples=[Example(one["source"], (one["reference"],)) for one in watched["sentences"]])
     examples, links = text.of([opened[0][0]], 50 if sample is None and not training else sample)
-    page = make_explorer_page(opened, examples, title=title, watched=watched, gold=links, unit=links_of)
+    page = make_explorer_page(
+        opened, examples, title=title, watched=watched, gold=links, unit=links_of, all_heads=all_heads
+    )
     if output is not None:
         page.write(Path(output))
     return page

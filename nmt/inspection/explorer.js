@@ -2,7 +2,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const at = (id) => document.getElementById(id);
 const on = (id, type, act) => at(id).addEventListener(type, act);
-const state = { s: 0, m: 0, y: "0", h: 0, t: 0, u: 0, v: 0, d: 0, g: 0, k: "order" };
+const state = { s: 0, m: 0, y: "0", h: 0, t: 0, u: 0, v: 0, d: 0, g: 0, k: "order", a: "" };
 const right = { guesses: 0, hits: 0, at: "" };
 
 function build(element, attributes, children) {
@@ -140,19 +140,19 @@ function drawLines(view) {
   show("lines", svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Source above, translation below; lines are attention weights" }, ...links, ...sources, ...targets));
 }
 
-/** A grid of values from -1 to 1: how opaque the accent is, or two other colours if some are negative or `signed`. */
-function drawGrid(view, values, signed, describe, gold = [], focus = null) {
+/** A grid of values from -1 to 1: how opaque the accent is, or two other colours if some are negative or `signed`. The `chosen` row is marked. */
+function drawGrid(view, values, signed, describe, gold = [], focus = null, chosen = state.t) {
   const cell = 22, left = Math.max(...view.tgt.map(size)) + 12, top = Math.max(...view.src.map(size)) * 0.72 + 18;
   const mirrored = rightToLeft(view.src), columns = view.src.length, width = left + columns * cell + 46, height = top + view.tgt.length * cell + 6;
   const x = (s) => left + (mirrored ? columns - 1 - s : s) * cell, y = (t) => top + t * cell;
   const parts = view.src.map((token, s) => svg("text", { x: 0, y: 0, transform: `translate(${x(s) + 14} ${top - 6}) rotate(-45)`, fill: colour("text") }, token));
   view.tgt.forEach((token, t) => {
-    parts.push(svg("text", { x: left - 6, y: y(t) + 16, "text-anchor": "end", fill: colour("text"), "font-weight": t === state.t ? 700 : 400 }, token));
+    parts.push(svg("text", { x: left - 6, y: y(t) + 16, "text-anchor": "end", fill: colour("text"), "font-weight": t === chosen ? 700 : 400 }, token));
     values[t].forEach((value, s) => {
       if (value === undefined) return;
       const name = describe(value, t, s), fill = signed || value < 0 ? colour(value < 0 ? "less" : "more") : colour("accent");
       parts.push(svg("rect", { x: x(s), y: y(t), width: cell - 1, height: cell - 1, fill: colour("soft") }));
-      parts.push(svg("rect", { x: x(s), y: y(t), width: cell - 1, height: cell - 1, fill, "fill-opacity": Math.min(1, Math.abs(value)).toFixed(3), "data-cell": `${t},${s}`, onclick: () => go({ t }), onmouseenter: () => { at("status").textContent = name; } }, svg("title", {}, name)));
+      parts.push(svg("rect", { x: x(s), y: y(t), width: cell - 1, height: cell - 1, fill, "fill-opacity": Math.min(1, Math.abs(value)).toFixed(3), "data-cell": `${t},${s}`, onclick: () => chosen !== null && go({ t }), onmouseenter: () => { at("status").textContent = name; } }, svg("title", {}, name)));
     });
   });
   for (const [s, t, sure] of gold) if (t < view.tgt.length && s < columns) parts.push(svg("rect", { x: x(s) + 1, y: y(t) + 1, width: cell - 3, height: cell - 3, fill: "none", stroke: colour("more"), "stroke-width": 2, "stroke-dasharray": sure ? null : "3 2" }));
@@ -161,8 +161,8 @@ function drawGrid(view, values, signed, describe, gold = [], focus = null) {
     parts.push(svg("path", { d: `M${place(centre + 0.5)} ${y(t) + 2}v${cell - 5}`, stroke: colour("more"), "stroke-width": 3, "data-centre": t }));
     parts.push(svg("path", { d: `M${ends[0]} ${y(t) + cell - 1}H${ends[1]}`, stroke: colour("more"), "stroke-dasharray": "3 2" }));
   });
-  parts.push(svg("rect", { x: left - 1, y: y(state.t) - 1, width: columns * cell + 1, height: cell + 1, fill: "none", stroke: colour("accent"), "stroke-width": 1.5 }));
-  return svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Rows: translation; columns: source; the table below has the numbers of the chosen step" }, ...parts);
+  if (chosen !== null) parts.push(svg("rect", { x: left - 1, y: y(chosen) - 1, width: columns * cell + 1, height: cell + 1, fill: "none", stroke: colour("accent"), "stroke-width": 1.5 }));
+  return svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": chosen === null ? "Rows: words that read; columns: words that are read" : "Rows: translation; columns: source; the table below has the numbers of the chosen step" }, ...parts);
 }
 
 /** Mean entropy over the validations of a run; the chosen one is marked. */
@@ -244,26 +244,6 @@ function drawStep(view) {
   show("top", ...(top ? [html("table", {}, html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "next word"), html("th", { scope: "col", class: "number" }, "probability"), html("th", {}))), html("tbody", {}, ...top.map(([token, share]) => html("tr", {}, html("td", {}, token), html("td", { class: "number" }, number(share, 3)), html("td", {}, html("meter", { value: share, max: 1, "aria-hidden": "true" }))))))] : [html("p", { class: "small" }, state.u ? "Choose tokens as units to see the most probable next tokens and the scores." : view.lp ? "The most probable next words are stored for the best translation and the reference." : "Of earlier validations only the attention is stored.")]));
 }
 
-function drawTree(view) {
-  const tree = view.found, on = new Set(view.nodes || []), depth = [], children = tree.p.map(() => []);
-  tree.p.forEach((parent, node) => { depth[node] = parent < 0 ? 0 : depth[parent] + 1; if (parent >= 0) children[parent].push(node); });
-  const y = []; let next = 0;
-  const settle = (node) => { children[node].forEach(settle); y[node] = children[node].length ? y[children[node][0]] : next++; };
-  tree.p.forEach((parent, node) => { if (parent < 0) settle(node); });
-  const widths = [];
-  tree.l.forEach((label, node) => { widths[depth[node]] = Math.max(widths[depth[node]] || 0, size(label) + (tree.sc[node] === null ? 26 : 70)); });
-  const x = [8]; widths.forEach((width, n) => { x[n + 1] = x[n] + width; });
-  const parts = [], labels = [];
-  tree.l.forEach((label, node) => {
-    const [left, top] = [x[depth[node]], 16 + 22 * y[node]], parent = tree.p[node], chosen = on.has(node), dropped = !children[node].length && tree.sc[node] === null;
-    if (parent >= 0) parts.push(svg("path", { d: `M${x[depth[parent]] + size(tree.l[parent]) + 8} ${16 + 22 * y[parent]}L${left - 4} ${top}`, stroke: chosen ? colour("accent") : colour("line"), "stroke-width": chosen ? 2.5 : 1, "stroke-opacity": chosen ? 1 : 0.5, fill: "none" }));
-    const text = tree.sc[node] === null ? label : `${label} (${number(tree.sc[node])})`;
-    labels.push(svg("text", { x: left, y: top + 5, tabindex: 0, "data-key": `node-${node}`, role: "button", "aria-label": `${path(tree, node).map((each) => tree.l[each]).join(" ")}, log-probability ${number(tree.lp[node])}${dropped ? ", dropped" : ""}`, fill: colour("text"), "fill-opacity": dropped ? 0.55 : 1, "font-weight": chosen ? 700 : 400, onclick: () => go({ y: `n${node}`, t: depth[node], u: 0 }), onkeydown: (event) => press(event, () => go({ y: `n${node}`, t: depth[node], u: 0 })) }, text, svg("title", {}, `log-probability ${number(tree.lp[node])}${dropped ? "; dropped from the beam" : ""}`)));
-  });
-  const width = x[x.length - 1] + 8, height = 22 * next + 16;
-  show("tree", svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Prefixes in the beam; scores in parentheses where a translation ends" }, ...parts, ...labels));
-}
-
 const key = () => `${state.s}/${state.m}/${state.y}/${state.t}`;
 const revealed = () => right.at === key();
 function answer(s) {
@@ -320,7 +300,7 @@ function draw() {
   at("measures").textContent = Object.entries(found.measures).map(([name, value]) => `${name} ${measured(name, value)}`).join(", ");
   at("status").textContent = state.g && !revealed() ? `Where does the model look to write “${view.tgt[state.t]}”? Choose a source word.` : "";
   const focused = document.activeElement?.closest("[data-key]")?.getAttribute("data-key");
-  drawList(); drawCurve(view); drawLines(view); drawMaps(view); drawStep(view); drawTree(view);
+  drawList(); drawCurve(view); drawLines(view); drawMaps(view); drawStep(view); drawTree(view); drawHeads();
   reveal("lines", "scrollLeft", "clientWidth", document.querySelector(`#lines [data-step="${state.t}"] text`)?.getAttribute("x"));
   const chosen = document.querySelector("#list [aria-current]");
   reveal("list", "scrollTop", "clientHeight", chosen && chosen.offsetTop + chosen.offsetHeight / 2);

@@ -35,6 +35,7 @@ def make_explorer_page(
     watched: Mapping[str, Any] | None = None,
     gold: Sequence[GoldLinks] | None = None,
     unit: Unit = "words",
+    all_heads: bool = False,
 ) -> Page:
     """Record what each model does with each sentence, with a progress bar, and make the page.
 
@@ -45,6 +46,7 @@ def make_explorer_page(
         watched: What `read_attention` says of the sentences, if they are those that the run of the model has watched.
         gold: Links of people between each source and its first reference.
         unit: What they count: words, separated by spaces, or tokens of the models.
+        all_heads: Whether to show every head, self-attention included.
 
     Raises:
         DataError: No sentence can be shown, a link points past the end of one, or the stored attention is of others.
@@ -57,14 +59,14 @@ def make_explorer_page(
             records = []
             with within_memory(translator.options, 1):
                 for number in shown:
-                    recorded = record(translator, examples[number], rules)
+                    recorded = record(translator, examples[number], rules, all_heads=all_heads)
                     if watched is not None:
                         recorded = replace(recorded, validations=_read_validations(saved, watched, number, recorded))
                     if gold is not None:
                         recorded = _rate(translator, examples[number], gold[number], number + 1, unit, recorded)
                     records.append(recorded)
                     bar.update()
-            systems.append(System.of_model(name, saved.config, translator.processor, records))
+            systems.append(System.of_model(name, saved.config, translator, records))
     links = None if gold is None else [gold[number] for number in shown]
     data = page_data([examples[number] for number in shown], systems, links, token_links=unit == "tokens")
     return make_page(title, data)

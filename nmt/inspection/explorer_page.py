@@ -7,7 +7,7 @@ import hashlib
 import html
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,17 @@ from torch import Tensor
 from nmt.config import Config
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks
+from nmt.inspection.all_heads import list_heads
+from nmt.inspection.head_weights import HeadWeights
 from nmt.inspection.record import Forced, SentenceRecord
 from nmt.layers.attention.catalog import describe_mechanism
 from nmt.system.encoding import as_bytes, as_hundredths
 from nmt.system.files import write_text
-from nmt.text.processor import TextProcessor
+from nmt.translation.translator import Translator
 
 FOLDER = Path(__file__).parent
+FILES = ("explorer.css", "search_tree.js", "head_maps.js", "explorer.js", "live.js")
+"""Style and scripts; the last one is for pages that ask a server."""
 SHOWN_NUMBERS = 4
 """Shown numbers of a vector; the script knows it too."""
 DIGITS = 3
@@ -41,6 +45,7 @@ class System:
         equation: The equation of its score.
         subwords: Whether tokens are subwords, on either side.
         records: A record of each sentence.
+        heads: What `list_heads` says of the heads whose weights are recorded.
     """
 
     name: str
@@ -48,12 +53,18 @@ class System:
     equation: str
     subwords: tuple[bool, bool]
     records: Sequence[SentenceRecord]
+    heads: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
 
     @classmethod
-    def of_model(cls, name: str, config: Config, processor: TextProcessor, records: Sequence[SentenceRecord]) -> System:
+    def of_model(cls, name: str, config: Config, translator: Translator, records: Sequence[SentenceRecord]) -> System:
         """A model as its config describes it."""
+        processor = translator.processor
         subwords = (processor.src_tokenizer.kind == "subword", processor.tgt_tokenizer.kind == "subword")
-        return cls(name, *describe_mechanism(config.model), subwords, records)
+        forced = [one for record in records for one in (record.best, record.reference) if one is not None]
+        weights = [one.heads for one in forced if one.heads is not None]
+        decoder, patterns = translator.model.decoder, len(records) > 1
+        heads = list_heads(decoder, weights, patterns=patterns) if weights else {}
+        return cls(name, *describe_mechanism(config.model), subwords, records, heads)
 
 
 @dataclass(frozen=True)
@@ -104,7 +115,8 @@ def page_data(
     index = {token: number for number, token in enumerate(words)}
     return {
         "systems": [
-            {key: getattr(system, key) for key in ("name", "mechanism", "equation", "subwords")} for system in systems
+            {key: getattr(system, key) for key in ("name", "mechanism", "equation", "subwords", "heads")}
+            for system in systems
         ],
         "tokenLinks": token_links,
         "words": words,
@@ -128,8 +140,7 @@ def make_page(title: str, data: dict[str, Any]) -> Page:
         data: What it shows; see `page_data`. With `live` it asks a server for more.
     """
     live = data.get("live", False)
-    names = ("explorer.css", "explorer.js", "live.js")
-    style, *scripts = ((FOLDER / name).read_text(encoding="utf-8") for name in names[: 3 if live else 2])
+    style, *scripts = ((FOLDER / name).read_text(encoding="utf-8") for name in FILES[: None if live else -1])
     connections = "connect-src 'self'; " if live else ""
     policy = (
         f"default-src 'none'; script-src {' '.join(map(policy_hash, scripts))}; style-src {policy_hash(style)}; "
@@ -207,7 +218,14 @@ def _encode_steps(forced: Forced, index: Mapping[str, int]) -> dict[str, Any]:
         "focus": focus,
         "chances": None if details.chances is None else as_hundredths(details.chances),
         "agree": [None if value is None else rounded(value) for value in forced.agreement],
+        "heads": None if forced.heads is None else _encode_heads(forced.heads),
     }
+
+
+def _encode_heads(heads: HeadWeights) -> dict[str, Any]:
+    """The weights of each part, [heads of all layers, rows, columns]."""
+    own: dict[str, Any] = {part: {"w": as_bytes(layers)} for part, layers in heads.own.items() if layers}
+    return {**own, "source": {"w": as_bytes(heads.source.transpose(0, 1))}}
 
 
 def _encode_vectors(values: Tensor | None) -> str | None:

@@ -17,6 +17,7 @@ from nmt.drawing.heatmap import EOS_LABEL
 from nmt.evaluation.attention_statistics import coverage, diagonality, step_statistics
 from nmt.evaluation.diagnostics import repeats
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
+from nmt.inspection.head_weights import HeadWeights, read_heads
 from nmt.layers.attention.source_memory import AttentionDetails
 from nmt.search.beam_tree import BeamTree
 from nmt.text.vocabulary import EOS_ID
@@ -60,6 +61,7 @@ class Forced:
         occlusion: By how much the log-probability of each token falls without a source token, [T, S - 1]; None if the
             source is too long.
         agreement: For each step Spearman's rank correlation of the weights with `occlusion`; None if undefined.
+        heads: The weights of every head; None if not asked for.
     """
 
     text: str
@@ -71,6 +73,7 @@ class Forced:
     top: list[list[tuple[str, float]]]
     occlusion: Tensor | None
     agreement: list[float | None]
+    heads: HeadWeights | None
 
 
 @dataclass(frozen=True)
@@ -104,13 +107,16 @@ class SentenceRecord:
             yield from (token for step in forced.top for token, _ in step)
 
 
-def record(translator: Translator, example: Example, rules: ScoringRules | None) -> SentenceRecord:
+def record(
+    translator: Translator, example: Example, rules: ScoringRules | None, *, all_heads: bool = False
+) -> SentenceRecord:
     """Search for translations of a sentence, and look at the best one and at the reference step by step.
 
     Args:
         translator: A single model; it does not split its input.
         example: The source, perhaps with references.
         rules: How text is scored; None if what is given as reference is none, so that there is no BLEU.
+        all_heads: Whether to keep the weights of every head, self-attention included.
     """
     processor, words = translator.processor, translator.processor.tgt_vocabulary.tokens
     tokens = translator.tokenize([example.src])[0][: translator.max_source_length]
@@ -120,11 +126,12 @@ def record(translator: Translator, example: Example, rules: ScoringRules | None)
     texts = {
         end: translator.render([number for number in tree.ids(end) if number != EOS_ID], tokens) for end in tree.best
     }
-    best, reference = force_ids(translator, ids, tree.ids(tree.best[0]), texts[tree.best[0]]), None
+    best, reference = force_ids(translator, ids, tree.ids(tree.best[0]), texts[tree.best[0]], all_heads), None
     if example.references:
         text = example.references[0]
         (target_tokens,) = processor.tokenize_target([text])
-        reference = force_ids(translator, ids, [*processor.tgt_vocabulary.encode(target_tokens), EOS_ID], text)
+        tgt = [*processor.tgt_vocabulary.encode(target_tokens), EOS_ID]
+        reference = force_ids(translator, ids, tgt, text, all_heads)
     return SentenceRecord([*tokens, EOS_LABEL], tree, labels, texts, best, reference, _measure(example, best, rules))
 
 
@@ -133,7 +140,7 @@ def _label(tokens: Sequence[str], number: int) -> str:
 
 
 @torch.inference_mode()
-def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str) -> Forced:
+def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str, all_heads: bool) -> Forced:
     """Let a model read a target, with the whole source and without each of its tokens.
 
     Args:
@@ -141,6 +148,7 @@ def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str)
         src: Source ids without EOS.
         tgt: Target ids, with EOS if it was reached.
         text: The target as text.
+        all_heads: Whether to keep the weights of every head.
     """
     model, words = translator.model, translator.processor.tgt_vocabulary.tokens
     occluded = len(src) <= LONGEST_OCCLUDED
@@ -174,6 +182,7 @@ def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str)
         ],
         occlusion,
         agreement,
+        read_heads(translator, src, tgt[:-1]) if all_heads else None,
     )
 
 

@@ -239,8 +239,8 @@ def _explore(direction: Direction, source: str, target: str) -> dict[str, Any]:
         if not 0 < count <= LONGEST:
             raise _invalid(f"{name} has {count} tokens; give 1 to {LONGEST}")
     example = Example(source, (target,) if target.strip() else ())
-    recorded = record(translator, example, rules=None)
-    return page_data([example], [System.of_model(str(direction), direction.config, processor, [recorded])])
+    recorded = record(translator, example, rules=None, all_heads=True)
+    return page_data([example], [System.of_model(str(direction), direction.config, translator, [recorded])])
 
 
 def _invalid(problem: str) -> HTTPException:

@@ -18,6 +18,7 @@ from inspection.test_record import RULES, make_translator
 import nmt
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks
+from nmt.inspection.all_heads import PATTERNS, list_heads
 from nmt.inspection.explorer_page import Page, System, as_script_data, make_page, page_data
 from nmt.inspection.record import SentenceRecord, record
 from nmt.layers.attention.source_memory import AttentionDetails
@@ -112,7 +113,9 @@ def test_the_page_is_one_small_file_that_loads_nothing() -> None:
     html = page_of(["a b c"]).html
     assert re.search(r'http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;; script-src', html)
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", html)
-    assert len((Path(nmt.__file__).parent / "inspection/explorer.js").read_bytes()) <= 30_000
+    scripts = [path.read_bytes() for path in (Path(nmt.__file__).parent / "inspection").glob("*.js")]
+    assert max(map(len, scripts)) <= 30_000
+    assert sum(map(len, scripts)) <= 45_000
 
 
 def test_in_a_notebook_the_page_is_in_a_frame() -> None:
@@ -128,6 +131,7 @@ def test_labels_keyboard_and_mouse(browser: Browser, tmp_path: Path) -> None:
     assert texts(page, "#lines [data-step] text") == found.best.tokens
     assert texts(page, "#step tbody th") == found.src_tokens
     assert page.evaluate("getComputedStyle(document.querySelector('#when-part')).display") == "none"
+    assert page.evaluate("document.querySelector('#heads-part').hidden")
     assert column(page) == pytest.approx(found.best.alignment[0, 0].tolist(), abs=3e-3)
     page.press("ArrowRight", 39)
     assert page.evaluate("location.hash") == "#t=1"
@@ -293,6 +297,47 @@ def test_scores_are_those_of_one_head(browser: Browser, tmp_path: Path) -> None:
         browser.evaluate(f"go({{h: {head}}})")
         expected = found.best.details.scores[0, head - 1].tolist()
         assert column(browser, "score") == pytest.approx(expected, abs=6e-3)
+
+
+@needs_chromium
+def test_every_head_can_be_enlarged(browser: Browser, tmp_path: Path) -> None:
+    """Two layers of two heads in encoder and decoder, beside a recurrent model with its one head."""
+    part = {"hidden_size": 8, "num_layers": 2, "num_heads": 2, "feed_forward_size": 8}
+    kinds = {"encoder": {"kind": "self_attention", **part}, "decoder": {"kind": "transformer", **part}}
+    example, systems = Example("a b c", ("d e f",)), []
+    for translator in (make_translator(model={"embedding_size": 8, **kinds}), make_translator(score="general")):
+        one = record(translator, example, RULES, all_heads=True)
+        heads = list_heads(translator.model.decoder, [one.best.heads], patterns=True)
+        systems.append(System(f"model {len(systems)}", "dot", "q^T k", (False, False), [one], heads))
+    opened(browser, make_page("A page", page_data([example], systems)), tmp_path / "page.html")
+    assert count(browser, "#heads canvas") == 3 * 2 * 2 + 1
+    assert texts(browser, "#heads h2") == ["model 0", "model 1"]
+    notes = texts(browser, "#heads button span:last-child")
+    assert set(notes[:8]) <= set(PATTERNS)
+    assert notes[8:] == ["above", "above", "", "", ""]
+    forced = systems[0].records[0].reference
+    read = ["⟨bos⟩", "d", "e", "f"]
+    expected = {
+        "encoder": (["a", "b", "c", "⟨eos⟩"], forced.heads.own["encoder"][1][1]),
+        "decoder": (read, forced.heads.own["decoder"][1][1]),
+        "source": (["d", "e", "f", "⟨eos⟩"], forced.heads.source[:, 3]),
+    }
+    browser.evaluate("go({y: 'r'})")
+    for name, (rows, weights) in expected.items():
+        act(browser, f'[data-key="head-0.{name}.3"]')
+        titles = texts(browser, f'[data-enlarged="0.{name}.3"] title')
+        columns = read if name == "decoder" else expected["encoder"][0]
+        assert [title.partition(":")[0] for title in titles] == [f"{tgt} ← {src}" for tgt in rows for src in columns]
+        shown = [float(title.rpartition(" ")[2]) for title in titles]
+        assert shown == pytest.approx(weights.flatten().tolist(), abs=3e-3)
+        opacity = browser.evaluate(
+            f"""[...document.querySelector('[data-key="head-0.{name}.3"] canvas').getContext("2d")"""
+            ".getImageData(0, 0, 4, 4).data].filter((_, n) => n % 4 === 3)"
+        )
+        assert [value / 255 for value in opacity] == pytest.approx(shown, abs=3e-3)
+    assert expected["decoder"][1].triu(1).count_nonzero() == 0
+    browser.evaluate("go({y: 'n0'})")
+    assert texts(browser, "#heads p") == ["Heads are stored for the best translation and the reference."]
 
 
 @needs_chromium

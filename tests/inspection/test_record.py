@@ -24,10 +24,11 @@ from nmt.translation.translator import Translator
 WORDS = ["a", "b", "c", "d", "e", "f", "g"]
 
 
-def make_translator(order: str = "luong", **attention: Any) -> Translator:
+def make_translator(order: str = "luong", model: dict[str, Any] | None = None, **attention: Any) -> Translator:
+    """A model with random weights: recurrent, or what `model` says."""
     torch.manual_seed(2)
     sizes = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16, "order": order}}
-    section = Config.model_validate({"model": {"attention": attention, **sizes}}).model
+    section = Config.model_validate({"model": model or {"attention": attention, **sizes}}).model
     vocabulary = Vocabulary(WORDS)
     model = build_model(section, len(vocabulary), len(vocabulary)).eval()
     with torch.no_grad():

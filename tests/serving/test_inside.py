@@ -42,9 +42,9 @@ def cells(page: Page, place: str) -> list[list[str]]:
 def test_a_sentence_is_recorded_as_for_a_page(client: httpx.Client, given: str) -> None:
     translator, config = golden(), golden_config()
     example = Example(SENTENCE, (given,) if given else ())
-    recorded = record(translator, example, ScoringRules.for_text(config.text, "de"))
+    recorded = record(translator, example, ScoringRules.for_text(config.text, "de"), all_heads=True)
     recorded.measures.pop("BLEU", None)
-    expected = page_data([example], [System.of_model("en-de", config, translator.processor, [recorded])])
+    expected = page_data([example], [System.of_model("en-de", config, translator, [recorded])])
     shown = ask(client, given=given).json()
     found = shown["items"][0]["of"][0]
     assert found["text"] == {str(n): text for n, text in recorded.texts.items()}
