@@ -1,6 +1,7 @@
 """The page of the server that explores what a model does with a sentence."""
 
 import asyncio
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,7 +50,7 @@ def test_a_sentence_is_recorded_as_for_a_page(client: httpx.Client, given: str) 
     found = shown["items"][0]["of"][0]
     assert found["text"] == {str(n): text for n, text in recorded.texts.items()}
     assert found["measures"] == pytest.approx(expected["items"][0]["of"][0]["measures"], abs=2e-3)
-    assert shown["systems"][0] == {**expected["systems"][0], "subwords": list(expected["systems"][0]["subwords"])}
+    assert shown["systems"] == json.loads(json.dumps(expected["systems"]))
     assert (found["ref"] is not None) is bool(given)
 
 
