@@ -66,6 +66,8 @@ def test_every_head_is_measured(transformer: Path, project: Project, cli: Cli, t
     heads = stored["all_heads"]
     assert [(one["layer"], one["number"]) for one in heads["source"]] == [(n, m) for n in (0, 1) for m in range(4)]
     assert min(one["error_rate"] for one in heads["source"]) < 0.5
+    assert heads["layer_error_rates"][0] == pytest.approx(stored["alignment_error_rate"])
+    assert len(heads["layer_error_rates"]) == 2
     whole = [head["entropy"]["mean"] for head in stored["heads"]]
     assert [one["entropy"] for one in heads["source"][:4]] == pytest.approx(whole, abs=1e-5)
     assert [one["part"] for one in heads["self_attention"]] == ["encoder"] * 8 + ["decoder"] * 8

@@ -82,10 +82,17 @@ class SelfHead:
 
 @dataclass(frozen=True)
 class AllHeads:
-    """Every head of a model on some sentences."""
+    """Every head of a model on some sentences.
+
+    Attributes:
+        source: Heads that attend to the source.
+        own: Heads of self-attention.
+        layer_error_rates: Alignment error rate of the mean of each layer's heads; empty without gold links.
+    """
 
     source: Sequence[SourceHead]
     own: Sequence[SelfHead]
+    layer_error_rates: Sequence[float] = ()
 
     def tables(self) -> Iterator[Table]:
         """Attention to the source, and self-attention if there is any."""
@@ -97,6 +104,9 @@ class AllHeads:
             rate = "-" if one.error_rate is None else f"{one.error_rate:.3f}"
             rows.append([_label("source", one.head), *(f"{moment.mean:.3f}" for moment in moments), rate])
         yield Table(header, rows, "lrrrrr", caption="Attention to the source")
+        if self.layer_error_rates:
+            rows = [[f"source {layer}", f"{rate:.3f}"] for layer, rate in enumerate(self.layer_error_rates, 1)]
+            yield Table(["layer", "error rate"], rows, "lr", caption="Mean of the heads of each layer")
         if self.own:
             header = ["head", "before", "same", "after", "far", "first", "stop", "end", "spread", "pattern"]
             rows = []
@@ -114,6 +124,7 @@ class AllHeads:
                 {**one.head._asdict(), "entropy": one.statistics.entropy.mean, "error_rate": one.error_rate}
                 for one in self.source
             ],
+            "layer_error_rates": list(self.layer_error_rates),
             "self_attention": [
                 {"part": one.part, **one.head._asdict(), "pattern": one.pattern}
                 | {name: getattr(one, name) for name in ("by_distance", "first", "stop", "end", "spread")}
@@ -146,28 +157,38 @@ def measure_heads(
         gold: Links of people between each source and its first reference.
         unit: What gold links count.
     """
-    read: list[HeadWeights | None] = []
-    processor = translator.processor
-    with progress_bar(total=len(sentences), unit=" sentences", desc="measuring heads", leave=False) as bar:
-        for sentence in sentences:
-            src = processor.src_vocabulary.encode(sentence.src_tokens)
-            tgt = processor.tgt_vocabulary.encode(sentence.tokens)
-            read.append(None if sentence.alignment is None else read_heads(translator, src, tgt))
-            bar.update()
-    alignments = [None if weights is None else weights.source for weights in read]
+    processor, alignments = translator.processor, list[Tensor | None]()
+
+    def read() -> Iterator[HeadWeights]:
+        with progress_bar(total=len(sentences), unit=" sentences", desc="measuring heads", leave=False) as bar:
+            for sentence in sentences:
+                bar.update()
+                alignments.append(None)
+                if sentence.alignment is not None:
+                    src = processor.src_vocabulary.encode(sentence.src_tokens)
+                    weights = read_heads(translator, src, processor.tgt_vocabulary.encode(sentence.tokens))
+                    alignments[-1] = weights.source
+                    yield weights
+
+    own = summarize_self_attention(read())
     heads = translator.model.decoder.heads
-    rates: list[float | None] = [None] * len(heads)
-    if gold is not None:
-        pairs = list(zip(examples, sentences, alignments, strict=True))
-        for number in range(len(heads)):
-            shown = [
-                (example, sentence if weights is None else replace(sentence, alignment=weights[:, [number]]))
-                for example, sentence, weights in pairs
-            ]
-            rates[number] = alignment_error_rate([find_links(translator, *pair, unit) for pair in shown], gold)
-    statistics = summarize(alignments)
-    source = [SourceHead(*one) for one in zip(heads, statistics, rates, strict=True)]
-    return AllHeads(source, summarize_self_attention(filter(None, read)))
+
+    def rate(numbers: Sequence[int]) -> float:
+        """The error rate of some heads together."""
+        assert gold is not None
+        shown = [
+            (example, sentence if weights is None else replace(sentence, alignment=weights[:, numbers]))
+            for example, sentence, weights in zip(examples, sentences, alignments, strict=True)
+        ]
+        return alignment_error_rate([find_links(translator, *pair, unit) for pair in shown], gold)
+
+    layers: dict[int, list[int]] = {}
+    for number, head in enumerate(heads):
+        layers.setdefault(head.layer, []).append(number)
+    rates = [None if gold is None else rate([number]) for number in range(len(heads))]
+    source = [SourceHead(*one) for one in zip(heads, summarize(alignments), rates, strict=True)]
+    layer_rates = [] if gold is None else [rate(numbers) for numbers in layers.values()]
+    return AllHeads(source, own, layer_rates)
 
 
 def summarize_self_attention(sentences: Iterable[HeadWeights]) -> list[SelfHead]:
