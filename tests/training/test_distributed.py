@@ -168,11 +168,12 @@ def assert_close_runs(found: Path, expected: Path) -> None:
 SETTINGS = {
     # 120 pairs are 17 batches of 7, the last with one pair, of which the second process has nothing.
     "accumulated": ["train.batch={size: 7, accumulate: 2}", "train.checkpoint.every=5"],
-    "sentences": ["train.noise={}"],
+    "noise": ["train.noise={src_word_dropout: 0.5, tgt_word_dropout: 0.3}"],
     "tokens": ["train.batch={size: 40, unit: tokens}", "train.label_smoothing=0.1"],
     "sgd": ["train.optimizer={name: sgd, learning_rate: 0.5, momentum: 0.9}"],
     "single": ["train.batch.size=1", "train.max_updates=20"],
 }
+READS = "model.encoder={kind: self_attention, hidden_size: 8, num_layers: 2}"
 # One for each class of work, and whatever could leave a weight without a gradient.
 MECHANISMS = {
     "fixed context": ["model.attention.score=none"],
@@ -192,14 +193,18 @@ MECHANISMS = {
     "zeros": ["model.decoder.initial_state=zeros"],
     "backward": ["model.decoder.initial_state=backward"],
     "one direction": ["model.encoder.bidirectional=false"],
+    "transformer": [READS, "model.decoder={kind: transformer, learned_positions: 9, hidden_size: 8, num_layers: 2}"],
+    "ssru": [READS, "model.decoder={kind: ssru, norm: post, hidden_size: 8, num_layers: 2}", "model.tying=target"],
+    "hybrid": [READS, "model.decoder.initial_state=zeros"],
 }
 # Adam would make a step of any gradient, even of one that is but rounding.
 SHORT_SGD = ["train.optimizer={name: sgd, learning_rate: 0.5}", "train.max_updates=7"]
 SETTINGS |= {name: [*settings, *SHORT_SGD] for name, settings in MECHANISMS.items()}
+QUICK = ("accumulated", "transformer")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.soak] * (name != "accumulated")) for name in SETTINGS]
+    "name", [pytest.param(name, marks=[pytest.mark.soak] * (name not in QUICK)) for name in SETTINGS]
 )
 def test_two_processes_equal_one(random_project: Project, tmp_path: Path, name: str) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
