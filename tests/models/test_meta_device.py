@@ -5,7 +5,7 @@ the device goes through `to_host`, whose calls are counted here.
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from unittest.mock import Mock
 
@@ -16,9 +16,10 @@ from pairs import batch_of, pairs_of
 from small_models import MECHANISMS, ORDERS, Variant, random_model
 from torch import Tensor
 
-from nmt.config import TrainSection
+from nmt.config import ModelSection, TrainSection
 from nmt.evaluation import loss
 from nmt.evaluation.loss import mean_loss
+from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search import search as searching
 from nmt.search import trace
@@ -34,6 +35,8 @@ WAITS = 2
 """Looks of the host at a search after which everything is said to have ended."""
 ATTENTIONS = ["general", "none", *MECHANISMS]
 CELLS = ("lstm", "gru")
+ENCODERS, DECODERS = ("recurrent", "self_attention"), ("recurrent", "transformer", "ssru")
+SMALL = {"hidden_size": 4, "num_layers": 2, "num_heads": 2, "feed_forward_size": 3}
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +53,21 @@ def _no_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def model_on_meta(order: tuple[str, bool], attention: str, cell: str, num_layers: int = 2) -> Seq2Seq:
     return random_model(Variant(*order, attention, cell, num_layers), dropout=0.2).to(META)
+
+
+def family_on_meta(encoder: str, decoder: str, **keys: Any) -> Seq2Seq:
+    """A model of any family with keys of the Transformer's parts, of which one at least is not recurrent."""
+    made = {"initial_state": "zeros"} if decoder == "recurrent" else {**SMALL, **keys}
+    parts = {"encoder": {"kind": encoder, **({} if encoder == "recurrent" else {**SMALL, **keys})}}
+    section = ModelSection(embedding_size=3, dropout=0.2, **parts, decoder={"kind": decoder, **made})
+    with META:
+        return build_model(section, 9, 8)
+
+
+def of_families(names: str, *values: Sequence[Any]) -> pytest.MarkDecorator:
+    """As `covering`, over families that are not recurrent throughout."""
+    first = ("encoder, decoder, positions, norm", ENCODERS, DECODERS, (None, 40), ("pre", "post"))
+    return covering(f"{first[0]}{names}", *first[1:], *values, valid=lambda row: set(row[:2]) != {"recurrent"})
 
 
 class Descent(torch.optim.Optimizer):
@@ -73,8 +91,19 @@ class Descent(torch.optim.Optimizer):
 def test_an_update_never_waits(
     order: tuple[str, bool], attention: str, cell: str, layers: int, ratio: float, batches: int, r_drop: float
 ) -> None:
-    model = model_on_meta(order, attention, cell, layers).train()
-    optimizer = Descent(model.parameters(), {"fused": True})
+    assert_updates_without_waiting(model_on_meta(order, attention, cell, layers), ratio, batches, r_drop)
+
+
+@of_families(", ratio, batches, r_drop", (1.0, 0.5), (1, 2), (0.0, 1.0))
+def test_an_update_of_every_family_never_waits(
+    encoder: str, decoder: str, positions: int | None, norm: str, ratio: float, batches: int, r_drop: float
+) -> None:
+    model = family_on_meta(encoder, decoder, learned_positions=positions, norm=norm)
+    assert_updates_without_waiting(model, ratio, batches, r_drop)
+
+
+def assert_updates_without_waiting(model: Seq2Seq, ratio: float, batches: int, r_drop: float) -> None:
+    optimizer = Descent(model.train().parameters(), {"fused": True})
     config = TrainSection(label_smoothing=0.1, r_drop=r_drop, teacher_forcing={"ratio": ratio})
     step = train_step(model, [batch_of(*PAIRS)] * batches, optimizer, config, 0)
     assert all(part.device == META for part in (step.loss, step.norm, step.tokens, step.skipped))
@@ -113,7 +142,28 @@ def test_a_search_waits_every_few_steps(
     waits: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    stepper = Seq2SeqStepper(model_on_meta(order, attention, cell).eval())
+    assert_few_waits(model_on_meta(order, attention, cell), beam_size, with_alignment, waits, monkeypatch)
+
+
+@of_families(", beam_size, with_alignment", (1, 3), (False, True))
+def test_a_search_of_every_family_waits_every_few_steps(
+    encoder: str,
+    decoder: str,
+    positions: int | None,
+    norm: str,
+    beam_size: int,
+    with_alignment: bool,
+    waits: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = family_on_meta(encoder, decoder, learned_positions=positions, norm=norm)
+    assert_few_waits(model, beam_size, with_alignment, waits, monkeypatch)
+
+
+def assert_few_waits(
+    model: Seq2Seq, beam_size: int, with_alignment: bool, waits: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stepper = Seq2SeqStepper(model.eval())
     batch = batch_of(*PAIRS)
     step = Mock(wraps=stepper.step)
     monkeypatch.setattr(stepper, "step", step)
@@ -128,6 +178,15 @@ def test_a_search_waits_every_few_steps(
 @covering("order, attention, cell", ORDERS, ATTENTIONS, CELLS)
 def test_the_mean_loss_waits_once(order: tuple[str, bool], attention: str, cell: str, waits: list[str]) -> None:
     assert mean_loss(model_on_meta(order, attention, cell), pairs_of(*PAIRS), batch_size=1) == 0.0
+    assert waits == ["values"]
+
+
+@of_families("")
+def test_the_mean_loss_of_every_family_waits_once(
+    encoder: str, decoder: str, positions: int | None, norm: str, waits: list[str]
+) -> None:
+    model = family_on_meta(encoder, decoder, learned_positions=positions, norm=norm)
+    assert mean_loss(model, pairs_of(*PAIRS), batch_size=1) == 0.0
     assert waits == ["values"]
 
 
