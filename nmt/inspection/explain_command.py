@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from nmt.inspection.record import Forced
+    from nmt.models.base import Decoder
     from nmt.models.storage import SavedModel
 
 BAR = 24
@@ -66,13 +67,20 @@ def explain(
         raise ConfigError(f"--step {step}: the translation has {len(forced.tokens)} steps: {' '.join(forced.tokens)}")
     mechanism = ". ".join(filter(None, describe_mechanism(saved.config.model)))
     lines = [f"{sentence} -> {forced.text}", f"model: {saved.path}", mechanism, ""]
-    return "\n".join([*lines, *_lines(saved, forced, recorded.src_tokens, step - 1)]) + "\n"
+    decoder = translator.model.decoder
+    return "\n".join([*lines, *_lines(saved, decoder, forced, recorded.src_tokens, step - 1)]) + "\n"
 
 
-def _lines(saved: SavedModel, forced: Forced, sources: Sequence[str], step: int) -> Iterator[str]:
+def _lines(
+    saved: SavedModel, decoder: Decoder[Any, Any, Any], forced: Forced, sources: Sequence[str], step: int
+) -> Iterator[str]:
     before = " ".join(forced.tokens[:step]) or "nothing"
     yield f"Step {step + 1} of {len(forced.tokens)}: {forced.tokens[step]}, after {before}"
     several = forced.alignment.size(1) > 1
+    chosen, layers = decoder.heads[decoder.chosen_heads], 1 + max((head.layer for head in decoder.heads), default=0)
+    if layers > 1:
+        heads = f"all {len(chosen)} heads" if several else "one head"
+        yield f"  Attention of layer {chosen[0].layer + 1} of {layers} ({heads}), which stands for the whole"
     if forced.details.queries is not None:
         when = saved.config.model.decoder.query_time
         projected = ", as the head projects it," if several else ""

@@ -12,6 +12,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import nmt
+from nmt.text.vocabulary import BOS_ID, EOS_ID
 
 
 def rows_of(text: str) -> list[list[float]]:
@@ -65,6 +66,19 @@ def test_other_mechanisms(explain: Callable[..., str], setting: str) -> None:
     out = explain(setting)
     assert ("No attention" in out) == ("none" in setting)
     assert ("head 2" in out) == ("heads" in setting)
+
+
+@pytest.mark.parametrize(("heads", "named"), [(2, "all 2 heads"), (1, "one head")])
+def test_the_layer_of_a_transformer_is_named(explain: Callable[..., str], run: Path, heads: int, named: str) -> None:
+    sizes = f"hidden_size: 4, num_layers: 3, num_heads: {heads}, feed_forward_size: 4"
+    lines = explain(f"model.decoder={{kind: transformer, {sizes}}}").splitlines()
+    assert lines[5] == f"  Attention of layer 2 of 3 ({named}), which stands for the whole"
+    translator = nmt.load(run)
+    model, ids = translator.model, translator.processor.src_vocabulary.encode(["a", "b", "c", "d"])
+    encoded = model.encode(torch.tensor([[*ids, EOS_ID]]), torch.tensor([5]))
+    alignments = model.decoder(torch.tensor([[BOS_ID]]), encoded).alignments[0, 0]  # [layers * heads, S]
+    shown = [weight for _, weight in rows_of("\n".join(lines))]
+    assert shown == pytest.approx(alignments[heads : 2 * heads].flatten().tolist(), abs=6e-4)
 
 
 def test_hard_attention_looks_at_the_largest_chance(explain: Callable[..., str]) -> None:
