@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -69,8 +69,8 @@ class ModelEvaluation:
         diagnosis: Visible faults of the translations.
         warnings: What makes the scores meaningless.
         teacher_forced: How well the model predicts each word of the references from those before it; None for several
-            models.
-        free_running: How well it predicts them from its own words instead; None for several models.
+            models, or if a reference is longer than the model can read.
+        free_running: How well it predicts them from its own words instead; None likewise.
         comparisons: For each metric, this model and what it was compared with.
         attention: Statistics of the attention of the translations, one for each head; empty unless requested.
         attention_by_length: Statistics of the attention by source length; empty unless requested.
@@ -267,9 +267,15 @@ def _unless_missing(what: str, read: Callable[[], T]) -> T | None:
         return None
 
 
-def _measure_loss(translator: Translator, examples: Sequence[Example]) -> Iterator[LossMeasures]:
+def _measure_loss(
+    translator: Translator, examples: Sequence[Example]
+) -> tuple[LossMeasures, LossMeasures] | tuple[None, None]:
     """Teacher-forced and free-running; see `ModelEvaluation`."""
     pairs = encode_examples(translator.processor, examples, longest_source=translator.max_source_length)
-    with within_memory(translator.options, len(pairs)):
-        for choose in (None, own_words):
-            yield measure_loss(translator.model, pairs, min(LOSS_BATCH, translator.options.batch_size), choose)
+    size = min(LOSS_BATCH, translator.options.batch_size)
+    try:
+        with within_memory(translator.options, len(pairs)):
+            return measure_loss(translator.model, pairs, size), measure_loss(translator.model, pairs, size, own_words)
+    except ConfigError as error:  # a reference is longer than the model can read
+        log.info(f"reading the references: left out ({error})")
+        return None, None

@@ -76,14 +76,14 @@ _INITIAL = ("model.initialization", "model.attention.dropout", *(f"model.{name}"
 def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) -> Seq2Seq:
     """Build a model with initial weights, or those of `train.init_from` unless the run is resumed."""
     model = build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
-    for side, part, sequences in (
-        ("encoder", model.encoder, data.train.src),
-        ("decoder", model.decoder, data.train.tgt),
-    ):
-        if part.max_length and (longest := int(sequences.lengths.max()) + 1) > part.max_length:
-            advice = "raise it, or lower data.cleaning.max_length and preprocess again"
-            reason = f"the longest training sentence has {longest:,} tokens"
-            raise ConfigError(f"model.{side}.learned_positions: {part.max_length:,}, but {reason}; {advice}")
+    for name, pairs in (("training", data.train), ("validation", data.valid)):
+        limits = model.encoder.max_length, model.decoder.max_length
+        for side, limit, sequences in zip(("encoder", "decoder"), limits, (pairs.src, pairs.tgt), strict=True):
+            if limit and (longest := int(sequences.lengths.max(initial=0)) + 1) > limit:
+                shorter = f", or preprocess again with text.max_length: {limit - 1}" if name == "training" else ""
+                reason = f"the longest {name} sentence has {longest:,} tokens with its end"
+                advice = f"put {longest:,} or more, or null{shorter}"
+                raise ConfigError(f"model.{side}.learned_positions: {limit:,}, but {reason}; {advice}")
     if config.train.init_from is None or resumed:
         return model
     path = Path(config.train.init_from)

@@ -22,10 +22,12 @@ from nmt.corpus.dataset import EncodedPairs, open_data
 from nmt.corpus.noise import no_noise
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
+from nmt.system.errors import ConfigError
 from nmt.training import readiness, timing
 from nmt.training.findings import Finding
 from nmt.training.loop import train_step
 from nmt.training.readiness import check_updates, count_parameters, describe_data, describe_parameters, typical_pairs
+from nmt.training.setup import make_model
 from nmt.training.timing import measure_updates
 
 NAMES = [
@@ -234,6 +236,23 @@ def test_minutes_of_an_epoch_follow_from_tokens(project: Project, monkeypatch: p
     data = open_data(project.data).train
     assert per_epoch == math.ceil(len(data) / 64)
     assert 0.8 < seconds < 1.3
+
+
+@pytest.mark.parametrize(("side", "pairs"), [("encoder", ([[4] * 9], [[4]])), ("decoder", ([[4]], [[4] * 9]))])
+def test_validation_sentences_beyond_the_positions_are_refused(
+    project: Project, side: str, pairs: tuple[list[list[int]], list[list[int]]]
+) -> None:
+    """Otherwise the first validation would end the run."""
+    kinds = {
+        "encoder": ["model.encoder.kind=self_attention", "model.decoder.initial_state=zeros"],
+        "decoder": ["model.decoder.kind=transformer", "model.attention.score=general"],
+    }
+    data = dataclasses.replace(open_data(project.data), valid=pairs_of(*pairs))
+    config = load_config(str(project.config), [*kinds[side], f"model.{side}.learned_positions=9"])
+    reason = "but the longest validation sentence has 10 tokens with its end; put 10 or more, or null"
+    with pytest.raises(ConfigError, match=f"^model.{side}.learned_positions: 9, {reason}$"):
+        make_model(config, data)
+    assert make_model(load_config(config, {f"model.{side}.learned_positions": 10}), data)
 
 
 def test_a_model_beyond_memory_is_not_built(project: Project, cli: Cli) -> None:
