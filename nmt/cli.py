@@ -237,7 +237,7 @@ def _check(check: partial[Iterator[nmt.Finding]]) -> None:
 
     The exit code is 1 if something is wrong.
 
-    Example: nmt check --config tatoeba_small
+    Example: nmt check --config tatoeba_small; nmt check --config tatoeba_small --for ctranslate2
     """
     marks = {True: "ok", False: "PROBLEM", None: "-"}
     problems = []
