@@ -122,13 +122,15 @@ def test_a_run_starts_from_the_weights_of_another(transformer: Path, project: Pr
         ([READS, HYBRID, "model.attention.score=none"], "model.attention.score", "none needs a final state"),
         ([READS, WRITES, OWN, "model.decoder.num_heads=5"], "model.decoder.num_heads", "5 heads do not divide the 32"),
         ([READS, "model.encoder.num_heads=3", WRITES, OWN], "model.encoder.num_heads", "3 heads do not divide the 32"),
-        ([READS, WRITES, OWN, "model.attention.window.name=local_m"], "model.attention.window", "is for recurrent dec"),
-        ([READS, WRITES, "model.attention.score=additive"], "model.attention.score", "additive is for recurrent decod"),
+        ([READS, WRITES, OWN, "model.attention.window.name=local_m"], "model.attention.window", "own, put global"),
+        ([READS, WRITES, "model.attention.score=additive"], "model.attention.score", "own, put general"),
         (
             [READS, WRITES, OWN, "model.decoder.order=luong"],
             "model.decoder.order",
             "unknown key with kind: transformer",
         ),
+        ([READS, WRITES, OWN, "model.attention.options={size: 4}"], "model.attention.options", "own, put {}"),
+        ([READS, WRITES, OWN, "model.encoder.num_layers=65"], "model.encoder.num_layers", "deeper networks cannot be"),
         ([READS, WRITES, OWN, "model.decoder.learned_positions=4"], "model.decoder.learned_positions", "has 7 tokens"),
         ([READS, WRITES, OWN, "model.encoder.learned_positions=4"], "model.encoder.learned_positions", "has 7 tokens"),
     ],
@@ -155,3 +157,11 @@ def test_learned_positions_end(project: Project, tmp_path: Path, cli: Cli) -> No
     pairs.write_text("a b\t" + "A " * 9 + "\n", encoding="utf-8")
     (line,) = errors(cli("explain", "a b", "--model", run, "--target", "A " * 9).err)
     assert "10 tokens are more than the 8 positions that the model has learned" in line
+    sources, references = tmp_path / "a.src", tmp_path / "a.ref"
+    sources.write_text("a b\n")
+    references.write_text("A " * 9 + "\n")
+    evaluated = cli("evaluate", "--model", run, "--src", sources, "--ref", references, "--no-short-inputs")
+    assert evaluated.code == 0
+    assert "reading the references: left out (10 tokens are more than the 8 positions" in evaluated.err
+    assert "BLEU" in evaluated.out
+    assert "reading" not in evaluated.out

@@ -50,8 +50,8 @@ def _as_tuple(value: Any) -> Any:
 _ANY = 1_000_000_000
 Count = Annotated[int, Field(strict=True, ge=1), AtMost(_ANY, "more than any corpus or run has")]
 NonNegative = Annotated[int, Field(strict=True, ge=0), AtMost(_ANY, "more than any corpus or run has")]
-Units = Annotated[Count, AtMost(MAX_UNITS, "one recurrent layer would have over 4 GB of weights")]
-Layers = Annotated[Count, AtMost(64, "deeper recurrent networks cannot be trained")]
+Units = Annotated[Count, AtMost(MAX_UNITS, "one layer would have over 4 GB of weights")]
+Layers = Annotated[Count, AtMost(64, "deeper networks cannot be trained")]
 Heads = Annotated[Count, AtMost(1024, "each head needs units of its own")]
 Positions = Annotated[Count, AtMost(1_000_000, "no line is longer")]
 Columns = Annotated[Count, AtMost(10_000, "no line has more")]
@@ -685,8 +685,11 @@ class ModelSection(Section):
         yield from self.decoder.lacking(self.encoder)
         if self.decoder.own_attention:
             default = AttentionSection(dropout=self.attention.dropout)
-            for path, _, value in differences(default, self.attention):
-                message = f"{value} is for recurrent decoders; a {self.decoder.kind} decoder has heads of its own"
+            for path, unused, _ in differences(default, self.attention):
+                value = "null" if unused is None else str(unused).replace("{}", "{{}}")
+                message = (
+                    f"is for recurrent decoders; with {self.decoder.kind}, which has heads of its own, put {value}"
+                )
                 yield (f"attention.{path}", "decoder.kind"), message
         elif self.attention.score == "none" and "final" not in self.encoder.states:
             yield ("attention.score",), f"none needs a final state, which {self.encoder.kind} encoders lack"
