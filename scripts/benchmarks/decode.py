@@ -23,8 +23,12 @@ EPOCHS = 5
 ROWS = {
     "nmt-luong-lstm": ("float32", "bfloat16"),
     "nmt-bahdanau-lstm": ("float32", "bfloat16"),
+    "nmt-transformer": ("float32", "bfloat16"),
+    "nmt-ssru": ("float32", "bfloat16"),
+    "nmt-hybrid-lstm": ("float32", "bfloat16"),
     "opennmt-py-luong-lstm": ("float32",),
     "opennmt-py-bahdanau-lstm": ("float32",),
+    "opennmt-py-transformer": ("float32",),
     "joeynmt-bahdanau-lstm": ("float32",),
 }
 """Rows of the training benchmark whose models are measured, and the precisions of translation."""
@@ -168,15 +172,15 @@ def read_seconds(pattern: str, log: str) -> float:
 def table(results: dict[Decoding, Result], sentences: int) -> str:
     """All rows as Markdown; those of nmt with the ratios to the other toolkits' rows of the same beam size."""
     header = ["system", "attention, feeding", "precision", "beam", "sentences/s", "rounds", "command, s", "peak MiB"]
-    header += ["BLEU", "× OpenNMT-py general", "× OpenNMT-py mlp", "× JoeyNMT bahdanau"]
-    peers = ("opennmt-py-luong-lstm", "opennmt-py-bahdanau-lstm", "joeynmt-bahdanau-lstm")
+    peers = list(dict.fromkeys(decoding.system for decoding in results if decoding.system.toolkit != "nmt"))
+    header += ["BLEU", *(f"× {peer.toolkit} {peer.description.split(',')[0]}" for peer in peers)]
     speeds = {decoding: [sentences / seconds for seconds in result.seconds] for decoding, result in results.items()}
 
-    def ratio(decoding: Decoding, peer: str) -> str:
+    def ratio(decoding: Decoding, peer: System) -> str:
         others = [
             statistics.median(figures)
             for other, figures in speeds.items()
-            if (other.system.name, other.beam) == (peer, decoding.beam)
+            if (other.system, other.beam) == (peer, decoding.beam)
         ]
         ours_first = decoding.system.toolkit == "nmt"
         return f"{statistics.median(speeds[decoding]) / others[0]:.2f}" if ours_first and others else ""

@@ -40,6 +40,11 @@ def config(system: System, workload: Path, folder: Path, updates: int) -> dict[s
         "init_hidden": "bridge",
         "input_feeding": system.kind != "luong",
     }
+    sides = {**common, "hidden_size": 256, "bidirectional": True}, {**common, **decoder, "attention": attention}
+    if system.kind == "transformer":
+        layers = {"num_layers": 4, "num_heads": 4, "hidden_size": 256, "ff_size": 1024, "layer_norm": "pre"}
+        embeddings = {"embedding_dim": 256, "scale": True}
+        sides = ({"type": "transformer", "embeddings": embeddings, "dropout": 0.2, **layers},) * 2
     files = {"train": str(workload / "train"), "dev": str(workload / "valid"), "dataset_type": "plain"}
     initial = {"initializer": "xavier_uniform", "embed_initializer": "normal", "embed_init_weight": 0.1}
     general = {"name": "benchmark", "joeynmt_version": "2.3.0", "use_cuda": False, "fp16": False, "random_seed": 1}
@@ -49,11 +54,7 @@ def config(system: System, workload: Path, folder: Path, updates: int) -> dict[s
         "data": {**files, "src": side("en"), "trg": side("de")},
         "testing": {"beam_size": 1, "batch_size": 32, "batch_type": "sentence", "eval_metrics": ["bleu"]},
         "training": training,
-        "model": {
-            **initial,
-            "encoder": {**common, "hidden_size": 256, "bidirectional": True},
-            "decoder": {**common, **decoder, "attention": attention},
-        },
+        "model": {**initial, "encoder": sides[0], "decoder": sides[1]},
     }
 
 

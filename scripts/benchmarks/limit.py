@@ -20,7 +20,7 @@ from benchmarks.workload import check_workload, read_lines
 PATHS = ("fp32", "fp32, fast products", "bf16")
 REPETITIONS = 5
 SECONDS = 0.02  # a timing takes at least this long
-KINDS: tuple[Literal["luong", "bahdanau"], ...] = ("luong", "bahdanau")
+KINDS: tuple[Literal["luong", "bahdanau", "transformer"], ...] = ("luong", "bahdanau", "transformer")
 
 
 def add_command(commands: Commands) -> None:
@@ -29,6 +29,7 @@ def add_command(commands: Commands) -> None:
     parser = add_parser(commands, benchmark_limit, "limit", about, "runs/benchmark")
     parser.add_argument("--workload", type=Path, metavar="DIR", help="train on it to measure our share")
     parser.add_argument("--updates", type=updates, default=150, help="updates per training run")
+    parser.add_argument("--only", nargs="+", choices=KINDS, default=KINDS, help="kinds of models; all unless given")
 
 
 def benchmark_limit(arguments: argparse.Namespace) -> None:
@@ -40,7 +41,7 @@ def benchmark_limit(arguments: argparse.Namespace) -> None:
         check_workload(workload)
         lengths = mean_length(workload / "train.en"), mean_length(workload / "train.de")
         vocabulary = len(read_lines(workload / "vocab.de")) + 4
-    models = {kind: Standard(kind, *lengths, vocabulary) for kind in KINDS}
+    models = {kind: Standard(kind, *lengths, vocabulary) for kind in arguments.only}
     shapes = {product.shape: product for model in models.values() for product in forward_products(model)}
     bar = tqdm(shapes.items(), desc="multiplying", leave=False, disable=None)
     rates = {shape: [product_rate(product, path) for path in PATHS] for shape, product in bar}

@@ -12,6 +12,10 @@ MODULE = "onmt.bin.train"
 TRANSLATE_MODULE = "onmt.bin.translate"
 BATCH = 64
 """Sentences of a batch in training."""
+TRANSFORMER: dict[str, Any] = {"encoder_type": "transformer", "decoder_type": "transformer", "position_encoding": True}
+TRANSFORMER |= {"layers": 4, "heads": 4, "hidden_size": 256, "transformer_ff": 1024, "attention_dropout": [0.0]}
+TRANSFORMER |= {"param_init": 0.0, "param_init_glorot": True}
+"""What a Transformer has in place of the keys of the standard model; the toolkit's are pre-norm."""
 
 
 def config(system: System, workload: Path, folder: Path, updates: int) -> dict[str, Any]:
@@ -19,7 +23,10 @@ def config(system: System, workload: Path, folder: Path, updates: int) -> dict[s
     pairs = len(read_lines(workload / "train.en"))
     texts = (workload / "train.en", workload / "train.de")
     vocabularies = (workload / "vocab.onmt.en", workload / "vocab.onmt.de")
-    return standard_config(texts, vocabularies, folder, updates, pairs) | {
+    standard = standard_config(texts, vocabularies, folder, updates, pairs)
+    if system.kind == "transformer":
+        return standard | TRANSFORMER
+    return standard | {
         "rnn_type": system.cell.upper(),
         "global_attention": "mlp" if system.kind == "bahdanau" else "general",
         "input_feed": int(system.kind != "luong"),

@@ -47,10 +47,15 @@ STANDARD: dict[str, Any] = {
 }
 """Config of the standard model of the benchmarks."""
 
+_SELF_ATTENTION = ["model.encoder.kind=self_attention", "model.encoder.num_layers=4"]
+_LAYERS = ["model.decoder.num_layers=4", "model.decoder.hidden_size=256"]
 OVERRIDES = {
     "luong": ["model.decoder.order=luong", "model.attention.score=general"],
     "luong_feeding": ["model.decoder.order=luong", "model.attention.score=general", "model.decoder.input_feeding=true"],
     "bahdanau": ["model.decoder.order=bahdanau", "model.attention.score=additive"],
+    "transformer": [*_SELF_ATTENTION, *_LAYERS, "model.decoder.kind=transformer"],
+    "ssru": [*_SELF_ATTENTION, *_LAYERS, "model.decoder.kind=ssru"],
+    "hybrid": [*_SELF_ATTENTION, "model.decoder.initial_state=zeros"],
 }
 """Overrides of each kind of model; see `systems.System.kind`."""
 

@@ -1,4 +1,4 @@
-"""The matrix products of the standard model: their shapes, and their floating-point operations per target token."""
+"""The matrix products of the standard models: their shapes, and their floating-point operations per target token."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,17 +12,20 @@ class Standard:
     """The sizes that determine the products of a batch.
 
     Attributes:
-        kind: `luong` (general score), `luong_feeding` or `bahdanau` (additive score).
+        kind: `luong` (general score), `luong_feeding`, `bahdanau` (additive score) or `transformer`.
         src_length: Mean source tokens, including EOS.
         tgt_length: Mean target tokens, including EOS.
         vocabulary: Target words, including special ones.
         cell: Recurrent cell of both sides.
-        embedding: Units of a word's vector.
-        hidden: Units of the decoder; each of the encoder's two directions has half of them.
+        embedding: Units of a word's vector, and of every layer of a Transformer.
+        hidden: Units of a recurrent decoder; each of the encoder's two directions has half of them.
         batch: Sentences.
+        layers: Layers of each side of a Transformer.
+        heads: Heads of each of its attentions.
+        feed_forward: Units inside its feed-forward sublayers.
     """
 
-    kind: Literal["luong", "luong_feeding", "bahdanau"]
+    kind: Literal["luong", "luong_feeding", "bahdanau", "transformer"]
     src_length: float
     tgt_length: float
     vocabulary: int
@@ -30,6 +33,9 @@ class Standard:
     embedding: int = 256
     hidden: int = 512
     batch: int = 64
+    layers: int = 4
+    heads: int = 4
+    feed_forward: int = 1024
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,8 @@ class Product:
 
 def forward_products(model: Standard) -> list[Product]:
     """The products of a forward pass without padding; without that of the initial decoder state."""
+    if model.kind == "transformer":
+        return transformer_products(model)
     hidden, half, gates = model.hidden, model.hidden // 2, GATES[model.cell]
     src, tgt = model.batch * model.src_length, model.batch * model.tgt_length  # tokens
     steps = model.tgt_length
@@ -93,6 +101,35 @@ def forward_products(model: Standard) -> list[Product]:
     return products
 
 
+def transformer_products(model: Standard) -> list[Product]:
+    """The products of a Transformer's forward pass without padding; causal attention also computes what it masks."""
+    size, inner, calls = model.embedding, model.feed_forward, model.layers
+    src, tgt = model.batch * model.src_length, model.batch * model.tgt_length  # tokens
+
+    def linear(name: str, tokens: float, inputs: int, outputs: int) -> Product:
+        return Product(name, calls * tokens, inputs, outputs, calls)
+
+    def attention(name: str, reading: float, read: float) -> list[Product]:
+        number, head = model.heads * model.batch, size / model.heads
+        rows = calls * number * reading
+        scores = Product(f"{name}, scores", rows, head, read, calls, number)
+        return [scores, Product(f"{name}, contexts", rows, read, head, calls, number)]
+
+    products = []
+    for side, tokens, length in (("encoder", src, model.src_length), ("decoder", tgt, model.tgt_length)):
+        products.append(linear(f"{side}, queries, keys, values", tokens, size, 3 * size))
+        products += attention(f"{side}, self-attention", length, length)
+        products.append(linear(f"{side}, heads together", tokens, size, size))
+        products.append(linear(f"{side}, feed-forward, inner", tokens, size, inner))
+        products.append(linear(f"{side}, feed-forward, outer", tokens, inner, size))
+    products.append(linear("attention, keys, values", src, size, 2 * size))
+    products.append(linear("attention, queries", tgt, size, size))
+    products += attention("attention", model.tgt_length, model.src_length)
+    products.append(linear("attention, heads together", tgt, size, size))
+    products.append(Product("output layer", tgt, size, model.vocabulary))
+    return products
+
+
 def training_operations(model: Standard) -> float:
     """Floating-point operations per target token in training, matrix products only.
 
@@ -104,6 +141,13 @@ def training_operations(model: Standard) -> float:
         + 2*2*D*D + 2*D*V                        readout and output layer
         [+ 2*D*G*D                               feedback: Bahdanau order or input feeding
          + 2*D*D + 2*E*D]                        query, and the word in the readout: Bahdanau order only
+
+    of a Transformer with L layers of E units and F inside the feed-forward sublayers
+
+        S/T * L*(2*4*E*E + 2*2*S*E + 2*2*E*F)    encoder: four projections, scores and contexts, feed-forward
+        + S/T * L*2*2*E*E                        keys and values of the source
+        + L*(2*4*E*E + 2*2*T*E + 2*2*E*F)        decoder, as the encoder
+        + L*(2*2*E*E + 2*2*S*E) + 2*E*V          attention to the source; output layer
 
     and training three times as much: the backward pass has two products of the same size, one for the gradient of each
     factor. Padding, elementwise functions, softmax, optimiser and the initial decoder state are not counted.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import TypeVar
 
 from tqdm import tqdm
 
@@ -48,6 +49,7 @@ class TutorialRow:
 
 
 Row = System | TutorialRow
+AnyRow = TypeVar("AnyRow", bound=Row)
 Results = dict[str, list[Outcome]]
 
 
@@ -99,7 +101,7 @@ def benchmark_training(arguments: argparse.Namespace) -> None:
         sys.exit(f"missing from the table, as they failed: {', '.join(failed)}")
 
 
-def choose(rows: Sequence[Row], patterns: Sequence[str] | None) -> list[Row]:
+def choose(rows: Sequence[AnyRow], patterns: Sequence[str] | None) -> list[AnyRow]:
     """Rows whose names match one of the patterns; all without patterns.
 
     Raises:
@@ -112,7 +114,7 @@ def choose(rows: Sequence[Row], patterns: Sequence[str] | None) -> list[Row]:
 
 
 def run_rounds(
-    rows: Sequence[Row], run_row: Callable[[Row, Path], Outcome], output: Path, rounds: int
+    rows: Sequence[AnyRow], run_row: Callable[[AnyRow, Path], Outcome], output: Path, rounds: int
 ) -> tuple[Results, list[str]]:
     """Run all rows, round by round; a row that fails is reported in a line and not run again.
 
@@ -145,7 +147,9 @@ def empty_folder(folder: Path) -> Path:
 
 def run_ours(system: System, config: Path, data: Path, arguments: argparse.Namespace, folder: Path) -> Outcome:
     """Train with this project."""
-    overrides = [*ours.OVERRIDES[system.kind], f"model.encoder.cell={system.cell}", f"model.decoder.cell={system.cell}"]
+    overrides = list(ours.OVERRIDES[system.kind])
+    if system.cell == "gru":
+        overrides += ["model.encoder.cell=gru", "model.decoder.cell=gru"]
     if system.precision == "bf16":
         overrides.append("train.precision=bfloat16")
     return ours.train(config, data, folder, arguments.updates, arguments.threads, overrides)

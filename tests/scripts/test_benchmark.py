@@ -1,5 +1,6 @@
 import argparse
 import itertools
+import json
 import os
 import signal
 import statistics
@@ -12,7 +13,21 @@ import benchmark
 import numpy as np
 import pytest
 import torch
-from benchmarks import joeynmt, marian, opennmt, ours, scale, serve, startup, systems, train, tutorial_loops, workload
+from benchmarks import (
+    joeynmt,
+    marian,
+    opennmt,
+    ours,
+    random_nmt,
+    runtime,
+    scale,
+    serve,
+    startup,
+    systems,
+    train,
+    tutorial_loops,
+    workload,
+)
 from benchmarks.limit import PATHS, product_rate
 from benchmarks.measuring import Outcome, RunError, launch, run, steady
 from benchmarks.products import Product, Standard, forward_products, training_operations, weighted_rate
@@ -160,13 +175,22 @@ def test_rows_are_chosen_by_name() -> None:
 def test_every_row_of_ours_is_a_config_and_compares_with_a_peer(tmp_path: Path) -> None:
     rows = systems.list_systems()
     keys = {(row.kind, row.cell) for row in rows if row.toolkit == "OpenNMT-py"}
-    assert keys == {(row.kind, row.cell) for row in rows if row.toolkit == "nmt"}
+    of_ours_alone = {("ssru", ""), ("hybrid", "lstm")}
+    assert keys | of_ours_alone == {(row.kind, row.cell) for row in rows if row.toolkit == "nmt"}
     path = ours.write_config(tmp_path)
-    for kind, overrides in ours.OVERRIDES.items():
-        model = load_config(str(path), overrides).model
-        assert (model.decoder.order == "bahdanau") == (kind == "bahdanau")
-        assert model.decoder.input_feeding == (kind == "luong_feeding")
-        assert (model.encoder.hidden_size, model.decoder.hidden_size, model.dropout) == (256, 512, 0.2)
+    models = {kind: load_config(str(path), overrides).model for kind, overrides in ours.OVERRIDES.items()}
+    for kind in ("luong", "luong_feeding", "bahdanau", "hybrid"):
+        decoder = models[kind].decoder
+        assert (decoder.order == "bahdanau") == (kind == "bahdanau")
+        assert decoder.input_feeding == (kind == "luong_feeding")
+        assert (models[kind].encoder.hidden_size, decoder.hidden_size, models[kind].dropout) == (256, 512, 0.2)
+    for kind in ("transformer", "ssru"):
+        assert models[kind].decoder.kind == kind
+        assert models[kind].tying == "none"
+        for side in (models[kind].encoder, models[kind].decoder):
+            assert (side.hidden_size, side.num_layers, side.num_heads, side.feed_forward_size) == (256, 4, 4, 1024)
+            assert (side.norm, side.learned_positions) == ("pre", None)
+    assert models["hybrid"].encoder == models["transformer"].encoder
 
 
 def test_peers_get_the_same_model(tmp_path: Path) -> None:
@@ -179,6 +203,14 @@ def test_peers_get_the_same_model(tmp_path: Path) -> None:
     assert (additive["bucket_size"], additive["train_steps"]) == (3, 40)
     general = opennmt.config(rows["opennmt-py-luong-gru"], tmp_path, tmp_path, 40)
     assert (general["global_attention"], general["input_feed"], general["rnn_type"]) == ("general", 0, "GRU")
+    transformer = opennmt.config(rows["opennmt-py-transformer"], tmp_path, tmp_path, 40)
+    assert (transformer["encoder_type"], transformer["decoder_type"], transformer["heads"]) == ("transformer",) * 2 + (
+        4,
+    )
+    assert (transformer["word_vec_size"], transformer["hidden_size"], transformer["train_steps"]) == (256, 256, 40)
+    model = joeynmt.config(rows["joeynmt-transformer"], tmp_path, tmp_path, 40)["model"]
+    assert model["encoder"] == model["decoder"]
+    assert model["encoder"].items() >= {"type": "transformer", "layer_norm": "pre", "ff_size": 1024}.items()
 
 
 def test_marian_gets_its_vocabulary(tmp_path: Path) -> None:
@@ -203,6 +235,17 @@ def test_operations_of_the_standard_model() -> None:
     assert training_operations(Standard("luong", 10, 10, 5000, cell="gru")) == pytest.approx(3 * gru)
 
 
+def test_operations_of_a_transformer() -> None:
+    # Two layers of 8 units and 16 inside, 100 words; 5 source and 10 target tokens: half a source token for each.
+    encoder = 2 * (2 * 8 * 24 + 2 * 2 * 5 * 8 + 2 * 8 * 8 + 2 * 2 * 8 * 16)
+    memory = 2 * 2 * 8 * 16
+    decoder = 2 * (2 * 8 * 24 + 2 * 2 * 10 * 8 + 2 * 8 * 8 + 2 * 2 * 8 * 16)
+    attention = 2 * (2 * 8 * 8 + 2 * 2 * 5 * 8 + 2 * 8 * 8)
+    model = Standard("transformer", 5, 10, 100, embedding=8, layers=2, heads=4, feed_forward=16)
+    total = 0.5 * (encoder + memory) + decoder + attention + 2 * 8 * 100
+    assert training_operations(model) == pytest.approx(3 * total)
+
+
 def test_shapes_of_products() -> None:
     luong = {product.name: product.shape for product in forward_products(Standard("luong", 9, 10, 5000))}
     assert luong["decoder, recurrence"] == (1, 64, 512, 2048)
@@ -214,12 +257,64 @@ def test_shapes_of_products() -> None:
     assert bahdanau["query"] == (1, 64, 512, 512)
     assert bahdanau["scores"] == (1, 576, 512, 1)
     assert bahdanau["context"] == (64, 1, 9, 512)
+    transformer = {product.name: product.shape for product in forward_products(Standard("transformer", 9, 10, 5000))}
+    assert transformer["encoder, queries, keys, values"] == (1, 576, 256, 768)
+    assert transformer["decoder, self-attention, scores"] == (256, 10, 64, 10)
+    assert transformer["attention, contexts"] == (256, 10, 9, 64)
+    assert transformer["decoder, feed-forward, outer"] == (1, 640, 1024, 256)
 
 
 def test_weighted_rate_is_all_work_over_all_time() -> None:
     products = [Product("a", 100, 10, 10), Product("b", 300, 10, 10)]
     # 20,000 operations at 10,000 a second and 60,000 at 30,000: 2 seconds each.
     assert weighted_rate(products, [10_000, 30_000]) == pytest.approx(80_000 / 4)
+
+
+def test_a_random_model_translates_to_one_length(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "lines").write_text("w1 w2\nw3\nw5 w4 w3 w2 w1 w0\n")
+    request = {"config": str(ours.write_config(tmp_path)), "overrides": ours.OVERRIDES["ssru"], "words": 12}
+    request |= {"lines": str(tmp_path / "lines"), "precision": "float32", "beam": 2, "batch_size": 2, "length": 5}
+    monkeypatch.setattr(sys, "argv", ["random_nmt.py", json.dumps(request)])
+    before = torch.get_float32_matmul_precision()
+    try:
+        random_nmt.main()
+    finally:
+        torch.set_float32_matmul_precision(before)
+    reply = json.loads(capsys.readouterr().out)
+    assert reply["seconds"] > 0
+    assert 4 <= reply["shortest"] <= reply["longest"] == 5
+
+
+@pytest.mark.parametrize(("shortest", "accepted"), [(8, True), (7, False)])
+def test_translations_of_other_lengths_are_not_measured(tmp_path: Path, shortest: int, accepted: bool) -> None:
+    (tmp_path / "lines").write_text("w1\n" * 30)
+    program = tmp_path / "python"
+    reply = json.dumps({"seconds": 0.5, "shortest": shortest, "longest": 9})
+    program.write_text(f"#!/bin/sh\necho a warning\necho '{reply}'\n")
+    program.chmod(0o755)
+    row = runtime.list_searches(peers=True)[-1]
+    assert (row.name, row.beam) == ("ctranslate2-beam-5", 5)
+    common = {"lines": str(tmp_path / "lines"), "length": 9, "threads": 1}
+    if accepted:
+        assert runtime.translate(row, program, common, tmp_path / "log").speed == 60
+    else:
+        with pytest.raises(RunError, match="translations of 7 to 9 words"):
+            runtime.translate(row, program, common, tmp_path / "log")
+
+
+def test_random_models_are_compared_with_ctranslate2_of_the_same_beam() -> None:
+    rows = {row.name: row for row in runtime.list_searches(peers=True)}
+    results = {
+        "nmt-transformer-beam-1": [_outcome(900, precision="float32"), _outcome(1000), _outcome(1100)],
+        "ctranslate2-int8-beam-1": [_outcome(800, precision="int8")],
+        "ctranslate2-beam-5": [_outcome(200)],
+    }
+    cells = _cells(runtime.table([rows[name] for name in results], results))[2:]
+    first = ["nmt", "Transformer", "float32", "1", "1,000", "900, 1,000, 1,100", "100", "1.25 / –"]
+    assert cells[0] == first
+    assert cells[1][-1] == ""
 
 
 def _groups(number: int) -> dict[str, list[tuple[str, str]]]:
