@@ -1,16 +1,29 @@
-"""The chapter in numbers: the stored one is consistent in itself, and what is written agrees with the model."""
+"""The chapters in numbers: the stored ones are consistent in themselves, and what is written agrees with the model."""
 
+import itertools
 import math
 import re
+import shlex
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
-from inspection.test_record import make_translator
-from write_walkthrough import CHAPTER, write_chapter
+import torch
+from inspection.test_record import WORDS, make_translator
+from numpy.typing import NDArray
+from walkthrough import context_vector, transformer
+from write_walkthrough import FOLDER, write_chapter
 
 import nmt
+from nmt.config import Config, DecodeSection, load_config
 from nmt.models import reference
+from nmt.models.build import build_model
 from nmt.system.errors import ConfigError
+from nmt.text.processor import TextProcessor
+from nmt.text.tokenizers import WhitespaceTokenizer
+from nmt.text.vocabulary import EOS_ID, Vocabulary
+from nmt.translation.translator import Translator
 
 GOLDEN = Path(__file__).parents[1] / "golden/model"
 NUMBER = r"-?\d+\.\d{3}"
@@ -53,12 +66,64 @@ def check_arithmetic(text: str) -> None:
         assert math.tanh(float(one) + float(other)) == pytest.approx(float(result), abs=2e-3)
 
 
-def test_the_stored_chapter_is_consistent_and_quotes_the_reference() -> None:
-    text = CHAPTER.read_text(encoding="utf-8")
-    check_arithmetic(text)
+def shown(text: str, name: str) -> NDArray[np.float64]:
+    """The numbers that a chapter shows of a vector."""
+    values = re.search(rf"{re.escape(name)} = ((?:{NUMBER} )+)\.\.\.", text.replace("\n", " "))
+    assert values is not None, name
+    return np.array([float(value) for value in values[1].split()])
+
+
+def columns(text: str, header: str, first: int, last: int) -> NDArray[np.float64]:
+    """The columns of a table, a row for each line."""
+    return np.array([[float(cell.replace("∞", "inf")) for cell in row[first:last]] for row in table(text, header)])
+
+
+def check_transformer(text: str) -> int:
+    """Check that the shown numbers of the second chapter follow from each other; returns the position of its word."""
+    (j,), (size,) = (map(int, re.findall(pattern, text)) for pattern in (r"stands at p = (\d+)", r"√(\d+) × embedding"))
+    place = [wave(j / 10_000 ** (2 * i / size)) for i in range(size // 2) for wave in (math.sin, math.cos)]
+    assert shown(text, f"position({j})") == pytest.approx(place[:4], abs=6e-4)
+    assert shown(text, f"x_{j}") == pytest.approx(shown(text, f"√{size} × embedding") + place[:4], abs=2e-3)
+    assert shown(text, f"u_{j} = x_{j} + o") == pytest.approx(shown(text, f"x_{j}") + shown(text, "o"), abs=2e-3)
+    for i, *numbers in columns(text, "i | angle", 0, 4):
+        angle = j / 10_000 ** (2 * i / size)
+        assert numbers == pytest.approx([angle, math.sin(angle), math.cos(angle)], abs=6e-4)
+
+    products, scores, powers, weights = columns(text, "j | word | q_", 2, 6).T
+    (d,) = {int(number) for number in re.findall(r"q_\d+ = .* \((\d+) numbers\)", text)}
+    assert scores == pytest.approx(products / math.sqrt(d), abs=1e-3)
+    assert powers == pytest.approx(np.exp(scores), rel=1e-3, abs=1e-3)
+    assert weights == pytest.approx(powers / powers.sum(), abs=1e-3)
+    (head,) = map(int, re.findall(r"In head (\d+) of\s+the\s+encoder", text))
+    assert columns(text, "word | head 1", head, head + 1)[:, 0] == pytest.approx(weights, abs=1e-9)
+    (line, total) = re.findall(r"^    (.+ × .+)\n    = (\S+)$", text, flags=re.MULTILINE)[0]
+    terms = [float(a) * float(v) for a, v in re.findall(rf"({NUMBER}) × ({NUMBER})", line.replace("- ", "+ -"))]
+    assert len(terms) == len(weights)
+    assert float(total) == pytest.approx(sum(terms), abs=3e-3)
+
+    rows = table(text, " | ⟨bos⟩")
+    for number, (_, *cells) in enumerate(rows):
+        assert cells[number + 1 :] == ["0"] * (len(rows) - number - 1)
+        assert sum(map(float, cells)) == pytest.approx(1, abs=5e-3)
+    (last,) = columns(text, "⟨bos⟩", 0, len(rows))
+    step = int(np.isfinite(last).sum())
+    assert np.isneginf(last[step:]).all()
+    expected = np.exp(last) / np.exp(last).sum()
+    assert [float(cell) for cell in rows[step - 1][1:]] == pytest.approx(expected, abs=2e-3)
+    return j
+
+
+@pytest.mark.parametrize(
+    ("chapter", "check", "number"),
+    [(context_vector, check_arithmetic, 6), (transformer, check_transformer, 7)],
+    ids=["context vector", "transformer"],
+)
+def test_the_stored_chapters_are_consistent_and_quote_the_reference(chapter: Any, check: Any, number: int) -> None:
+    text = (FOLDER / chapter.FILE).read_text(encoding="utf-8")
+    check(text)
     source = re.sub(r'\n    """.*?"""\n', "\n", Path(reference.__file__).read_text(encoding="utf-8"), flags=re.DOTALL)
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == number
     for block in blocks:
         assert block.strip() in source
 
@@ -66,7 +131,8 @@ def test_the_stored_chapter_is_consistent_and_quotes_the_reference() -> None:
 def test_what_is_written_agrees_with_the_model() -> None:
     translator = nmt.load(GOLDEN, device="cpu")
     sentence, step = "The old woman reads a book.", 2
-    text = write_chapter(translator, sentence, step)
+    file, text = write_chapter(translator, sentence, step)
+    assert file == "walkthrough.md"
     check_arithmetic(text)
     best = translator.translate(sentence, with_alignment=True)
     assert best.alignment is not None
@@ -76,12 +142,148 @@ def test_what_is_written_agrees_with_the_model() -> None:
     assert "differ from those above by less than 1e-0" in text.replace("\n", " ")
 
 
+def make_transformer(**changes: Any) -> Translator:
+    """A translator with random weights; keys of both sides, or of the model where it has them."""
+    sizes = {"hidden_size": 12, "num_layers": 2, "num_heads": 3, "feed_forward_size": 10}
+    model = {key: changes.pop(key) for key in ("embedding_size", "output_norm", "encoder", "decoder") if key in changes}
+    sides = {"encoder": {"kind": "self_attention"}, "decoder": {"kind": "transformer"}}
+    parts = {name: model.pop(name, {**kind, **sizes, **changes}) for name, kind in sides.items()}
+    return random_translator(Config.model_validate({"model": {"embedding_size": 12, **model, **parts}}))
+
+
+def random_translator(config: Config) -> Translator:
+    torch.manual_seed(1)
+    vocabulary, tokenizer = Vocabulary(WORDS), WhitespaceTokenizer()
+    model = build_model(config.model, len(vocabulary), len(vocabulary)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.uniform_(-0.6, 0.6)
+        model.decoder.output.bias[EOS_ID] -= 3
+    processor = TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary)
+    return Translator(model, processor, DecodeSection(beam_size=2, max_length=6))
+
+
+class Independent:
+    """A Transformer with pre-norm in numpy, whole sentences as matrices."""
+
+    def __init__(self, model: torch.nn.Module, num_heads: int, source: list[int], words: list[int]) -> None:
+        self.w = {name: value.double().numpy() for name, value in model.state_dict().items()}
+        self.num_heads, self.alignments, self.scores = num_heads, list[Any](), list[Any]()
+        x = self.embed("encoder", source)
+        for layer in ("encoder.layers.0", "encoder.layers.1"):
+            x = self.feed(
+                layer, x + self.attend_itself(f"{layer}.attention", self.norm(f"{layer}.residual.norm", x), 0)
+            )
+        self.h = self.norm("encoder.norm", x)
+        y = self.embed("decoder", words)
+        for layer in ("decoder.layers.0", "decoder.layers.1"):
+            z = self.norm(f"{layer}.history_residual.norm", y)
+            y = y + self.attend_itself(f"{layer}.history.attention", z, -np.inf)
+            z, heads = self.norm(f"{layer}.attention_residual.norm", y), f"{layer}.attention.heads"
+            w_q, w_k, w_v, w_o = (self.w[f"{heads}.{name}.weight"] for name in ("query", "key", "value", "output"))
+            y = self.feed(layer, y + self.attend(z @ w_q.T, self.h @ w_k.T, self.h @ w_v.T, 0) @ w_o.T)
+        self.r = self.norm("decoder.readout.0", y)
+        powers = np.exp(self.r @ self.w["decoder.output.weight"].T + self.w["decoder.output.bias"])
+        self.p = powers / powers.sum(axis=1, keepdims=True)
+
+    def embed(self, side: str, ids: list[int]) -> NDArray[np.float64]:
+        table = self.w[f"{side}.embedding.words.weight"]
+        size = table.shape[1]
+        angles = np.arange(len(ids))[:, None] / 10_000 ** (np.arange(0, size, 2) / size)
+        waves = np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(len(ids), size)
+        return np.sqrt(size) * table[ids] + waves
+
+    def norm(self, name: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        normal = (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(axis=1, keepdims=True) + 1e-5)
+        return normal * self.w[f"{name}.weight"] + self.w[f"{name}.bias"]
+
+    def attend_itself(self, name: str, z: NDArray[np.float64], later: float) -> NDArray[np.float64]:
+        q, k, v = np.split(z @ self.w[f"{name}.project.weight"].T, 3, axis=1)
+        return self.attend(q, k, v, later) @ self.w[f"{name}.output.weight"].T
+
+    def attend(self, q: Any, k: Any, v: Any, later: float) -> NDArray[np.float64]:
+        q, k, v = (x.reshape(len(x), self.num_heads, -1).swapaxes(0, 1) for x in (q, k, v))
+        scores = q @ k.swapaxes(1, 2) / np.sqrt(q.shape[2])
+        scores[:, np.triu(np.ones(scores.shape[1:], bool), 1)] += later
+        weights = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
+        self.scores.append(scores)
+        self.alignments.append(weights)
+        return (weights @ v).swapaxes(0, 1).reshape(q.shape[1], -1)
+
+    def feed(self, layer: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        z, name = self.norm(f"{layer}.feed_forward.residual.norm", x), f"{layer}.feed_forward"
+        inner = np.maximum(z @ self.w[f"{name}.inner.weight"].T + self.w[f"{name}.inner.bias"], 0)
+        return x + inner @ self.w[f"{name}.outer.weight"].T + self.w[f"{name}.outer.bias"]
+
+
+def test_the_numbers_of_self_attention_are_those_of_an_independent_computation() -> None:
+    translator, step = make_transformer(), 3
+    file, text = write_chapter(translator, "a b c d e", step)
+    assert file == "walkthrough_transformer.md"
+    j = check_transformer(text)
+    best = translator.translate("a b c d e")
+    vocabulary = translator.processor.tgt_vocabulary
+    words = [2, *vocabulary.encode(best.tokens)]
+    expected = Independent(translator.model, 3, [*vocabulary.encode(best.src_tokens), 3], words)
+    # Of each decoder layer there are two: its own, then the attention to the source.
+    reading, _, own, source = expected.alignments[:4]
+    assert int(source[:, step - 1].mean(axis=0).argmax()) == j
+    tables = text[text.index("| word | head 1") :], text[text.index("## 8") :]
+    for part, weights in zip(tables, (reading[:, j], source[:, step - 1]), strict=True):
+        assert columns(part, "word | head 1", 1, 4) == pytest.approx(weights.T, abs=1e-3)
+        assert [row[0] for row in table(part, "word | head 1")] == [*"abcde", "⟨eos⟩"]
+    n, m = (int(number) - 1 for number in re.findall(r"In\s+head\s+(\d+)\s+of\s+the", text))
+    assert columns(text, "j | word | q_", 3, 4)[:, 0] == pytest.approx(expected.scores[0][n, j], abs=1e-3)
+    assert columns(text, " | ⟨bos⟩", 1, len(words) + 1) == pytest.approx(own[m], abs=1e-3)
+    (scores,) = columns(text, "⟨bos⟩", 0, len(words))
+    assert scores == pytest.approx(expected.scores[2][m, step - 1], abs=1e-3)
+    assert shown(text, f"h_{j}") == pytest.approx(expected.h[j, :4], abs=1e-3)
+    assert shown(text, "is r") == pytest.approx(expected.r[step - 1, :4], abs=1e-3)
+    chances = sorted(expected.p[step - 1], reverse=True)[:5]
+    assert columns(text, "word | probability", 1, 2)[:, 0] == pytest.approx(chances, abs=1e-3)
+    assert re.search(r"later words is 0\. .* differ from those above by less than 1e-0[456]", text.replace("\n", " "))
+
+
+def test_the_command_of_the_second_chapter_makes_such_a_model() -> None:
+    text = (FOLDER / transformer.FILE).read_text(encoding="utf-8")
+    command = text[text.index("    nmt train") :].split("    python")[0].replace("\\\n", "")
+    words = shlex.split(command)
+    settings = [value for option, value in itertools.pairwise(words) if option == "--set"]
+    config = load_config(words[words.index("--config") + 1], settings)
+    _, own = write_chapter(random_translator(config), "a b", 1)
+    for pattern in (r"The encoder\s.*?shown", r"cut\sinto.*?numbers", r"W_1 makes \d+ numbers"):
+        stored, made = (re.search(pattern, chapter.replace("\n", " ")) for chapter in (text, own))
+        assert stored is not None
+        assert made is not None
+        assert stored[0] == made[0]
+
+
 @pytest.mark.parametrize("settings", [{"score": "dot", "order": "bahdanau"}, {"score": "additive", "order": "luong"}])
 def test_other_models_are_refused(settings: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="one layer of GRUs in Bahdanau's order with the additive score"):
         write_chapter(make_translator(**settings), "a b", 1)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"norm": "post"},
+        {"activation": "gelu"},
+        {"learned_positions": 20},
+        {"embedding_size": 8},
+        {"output_norm": 5.0},
+        {"decoder": {"initial_state": "zeros"}},
+        {"decoder": {"kind": "ssru", "hidden_size": 12}},
+        {"encoder": {"kind": "recurrent", "hidden_size": 12}},
+    ],
+    ids=str,
+)
+def test_other_models_with_self_attention_are_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="about a Transformer with pre-norm, ReLU, sinusoids and embeddings of"):
+        write_chapter(make_transformer(**changes), "a b", 1)
+
+
 def test_a_step_past_the_end_is_refused() -> None:
-    with pytest.raises(ConfigError, match="--step 99: the translation has"):
-        write_chapter(nmt.load(GOLDEN, device="cpu"), "I am old.", 99)
+    for translator, sentence in ((nmt.load(GOLDEN, device="cpu"), "I am old."), (make_transformer(), "a b")):
+        with pytest.raises(ConfigError, match="--step 99: the translation has"):
+            write_chapter(translator, sentence, 99)

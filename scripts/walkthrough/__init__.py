@@ -1,0 +1,1 @@
+"""The chapters that follow one sentence through a trained model, in numbers."""
