@@ -157,6 +157,10 @@ def test_learned_positions_end(project: Project, tmp_path: Path, cli: Cli) -> No
     pairs.write_text("a b\t" + "A " * 9 + "\n", encoding="utf-8")
     (line,) = errors(cli("explain", "a b", "--model", run, "--target", "A " * 9).err)
     assert "10 tokens are more than the 8 positions that the model has learned" in line
+    for length, code in ((8, 0), (9, 1)):
+        outcome = cli("translate", "a b", "--model", run, "--set", f"decode.max_length={length}")
+        assert outcome.code == code
+    assert errors(outcome.err) == ["nmt: error: decode.max_length: 9 is above the 8 positions of the model"]
     sources, references = tmp_path / "a.src", tmp_path / "a.ref"
     sources.write_text("a b\n")
     references.write_text("A " * 9 + "\n")

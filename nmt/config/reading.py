@@ -317,7 +317,10 @@ def with_search_options(config: Config, search_options: Mapping[str, Any], overr
     try:
         decode = _validate(_merge(tree, options, Config), new=False, unread=unread).decode
     except ConfigError as error:
-        lines += error.args
+        raise ConfigError(*lines, *error.args) from None
+    positions = getattr(config.model.decoder, "learned_positions", None)
+    if positions and decode.max_length > positions and "decode.max_length" in overridden(allowed):
+        lines.append(f"decode.max_length: {decode.max_length:,} is above the {positions:,} positions of the model")
     if lines:
         raise ConfigError(*lines)
     return decode
