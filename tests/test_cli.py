@@ -249,7 +249,7 @@ OPTIONS = {
     "preprocess": "--config -c --source -s --output -o --drop-overlap --set --overwrite",
     "data": "directory",
     "train": "--config -c --data -d --output -o --set --overwrite --resume",
-    "check": "--config -c --data -d --set",
+    "check": "--config -c --data -d --set --for",
     "translate": "sentence --model -m --input -i --output -o --beam-size --batch-size --n-best --num-hypotheses "
     "--precision --set --format --with-attention --attention --dictionary --split-sentences --no-split-sentences "
     "--prefix --resume --device --allow-class",
