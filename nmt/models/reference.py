@@ -1,6 +1,6 @@
 """The equations of the model for one sentence: without batches and padding, with autograd's gradients.
 
-Only the tests call them. They check that the rest of the package, which computes the same for whole batches and many
+The tests and the walkthrough call them. The tests check that the rest of the package, which computes the same for whole batches and many
 steps at a time, agrees in values and gradients. The heads of recurrent decoders, sparsemax and entmax15, temperature,
 hard attention, the fixed context, deep and residual recurrent layers and dropout are not here; the docstrings of their
 modules describe them.

@@ -1,4 +1,4 @@
-"""Self-attentive encoder: the fast form of `nmt.models.reference.self_attentive_layer`."""
+"""Self-attentive encoder: the fast form of `pre_norm`, `multi_head` and `feed_forward` of `nmt.models.reference`."""
 
 from collections.abc import Sequence
 
