@@ -8,6 +8,7 @@ from conftest import Cli, Project, errors
 import nmt
 from nmt.config import Config, load_config
 from nmt.exporting.formats import find_obstacles
+from nmt.system.files import shipped
 
 READS = ("model.encoder={kind: self_attention, hidden_size: 32, num_layers: 1}", "model.attention.score=general")
 TRANSFORMER = (*READS, "model.decoder={kind: transformer, hidden_size: 32, num_layers: 1}")
@@ -75,3 +76,9 @@ def test_an_unknown_format_is_one_line(project: Project, cli: Cli) -> None:
     known = "known: ctranslate2; did you mean ctranslate2?"
     assert (checked.code, checked.out) == (1, "")
     assert errors(checked.err) == [f"nmt: error: ctranslate: no such export format; {known}"]
+
+
+def test_shipped_transformers_can_be_exported() -> None:
+    configs = [load_config(path) for path in shipped("configs").glob("*_transformer.yaml")]
+    assert configs
+    assert [obstacle for config in configs for obstacle in find_obstacles(config, "ctranslate2")] == []
