@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.layers.kernels.dropout import Dropout
+from nmt.layers.kernels.products import multiply_small, widen
 from nmt.layers.kernels.stepwise import StepLinear
 
 
@@ -44,7 +45,7 @@ class SelfAttention(nn.Module):
     def split(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of all heads: [B, T, D] -> [B, heads, T, d] each."""
         projected = self.project(inputs).view(*inputs.shape[:2], 3, self.num_heads, -1)
-        queries, keys, values = projected.permute(2, 0, 3, 1, 4).unbind()
+        queries, keys, values = widen(projected.permute(2, 0, 3, 1, 4)).unbind()
         return queries, keys, values
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, allowed: Tensor) -> Tensor:
@@ -59,13 +60,14 @@ class SelfAttention(nn.Module):
         Returns:
             [B, T, D].
         """
-        contexts = self.dropout(self.weigh(queries, keys, allowed)) @ values  # [B, heads, T, d]
+        weights = self.dropout(self.weigh(queries, keys, allowed))
+        contexts = multiply_small(weights, values)  # [B, heads, T, d]
         outputs: Tensor = self.output(contexts.transpose(1, 2).flatten(2))
         return outputs
 
     def weigh(self, queries: Tensor, keys: Tensor, allowed: Tensor) -> Tensor:
         """The weights of `attend`: [B, heads, T, S], exactly 0 where not allowed."""
-        scores = (queries * self.scale) @ keys.mT
+        scores = multiply_small(queries * self.scale, keys.mT)
         lowest = torch.finfo(scores.dtype).min
         return scores.masked_fill(~allowed.unsqueeze(1), lowest).softmax(dim=-1)
 

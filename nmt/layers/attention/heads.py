@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from nmt.layers.kernels.products import widen
 from nmt.layers.kernels.stepwise import StepLinear
 
 
@@ -90,4 +91,4 @@ class MultiHead(SingleHead):
         return merged
 
     def _split(self, projected: Tensor) -> Tensor:
-        return projected.view(*projected.shape[:2], self.number, -1).transpose(1, 2)
+        return widen(projected.view(*projected.shape[:2], self.number, -1).transpose(1, 2))

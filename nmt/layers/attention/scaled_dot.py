@@ -6,6 +6,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from nmt.layers.attention.score import Score
+from nmt.layers.kernels.products import multiply_small
 
 
 class ScaledDotScore(Score):
@@ -21,4 +22,4 @@ class ScaledDotScore(Score):
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """[B, N, K] and [B, S, K] -> [B, N, S]."""
-        return (query * self.scale) @ keys.transpose(1, 2)
+        return multiply_small(query * self.scale, keys.transpose(1, 2))

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from nmt.layers.kernels.products import multiply_small
 from nmt.layers.kernels.stepwise import StepWeight
 
 AttentionState = dict[str, Tensor]
@@ -59,4 +60,4 @@ class Memory(NamedTuple):
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """sum_j a_j v_j of the weights a and values v: [B, heads, N, S] -> [B, heads, N, ...]."""
-        return weights @ self.values if self.step_values is None else self.step_values(weights)
+        return multiply_small(weights, self.values) if self.step_values is None else self.step_values(weights)

@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from nmt.layers.kernels.products import pad_rows
 
 CHUNK_ROWS = 1024
 """Rows of logits in memory at once."""
-ROW_STEP = 32
-"""Rows are padded to a multiple of this, as the CPU's matrix library caches something for every shape."""
 
 ChunkLoss = Callable[[Tensor, Tensor, bool], tuple[Tensor, Tensor]]
 """The loss of some positions, and its gradient with respect to their logits.
@@ -185,8 +185,3 @@ class _OutputLoss(torch.autograd.Function):
             gradients = tuple(gradient * d_total for gradient in gradients)
         others = len(ctx.needs_input_grad) - len(gradients)
         return *(gradient.to(dtype) for gradient, dtype in zip(gradients, ctx.dtypes, strict=True)), *[None] * others
-
-
-def pad_rows(rows: Tensor) -> Tensor:
-    """Append rows of zeros up to a multiple of `ROW_STEP`."""
-    return nn.functional.pad(rows, (0, 0, 0, -len(rows) % ROW_STEP))

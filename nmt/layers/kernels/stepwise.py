@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from nmt.layers.kernels.products import pad_rows
+
 Calls = dict[int, tuple[Tensor, Tensor]]
 """Inputs [..., N, K] and output gradients [..., N, M] of the steps, by step number."""
 
@@ -44,7 +46,9 @@ class StepWeight:
 
     def multiply(self, inputs: Tensor) -> Tensor:
         """The product itself, without a gradient, for inputs in the precision of `matrix`."""
-        return inputs @ self.matrix.mT
+        if self.anchor.requires_grad or self.matrix.dim() > 2 or inputs.dtype.itemsize > 2:
+            return inputs @ self.matrix.mT  # in training a step has the rows of a batch, whatever the step
+        return (pad_rows(inputs) @ self.matrix.mT)[: len(inputs)]
 
     def next_step(self) -> int:
         """Number a new step."""

@@ -5,7 +5,7 @@ import torch
 from gradients import assert_same_gradients
 from torch import Tensor, nn
 
-from nmt.layers.kernels import cross_entropy
+from nmt.layers.kernels import cross_entropy, products
 from nmt.layers.kernels.cross_entropy import consistent_cross_entropy, output_cross_entropy
 
 SIZE, UNITS = 10, 4  # of the vocabulary, of a readout
@@ -62,7 +62,7 @@ def test_loss_and_gradients_equal_torchs_in_any_number_of_chunks(
     positions: int, smoothing: float, weight: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cross_entropy, "CHUNK_ROWS", 8)
-    monkeypatch.setattr(cross_entropy, "ROW_STEP", 3)
+    monkeypatch.setattr(products, "ROW_STEP", 3)
     parts, targets = layer(positions, weight, 2.5)
     expected = written_out(parts, targets, smoothing, weight)
     found = loss(parts, targets, smoothing, weight)
