@@ -1,4 +1,4 @@
-"""nmt: recurrent neural machine translation with attention, from raw text to BLEU.
+"""nmt: neural machine translation with attention, from raw text to BLEU.
 
 Everything that the commands do is available in Python:
 

@@ -24,6 +24,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import typer
+import typer.core
 
 import nmt
 from nmt.system.errors import CheckpointError, ConfigError, TrainingError, printable
@@ -46,7 +47,7 @@ Handler = TypeVar("Handler", bound=Callable[..., None])
 
 app = typer.Typer(
     name="nmt",
-    help="Recurrent neural machine translation with attention: from raw text to BLEU, driven by YAML.",
+    help="Neural machine translation with attention, recurrent or Transformer: from raw text to BLEU, driven by YAML.",
     epilog="In order: nmt preprocess, nmt train, nmt evaluate, nmt translate. Each --help shows an example.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -60,6 +61,19 @@ _ENTRY = re.compile(r"^    (\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
 """What a docstring says of one parameter."""
 _DEFAULT = re.compile(r"[;.] None is (.+)\.$")
 """What it says of a parameter that is not given."""
+_TYPES = {r"{([A-Z|]+)}": r"\1", r" <[\w\[\]]+>": "", r"(\d+)<=x<=(\d+)": r"\1 to \2", r"x>=(\d+)": r"from \1"}
+"""What Typer writes of types and ranges, and what --help says instead; never much longer, as lines are wrapped."""
+
+
+class _Command(typer.core.TyperCommand):
+    """A command whose help is for people."""
+
+    def get_help(self, ctx: Any) -> str:
+        """The help without types: DIR, where Typer writes {DIR} and DIR <path>."""
+        text: str = super().get_help(ctx)
+        for written, plain in _TYPES.items():
+            text = re.sub(written, plain, text)
+        return text
 
 
 class _Names(dict[str, Any]):
@@ -101,7 +115,7 @@ def command(
         vars(run).update(__signature__=inspect.Signature(offered))
         run.__annotations__ = {}
         texts = (_SECTION.split(inspect.getdoc(function) or "")[0] for function in (handler, *functions))
-        group.command(name, help=next(filter(None, texts)))(run)
+        group.command(name, cls=_Command, help=next(filter(None, texts)))(run)
         return handler
 
     return add
@@ -216,7 +230,7 @@ def _preprocess(preprocess: partial[nmt.PreparedData]) -> None:
 
 @command("data")
 def _data(directory: Annotated[AnyPath, Argument(metavar="DIR")]) -> None:
-    """Describe a data directory: cleaning, splits, lengths, overlap with training, vocabulary.
+    """Describe a data directory: splits, lengths, overlap, words.
 
     Example: nmt data data/prepared/tatoeba_small
 
@@ -233,7 +247,7 @@ command("train", nmt.train, imports="nmt.training.directory")(_call)
 
 @command("check", nmt.check, imports="nmt.training.readiness")
 def _check(check: partial[Iterator[nmt.Finding]]) -> None:
-    """Check data, model, memory and speed before a long run; nothing is written.
+    """Check data, model, memory and speed before a long run. Nothing is written.
 
     The exit code is 1 if something is wrong.
 
@@ -278,7 +292,7 @@ def _evaluate(evaluate: partial[nmt.ModelEvaluation]) -> None:
 
 @command("attention", nmt.measure_attention, nmt.explore, imports="nmt.inspection.explorer_data", names_model=True)
 def _attention(measure_attention: partial[nmt.AttentionReport], explore: partial[object]) -> None:
-    """Show where a model looks: numbers, pictures, or a page to explore.
+    """Show where a model looks: numbers, pictures or a page.
 
     Example: nmt attention "She kissed him." --picture kiss.png; nmt attention --split test --output attention.html
     """
@@ -351,7 +365,7 @@ command("average", nmt.average, imports="nmt.models.storage")(_call)
 
 @command("runs")
 def _runs(directory: Annotated[AnyPath, Argument(metavar="DIR")] = Path("runs")) -> None:
-    """List runs: state (running, finished, stopped, broken), updates, best score, time.
+    """List runs: state, updates, best score, time.
 
     A star marks the newest finished run, which commands use without --model.
 
@@ -367,7 +381,7 @@ def _runs(directory: Annotated[AnyPath, Argument(metavar="DIR")] = Path("runs"))
 
 @command("attentions")
 def _attentions() -> None:
-    """List every attention mechanism: name, class of work, description, paper, limits.
+    """List every attention mechanism: equation, work, limits, paper.
 
     Example: nmt attentions
     """
@@ -382,7 +396,7 @@ ConfigName = Annotated[str, Argument(metavar="CONFIG", kind=str, complete=CONFIG
 
 @command("show", group=configs)
 def _show_config(config: ConfigName, overrides: Annotated[Overrides, SETTINGS] = ()) -> None:
-    """Print the complete config as reusable YAML, each value with its origin.
+    """Print the whole config as YAML, each value with its origin.
 
     Example: nmt config show tatoeba_small --set train.epochs=3
 
@@ -409,7 +423,7 @@ def _check_config(config: ConfigName, overrides: Annotated[Overrides, SETTINGS] 
 
 @command("schema", group=configs)
 def _config_schema() -> None:
-    """Print a JSON Schema (draft 2020-12) for editors to complete and check configs.
+    """Print a JSON Schema (draft 2020-12) of configs, for editors.
 
     Example: nmt config schema > nmt.schema.json
     """

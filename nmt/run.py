@@ -83,7 +83,7 @@ def check(
     overrides: Annotated[Overrides, options.SETTINGS] = (),
     export_format: Annotated[str | None, options.Option("--for", "FORMAT")] = None,
 ) -> Iterator[Finding]:
-    """Check data, model, memory and speed before a long run; nothing is written.
+    """Check data, model, memory and speed before a long run. Nothing is written.
 
     Args:
         config: Name of a shipped config, path of a YAML file, or a config.

@@ -294,10 +294,24 @@ def test_help_shows_what_stands_for_a_value(cli: Cli) -> None:
     found = cli("evaluate", "--help").out
     for words in ("--model DIR", "--src FILE", "--beam-size N", "--split test|valid", "--test bootstrap|randomization"):
         assert words in found
-    for words in ("list[", "range", "<path>"):
-        assert words not in found
     assert re.search(r"References for --src, one per line\. Can be\s+repeated\.", found)
     assert re.search(r"or valid\. \[default:\s+test\]", found)
+    assert "[1 to 1000]" in found
+    assert "--set SECTION.KEY=VALUE" in cli("train", "--help").out
+    assert "nmt data [OPTIONS] DIR\n" in cli("data", "--help").out
+    assert "nmt average [OPTIONS] MODEL...\n" in cli("average", "--help").out
+
+
+def test_help_fits_eighty_columns_and_speaks_of_no_types(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for command in (*([name] for name in OPTIONS), *(["config", name] for name in CONFIG_OPTIONS)):
+        found = cli(*command, "--help").out.replace('"{command}"', "").replace("{command}", "")
+        assert max(map(len, found.splitlines())) <= 80
+        assert not re.search(r"<\w|[{}]|list\[|range|=x", found), found
+    for group in ([], ["config"]):
+        summaries = cli(*group, "--help").out.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
+        assert len(summaries) >= 3
+        assert all(re.fullmatch(r"  \w+ +[A-Z].*[^.]\.", line) and len(line) <= 80 for line in summaries), summaries
 
 
 def test_an_option_out_of_its_range_is_refused(cli: Cli) -> None:

@@ -64,10 +64,10 @@ def compare(
     data: options.DataFolder = None,
     split: options.Split = "test",
     jobs: Annotated[int | None, Option("-j", minimum=1)] = None,
-    launcher: Annotated[str | None, Option(metavar="TEMPLATE")] = None,
+    launcher: Annotated[str | None, Option(metavar="COMMAND")] = None,
     output: options.OutputFolder = None,
 ) -> ComparisonResult:
-    """Train several configs and compare scores, significance, time, memory and attention.
+    """Train several configs and compare scores, time and attention.
 
     The same command continues what was stopped, with Ctrl-C or otherwise, and skips what is finished.
 

@@ -38,7 +38,9 @@ def evaluate(
     short_inputs: options.Flag = True,
     allowed_classes: options.AllowedClasses = (),
 ) -> ModelEvaluation:
-    """Score a model with sacreBLEU's BLEU, chrF, chrF++ and TER on detokenised text.
+    """Score a model with BLEU, chrF, chrF++ and TER.
+
+    sacreBLEU computes them, on detokenised text.
 
     Example: nmt evaluate --split test --json scores.json
 

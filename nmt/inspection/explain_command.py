@@ -27,7 +27,7 @@ NUMBERS = 8
 
 @as_nmt_errors()
 def explain(
-    sentence: Annotated[str, Argument()],
+    sentence: Annotated[str, Argument(metavar="SENTENCE")],
     *,
     model: options.Model = None,
     step: options.Positive = 1,
@@ -35,7 +35,7 @@ def explain(
     device: options.Device = "auto",
     allowed_classes: options.AllowedClasses = (),
 ) -> str:
-    """Explain one decoding step with its numbers: query, scores, weights, context, next words.
+    """Explain one decoding step: scores, weights, context, words.
 
     Example: nmt explain "She kissed him." --step 3
 

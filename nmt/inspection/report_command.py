@@ -26,7 +26,9 @@ def report(
     device: options.Device = "auto",
     allowed_classes: options.AllowedClasses = (),
 ) -> Path:
-    """Write a report on a model as one HTML file: scores, curves, sentences, attention, config, data.
+    """Write a report on a model as one HTML file.
+
+    It shows scores, curves, sentences, attention, config and data.
 
     Example: nmt report --model runs/luong --against runs/bahdanau --output report.html
 

@@ -45,7 +45,7 @@ def serve(
     device: options.Device = "auto",
     allowed_classes: options.AllowedClasses = (),
 ) -> None:
-    """Serve models over HTTP to LibreTranslate's clients and to a page for browsers.
+    """Serve models over HTTP: LibreTranslate's API, and a page.
 
     Ctrl-C and SIGTERM stop it when the requests at work are answered. It needs more packages:
     pip install starlette uvicorn python-multipart lxml

@@ -85,13 +85,11 @@ TOGETHER = MODEL.replace(".", ". Repeat it for several models with the same voca
 CONFIG = Option("-c", "FILE|NAME", "YAML file, or the name of a shipped config.", kind=str, complete=complete_config)
 CORPUS = Option("-s", "PATH|URL", "Corpus instead of the configs', as for preprocess.", kind=list[str])
 CONFIGS = Option("-c", "FILE|NAME", kind=list[str], complete=complete_config)
-COMPARISON = Argument("", "[FILE|NAME]", kind=str, complete=complete_comparison)
+COMPARISON = Argument("", "FILE|NAME", kind=str, complete=complete_comparison)
 PAGE = Option("-o", "FILE.html", "Write a page to explore instead of measuring.")
 DIRECTIONS = Option("-m", "DIR", MODEL.replace(".", "; repeat it for several directions.", 1))
-VARIED = Option(
-    "--vary", "KEY=VALUE,VALUE", "Compare values of section.key. Several: all combinations.", kind=list[str]
-)
-SETTINGS = Option("--set", "KEY=VALUE", "Override a value: section.key=value. Can be repeated.", kind=list[str])
+VARIED = Option("--vary", "SECTION.KEY=VALUE,VALUE", "Compare values. Several: all combinations.", kind=list[str])
+SETTINGS = Option("--set", "SECTION.KEY=VALUE", "Override a value: train.epochs=3. Can be repeated.", kind=list[str])
 SEARCH_SETTINGS = Option(
     "--set",
     "decode.KEY=VALUE",
@@ -107,7 +105,7 @@ DataFolder = Annotated[AnyPath | None, Option("-d", "DIR")]
 OutputFolder = Annotated[AnyPath | None, Option("-o", "DIR")]
 OutputFile = Annotated[AnyPath | None, Option("-o", "FILE")]
 Picture = Annotated[AnyPath | None, Option(metavar="FILE.png")]
-Sentence = Annotated[str | None, Argument()]
+Sentence = Annotated[str | None, Argument(metavar="SENTENCE")]
 Sources = Annotated[AnyPaths, Option("-s", "PATH|URL", kind=list[str])]
 File = Annotated[AnyPath, Option(metavar="FILE")]
 Files = Annotated[AnyPaths, Option(metavar="FILE")]

@@ -22,14 +22,14 @@ log = logging.getLogger(__name__)
 
 @as_nmt_errors()
 def average(
-    models: Annotated[AnyPaths, Argument(metavar="MODEL...")],
+    models: Annotated[AnyPaths, Argument(metavar="MODEL")],
     output: Annotated[AnyPath, Option("-o", "DIR")],
     *,
     last: Annotated[int | None, Option(minimum=2)] = None,
     overwrite: options.Overwrite = False,
     allowed_classes: options.AllowedClasses = (),
 ) -> Path:
-    """Average the weights of models of one kind, such as the last ones of a run.
+    """Average the weights of models, such as the last ones of a run.
 
     Example: nmt average runs/tatoeba --last 5 --output runs/tatoeba-average
 

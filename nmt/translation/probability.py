@@ -35,7 +35,7 @@ def score(
     device: options.Device = "auto",
     allowed_classes: options.AllowedClasses = (),
 ) -> None:
-    """Score given translations: their probabilities according to a model, and its perplexity.
+    """Score given translations: their probabilities, and perplexity.
 
     Example: nmt score --src test.en --tgt test.de > test.scores
 

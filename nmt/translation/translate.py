@@ -61,7 +61,7 @@ def translate(
     device: options.Device = "auto",
     allowed_classes: options.AllowedClasses = (),
 ) -> None:
-    """Translate a sentence, a file or standard input: one line in, one line out.
+    """Translate a sentence, a file or standard input. One line in, one line out.
 
     Example: nmt translate "She kissed him." --attention kiss.png
 
