@@ -239,8 +239,11 @@ def _explore(direction: Direction, source: str, target: str) -> dict[str, Any]:
         if not 0 < count <= LONGEST:
             raise _invalid(f"{name} has {count} tokens; give 1 to {LONGEST}")
     example = Example(source, (target,) if target.strip() else ())
-    recorded = record(translator, example, rules=None, all_heads=True)
-    return page_data([example], [System.of_model(str(direction), direction.config, translator, [recorded])])
+    systems = []
+    for number, (config, single) in enumerate(direction.models, start=1):
+        name = f"{direction}, model {number}" if len(direction.models) > 1 else str(direction)
+        systems.append(System.of_model(name, config, single, [record(single, example, rules=None, all_heads=True)]))
+    return page_data([example], systems)
 
 
 def _invalid(problem: str) -> HTTPException:

@@ -1,12 +1,11 @@
 """The models of a server by language pair, and language detection."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from nmt.config import Config
-from nmt.system.errors import ConfigError, printable
+from nmt.system.errors import printable
 from nmt.text.vocabulary import UNK_ID
 from nmt.translation.translator import Translator
 
@@ -18,21 +17,19 @@ ALPHABET = 200
 
 @dataclass(frozen=True, eq=False)
 class Direction:
-    """A model and the languages it translates.
+    """What translates one language into another: a model, or several that translate together.
 
     Attributes:
         source: Code of the language translated from.
         target: Code of the language translated to.
-        translator: The model, ready to translate.
-        path: Where the model was read from.
-        config: The config it was trained with.
+        translator: All models together.
+        models: Each model alone, with the config it was trained with.
     """
 
     source: str
     target: str
     translator: Translator
-    path: Path
-    config: Config
+    models: Sequence[tuple[Config, Translator]]
 
     def __str__(self) -> str:
         return printable(f"{self.source}-{self.target}")
@@ -50,20 +47,11 @@ class Directions:
     """The translation directions of a server.
 
     Args:
-        directions: At least one.
-
-    Raises:
-        ConfigError: Two models translate the same direction.
+        directions: At least one, and no two of the same languages.
     """
 
     def __init__(self, directions: Iterable[Direction]) -> None:
-        self._directions: dict[tuple[str, str], Direction] = {}
-        for direction in directions:
-            key = direction.source.lower(), direction.target.lower()
-            if key in self._directions:
-                paths = f"{self._directions[key].path} and {direction.path}"
-                raise ConfigError(f"--model: {paths} both translate {direction}; give one model for each direction")
-            self._directions[key] = direction
+        self._directions = {(one.source.lower(), one.target.lower()): one for one in directions}
 
     def __iter__(self) -> Iterator[Direction]:
         return iter(self._directions.values())

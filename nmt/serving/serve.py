@@ -15,10 +15,12 @@ from nmt.system.errors import ConfigError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_paths
 from nmt.system.limits import MAX_KEYS, MIB
 from nmt.system.options import Option
-from nmt.translation.loading import open_translator
+from nmt.translation.loading import check_texts, open_translator
 
 if TYPE_CHECKING:
+    from nmt.models.storage import SavedModel
     from nmt.serving.directions import Directions
+    from nmt.translation.translator import Translator
 
 LIBRARIES = ("starlette", "uvicorn", "python_multipart", "lxml")
 
@@ -53,7 +55,8 @@ def serve(
     Example: nmt serve --model runs/en-de --model runs/de-en --port 5000
 
     Args:
-        model: Run or model directories, one for each direction; none is the newest finished run under `runs`.
+        model: Run or model directories; those of the same languages translate together. None is the newest finished
+            run under `runs`.
         host: Address to listen on; 0.0.0.0 is all of this machine's.
         port: Port; 0 takes any that is free.
         device: auto, cpu, cuda, cuda:N or mps.
@@ -119,7 +122,7 @@ def read_keys(path: Path) -> list[str]:
 def open_directions(
     models: Sequence[Path | None], device: str, options: Mapping[str, Any], allowed_classes: Collection[str]
 ) -> Directions:
-    """Read models, each with the languages of its config.
+    """Read models; those of the same languages translate together, as with `nmt translate`.
 
     Args:
         models: As for `nmt.models.run_records.find_model`.
@@ -128,15 +131,25 @@ def open_directions(
         allowed_classes: As for `nmt.models.storage.load_model`.
 
     Raises:
-        NmtError: A model cannot be read, or two translate the same direction.
+        NmtError: A model cannot be read, or two of the same languages have different vocabularies.
     """
     from nmt.serving.directions import Direction, Directions
+    from nmt.translation.translator import Translator
 
-    directions = []
+    groups: dict[str, list[tuple[SavedModel, Translator]]] = {}
     for path in models:
         paths = [path] if path else []
         [saved], translator = open_translator(paths, device, options, allowed_classes, split_sentences=True)
-        directions.append(Direction(*saved.config.data.languages, translator, saved.path, saved.config))
+        groups.setdefault("-".join(saved.config.data.languages).lower(), []).append((saved, translator))
+    directions = []
+    for group in groups.values():
+        (saved, translator), *_ = group
+        check_texts([model for model, _ in group])
+        if others := [model.model for model, _ in group[1:]]:
+            settings, splitter = translator.options, translator.splitter
+            translator = Translator(saved.model, translator.processor, settings, others, splitter=splitter, frozen=True)
+        singles = [(model.config, single) for model, single in group]
+        directions.append(Direction(*saved.config.data.languages, translator, singles))
     return Directions(directions)
 
 

@@ -120,7 +120,8 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
         await super().startup(sockets)
-        names = ", ".join(map(str, self._service.directions))
+        counts = {str(direction): len(direction.models) for direction in self._service.directions}
+        names = ", ".join(name if count == 1 else f"{name} ({count} models)" for name, count in counts.items())
         log.info(f"serving {names} at {printable(self.url)}; Ctrl-C stops the server")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -87,7 +87,8 @@ CORPUS = Option("-s", "PATH|URL", "Corpus instead of the configs', as for prepro
 CONFIGS = Option("-c", "FILE|NAME", kind=list[str], complete=complete_config)
 COMPARISON = Argument("", "FILE|NAME", kind=str, complete=complete_comparison)
 PAGE = Option("-o", "FILE.html", "Write a page to explore instead of measuring.")
-DIRECTIONS = Option("-m", "DIR", MODEL.replace(".", "; repeat it for several directions.", 1))
+JOINED = "; repeat it for more. Those of the same languages translate together."
+DIRECTIONS = Option("-m", "DIR", MODEL.replace(".", JOINED, 1))
 VARIED = Option("--vary", "SECTION.KEY=VALUE,VALUE", "Compare values. Several: all combinations.", kind=list[str])
 SETTINGS = Option("--set", "SECTION.KEY=VALUE", "Override a value: train.epochs=3. Can be repeated.", kind=list[str])
 SEARCH_SETTINGS = Option(

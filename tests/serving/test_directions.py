@@ -1,12 +1,9 @@
 """Models by language pair, and language detection."""
 
-from pathlib import Path
-
 import pytest
 from real_server import golden, golden_config
 
 from nmt.serving.directions import Direction, Directions
-from nmt.system.errors import ConfigError
 from nmt.text.languages import language_name
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
@@ -19,7 +16,7 @@ def direction(source: str, target: str, words: str) -> Direction:
     tokenizer, vocabulary = WhitespaceTokenizer(), Vocabulary(words.split())
     processor = TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary)
     translator = Translator(golden().model, processor, golden().options)
-    return Direction(source, target, translator, Path(f"{source}-{target}"), golden_config())
+    return Direction(source, target, translator, [(golden_config(), translator)])
 
 
 EN = direction("en", "de", "the a dog is big in")
@@ -32,11 +29,6 @@ def test_models_are_found_by_their_languages() -> None:
     assert directions.find("en", "fr") is None
     assert directions.targets == {"en": ["de"], "de": ["en"]}
     assert list(Directions([EN]).targets.items()) == [("en", ["de"]), ("de", [])]
-
-
-def test_two_models_of_one_direction_are_refused() -> None:
-    with pytest.raises(ConfigError, match="en-de and EN-de both translate EN-de"):
-        Directions([EN, direction("EN", "de", "a")])
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+import torch
 from conftest import Cli
-from real_server import GOLDEN_MODEL, Gated, golden, recording, serving, wait_until
+from real_server import GOLDEN_MODEL, SENTENCES, Gated, golden, recording, serving, wait_until
+from safetensors.torch import load_file, save_file
 
+import nmt
 import nmt.serving.serve
 import nmt.serving.server
 
@@ -160,7 +163,7 @@ def started(*arguments: object) -> Iterator[tuple["subprocess.Popen[str]", str]]
     with subprocess.Popen([sys.executable, *map(str, command)], stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
-        found = re.search(r"serving en-de at (http://\S+);", line)
+        found = re.search(r"serving en-de(?: \(2 models\))? at (http://\S+);", line)
         assert found, line + process.stderr.read()
         yield process, found[1]
         process.terminate()
@@ -297,9 +300,10 @@ def test_errors_at_the_start_are_reported_in_one_line(
         return outcome.err
 
     copy = shutil.copytree(GOLDEN_MODEL, tmp_path / "copy")
+    config = (copy / "config.yaml").read_text(encoding="utf-8")
+    (copy / "config.yaml").write_text(config.replace("lowercase: false", "lowercase: true"), encoding="utf-8")
     found = error("--model", copy, "--port", 0)
-    assert str(copy) in found
-    assert "en-de" in found
+    assert f"{copy}: has other vocabularies or another tokenizer than {GOLDEN_MODEL}" in found
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert f"--port {taken.getsockname()[1]}" in error("--port", taken.getsockname()[1])
     assert "--host 192.0.2.1" in error("--host", "192.0.2.1")
@@ -333,3 +337,32 @@ def test_several_models_are_several_directions(tmp_path: Path) -> None:
     (copy / "config.yaml").write_text(config.replace("reverse: false", "reverse: true"), encoding="utf-8")
     directions = nmt.serving.serve.open_directions([GOLDEN_MODEL, copy], "cpu", {}, ())
     assert list(map(str, directions)) == ["en-de", "de-en"]
+
+
+def test_models_of_one_direction_translate_together(cli: Cli, tmp_path: Path) -> None:
+    other = shutil.copytree(GOLDEN_MODEL, tmp_path / "other")
+    generator = torch.Generator().manual_seed(1)
+    tensors = {
+        name: value + 0.1 * torch.randn(value.shape, generator=generator)
+        for name, value in load_file(other / "model.safetensors").items()
+    }
+    save_file(tensors, other / "model.safetensors")
+    text = "\n".join(SENTENCES[:30]) + "\n"
+    (tmp_path / "input").write_text(text, encoding="utf-8")
+
+    def translate(*models: Path) -> str:
+        named = [part for model in models for part in ("--model", model)]
+        outcome = cli("translate", *named, "--device", "cpu", "-i", tmp_path / "input", "-o", tmp_path / "output")
+        assert outcome.code == 0, outcome.err
+        return (tmp_path / "output").read_text(encoding="utf-8")
+
+    together = translate(GOLDEN_MODEL, other)
+    assert together not in (translate(GOLDEN_MODEL), translate(other))
+    with started("--model", other) as (_, url):
+        fields = {"q": text, "source": "en", "target": "de"}
+        assert httpx.post(f"{url}/translate", json=fields, timeout=60).json()["translatedText"] == together
+        shown = httpx.post(f"{url}/explore", json={**fields, "q": SENTENCES[0]}, timeout=60).json()
+    assert [system["name"] for system in shown["systems"]] == ["en-de, model 1", "en-de, model 2"]
+    for model, record in zip((GOLDEN_MODEL, other), shown["items"][0]["of"], strict=True):
+        best = nmt.load(model, device="cpu", replace_unknown=False).translate(SENTENCES[0])
+        assert record["text"][str(record["best"][0])] == best.text
