@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 MARKER = "comparison.json"
 TRIALS, DATA = "cells", "data"
-TABLE_MARKDOWN, TABLE_CSV, TABLE_JSON = "table.md", "table.csv", "table.json"
+TABLE_MARKDOWN, TABLE_CSV, TABLE_JSON, TABLE_LATEX = "table.md", "table.csv", "table.json", "table.tex"
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def _check_folder(output: Path) -> None:
 
     check_output(output, MARKER, overwrite=True)
     check_not_nested(output)
-    for name in (TRIALS, DATA, MARKER, TABLE_MARKDOWN, TABLE_CSV, TABLE_JSON):
+    for name in (TRIALS, DATA, MARKER, TABLE_MARKDOWN, TABLE_CSV, TABLE_JSON, TABLE_LATEX):
         check_file(output / name, output)
 
 
@@ -188,7 +188,7 @@ def _write_tables(trials: Mapping[Path, Trial], output: Path) -> list[Row]:
     """Write tables and pictures of what is finished; nothing if nothing is."""
     from nmt.comparison.pictures import draw_pictures
     from nmt.comparison.results import make_rows
-    from nmt.comparison.summary import as_csv, comparison_sections
+    from nmt.comparison.summary import as_csv, as_latex, comparison_sections
     from nmt.comparison.trial import RESULT, read_record
     from nmt.corpus.data_report import format_markdown
 
@@ -196,8 +196,9 @@ def _write_tables(trials: Mapping[Path, Trial], output: Path) -> list[Row]:
     rows = make_rows({folder: {**result, "name": trials[folder].name} for folder, result in finished.items()})
     if rows:
         draw_pictures(rows, output)
-        write_json(output / TABLE_JSON, [row.as_json() for row in rows])
+        write_json(output / TABLE_JSON, [row.as_json(rows[0]) for row in rows])
         write_text(output / TABLE_CSV, as_csv(rows))
+        write_text(output / TABLE_LATEX, as_latex(rows))
         write_text(output / TABLE_MARKDOWN, format_markdown("Comparison", comparison_sections(rows), output))
-        log.info(f"tables: {output / TABLE_MARKDOWN}, {TABLE_CSV}, {TABLE_JSON}")
+        log.info(f"tables: {output / TABLE_MARKDOWN}, {TABLE_CSV}, {TABLE_JSON}, {TABLE_LATEX}")
     return rows

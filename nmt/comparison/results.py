@@ -49,9 +49,19 @@ class Row:
         values = self.values(*path)
         return stdev(values) if len(values) > 1 else None
 
-    def as_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return {"name": self.name, "p_values": list(self.p_values), "results": list(self.results)}
+    def differences(self, first: Row) -> list[float | None]:
+        """For each seed, its BLEU minus that of the first config with the same seed; None where p is."""
+        bleu = ("scores", "bleu", "value")
+        baselines = {result["seed"]: dig(result, bleu) for result in first.results}
+        return [
+            None if p is None else dig(result, bleu) - baselines[result["seed"]]
+            for result, p in zip(self.results, self.p_values, strict=True)
+        ]
+
+    def as_json(self, first: Row) -> dict[str, Any]:
+        """As plain values, with the differences from the first config."""
+        tests = {"p_values": list(self.p_values), "differences": self.differences(first)}
+        return {"name": self.name, **tests, "results": list(self.results)}
 
 
 def dig(value: Any, path: Sequence[str]) -> Any:

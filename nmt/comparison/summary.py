@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from nmt.comparison.results import Result, Row, dig
 from nmt.evaluation.attention_statistics import LABELS
 from nmt.evaluation.breakdown import FEWEST
+from nmt.evaluation.metrics import name_direction
 from nmt.system.tables import ReportSection, Table
 
 SCORES, CURVES, LENGTHS = "bleu.png", "curves.png", "lengths.png"
@@ -31,13 +32,14 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 def comparison_sections(rows: Sequence[Row]) -> list[ReportSection]:
     """The tables of `table.md`: scores, cost, attention, and by source length."""
     return [
-        ReportSection("Scores", [_note(rows), score_table(rows)], SCORES),
+        ReportSection("Scores", [_note(rows), PERPLEXITIES, score_table(rows)], SCORES),
         ReportSection("Cost", [COST, _cost_table(rows)], CURVES),
         ReportSection("Attention", [ATTENDING, _attention_table(rows)]),
         ReportSection("By source length", list(_length_tables(rows)), LENGTHS),
     ]
 
 
+PERPLEXITIES = "Perplexities are per token, so they can be compared only between equal vocabularies."
 COST = (
     "Training time is without validation. Speed of training is in target tokens, that of translation in sentences of "
     "the test set with the beam of the config. Peak memory is that of the training process: what it allocated on a "
@@ -51,16 +53,22 @@ ATTENDING = (
 
 def _note(rows: Sequence[Row]) -> str:
     first = rows[0].results[0]
-    signatures = sorted({str(dig(result, ("scores", "bleu", "signature"))) for row in rows for result in row.results})
+    of_config = f" of {first['config']}" if "config" in first else ""
+    seeds = ", ".join(map(str, sorted({result["seed"] for row in rows for result in row.results})))
+    bleu, chrf = (" or ".join(_signatures(rows, metric)) for metric in ("bleu", "chrf"))
     return (
-        f"{first['sentences']:,} sentences of {first['split']}, beam {first['beam_size']}. BLEU is "
-        f"{' or '.join(signatures)}. ± is half of the 95% interval of a bootstrap over sentences. The difference, for "
-        f"each seed, is that in BLEU from {rows[0].name} with the same seed, and p the probability of one this large "
-        f"if both were equally good, by a paired bootstrap; it is {MISSING} where test set or scoring differ, or "
-        f"{rows[0].name} has no result for the seed. "
-        "Neither says what another seed would change: that is in the standard deviation over seeds. Perplexities are "
-        "per token, so they can be compared only between equal vocabularies."
+        f"{first['sentences']:,} sentences of {first['split']}{of_config}, beam {first['beam_size']}, seeds {seeds}. "
+        f"BLEU is {bleu}. chrF is {chrf}. Scores are means over seeds, and ± is half of the 95% interval of a "
+        f"bootstrap over sentences. The difference, for each seed, is that in BLEU from {rows[0].name} with the same "
+        "seed, and p the probability of one this large, in either direction, if both were equally good, by a paired "
+        f"bootstrap; it is {MISSING} where test set or scoring differ, or {rows[0].name} has no result for the seed. "
+        "Neither says what another seed would change: that is in the standard deviation over seeds."
     )
+
+
+def _signatures(rows: Sequence[Row], metric: str) -> list[str]:
+    paths = (dig(result, ("scores", metric, "signature")) for row in rows for result in row.results)
+    return sorted({str(signature) for signature in paths})
 
 
 def score_table(rows: Sequence[Row]) -> Table:
@@ -71,7 +79,7 @@ def score_table(rows: Sequence[Row]) -> Table:
             row.name,
             str(len(row.results)),
             _with_interval(row, "bleu"),
-            ", ".join(_differences(row, rows[0])),
+            ", ".join(map(_difference, row.differences(rows[0]), row.p_values)),
             _number(row.deviation("scores", "bleu", "value"), ".2f"),
             _with_interval(row, "chrf"),
             _number(row.mean("teacher_forced", "perplexity"), ".2f"),
@@ -82,12 +90,8 @@ def score_table(rows: Sequence[Row]) -> Table:
     return Table(header, cells, "l" + "r" * (len(header) - 1))
 
 
-def _differences(row: Row, first: Row) -> Iterator[str]:
-    """For each seed, the difference in BLEU from the first config with the same seed, and its p-value."""
-    bleu = ("scores", "bleu", "value")
-    baselines = {result["seed"]: dig(result, bleu) for result in first.results}
-    for result, p in zip(row.results, row.p_values, strict=True):
-        yield MISSING if p is None else f"{dig(result, bleu) - baselines[result['seed']]:+z.2f} ({p:.3f})"
+def _difference(difference: float | None, p: float | None) -> str:
+    return MISSING if difference is None else f"{difference:+z.2f} ({p:.3f}, {name_direction(round(difference, 2))})"
 
 
 def _with_interval(row: Row, metric: str) -> str:
@@ -166,10 +170,41 @@ def as_csv(rows: Sequence[Row]) -> str:
     """A line for each trial, with all numbers."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["name", "seed", "p_value", *COLUMNS, *(f"attention_{name}" for name in LABELS)])
+    writer.writerow(["name", "seed", "p_value", "difference", *COLUMNS, *(f"attention_{name}" for name in LABELS)])
     for row in rows:
-        for result, p in zip(row.results, row.p_values, strict=True):
+        for result, *test in zip(row.results, row.p_values, row.differences(rows[0]), strict=True):
             attention = [_mean_over_heads([result], name, "mean") for name in LABELS]
-            values = [row.name, result["seed"], p, *(dig(result, path) for path in COLUMNS.values()), *attention]
+            values = [row.name, result["seed"], *test, *(dig(result, path) for path in COLUMNS.values()), *attention]
             writer.writerow(["" if value is None else value for value in values])
     return file.getvalue()
+
+
+LATEX_COLUMNS = {"config": "Config", "seeds": "Seeds", "BLEU": "BLEU", "difference (p)": r"$\Delta$BLEU ($p$)"}
+LATEX_COLUMNS |= {"std over seeds": "SD over seeds", "chrF": "chrF"}
+"""Columns of the score table for papers, and their titles there."""
+_ESCAPES = {character: f"\\{character}" for character in "&%$#_{}"}
+_ESCAPES |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
+ESCAPES = str.maketrans(_ESCAPES | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar\allowbreak{}"})
+"""Characters that mean something in LaTeX, and how they are written."""
+
+
+def as_latex(rows: Sequence[Row]) -> str:
+    """The scores as a table for papers, with the best in bold; it needs the package booktabs.
+
+    Nothing is in bold in a column whose scores have several signatures, or beside other test sets.
+    """
+    table = score_table(rows)
+    columns = [table.header.index(name) for name in LATEX_COLUMNS]
+    lines = [[row[column].translate(ESCAPES) for column in columns] for row in table.rows]
+    for metric, column in (("bleu", 2), ("chrf", 5)):
+        means = [_number(row.mean("scores", metric, "value"), ".2f") for row in rows]
+        if len(rows) > 1 and len({*map(bins_of, rows)}) == len(_signatures(rows, metric)) == 1:
+            best = max(means, key=lambda mean: -1.0 if mean == MISSING else float(mean))
+            for line, mean in zip(lines, means, strict=True):
+                line[column] = rf"\textbf{{{line[column]}}}" if mean == best else line[column]
+    body = [[name, *(cell.replace("-", "$-$") for cell in cells)] for name, *cells in lines]
+    titles, *written = [" & ".join(line) + r" \\" for line in ([*LATEX_COLUMNS.values()], *body)]
+    caption = rf"\caption{{{_note(rows).translate(ESCAPES)}}}"
+    begin = [r"\begin{table}", r"\centering", caption, rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}"]
+    end = [r"\bottomrule", r"\end{tabular}", r"\end{table}", ""]
+    return "\n".join([r"% \usepackage{booktabs}", *begin, r"\toprule", titles, r"\midrule", *written, *end])

@@ -144,6 +144,11 @@ def higher_is_better(key: str) -> bool:
     return key in METRICS and METRICS[key].higher_is_better
 
 
+def name_direction(difference: float, key: str = "bleu") -> str:
+    """What a difference in a metric means: `better`, `worse` or `equal`."""
+    return "equal" if difference == 0 else "better" if (difference > 0) == higher_is_better(key) else "worse"
+
+
 @dataclass(frozen=True)
 class CorpusScore:
     """One metric of one system.

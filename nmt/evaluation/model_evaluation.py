@@ -24,6 +24,7 @@ from nmt.evaluation.metrics import (
     PairedTestName,
     ScoringRules,
     compare_systems,
+    name_direction,
     reference_streams,
     score_corpus,
 )
@@ -120,12 +121,14 @@ class ModelEvaluation:
 
     @property
     def comparison_table(self) -> Table:
-        """Each system's scores with 95% intervals, and the probability that a difference from the model is chance."""
+        """Each system's scores with 95% intervals, and p with the direction of its difference from the model."""
         header, rows = ["system"], [[one.name] for one in next(iter(self.comparisons.values()), [])]
         for key, compared in self.comparisons.items():
             header += [self.scores[key].name, "p"]
             for row, one in zip(rows, compared, strict=True):
-                row += [f"{one.score:.2f} ± {one.confidence:.2f}", "" if one.p_value is None else f"{one.p_value:.4f}"]
+                direction = name_direction(one.score - compared[0].score, key)
+                p = "" if one.p_value is None else f"{one.p_value:.4f}, {direction}"
+                row += [f"{one.score:.2f} ± {one.confidence:.2f}", p]
         return Table(header, rows, "l" + "r" * (len(header) - 1), "significance of differences")
 
     def as_json(self) -> dict[str, Any]:

@@ -73,6 +73,7 @@ def test_what_is_finished_is_not_repeated(compared: Path, random_project: Projec
     table, text = read_table(compared), (compared / "table.md").read_text(encoding="utf-8")
     assert text.startswith("# Comparison\n")
     assert all(f"![{title}]" in text for title in ("Scores", "Cost", "By source length"))
+    assert "attention.score=general & 1 & " in (compared / "table.tex").read_text(encoding="utf-8")
     assert len((compared / "table.csv").read_text(encoding="utf-8").splitlines()) == 3
     for name in ("bleu.png", "curves.png", "lengths.png"):
         assert (compared / name).read_bytes().startswith(b"\x89PNG")

@@ -2,6 +2,9 @@
 
 import csv
 import io
+import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ import sacrebleu
 from sacrebleu.significance import PairedTest
 
 from nmt.comparison.results import Row, make_rows
-from nmt.comparison.summary import as_csv, comparison_sections, score_table
+from nmt.comparison.summary import as_csv, as_latex, comparison_sections, score_table
 from nmt.comparison.trial import CONFIG
 from nmt.config import Config, dump_config
 from nmt.system.errors import DataError
@@ -27,6 +30,7 @@ def make_result(name: str = "a", seed: int = 1, bleu: float = 20.0, **changes: A
     return {
         "name": name,
         "seed": seed,
+        "config": "tatoeba",
         "split": "test",
         "sentences": 40,
         "beam_size": 5,
@@ -67,7 +71,7 @@ def test_scores_are_means_with_the_spread_over_seeds_beside_the_interval() -> No
     assert rows["a"]["BLEU"] == "21.50 ± 1.50"
     assert rows["a"]["std over seeds"] == "2.12"  # sqrt((1.5^2 + 1.5^2) / 1)
     assert rows["a"]["difference (p)"] == "-, -"
-    assert rows["b"]["difference (p)"] == "+5.00 (0.012)"
+    assert rows["b"]["difference (p)"] == "+5.00 (0.012, better)"
     assert (rows["b"]["std over seeds"], rows["b"]["seeds"]) == ("-", "1")
     assert rows["b"]["chrF"] == "45.00 ± 1.50"
 
@@ -76,7 +80,13 @@ def test_each_difference_has_its_sign() -> None:
     """Against 20 with seed 1 and 23 with seed 2, in the order of the row's own seeds."""
     changed = [make_result("c", seed, bleu) for seed, bleu in ((2, 21.5), (1, 20.75), (3, 99), (1, 19.999))]
     row = score_table([*ROWS, Row("c", changed, [0.004, 0.03, None, 1.0])]).rows[2]
-    assert row[3] == "-1.50 (0.004), +0.75 (0.030), -, +0.00 (1.000)"
+    assert row[3] == "-1.50 (0.004, worse), +0.75 (0.030, better), -, +0.00 (1.000, equal)"
+    assert Row("c", changed, [0.004, 0.03, None, 1.0]).as_json(ROWS[0])["differences"] == [
+        -1.5,
+        0.75,
+        None,
+        pytest.approx(-0.001),
+    ]
 
 
 def test_the_other_tables_have_a_row_for_each_config() -> None:
@@ -103,9 +113,74 @@ def test_the_csv_has_a_line_for_each_cell() -> None:
         ("a", "2", "23"),
         ("b", "1", "25"),
     ]
-    assert [line["p_value"] for line in lines] == ["", "", "0.012"]
+    assert [(line["p_value"], line["difference"]) for line in lines] == [("", ""), ("", ""), ("0.012", "5")]
     assert [line["attention_entropy"] for line in lines] == ["1.0", "1.0", ""]
     assert lines[0]["bleu_confidence"] == "1.5"
+
+
+ODD = r"dot_a & 50% of #1 {x=$y$} ~^\ <a|b>"
+WRITTEN = r"dot\_a \& 50\% of \#1 \{x=\$y\$\} \textasciitilde{}\textasciicircum{}\textbackslash{} "
+WRITTEN += r"\textless{}a\textbar\allowbreak{}b\textgreater{}"
+ODD_ROWS = [*ROWS, Row(ODD, [make_result(ODD, 2, 21.25)], [0.25])]
+
+
+def read_latex(table: str) -> list[list[str]]:
+    """Cells of the body of a table."""
+    body = table.split("\\midrule\n")[1].split("\\bottomrule\n")[0].splitlines()
+    assert all(line.endswith(r" \\") for line in body)
+    return [re.split(r" (?<!\\)& ", line.removesuffix(r" \\")) for line in body]
+
+
+def test_the_table_for_papers_has_the_numbers_of_the_json_file() -> None:
+    rows = ODD_ROWS
+    table = as_latex(rows)
+    for (name, seeds, bleu, difference, _, chrf), row in zip(read_latex(table), rows, strict=True):
+        values = row.as_json(rows[0])
+        assert name == {ODD: WRITTEN}.get(row.name, row.name)
+        assert int(seeds) == len(values["results"])
+        for cell, metric in ((bleu, "bleu"), (chrf, "chrf")):
+            scores = [result["scores"][metric] for result in values["results"]]
+            means = [sum(score[key] for score in scores) / len(scores) for key in ("value", "confidence")]
+            assert re.findall(r"[\d.]+", cell) == [f"{mean:.2f}" for mean in means]
+        tests = [(d, p) for d, p in zip(values["differences"], values["p_values"], strict=True) if p is not None]
+        numbers = re.findall(r"([+-][\d.]+) \(([\d.]+), (better|worse)\)", difference.replace("$-$", "-"))
+        assert [(float(d), float(p)) for d, p, _ in numbers] == tests
+        assert [direction for *_, direction in numbers] == ["better" if d > 0 else "worse" for d, _ in tests]
+    assert re.findall(r"\\textbf\{(.*?)\}", table) == [r"25.00 $\pm$ 1.50", r"45.00 $\pm$ 1.50"]
+    caption = re.search(r"\\caption\{(.*)\}\n", table)
+    assert caption is not None
+    assert caption[1].startswith("40 sentences of test of tatoeba, beam 5, seeds 1, 2. BLEU is s. chrF is s. ")
+    rules = re.findall(r"^\\(?:begin|end|top|mid|bottom)\S*", table, re.MULTILINE)
+    begin = [r"\begin{table}", r"\begin{tabular}{lrrrrr}"]
+    assert rules == [*begin, r"\toprule", r"\midrule", r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+
+
+def test_only_scores_that_can_be_ranked_have_a_best_one() -> None:
+    lower = {metric: {**make_result()["scores"][metric], "signature": "lc|x"} for metric in ("bleu", "chrf")}
+    other_bins = [{**make_result()["lengths"][0], "sentences": 41}]
+    for changes in ({"scores": lower}, {"lengths": other_bins}):
+        assert "textbf" not in as_latex([ROWS[1], Row("c", [make_result("c", **changes)], [None])])
+    both = as_latex([ROWS[0], Row("c", [make_result("c", scores=lower)], [None])])
+    assert r"BLEU is lc\textbar\allowbreak{}x or s. chrF is lc\textbar\allowbreak{}x or s." in both
+    assert "textbf" not in as_latex(ROWS[:1])
+    equal = Row("d", [make_result("d", 1, 25.001)], [0.9])
+    assert [line[2].startswith(r"\textbf{25.00 ") for line in read_latex(as_latex([*ROWS, equal]))] == [0, 1, 1]
+
+
+@pytest.mark.skipif(
+    shutil.which("pdflatex") is None, reason="needs pdflatex: apt-get install texlive-latex-recommended"
+)
+def test_the_table_and_one_row_alone_can_be_set(tmp_path: Path) -> None:
+    table = as_latex(ODD_ROWS)
+    row = table.split("\\midrule\n")[1].splitlines()[2]
+    alone = f"\\begin{{tabular}}{{lrrrrr}}\n{row}\n\\end{{tabular}}"
+    document = f"\\documentclass{{article}}\n\\usepackage{{booktabs}}\n\\begin{{document}}\n{table}\n{alone}\n"
+    (tmp_path / "paper.tex").write_text(f"{document}\\end{{document}}\n", encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    outcome = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False)
+    assert outcome.returncode == 0, outcome.stdout
+    assert (tmp_path / "paper.pdf").read_bytes().startswith(b"%PDF")
+    assert "Missing character" not in (tmp_path / "paper.log").read_text(errors="replace")
 
 
 REFERENCES = [f"the cat number {n} sat on the mat today" for n in range(60)]
