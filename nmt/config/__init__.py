@@ -6,6 +6,12 @@ combinations, `attention_scores` names the scores, `attention_checks` says what 
 `comparison` reads comparison files, and `description` documents the keys for people and editors.
 """
 
+from nmt.config.amount_of_text import PIECES as PIECES
+from nmt.config.amount_of_text import automatic_keys as automatic_keys
+from nmt.config.amount_of_text import choose_by_amount as choose_by_amount
+from nmt.config.amount_of_text import choose_split as choose_split
+from nmt.config.amount_of_text import resolve_auto as resolve_auto
+from nmt.config.amount_of_text import value_at as value_at
 from nmt.config.attention_scores import names_class as names_class
 from nmt.config.comparison import ComparisonSection as ComparisonSection
 from nmt.config.comparison import parse_varied as parse_varied

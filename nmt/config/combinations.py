@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from nmt.config.sections import Config, Conflict, Section
+from nmt.config.sections import Config, Conflict, Section, is_auto
 
 
 def conflicts(config: Config) -> Iterator[Conflict]:
@@ -43,7 +43,8 @@ def ineffective(config: Config) -> Iterator[Conflict]:
     if schedule.name == "plateau" and len(data.source) in (1, 2, 3) and data.split.valid_size == 0:
         keys = "train.schedule.name", "data.split.valid_size", "data.source"
         yield keys, "plateau needs validation, but data.split.valid_size is 0"
-    wanted = data.split.valid_size + data.split.test_size + (data.split.train_size or 1)
+    sizes = data.split.valid_size, data.split.test_size
+    wanted = sum(size for size in sizes if not is_auto(size)) + (data.split.train_size or 1)
     if len(data.source) in (1, 2) and data.first_lines is not None and data.first_lines < wanted:
         keys = "data.first_lines", "data.source", *(f"data.split.{name}_size" for name in ("train", "valid", "test"))
         yield keys, f"yields at most {data.first_lines} pairs, but data.split needs {wanted} or more"

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from nmt.config.amount_of_text import automatic_keys
 from nmt.config.attention_checks import attention_conflicts
 from nmt.config.combinations import conflicts, ineffective
 from nmt.config.messages import Problem, find_problems, suggest
@@ -337,9 +338,11 @@ def parse_config(text: str, origin: str, allowed_classes: Collection[str] | None
     Raises:
         ConfigError: One line per problem.
     """
-    return _validate(
-        _in_current_form(parse_yaml(text, origin), stored=True), new=False, allowed_classes=allowed_classes
-    )
+    tree = _in_current_form(parse_yaml(text, origin), stored=True)
+    config = _validate(tree, new=False, allowed_classes=allowed_classes)
+    if keys := automatic_keys(config):
+        raise ConfigError(f"{origin}: {', '.join(keys)}: auto, where a stored config has a value; it is damaged")
+    return config
 
 
 def read_config(path: Path, allowed_classes: Collection[str] | None = ()) -> Config:

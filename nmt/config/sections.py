@@ -43,6 +43,29 @@ class AtMost:
         return value
 
 
+AUTO = "auto"
+
+
+def is_auto(value: object) -> bool:
+    """Whether a value stands for one that the amount of text decides."""
+    return value == AUTO
+
+
+class Automatic:
+    """Also allows `auto` instead of a number, until `resolve_auto` puts one in its place."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Check everything but `auto`."""
+        as_it_is = core_schema.plain_serializer_function_ser_schema(lambda value: value)
+        return core_schema.no_info_wrap_validator_function(
+            lambda value, check: value if is_auto(value) else check(value), handler(source), serialization=as_it_is
+        )
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Tell editors of `auto`."""
+        return {"anyOf": [{"const": AUTO, "type": "string"}, handler(schema)]}
+
+
 def _as_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
@@ -207,9 +230,9 @@ class SplitSection(Section):
 
     train_size: Count | None = key(None, unit="pairs")
     """Size of the training split; null takes all that is left."""
-    valid_size: NonNegative = key(1000, unit="sentences")
+    valid_size: Annotated[NonNegative, Automatic()] = key(1000, unit="sentences")
     """Distinct source sentences to validate on."""
-    test_size: NonNegative = key(1000, unit="sentences")
+    test_size: Annotated[NonNegative, Automatic()] = key(1000, unit="sentences")
     """Distinct source sentences to test on."""
     seed: Seed = key(1, unit="1")
     """Random choice of the sentences of each split."""
@@ -281,7 +304,7 @@ class SubwordSection(Section):
 
     algorithm: Literal["bpe", "unigram"] = "bpe"
     """bpe (Sennrich et al., 2016) or unigram (Kudo, 2018)."""
-    vocabulary_size: Tokens = key(8000, unit="pieces")
+    vocabulary_size: Annotated[Tokens, Automatic()] = key(8000, unit="pieces")
     """Pieces to learn, including SentencePiece's own three."""
     joint: Flag = False
     """One segmentation for both languages."""
@@ -653,7 +676,7 @@ class ModelSection(Section):
 
     embedding_size: Units = key(256, unit="units")
     """Size of a word's vector, source and target."""
-    dropout: Probability = key(0.2, unit="probability")
+    dropout: Annotated[Probability, Automatic()] = key(0.2, unit="probability")
     """Between layers, on embeddings, before the output layer."""
     embedding_dropout: Probability | None = key(None, unit="probability")
     """On embeddings; null: as dropout."""
@@ -663,7 +686,7 @@ class ModelSection(Section):
     """On the encoder states that attention reads."""
     tying: Literal["none", "target", "all"] = "none"
     """target: output = target embedding; all: = source embedding too."""
-    output_norm: Annotated[Positive, Field(le=100)] | None = key(None, unit="1")
+    output_norm: Annotated[Annotated[Positive, Field(le=100)] | None, Automatic()] = key(None, unit="1")
     """Norm of the readout and of words' vectors in the output layer (Nguyen & Chiang, 2018), about 5; null: any."""
     encoder: EncoderSection = RecurrentEncoderSection()
     decoder: DecoderSection = RecurrentDecoderSection()
@@ -702,12 +725,17 @@ DROPOUT = ("dropout", "embedding_dropout", "output_dropout", "memory_dropout")
 class BatchSection(Section):
     """Length-bucketed batches."""
 
-    size: Count = key(64, unit="sentences or tokens")
+    size: Annotated[Count, Automatic()] = key(64, unit="sentences or tokens")
     """Sentences, or tokens of the longer side with padding: see unit."""
     unit: Literal["sentences", "tokens"] = "sentences"
     """What size counts."""
     accumulate: Count = key(1, unit="batches")
     """Batches whose gradients are combined in one update."""
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """A number of sentences that is meant to be one of tokens."""
+        if is_auto(self.size) and self.unit == "tokens":
+            yield ("size", "unit"), "auto is a number of sentences; put a number of tokens"
 
 
 class _Optimizer(Section):
@@ -945,7 +973,7 @@ class TrainSection(Section):
 
     seed: Seed = key(1, unit="1")
     """Seed of every random choice of the run."""
-    epochs: Count = key(20, unit="epochs")
+    epochs: Annotated[Count, Automatic()] = key(20, unit="epochs")
     """Passes over the training split."""
     max_updates: Count | None = key(None, unit="updates")
     """Stop after so many updates; null is off."""

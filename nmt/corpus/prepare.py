@@ -9,7 +9,6 @@ import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -120,7 +119,7 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
 
 def _write_directory(config: Config, output: Path) -> DataReport:
     """Write the data directory: from files to ids, stage by stage."""
-    from nmt.config import dump_config
+    from nmt.config import choose_by_amount, choose_split, dump_config, resolve_auto
     from nmt.corpus import augmentation, cleaning, data_report, dataset, download, sources, splitting, token_ids
     from nmt.corpus.data_schema import DataReport, Marker
     from nmt.corpus.store import PairStore
@@ -131,14 +130,16 @@ def _write_directory(config: Config, output: Path) -> DataReport:
     paths = download.resolve_sources([_bundled(source) for source in config.data.source], RAW_DIRECTORY)
     evaluation_sources = sources.open_corpus(paths, config.data)
     corpus = evaluation_sources.pop("train")
-    reused = token_ids.load_reused(config, Path(config.text.reuse)) if config.text.reuse else None
+    reused, pieces = token_ids.load_reused(config, Path(config.text.reuse)) if config.text.reuse else (None, {})
     with atomic_directory(output) as directory:
         store = PairStore(directory / "work")
         # Sources -> cleaning -> identity: pairs are decoded once, repaired or dropped, fingerprinted and stored.
         lines, cleaned = cleaning.clean_corpus(config.data, corpus, store)
         rows = cleaning.drop_repeated(config.data.cleaning, store, cleaned)
+        config = resolve_auto(config, choose_split(len(rows)))
         # Splitting: from here on, a pair is a row of the store. Copies of training pairs come after all others.
         splits = splitting.split_corpus(config.data, evaluation_sources, store, rows, cleaned)
+        config = _fit(config, len(splits.train), {**choose_by_amount(len(splits.train)), **pieces})
         copies, augmented = augmentation.add_copies(config.data, store, splits)
         # Encoding: training pairs become ids, sentences of valid and test also stay text.
         encoded = token_ids.encode_splits(config, store, splits, copies, reused, directory)
@@ -166,6 +167,17 @@ def _write_directory(config: Config, output: Path) -> DataReport:
     return report
 
 
+def _fit(config: Config, pairs: int, values: Mapping[str, Any]) -> Config:
+    """The config with values that fit the number of pairs in place of `auto`; they are logged."""
+    from nmt.config import automatic_keys, resolve_auto
+    from nmt.config.tree import in_one_line
+
+    chosen = [f"{path} {in_one_line(values[path])}" for path in automatic_keys(config) if path in values]
+    if chosen:
+        log.info(f"auto: with {pairs:,} pairs {', '.join(chosen)}")
+    return resolve_auto(config, values)
+
+
 def _bundled(source: str) -> str:
     """The path of a file that ships with the project, unless the working folder has a file of that name."""
     from nmt.system.files import shipped
@@ -175,22 +187,36 @@ def _bundled(source: str) -> str:
 
 
 def find_prepared_data(config: str | Path | Config, overrides: Overrides, data: AnyPath | None) -> tuple[Config, Path]:
-    """The config, and the data directory to use.
+    """The config, with values in place of `auto` that depends on the amount of text, and the data directory to use.
 
     Raises:
         ConfigError: The config is wrong, or overrides do not match the data.
         DataError: The data does not exist.
     """
-    from nmt.config import load_config, overridden, read_config
-    from nmt.corpus.dataset import CONFIG, check_is_data
+    from nmt.config import (
+        automatic_keys,
+        choose_by_amount,
+        load_config,
+        overridden,
+        read_config,
+        resolve_auto,
+        value_at,
+    )
+    from nmt.corpus.dataset import CONFIG, check_is_data, read_marker
 
     settings = load_config(config, overrides)
     directory = settings.data_directory if data is None else Path(data)
     output = None if directory == settings.data_directory else directory
     check_is_data(directory, f"create it with: {_make_command(config, overrides, settings, output)}")
     asked = [key for key in overridden(overrides) if key.startswith(("data.", "text.")) and key != "data.directory"]
-    made = read_config(directory / CONFIG) if asked else settings
-    values = {key: [reduce(getattr, key.split("."), source) for source in (made, settings)] for key in asked}
+    automatic = automatic_keys(settings)
+    made = read_config(directory / CONFIG) if asked or automatic else settings
+    if automatic:
+        marker = read_marker(directory)
+        pairs = max(1, marker.pairs.get("train", 1) - marker.copies)
+        of_data = {path: value_at(made, path) for path in automatic if path.startswith(("data.", "text."))}
+        settings = _fit(resolve_auto(settings, of_data), pairs, choose_by_amount(pairs))
+    values = {key: [value_at(source, key) for source in (made, settings)] for key in asked}
     other = [f"{key} ({there!r} there, {here!r} here)" for key, (there, here) in values.items() if there != here]
     if other:
         command = _make_command(config, overrides, settings, Path("DIR"))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.config import Config, TextSection, differing_keys, read_config
+from nmt.config import PIECES, Config, TextSection, differing_keys, read_config, resolve_auto
 from nmt.corpus.cleaning import make_text_normalizer
 from nmt.corpus.data_schema import EncodingReport
 from nmt.corpus.dataset import CONFIG, EncodedPairs, Ids, encode_examples, write_sequences
@@ -101,8 +101,8 @@ def _unknown_share(ids: Ids) -> float:
     return sum(int(np.count_nonzero(piece == UNK_ID)) for piece in pieces) / max(1, len(ids))
 
 
-def load_reused(config: Config, path: Path) -> TextProcessor:
-    """The tokenizers and vocabularies of a data, run or model directory.
+def load_reused(config: Config, path: Path) -> tuple[TextProcessor, dict[str, int]]:
+    """The tokenizers and vocabularies of a data, run or model directory, and what `auto` then means.
 
     Raises:
         ConfigError: There are none, or they have other settings: languages, normalisation, casing, subwords.
@@ -112,7 +112,9 @@ def load_reused(config: Config, path: Path) -> TextProcessor:
         raise ConfigError(f"text.reuse: {path} is neither a data directory nor a model directory; give one")
     processor = load_processor(check_file(folder / TEXT, folder))
     there = read_config(folder / CONFIG)
-    here = config.text.model_copy(update={"reuse": there.text.reuse, "max_length": there.text.max_length})
+    pieces = {PIECES: there.text.subword.vocabulary_size}
+    here = resolve_auto(config, pieces).text
+    here = here.model_copy(update={"reuse": there.text.reuse, "max_length": there.text.max_length})
     differing = differing_keys(there.text, here, "text.")
     if there.data.languages != config.data.languages:
         theirs, ours = (" to ".join(data.languages) for data in (there.data, config.data))
@@ -125,7 +127,7 @@ def load_reused(config: Config, path: Path) -> TextProcessor:
     ]
     if differing:
         raise ConfigError(f"text.reuse: {path} has other settings: {', '.join(differing)}; set the same")
-    return processor
+    return processor, pieces
 
 
 def _tokenize(text: Path, name: str, store: PairStore, rows: Rows, workers: int | None) -> NumberedText:

@@ -30,7 +30,7 @@ def find_obstacles(config: Config) -> Iterator[Obstacle]:
         yield Obstacle("model.decoder.learned_positions", f"{few}; put null, or {decode.max_length:,} or more")
     if model.output_norm is not None:
         # Words' vectors could be stored with that norm, but readouts get it by a division, which no linear layer is.
-        yield Obstacle("model.output_norm", f"{model.output_norm:g} is no part of a linear layer; put null")
+        yield Obstacle("model.output_norm", f"{model.output_norm} is no part of a linear layer; put null")
     if decode.length_penalty and decode.length_norm != "average":
         yield Obstacle("decode.length_norm", f"CTranslate2 does not divide scores by {decode.length_norm}; put average")
     if decode.coverage_penalty:

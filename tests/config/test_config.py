@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 from nmt.config import (
     Config,
     DecodeSection,
+    choose_by_amount,
+    choose_split,
     differing_keys,
     dump_config,
     load_config,
     parse_config,
     read_config,
+    resolve_auto,
     with_search_options,
 )
 from nmt.system.errors import ConfigError, printable
@@ -58,8 +61,10 @@ def test_shipped_configs_load_by_name_and_by_path(name: str) -> None:
     config = load_config(name)
     assert config.name == name
     assert config == load_config(str(shipped(f"configs/{name}.yaml")))
-    dumped = dump_config(config)
-    assert parse_config(dumped, "dump.yaml") == config
+    resolved = resolve_auto(config, {**choose_split(20_000), **choose_by_amount(16_000)})
+    assert (resolved == config) == (name != "base")
+    dumped = dump_config(resolved)
+    assert parse_config(dumped, "dump.yaml") == resolved
     assert yaml.safe_load(dumped).keys() == {"format", *Config.model_fields}
 
 

@@ -64,10 +64,10 @@ def test_kinds_share_the_rows_of_the_keys_they_share() -> None:
 @pytest.mark.parametrize(
     ("path", "values", "default", "unit"),
     [
-        ("train.batch.size", "integer ≥ 1, ≤ 1000000000", "64", "sentences or tokens"),
+        ("train.batch.size", "auto or integer ≥ 1, ≤ 1000000000", "64", "sentences or tokens"),
         ("train.seed", "integer ≥ 0, ≤ 4294967295", "1", "1"),
         ("train.max_updates", "integer ≥ 1, ≤ 1000000000 or null", "null", "updates"),
-        ("model.dropout", "number ≥ 0, < 1", "0.2", "probability"),
+        ("model.dropout", "auto or number ≥ 0, < 1", "0.2", "probability"),
         ("train.optimizer.clip_norm", "number > 0 or null", "1.0", "1"),
         ("text.tokenizer", "spacy, subword, whitespace", "subword", ""),
         ("text.lowercase", "true, false", "false", ""),

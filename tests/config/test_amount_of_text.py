@@ -1,0 +1,88 @@
+"""`auto`: what the amount of training text decides."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from nmt.config import automatic_keys, choose_by_amount, choose_split, load_config, parse_config, resolve_auto, value_at
+from nmt.config.reading import dump_config
+from nmt.system.errors import ConfigError
+
+PIECES, DROPOUT, NORM, BATCH, EPOCHS = choose_by_amount(1)
+
+
+@pytest.mark.parametrize(
+    ("name", "pairs", "keys"),
+    [
+        ("tatoeba_small", 20_000, [PIECES, DROPOUT, NORM, BATCH, EPOCHS]),
+        ("tatoeba", 162_000, [PIECES, DROPOUT, NORM, BATCH]),
+        ("multi30k", 29_000, [DROPOUT, NORM, BATCH]),
+    ],
+)
+def test_the_rule_passes_through_the_shipped_recipes(name: str, pairs: int, keys: list[str]) -> None:
+    config = load_config(name)
+    assert {key: choose_by_amount(pairs)[key] for key in keys} == {key: value_at(config, key) for key in keys}
+
+
+def test_the_rule_passes_through_the_measured_recipe_of_3000_pairs() -> None:
+    assert choose_by_amount(3000) == {PIECES: 1500, DROPOUT: 0.5, NORM: 5.0, BATCH: 32, EPOCHS: 64}
+
+
+def test_more_text_never_has_fewer_pieces_smaller_batches_or_more_dropout_and_every_amount_has_allowed_values() -> None:
+    amounts = [1, 2, 30, 999, 1000, 9_999, 10_000, 24_999, 25_000, 99_999, 100_000, 10**7]
+    rules = [choose_by_amount(pairs) for pairs in amounts]
+    for fewer, more in itertools.pairwise(rules):
+        assert fewer[PIECES] <= more[PIECES]
+        assert fewer[BATCH] <= more[BATCH]
+        assert fewer[DROPOUT] >= more[DROPOUT]
+    base = load_config("base")
+    for pairs, values in zip(amounts, rules, strict=True):
+        assert values[EPOCHS] * pairs / values[BATCH] >= 5900 or values[EPOCHS] == 200  # updates
+        config = resolve_auto(base, {**values, **choose_split(pairs)})
+        assert parse_config(dump_config(config), "config.yaml") == config  # every value is allowed
+
+
+def test_auto_is_replaced_where_it_stands_and_nowhere_else() -> None:
+    config = load_config("tatoeba_small", ["model.dropout=auto", "train.epochs=auto"])
+    assert automatic_keys(config) == [DROPOUT, EPOCHS]
+    resolved = resolve_auto(config, choose_by_amount(3000))
+    assert resolved == load_config("tatoeba_small", ["model.dropout=0.5", "train.epochs=64"])
+    assert automatic_keys(resolve_auto(config, {DROPOUT: 0.1})) == [EPOCHS]
+
+
+def test_a_tenth_of_a_small_corpus_is_for_validation_and_another_for_test() -> None:
+    sizes = [choose_split(pairs)["data.split.valid_size"] for pairs in (9, 1000, 6000, 10_000, 500_000)]
+    assert sizes == [0, 100, 600, 1000, 1000]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["model.dropout=automatic"], "--set model.dropout: should be a valid number, found 'automatic'"),
+        (["model.embedding_dropout=auto"], "--set model.embedding_dropout: should be a valid number, found 'auto'"),
+        (["train.batch={size: auto, unit: tokens}"], "--set train.batch.size: auto is a number of sentences; put"),
+    ],
+)
+def test_what_cannot_be_auto_is_refused(settings: list[str], message: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        load_config("base", settings)
+    (line,) = error.value.args
+    assert line.startswith(message)
+
+
+def test_a_stored_config_has_numbers() -> None:
+    text = dump_config(load_config("base", ["data.split={valid_size: 1, test_size: 1}"]))
+    with pytest.raises(ConfigError) as error:
+        parse_config(text, "here/config.yaml")
+    assert str(error.value) == (
+        f"here/config.yaml: {PIECES}, {DROPOUT}, {NORM}, {BATCH}, {EPOCHS}: auto, where a stored config has a value; "
+        "it is damaged"
+    )
+
+
+def test_auto_survives_a_file_and_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("extends: base\nmodel: {dropout: 0.25}\n")
+    config = load_config(tmp_path / "mine.yaml")
+    assert automatic_keys(config) == ["data.split.valid_size", "data.split.test_size", PIECES, NORM, BATCH, EPOCHS]
+    assert load_config(config) == config
