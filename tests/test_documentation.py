@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import yaml
 from PIL import Image
 
 from nmt.config import load_config
@@ -15,7 +16,11 @@ from nmt.system.files import PACKAGE
 
 ROOT = PACKAGE.parent
 FOLDERS = [ROOT / name for name in (".github", "configs", "data/sample", "nmt", "scripts", "tests")]
-FILES = [ROOT / "README.md", *(path for folder in FOLDERS for path in sorted(folder.rglob("*.md")))]
+FILES = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    *(path for folder in FOLDERS for path in sorted(folder.rglob("*.md"))),
+]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -74,6 +79,40 @@ def test_nothing_tells_to_install_a_name_that_is_not_published() -> None:
     name = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"].encode()
     files = [path for path in (ROOT / "nmt").rglob("*") if path.is_file() and path.suffix != ".pyc"]
     assert [path for path in files if name in path.read_bytes()] == []
+
+
+CITATION_KEYS = (
+    *("abstract", "authors", "cff-version", "commit", "contact", "date-released", "doi", "identifiers", "keywords"),
+    *("license", "license-url", "message", "preferred-citation", "references", "repository", "repository-artifact"),
+    *("repository-code", "title", "type", "url", "version"),
+)
+"""Top-level keys of the Citation File Format 1.2.0, which allows no other."""
+
+
+def test_the_citation_is_valid_and_says_what_the_package_does() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {"authors", "cff-version", "message", "title"} <= citation.keys() <= {*CITATION_KEYS}
+    assert (citation["cff-version"], citation["type"]) == ("1.2.0", "software")
+    assert citation["authors"] == project["authors"]
+    assert (citation["version"], citation["license"]) == (project["version"], project["license"])
+    assert all(isinstance(word, str) for word in citation["keywords"])
+    assert len(citation["keywords"]) == len({*citation["keywords"]})
+
+
+def test_the_changelog_keeps_a_changelog() -> None:
+    """https://keepachangelog.com/en/1.1.0: the unreleased first, then released versions, each with its date."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert versions[0] == "[Unreleased]"
+    assert all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", version) for version in versions[1:])
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert {*re.findall(r"^### (.*)$", text, re.MULTILINE)} <= kinds
+    commands = {*re.findall(r"`nmt ([a-z]+)", text)}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f"is\n{project['version']}; no version" in text or f"[{project['version']}]" in versions[1]
+    listed = (ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8") + (ROOT / "README.md").read_text("utf-8")
+    assert all(f"nmt {name}`" in listed or f"nmt {name} " in listed for name in commands), commands
 
 
 PLACES = ["tests/example.py", "nmt/layers/attention/distance.py", "tests/test_distance.py"]
