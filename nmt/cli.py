@@ -385,9 +385,9 @@ def _attentions() -> None:
 
     Example: nmt attentions
     """
-    from nmt.layers.attention.catalog import WORK_CLASSES, tabulate_mechanisms
+    from nmt.layers.attention.catalog import describe_mechanisms
 
-    _show(tabulate_mechanisms(), f"\n{WORK_CLASSES}")
+    _show(describe_mechanisms())
 
 
 app.add_typer(configs, name="config")

@@ -5,15 +5,19 @@ memory of the whole process are what is tested.
 """
 
 import contextlib
+import fcntl
 import functools
 import importlib
 import itertools
 import multiprocessing
 import os
+import pty
 import resource
 import signal
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import reduction
@@ -259,3 +263,19 @@ def kill_at(function: str, number: int, word: str = "") -> None:
     for module in [place, *(importers if original.__module__ == name else [])]:
         if vars(module).get(last) is original:
             setattr(module, last, kill)
+
+
+def show(*arguments: object, columns: int) -> tuple[int | None, str]:
+    """Run `nmt` at a terminal of its own; its exit code, and all that it writes there."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
+    streams: dict[str, Any] = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    with start(*arguments, **streams, environment=environment | {"TERM": "xterm"}) as process:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # the other end is closed
+            while part := os.read(ours, 4096):
+                shown += part
+    os.close(ours)
+    return process.returncode, shown.decode()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt.system.errors import CheckpointError, DataError, shorten
 from nmt.system.files import check_file, read_json, real_path
+from nmt.system.progress import clock
 from nmt.system.replacement import is_locked
 from nmt.system.tables import Table
 
@@ -157,8 +158,9 @@ def list_runs(directory: Path) -> Table:
     if directory.resolve() == RUNS.resolve():
         with contextlib.suppress(CheckpointError):
             default = newest_run()[0].name
-    header = ("run", "state", "updates", "epoch", "best", "at", "training", "last change", "")
-    return Table(header, [(*_describe_run(run), "*" if run.name == default else "") for run in runs], "lllllllll")
+    header = ("run", "", "state", "updates", "best", "training", "last change", "epoch", "at")
+    rows = [(shorten(run.name), "*" if run.name == default else "", *_describe_run(run)) for run in runs]
+    return Table(header, rows, "lllllllll", one_line=True)
 
 
 def _last_change(run: Path) -> tuple[float, float]:
@@ -176,12 +178,11 @@ def _describe_run(run: Path) -> tuple[str, ...]:
         state = str(metadata["state"])
         if state == "running" and not is_locked(run):
             state = "broken"  # it was killed
-        updates = f"{metadata['updates']:,} of {metadata['total_updates']:,}"
+        updates = f"{metadata['updates']:,}/{metadata['total_updates']:,}"
         best = "-" if metadata["best"] is None else f"{metadata['metric']} {metadata['best']:.2f}"
         at = "-" if metadata["best"] is None else f"{metadata['best_update']:,}"
-        minutes, seconds = divmod(round(metadata["training_seconds"]), 60)
-        training = f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
+        training = clock(metadata["training_seconds"])
         changed = time.strftime("%Y-%m-%d %H:%M", time.strptime(metadata["time"], TIME))
-        return tuple(map(shorten, (run.name, state, updates, str(metadata["epochs"]), best, at, training, changed)))
+        return tuple(map(shorten, (state, updates, best, training, changed, str(metadata["epochs"]), at)))
     except (DataError, KeyError, TypeError, ValueError, ArithmeticError, OSError):
-        return shorten(run.name), "broken", *["-"] * 6
+        return "broken", *["-"] * 6

@@ -13,12 +13,14 @@ class Table:
         rows: Cells of each row.
         alignment: One letter per column, l or r.
         caption: Title of the table.
+        one_line: Whether a terminal shows a row on one line, without the last columns if they do not fit.
     """
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     alignment: str
     caption: str = ""
+    one_line: bool = False
 
 
 @dataclass(frozen=True)

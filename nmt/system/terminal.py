@@ -10,6 +10,8 @@ import logging
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, TextIO
 
 from nmt.system.errors import printable
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from nmt.system.tables import ReportSection, Table
 
-LINE = 96
+LINE = 80
 """Maximum width of running text, in columns."""
 
 
@@ -94,7 +96,9 @@ def write_table(table: Table, file: TextIO, indent: int = 0) -> None:
     from rich.console import Console
     from rich.padding import Padding
 
-    Console(file=file, highlight=False).print(Padding(_as_grid(table), (0, 0, 0, indent), expand=False))
+    console = Console(file=file, highlight=False)
+    table = _without_last_columns(table, console.width - indent) if table.one_line else table
+    console.print(Padding(_as_grid(table), (0, 0, 0, indent), expand=False))
 
 
 @contextlib.contextmanager
@@ -111,6 +115,18 @@ def live_table() -> Iterator[Callable[[Table], None]]:
 
     with Live(console=Console(file=sys.stderr, highlight=False), auto_refresh=False) as live:
         yield lambda table: live.update(_as_grid(table), refresh=True)
+
+
+def _without_last_columns(table: Table, width: int) -> Table:
+    """The first columns of a table, as many as fit a width, and at least one."""
+    from rich.cells import cell_len
+
+    columns = list(zip(table.header, *table.rows, strict=True))
+    ends = accumulate(2 + max(cell_len(printable(cell)) for cell in column) for column in columns)
+    shown = max(1, sum(end - 2 <= width for end in ends))
+    return replace(
+        table, header=table.header[:shown], rows=[row[:shown] for row in table.rows], alignment=table.alignment[:shown]
+    )
 
 
 def _as_grid(table: Table) -> Grid:

@@ -39,14 +39,6 @@ class Event:
 
 
 @dataclass
-class Started(Event):
-    """The run starts, or goes on."""
-
-    updates_per_epoch: int
-    total_updates: int
-
-
-@dataclass
 class Reported(Event):
     """Means since the last report, without skipped updates."""
 
@@ -170,7 +162,7 @@ def training_events(
         noise: Noise on training pairs.
 
     Yields:
-        `Started` first, `Stopped` last; the events of an update, then `Updated`. `ValidationDue` waits for an answer.
+        The events of an update, then `Updated`; `Stopped` last. `ValidationDue` waits for an answer.
 
     Raises:
         TrainingError: Too many updates in a row were skipped.
@@ -180,7 +172,6 @@ def training_events(
     progress = state.progress
     groups = _groups_from(progress, pairs, options)
     state.model.train()
-    yield Started(progress.update, progress.epoch, state.updates_per_epoch, state.total_updates)
     while (reason := _reason_to_stop(state, options)) is None:
         group = next(groups)
         state.meter.resume()

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+BAR = "{percentage:3.0f}%|{bar:12}| {n_fmt}/{total_fmt}, {remaining} left{postfix}"
+"""Progress of a run at a terminal, of a width that does not change; it fits 80 columns."""
+
 
 @as_nmt_errors()
 def train(
@@ -87,7 +90,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     from nmt.corpus.noise import make_noise
     from nmt.drawing.charts import draw_learning_curve
     from nmt.models.run_records import BEST, RunOutcome
-    from nmt.system.progress import progress_bar
+    from nmt.system.progress import ProgressLog, progress_bar
     from nmt.training import loop, setup
     from nmt.training.attention_history import add_attention
     from nmt.training.board import FOLDER as BOARD
@@ -124,7 +127,10 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
         where = f"{workers.size} times {workers.device.type}" if workers.size > 1 else str(workers.device)
         pairs = f"{len(data.train):,} training pairs"
         log.info(f"{directory.parameters:,} parameters, {pairs}, on {where}, into {output}")
-        bars = progress_bar(unit=" updates", shown=workers.is_first, dynamic_ncols=True)
+        total, before = state.total_updates, state.progress.update
+        lines = ProgressLog("update", total, before)
+        style = {"bar_format": BAR, "dynamic_ncols": True, "smoothing": 0}
+        bars = progress_bar(total=total, initial=before, shown=workers.is_first, **style)
         with interruptions.by_signals(), bars as bar:
             for event in loop.training_events(state, data.train, config, noise):
                 # All processes take part in validation, checkpoints and stops.
@@ -146,14 +152,12 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
 
                 # The first process logs, stores the best model and draws.
                 match event:
-                    case loop.Started():
-                        bar.total, bar.initial = event.total_updates, event.update
-                        bar.update(event.update - bar.n)
-                        bar.refresh()
                     case loop.Reported():
                         board.add_values(metrics.write("train", vars(event)))
-                        speed = f"{event.tokens_per_second:,.0f} tok/s"
-                        bar.set_postfix_str(f"epoch {event.epoch}, loss {event.loss:z.3f}, {speed}")
+                        measures = f"loss {event.loss:z.3f}, {event.tokens_per_second:,.0f} tokens/s"
+                        bar.set_postfix_str(measures)
+                        if bar.disable:
+                            lines.report(event.update, metrics.seconds, measures)
                     case loop.Skipped():
                         board.add_values(metrics.write("skipped", vars(event)))
                         log.warning(f"update {event.update}: skipped, its loss or gradient was not finite")
@@ -178,7 +182,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
                     case loop.Stopped():
                         advice = "; to continue, raise train.epochs, train.max_updates or train.validation.patience"
                         what = f"stopped at update {event.update:,}: {event.reason}"
-                        log.info(what + (advice if event.update == bar.initial else ""))
+                        log.info(what + (advice if event.update == before else ""))
 
         # All updates are done, or validation has not improved for too long.
         if not state.last_skipped:  # as above

@@ -6,11 +6,12 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Cli, Outcome, Project
+from conftest import Cli, Outcome, Project, Terminal
 
 from nmt.models.run_records import find_model, list_runs, read_state
 from nmt.system.files import read_json, write_json
 from nmt.system.replacement import locked
+from nmt.system.terminal import write_table
 
 METADATA = {
     "state": "finished",
@@ -58,19 +59,35 @@ def test_runs_in_all_states(tmp_path: Path) -> None:
     write(tmp_path, ".hidden", "finished", 0)
     with locked(tmp_path / "alive"):
         found = rows(tmp_path)
-    header = ["run", "state", "updates", "epoch", "best", "at", "training", "last change", ""]
+    header = ["run", "", "state", "updates", "best", "training", "last change", "epoch", "at"]
     assert list(list_runs(tmp_path).header) == header
-    counted = ["1,234 of 5,678", "3"]
-    best = ["bleu 26.71", "1,000", "1:02:03"]
-    assert [row[:-2] for row in found[:-1]] == [
-        ["done", "finished", *counted, *best],
-        ["halted", "stopped", *counted, "-", "-", "1:02:03"],
-        ["failed", "broken", *counted, *best],
-        ["killed", "broken", *counted, *best],
-        ["alive", "running", *counted, *best],
+    reached = ["1,234/5,678", "bleu 26.71", "1:02:03"]
+    assert [row[:6] + row[7:] for row in found[:-1]] == [
+        ["done", "", "finished", *reached, "3", "1,000"],
+        ["halted", "", "stopped", "1,234/5,678", "-", "1:02:03", "3", "-"],
+        ["failed", "", "broken", *reached, "3", "1,000"],
+        ["killed", "", "broken", *reached, "3", "1,000"],
+        ["alive", "", "running", *reached, "3", "1,000"],
     ]
-    assert found[-1] == ["damaged", "broken", *["-"] * 6, ""]
-    assert all(row[-2].startswith(time.strftime("%Y-")) for row in found[:-1])
+    assert found[-1] == ["damaged", "", "broken", *["-"] * 6]
+    assert all(row[6].startswith(time.strftime("%Y-")) for row in found[:-1])
+
+
+def test_a_run_is_one_line_of_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The columns at the end are left out: of 80, a name of 14 leaves room for the time, one of 22 for the best."""
+    for name, last in (("tatoeba_small", "last change"), ("tatoeba_small_of_2026a", "training")):
+        folder = tmp_path / last
+        folder.mkdir()
+        write(folder, name, "finished", 0, updates=12_345, total_updates=12_345)
+        write(folder, "other", "stopped", 0, best=None)
+        monkeypatch.setenv("COLUMNS", "80")
+        screen = Terminal()
+        write_table(list_runs(folder), screen)
+        header, *lines = screen.getvalue().splitlines()
+        assert header.rstrip().endswith(last)
+        assert len(lines) == 2
+        assert max(map(len, [header, *lines])) <= 80
+        assert f"{name}    finished  12,345/12,345  bleu 26.71  1:02:03" in screen.getvalue()
 
 
 ENDLESS = b"""{"state": "finished", "updates": 3, "total_updates": 3, "epochs": 1, "best": null,
@@ -85,7 +102,7 @@ ENDLESS = b"""{"state": "finished", "updates": 3, "total_updates": 3, "epochs": 
 def test_a_damaged_state_is_one_row(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run/run.json").write_bytes(content)
-    assert rows(tmp_path)[0] == ["run", "broken", *["-"] * 6, ""]
+    assert rows(tmp_path)[0] == ["run", "", "broken", *["-"] * 6]
 
 
 def test_runs_that_were_copied_keep_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,10 +135,10 @@ def test_the_run_that_commands_use_by_default_is_marked(tmp_path: Path, monkeypa
         for age, (name, state) in enumerate({"halted": "stopped", "new": "finished", "old": "finished"}.items()):
             write_json(folder(write(place, name, state, 100 * age) / "best") / "model.json", {})
     marks = {"old": "", "new": "*", "halted": ""}
-    assert {row[0]: row[-1] for row in rows(Path("runs"))} == marks
-    assert {row[0]: row[-1] for row in rows(tmp_path / "runs")} == marks
+    assert {row[0]: row[1] for row in rows(Path("runs"))} == marks
+    assert {row[0]: row[1] for row in rows(tmp_path / "runs")} == marks
     assert find_model(None) == Path("runs/new/best")
-    assert {row[-1] for row in rows(Path("elsewhere"))} == {""}
+    assert {row[1] for row in rows(Path("elsewhere"))} == {""}
 
 
 def test_a_command_says_at_a_terminal_which_model_it_chose(
@@ -175,9 +192,9 @@ def test_listing_leaves_no_trace_and_takes_no_lock(tmp_path: Path) -> None:
     with locked(tmp_path / "alive"):
         before = sorted(tmp_path.rglob("*"))
         for _ in range(3):
-            assert rows(tmp_path)[0][1] == "running"
+            assert rows(tmp_path)[0][2] == "running"
         assert sorted(tmp_path.rglob("*")) == before
-    assert rows(tmp_path)[0][1] == "broken"
+    assert rows(tmp_path)[0][2] == "broken"
     with locked(tmp_path / "alive"):
         pass
 
@@ -187,6 +204,6 @@ def test_the_command_lists_a_real_run(random_project: Project, cli: Cli) -> None
     assert (found.code, found.err) == (0, "")
     _, row = (line.split("\t") for line in found.out.splitlines())
     state = json.loads((random_project.run / "run.json").read_text(encoding="utf-8"))
-    assert row[:4] == ["run", "finished", "30 of 30", "2"]
-    assert row[4] == f"loss {state['best']:.2f}"
+    assert row[:5] == ["run", "", "finished", "30/30", f"loss {state['best']:.2f}"]
+    assert row[7] == "2"
     assert read_state(random_project.run) == "finished"

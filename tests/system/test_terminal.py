@@ -1,23 +1,20 @@
 """What reaches the terminal."""
 
-import contextlib
-import fcntl
 import io
 import logging
-import os
-import pty
-import struct
+import re
 import sys
-import termios
 from pathlib import Path
 
 import processes
 import pytest
-from conftest import Terminal
+from conftest import Cli, Project, Terminal
+from tqdm import tqdm
 
-from nmt.system.progress import progress_bar
+from nmt.system.progress import ProgressLog, progress_bar
 from nmt.system.tables import Table
 from nmt.system.terminal import showing_messages, write_table
+from nmt.training.run import BAR
 
 TABLE = Table(("name", "what it is", "n"), [("a\x1b[2J", "word " * 20, "7"), ("b", "", "1,234")], "llr")
 log = logging.getLogger("nmt.some.module")
@@ -74,23 +71,79 @@ def test_there_is_no_bar_without_messages() -> None:
     assert screen.getvalue() == ""
 
 
-@pytest.mark.parametrize("columns", [70, 110])
-def test_the_attentions_fit_a_real_terminal(tmp_path: Path, columns: int) -> None:
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")} | {
-        "TERM": "xterm"
-    }
-    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
-    with processes.start("attentions", **streams, environment=environment) as process:
-        os.close(theirs)
-        shown = b""
-        with contextlib.suppress(OSError):  # the other end is closed
-            while part := os.read(ours, 4096):
-                shown += part
-    os.close(ours)
-    assert process.returncode == 0
-    table = shown.decode().split("\r\n\r\n")[0].splitlines()
-    assert len(table) > 15
-    assert max(map(len, table)) <= columns
-    assert all("\x1b" not in line for line in table)
+@pytest.mark.parametrize("columns", [80, 110])
+def test_a_report_fits_a_real_terminal(random_project: Project, columns: int) -> None:
+    code, shown = processes.show("data", random_project.data, columns=columns)
+    assert code == 0
+    lines = shown.split("\r\n")
+    assert len(lines) > 30
+    assert all("\x1b" not in line and len(line) <= columns for line in lines)
+
+
+def test_the_bar_of_a_run_keeps_its_width(random_project: Project, tmp_path: Path) -> None:
+    command = ["train", "--config", random_project.config, "--data", random_project.data, "--output", tmp_path / "run"]
+    code, shown = processes.show(*command, columns=80)
+    assert code == 0
+    frames = [frame for frame in re.split("[\r\n]+", shown) if "|" in frame]
+    assert re.fullmatch(r"  0%\| {12}\| 0/30, \? left", frames[0])
+    assert all(re.match(r"( |\d){3}%\|[^|]{12}\| \d+/30, [\d?:]+ left", frame) for frame in frames)
+    assert re.search(r"100%\|█{12}\| 30/30, 00:00 left, loss \d\.\d{3}, [\d,]+ tokens/s", frames[-1])
+    assert "\x1b" not in shown
+    assert "it/s" not in shown
+
+
+def test_the_bar_of_a_long_run_fits_eighty_columns() -> None:
+    measures = "loss 12.345, 123,456 tokens/s"
+    bar = tqdm.format_meter(123_456, 345_678, 36_000, ncols=79, bar_format=BAR, postfix=measures)
+    assert bar == f" 36%|████▎       | 123456/345678, 18:00:00 left, {measures}"  # 10 h / 123456 * 222222
+    assert len(bar) < 80
+
+
+def test_a_log_has_lines_instead_of_a_bar(
+    random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every `log_every` (4) updates and at each validation (7), or fewer if updates are fast."""
+    command = ["train", "--config", random_project.config, "--data", random_project.data]
+    pattern = r"update (\d+) of 30 \((\d+)%\), 0:\d\d:\d\d elapsed, 0:\d\d:\d\d left, loss \d\.\d{3}, [\d,]+ tokens/s"
+    for seconds, expected in ((0, [4, 7, 8, 12, 14, 16, 20, 21, 24, 28, 30]), (1000, [4])):
+        monkeypatch.setattr("nmt.system.progress.LOG_SECONDS", seconds)
+        found = cli(*command, "--output", tmp_path / str(seconds))
+        assert found.code == 0
+        assert "\r" not in found.err
+        lines = [re.fullmatch(pattern, line) for line in found.err.splitlines() if line.startswith("update")]
+        assert [(int(line[1]), int(line[2])) for line in lines if line] == [(n, round(n / 0.3)) for n in expected]
+
+
+def test_a_line_of_a_log_says_how_long_a_run_will_take(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A run resumed after 50 updates: 25 more in 10 seconds, so the other 125 take 50."""
+    now = [1000.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    lines = ProgressLog("update", 200, 50)
+    with caplog.at_level(logging.INFO, "nmt"):
+        for now[0], number in ((1010.0, 75), (1039.9, 100), (1040.0, 125), (1041.0, 200)):
+            lines.report(number, now[0] - 1010 + 3723, "loss 1.000")
+    assert caplog.messages == [
+        "update 75 of 200 (38%), 1:02:03 elapsed, 0:00:50 left, loss 1.000",
+        "update 125 of 200 (62%), 1:02:33 elapsed, 0:00:40 left, loss 1.000",
+    ]
+
+
+def test_a_redirected_log_has_no_trace_of_a_bar(here: Project, tmp_path: Path) -> None:
+    Path("in.txt").write_text("a b c\n" * 200, encoding="utf-8")
+    for command in (
+        ["preprocess", "--config", here.config, "--output", "again"],
+        ["translate", "--input", "in.txt", "--output", "out.txt"],
+        ["evaluate", "--split", "valid"],
+        ["attention", "--split", "valid"],
+    ):
+        with (
+            Path("log").open("w", encoding="utf-8") as file,
+            processes.start(*command, stdout=file, stderr=file) as one,
+        ):
+            pass
+        text = Path("log").read_bytes().decode()
+        assert one.returncode == 0, text
+        assert text
+        assert not re.search(r"\r|\x1b|\d%\||/s\]", text), text

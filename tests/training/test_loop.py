@@ -26,7 +26,6 @@ from nmt.training.loop import (
     Reported,
     Scores,
     Skipped,
-    Started,
     Step,
     Stopped,
     Updated,
@@ -204,12 +203,9 @@ def test_events_come_in_order() -> None:
     # Nine pairs in batches of two are five updates an epoch; epochs are validated at 5 and 10.
     config = make_config(epochs=2, batch={"size": 2}, log_every=3, validation={"metric": "loss"})
     events, state = run(config, random_pairs(9), scores("loss", [2.0, 1.0]))
-    order = ["start", "u1", "u2", "r3", "u3", "u4", "r5", "v5", "u5", "r6", "u6", "u7", "u8", "r9", "u9", "r10", "v10"]
+    order = ["u1", "u2", "r3", "u3", "u4", "r5", "v5", "u5", "r6", "u6", "u7", "u8", "r9", "u9", "r10", "v10"]
     letters = {Updated: "u", Reported: "r", Validated: "v"}
-    ends = {Started: "start", Stopped: "stop"}
-    found = [ends.get(type(event)) or f"{letters[type(event)]}{event.update}" for event in events]
-    assert found == [*order, "u10", "stop"]
-    assert events[0] == Started(0, 1, updates_per_epoch=5, total_updates=10)
+    assert [f"{letters[type(event)]}{event.update}" for event in events[:-1]] == [*order, "u10"]
     assert [event.epoch for event in of_kind(events, Updated)] == [1] * 5 + [2] * 5
     assert events[-1] == Stopped(10, 2, "all 10 updates are done")
     assert (state.update, state.epoch, state.best, state.best_update, state.waited) == (10, 2, 1.0, 10, 0)
@@ -239,9 +235,10 @@ def test_noise_is_asked_for_each_pair_once_per_epoch_and_its_tokens_are_counted(
 
 
 def test_accumulated_batches_are_one_update() -> None:
-    events, _ = run(make_config(epochs=1, batch={"size": 2, "accumulate": 3}), random_pairs(15))
-    assert events[0] == Started(0, 1, updates_per_epoch=3, total_updates=3)  # 8 batches in groups of 3, 3 and 2
-    assert len(of_kind(events, Updated)) == 3
+    config, pairs = make_config(epochs=1, batch={"size": 2, "accumulate": 3}), random_pairs(15)
+    state = start(make_model(config), pairs, config.train)
+    assert (state.updates_per_epoch, state.total_updates) == (3, 3)  # 8 batches in groups of 3, 3 and 2
+    assert len(of_kind(run(config, pairs)[0], Updated)) == 3
 
 
 @pytest.mark.parametrize(
@@ -253,7 +250,6 @@ def test_max_updates_ends_a_run(max_updates: int, expected: tuple[int, int]) -> 
     assert (state.update, state.epoch) == expected
     assert isinstance(events[-3], Validated)  # the last update is always validated
     assert events[-1] == Stopped(*expected, f"all {expected[0]} updates are done")
-    assert events[0] == Started(0, 1, 5, min(10, max_updates))
 
 
 @pytest.mark.parametrize(
@@ -369,8 +365,8 @@ def test_too_many_updates_that_are_not_finite_end_the_run(value: float) -> None:
     model, pairs = make_model(config), random_pairs(20)
     state = start(model, pairs, config.train)
     events = training_events(state, pairs, config)
-    seen = list(itertools.islice(events, 4))
-    assert [type(event) for event in seen] == [Started, Updated, Reported, Updated]
+    seen = list(itertools.islice(events, 3))
+    assert [type(event) for event in seen] == [Updated, Reported, Updated]
     with torch.no_grad():
         model.decoder.output.bias[5] = value
     before = weights(model)

@@ -1,6 +1,7 @@
 """The catalogue of mechanisms with their papers and limits, taken from the classes themselves."""
 
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,13 +12,15 @@ from nmt.layers.attention.attention import PASTS, WINDOWS, FixedContext
 from nmt.layers.attention.heads import MultiHead, SingleHead
 from nmt.layers.attention.normalizer import SUMMARIES
 from nmt.layers.attention.score import find_score
-from nmt.system.tables import Table
+from nmt.system.terminal import LINE
 
 WORK_CLASSES = (
-    "(a) in Luong order without input feeding, attention for all target positions is one call;\n"
-    "(b) depends on its own past: the recurrence is one call, but attention runs step by step.\n"
-    "Bahdanau order, input feeding and teacher forcing below 1 always run step by step (c).\n"
-    "Equal sizes are those of decoder and encoder states; without a limit, all combinations work.\n"
+    "Keys are those of model.attention. Work, with teacher forcing:\n"
+    "  (a) in Luong order without input feeding, one call for all target positions;\n"
+    "  (b) depends on its own past: one call for the recurrence, then step by step.\n"
+    "Bahdanau order, input feeding and teacher forcing below 1 always run step by\n"
+    "step (c). Equal sizes are those of decoder and encoder states; without a limit,\n"
+    "all combinations work.\n"
 )
 
 
@@ -61,12 +64,15 @@ def list_mechanisms() -> list[Mechanism]:
     return mechanisms
 
 
-def tabulate_mechanisms() -> Table:
-    """The mechanisms as a table, grouped by config key."""
-    header = ("model.attention", "value", "work", "description", "limits", "paper")
-    every = list_mechanisms()
-    rows = [(m.key, ", ".join(m.names), f"({m.work})", m.summary, "; ".join(m.limits), m.paper) for m in every]
-    return Table(header, rows, "llllll")
+def describe_mechanisms() -> str:
+    """The mechanisms for a person to read: a block of each, then the classes of work."""
+    blocks = []
+    for one in list_mechanisms():
+        notes = {"work": f"({one.work})", "limits": "; ".join(one.limits), "paper": one.paper}
+        lines = [one.summary, *(f"{name}: {note}" for name, note in notes.items() if note)]
+        indented = (textwrap.fill(line, LINE, initial_indent="  ", subsequent_indent="    ") for line in lines)
+        blocks.append("\n".join([f"{one.key}: {', '.join(one.names)}", *indented]))
+    return "\n\n".join([*blocks, WORK_CLASSES])
 
 
 def _list_scores() -> Iterator[Mechanism]:

@@ -9,7 +9,7 @@ from nmt.config import AttentionSection
 from nmt.config.attention_scores import SCORES, properties_of
 from nmt.config.description import describe_keys
 from nmt.config.sections import NormalizerSection
-from nmt.layers.attention.catalog import Mechanism, list_mechanisms, tabulate_mechanisms
+from nmt.layers.attention.catalog import Mechanism, describe_mechanisms, list_mechanisms
 from nmt.layers.attention.normalizer import SUMMARIES
 from nmt.layers.attention.score import Score
 
@@ -117,17 +117,21 @@ def test_a_new_score_appears_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     for key, name in (("heads", "2"), ("past.name", "coverage")):
         assert {"constant", "even"} <= scores_in(mechanism(key, name).limits[0])
-    assert ("score", "constant, even") in [row[:2] for row in tabulate_mechanisms().rows]
+    block = "score: constant, even\n  Constant score: 0 (everywhere)\n  work: (a)\n  limits: needs options.needed\n"
+    assert f"{block}  paper: Nobody, 1999\n" in describe_mechanisms()
 
 
-def test_the_command_prints_one_row_each_and_explains_the_letters(cli: Cli) -> None:
+def test_the_command_prints_a_block_each_that_fits_eighty_columns(cli: Cli) -> None:
     found = cli("attentions")
     assert (found.code, found.err) == (0, "")
-    table, _, explanation = found.out.partition("\n\n")
-    rows = [tuple(line.split("\t")) for line in table.splitlines()]
-    assert rows == [tabulate_mechanisms().header, *tabulate_mechanisms().rows]
-    assert [(row[0], row[3], row[5]) for row in rows[1:]] == [
-        (each.key, each.summary, each.paper) for each in list_mechanisms()
-    ]
+    assert max(map(len, found.out.splitlines())) <= 80
+    *blocks, explanation = found.out.split("\n\n")
+    for each, block in zip(list_mechanisms(), blocks, strict=True):
+        title, summary, *notes = re.sub("\n    +", " ", block).split("\n  ")
+        assert title == f"{each.key}: {', '.join(each.names)}"
+        assert summary == each.summary
+        named = dict(note.split(": ", 1) for note in notes)
+        assert named["work"] == f"({each.work})"
+        assert (named.get("limits", ""), named.get("paper", "")) == ("; ".join(each.limits), each.paper)
     for letter in "abc":
         assert f"({letter})" in explanation
