@@ -39,7 +39,7 @@ from nmt.serving.http_schema import (
 )
 from nmt.serving.log import UNANSWERED, Record
 from nmt.serving.markup import read_html
-from nmt.serving.page import make_front_page
+from nmt.serving.page import make_front_page, make_reference_page
 from nmt.serving.request_limits import Limits
 from nmt.system.errors import NmtError, is_out_of_memory, shorten
 from nmt.text.languages import language_name
@@ -47,7 +47,7 @@ from nmt.translation.translation import Translation
 
 AUTO = "auto"
 READERS: dict[str, Callable[[str], Document]] = {"text": read_plain_text, "html": read_html}
-PAGES = {"/": make_front_page, "/explore": make_live_page}
+PAGES = ("/", "/explore", "/docs")
 NO_FRAMES = "frame-ancestors 'none'"
 HEADERS = {
     "x-content-type-options": "nosniff",
@@ -127,7 +127,7 @@ class Service:
         key = read_key(request, address)
         if key is not None and self.keys.required and self.keys.find(key) is None:
             await discard(request.stream())
-            self._admit(record.client, key)
+            self.admit(record.client, key)
         fields = address | await read_body(request, self.limits)
         fields["api_key"] = fields.get("api_key") or key
         try:
@@ -139,11 +139,15 @@ class Service:
             raise _invalid(f"{len(asked.texts)} texts exceed the limit of {self.limits.max_sentences}")
         if record.characters > self.limits.max_characters:
             raise _invalid(f"request ({record.characters}) exceeds text limit ({self.limits.max_characters})")
-        self._admit(record.client, asked.api_key)
+        self.admit(record.client, asked.api_key)
         return asked
 
-    def _admit(self, client: str, api_key: str) -> None:
-        """Check the API key of a request that is otherwise valid, and count it."""
+    def admit(self, client: str, api_key: str) -> None:
+        """Check the API key of a request that is otherwise valid, and count it.
+
+        Raises:
+            HTTPException: The key is missing or wrong, or there are too many requests.
+        """
         key = self.keys.find(api_key)
         if seconds := self._rate.wait(client if key is None else key):
             raise HTTPException(429, "Slow down: too many requests", {"retry-after": str(seconds)})
@@ -328,10 +332,12 @@ class App:
             ("/languages", None, list[Language], service.languages),
             ("/health", None, dict[str, str], service.health),
             ("/frontend/settings", None, dict[str, Any], service.settings),
+            ("/openapi.json", None, dict[str, Any], self.describe),
+            ("/docs", None, Page, self.reference),
+            ("/", None, Page, make_front_page),
+            ("/explore", None, Page, make_live_page),
         ]
-        document = describe_routes(operations)
-        operations += [("/openapi.json", None, None, lambda: document)]
-        operations += [(path, None, None, make) for path, make in PAGES.items()]
+        self._document = describe_routes(operations)
         routes = [
             Route(path, _endpoint(service, model, work), methods=["POST" if model else "GET"])
             for path, model, _, work in operations
@@ -343,6 +349,14 @@ class App:
         self._with_cors = CORSMiddleware(
             self._app, pages.origins, allow_methods=["GET", "POST"], allow_headers=["Authorization"], max_age=3600
         )
+
+    def describe(self) -> dict[str, Any]:
+        """These routes as an OpenAPI document."""
+        return self._document
+
+    def reference(self) -> Page:
+        """These routes as a page."""
+        return make_reference_page(self._document)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""

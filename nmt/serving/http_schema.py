@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
+from nmt.inspection.explorer_page import Page
 from nmt.serving.body import FORM, JSON, MULTIPART
 from nmt.serving.directions import Detection
 from nmt.system.errors import shorten
@@ -32,9 +33,11 @@ Count = Annotated[int, BeforeValidator(_read_digits), Field(ge=0)]
 class AnyRequest(BaseModel):
     """A request with a text, or a list of texts."""
 
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, use_attribute_docstrings=True)
     q: Text | list[Text]
+    """The text, or a list of texts."""
     api_key: Text = ""
+    """If the server requires a key; a header Authorization: Bearer KEY does as well."""
 
     @property
     def texts(self) -> list[str]:
@@ -46,23 +49,31 @@ class TranslateRequest(AnyRequest):
     """A text or several to translate; `source` may be `auto`."""
 
     source: Text
+    """Code of the language of the text; auto detects it."""
     target: Text
+    """Code of the language of the translation."""
     format: Literal["text", "html"] = "text"
+    """text (the default), or html, whose tags are kept."""
     alternatives: Count = 0
+    """Number of further translations; 0 is the default."""
 
 
 class TextRequest(AnyRequest):
     """A request with one text."""
 
     q: Text
+    """The text."""
 
 
 class ExploreRequest(TextRequest):
     """A sentence to look into, and a translation to read, which may be empty."""
 
     source: Text
+    """Code of the language of the sentence."""
     target: Text
+    """Code of the language of the translation."""
     given: Text = ""
+    """A translation for the model to read, if any."""
 
     @property
     def texts(self) -> list[str]:
@@ -70,24 +81,32 @@ class ExploreRequest(TextRequest):
         return [self.q, self.given]
 
 
-class TranslateReply(BaseModel):
+class TranslateReply(BaseModel, use_attribute_docstrings=True):
     """Translations; lists if the request has a list."""
 
     translatedText: str | list[str]
+    """The translation."""
     detectedLanguage: Detection | list[Detection] | None = None
+    """If the source is auto: the language, and the confidence in percent."""
     alternatives: list[str] | list[list[str]] | None = None
+    """Further translations, if there are any and they are asked for."""
 
 
+TEXTS = {Page: "text/html", bytes: "text/plain"}
+"""Media types of replies that are not JSON."""
 Operation = tuple[str, type[AnyRequest] | None, Any, Callable[..., Any]]
 """A path, the types of its request, None for GET, and of its reply, and what does the work."""
 
 
-class Language(BaseModel):
+class Language(BaseModel, use_attribute_docstrings=True):
     """A language, and those it can be translated into."""
 
     code: str
+    """Code of the language."""
     name: str
+    """Name of the language."""
     targets: list[str]
+    """Codes of the languages that it can be translated into."""
 
 
 class Error(BaseModel):
@@ -117,18 +136,18 @@ def describe_routes(operations: Sequence[Operation]) -> dict[str, Any]:
     Args:
         operations: What the routes do.
     """
-    types = dict.fromkeys(kind for _, *kinds, _ in operations for kind in (*kinds, Error) if kind is not None)
+    types = dict.fromkeys(kind for _, *kinds, _ in operations for kind in (*kinds, Error) if kind not in (None, *TEXTS))
     schemas, definitions = TypeAdapter.json_schemas(
         [(kind, "validation", TypeAdapter(kind)) for kind in types], ref_template="#/components/schemas/{model}"
     )
 
     def content(kind: Any, *encodings: str) -> dict[str, Any]:
-        return {encoding: {"schema": schemas[kind, "validation"]} for encoding in encodings}
+        return {name: {"schema": schemas.get((kind, "validation"), {"type": "string"})} for name in encodings}
 
     paths: dict[str, dict[str, Any]] = {}
     for path, request, reply, work in operations:
         responses = {
-            "200": {"description": "The reply.", "content": content(reply, JSON)},
+            "200": {"description": "The reply.", "content": content(reply, TEXTS.get(reply, JSON))},
             "default": {"description": "What is wrong.", "content": content(Error, JSON)},
         }
         operation: dict[str, Any] = {"summary": inspect.getdoc(work), "responses": responses}

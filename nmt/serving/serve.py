@@ -15,12 +15,10 @@ from nmt.system.errors import ConfigError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_paths
 from nmt.system.limits import MAX_KEYS, MIB
 from nmt.system.options import Option
-from nmt.translation.loading import check_texts, open_translator
+from nmt.translation.loading import open_translator
 
 if TYPE_CHECKING:
-    from nmt.models.storage import SavedModel
     from nmt.serving.directions import Directions
-    from nmt.translation.translator import Translator
 
 LIBRARIES = ("starlette", "uvicorn", "python_multipart", "lxml")
 
@@ -133,23 +131,22 @@ def open_directions(
     Raises:
         NmtError: A model cannot be read, or two of the same languages have different vocabularies.
     """
+    from nmt.config import read_config
+    from nmt.models.run_records import find_model
+    from nmt.models.storage import CONFIG
     from nmt.serving.directions import Direction, Directions
     from nmt.translation.translator import Translator
 
-    groups: dict[str, list[tuple[SavedModel, Translator]]] = {}
-    for path in models:
-        paths = [path] if path else []
-        [saved], translator = open_translator(paths, device, options, allowed_classes, split_sentences=True)
-        groups.setdefault("-".join(saved.config.data.languages).lower(), []).append((saved, translator))
+    groups: dict[tuple[str, ...], list[Path]] = {}
+    for path in map(find_model, models):
+        languages = read_config(path / CONFIG, allowed_classes).data.languages
+        groups.setdefault(tuple(map(str.lower, languages)), []).append(path)
     directions = []
-    for group in groups.values():
-        (saved, translator), *_ = group
-        check_texts([model for model, _ in group])
-        if others := [model.model for model, _ in group[1:]]:
-            settings, splitter = translator.options, translator.splitter
-            translator = Translator(saved.model, translator.processor, settings, others, splitter=splitter, frozen=True)
-        singles = [(model.config, single) for model, single in group]
-        directions.append(Direction(*saved.config.data.languages, translator, singles))
+    for paths in groups.values():
+        saved, translator = open_translator(paths, device, options, allowed_classes, split_sentences=True)
+        processor, settings = translator.processor, translator.options
+        alone = [(one.config, Translator(one.model, processor, settings, frozen=True)) for one in saved]
+        directions.append(Direction(*saved[0].config.data.languages, translator, alone))
     return Directions(directions)
 
 

@@ -111,8 +111,13 @@ def open_translator(
     directories = [find_model(path) for path in paths] or [find_model(None)]
     use_fast_products()
     models = [load_model(directory, resolve_device(device), allowed_classes) for directory in directories]
-    check_texts(models)
     saved, *others = models
+    for other in others:
+        if text_of(other) != text_of(saved):
+            raise CheckpointError(
+                f"{other.path}: has other vocabularies or another tokenizer than {saved.path}; models that translate "
+                "together must share them"
+            )
     settings = with_search_options(saved.config, options, overrides)
     processor = saved.load_processor()
     src, tgt = saved.config.data.languages
@@ -130,21 +135,6 @@ def open_translator(
     more = [other.model for other in others]
     translator = Translator(saved.model, processor, settings, more, splitter=splitter, dictionary=entries, frozen=True)
     return models, translator
-
-
-def check_texts(models: Sequence[SavedModel]) -> None:
-    """Check that models can translate together.
-
-    Raises:
-        CheckpointError: They have different vocabularies or tokenizers.
-    """
-    saved, *others = models
-    for other in others:
-        if text_of(other) != text_of(saved):
-            raise CheckpointError(
-                f"{other.path}: has other vocabularies or another tokenizer than {saved.path}; models that translate "
-                "together must share them"
-            )
 
 
 def text_of(saved: SavedModel) -> tuple[Any, ...]:

@@ -10,7 +10,6 @@ import httpx
 import pytest
 from real_server import Records, golden, recording, serving
 
-from nmt.serving.http_schema import TranslateReply
 from nmt.translation.translator import Translator
 
 TEXT = "I am old."
@@ -64,24 +63,6 @@ def test_the_routes_without_text(client: httpx.Client) -> None:
     assert settings["charLimit"] == 100_000
     assert settings["keyRequired"] is settings["apiKeys"] is settings["suggestions"] is False
     assert client.head("/health").status_code == 200
-
-
-def test_the_openapi_document_describes_requests_and_replies(client: httpx.Client) -> None:
-    document = client.get("/openapi.json").json()
-    posts = {path: operations.get("post") for path, operations in document["paths"].items()}
-    assert [path for path, post in posts.items() if post] == ["/translate", "/detect", "/explore"]
-    schemas = document["components"]["schemas"]
-    assert set(re.findall("#/components/schemas/([A-Za-z]+)", json.dumps(document))) <= set(schemas)
-    fields = {"q", "source", "target", "format", "alternatives", "api_key"}
-    assert set(schemas["TranslateRequest"]["properties"]) == fields
-    assert schemas["TranslateRequest"]["required"] == ["q", "source", "target"]
-    assert len(posts["/translate"]["requestBody"]["content"]) == 3
-    for more in ({}, {"q": [TEXT], "source": "auto", "alternatives": 2}):
-        reply = ask(client, **more).json()
-        assert TranslateReply.model_validate(reply).model_dump(exclude_none=True) == reply
-    (detected,) = client.post("/detect", data={"q": TEXT}).json()
-    assert set(detected) == set(schemas["Detection"]["properties"])
-    assert all(set(each) == set(schemas["Language"]["properties"]) for each in client.get("/languages").json())
 
 
 @pytest.mark.parametrize("encoding", ["json", "form", "multipart", "address"])

@@ -1,50 +1,251 @@
 """The page of the server in a real browser."""
 
+import json
 import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
-from browser import browsing, needs_chromium
-from real_server import golden, serving
+from browser import Page, browsing, needs_chromium
+from real_server import Gated, Records, golden, recording, serving
 
 PICTURES = os.environ.get("NMT_TEST_PICTURES")
 """A folder for screenshots, to look at."""
+TEXT = "I am old."
+LOWEST_CONTRAST = """
+(() => {
+  const numbers = (color) => color.match(/[0-9.]+/g).map(Number);
+  const light = (color) => {
+    const [red, green, blue] = numbers(color).map((part) => part / 255)
+      .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const back = (element) => {
+    const color = getComputedStyle(element).backgroundColor;
+    return (numbers(color)[3] ?? 1) === 1 || !element.parentElement ? color : back(element.parentElement);
+  };
+  const contrast = (element, part) => {
+    const pair = [getComputedStyle(element, part).color, back(element)].map(light).sort((one, other) => other - one);
+    return (pair[0] + 0.05) / (pair[1] + 0.05);
+  };
+  const texts = [...document.body.querySelectorAll("*")].filter((element) => element.checkVisibility()
+    && [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim()));
+  return Math.min(...texts.map((element) => contrast(element)),
+    contrast(at("text")), contrast(at("text"), "::placeholder"), contrast(at("result"), "::before"));
+})()
+"""
+"""The contrast of the least legible text, as WCAG 2 defines it."""
+TYPE_SLOWLY = """
+(async () => {
+  for (const part of ["I ", "am ", "old."]) {
+    document.execCommand("insertText", false, part);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+})()
+"""
+IS_CUT = """
+(() => {
+  const canvas = document.createElement("canvas").getContext("2d");
+  const select = at("direction"), style = getComputedStyle(select), arrow = 16;
+  canvas.font = style.font;
+  const room = select.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - arrow;
+  return canvas.measureText(select.selectedOptions[0].text).width > room;
+})()
+"""
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    with browsing() as opened:
+        yield opened
+
+
+@pytest.fixture
+def records() -> Iterator[Records]:
+    with recording() as found:
+        yield found
+
+
+def open_page(page: Page, client: httpx.Client, width: int = 1200) -> None:
+    """Open the page, wait for its directions, and keep what is shown as translation."""
+    page.open(str(client.base_url), width)
+    page.wait_for("document.getElementById('count').textContent !== ''")
+    page.evaluate(
+        "window.shown = []; new MutationObserver(() => shown.push(at('result').textContent))"
+        ".observe(at('result'), { childList: true })"
+    )
+
+
+def shown(page: Page, name: str) -> str:
+    """What an element says."""
+    return str(page.evaluate(f"at({name!r}).textContent"))
+
+
+def wait_for_status(page: Page, begin: str = "Done") -> None:
+    page.wait_for(f"at('status').textContent.startsWith({begin!r})")
+
+
+def posts(records: Records) -> list[int]:
+    """The statuses of requests for translations."""
+    found = map(json.loads, records.lines)
+    return [record["status"] for record in found if record["route"] == "/translate"]
 
 
 @pytest.mark.soak
 @needs_chromium
 @pytest.mark.parametrize("width", [1200, 320])
-def test_a_sentence_is_typed_and_translated(width: int) -> None:
+def test_a_text_is_typed_and_translated(page: Page, width: int) -> None:
     translator = golden()
     text = "I am old.\nThe old woman reads averyveryverylongwordwithoutanyspacesthatiswiderthanatelephone.\n"
-    with serving() as client, browsing() as page:
-        page.open(str(client.base_url), width)
-        page.wait_for("document.getElementById('direction').options.length === 1")
-        assert page.evaluate("document.getElementById('direction').selectedOptions[0].text") == "English to German"
+    with serving() as client:
+        open_page(page, client, width)
         assert page.evaluate("document.activeElement.id") == "text"
         page.type(text)
         page.press("Enter", 13, 2)
-        page.wait_for("document.getElementById('status').textContent === 'Done'")
+        wait_for_status(page)
         expected = "\n".join(translator.translate(line).text for line in text.split("\n"))
-        assert page.evaluate("document.getElementById('result').textContent") == expected
+        assert shown(page, "result") == expected
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         if PICTURES:
             page.save_picture(Path(PICTURES) / f"page-{width}.png")
         assert page.problems == []
 
 
+@needs_chromium
+def test_a_text_is_translated_as_it_is_typed_and_taken_along(page: Page, records: Records) -> None:
+    with serving() as client:
+        open_page(page, client)
+        assert shown(page, "count") == "0 of 100,000 characters"
+        assert [shown(page, name) for name in ("text-name", "result-name")] == ["English", "German"]
+        assert page.evaluate("['swap', 'direction', 'copy'].some((name) => at(name).checkVisibility())") is False
+        assert "Ctrl+Enter" in page.evaluate("document.body.innerText")
+        page.evaluate(TYPE_SLOWLY)
+        assert shown(page, "count") == "9 of 100,000 characters"
+        wait_for_status(page)
+        assert page.evaluate("shown") == [golden().translate(TEXT).text]
+        page.click("inside")
+        page.wait_for("location.pathname === '/explore' && document.querySelector('main')?.hidden === false")
+        assert page.evaluate("document.getElementById('sentence').value") == TEXT
+        assert page.evaluate("data.items.map((item) => item.source)") == [TEXT]
+        assert page.problems == []
+    assert posts(records) == [200]
+
+
 @pytest.mark.soak
 @needs_chromium
-def test_the_policy_stops_other_scripts_and_a_stopped_server_is_named() -> None:
-    with browsing() as page:
-        with serving() as client:
-            page.open(str(client.base_url), 800)
-            page.wait_for("document.getElementById('direction').options.length === 1")
-            page.evaluate(
-                "document.body.append(Object.assign(document.createElement('script'), {text: 'injected = 1'}))"
-            )
-            assert page.evaluate("typeof injected") == "undefined"
-            assert "Content Security Policy" in page.problems[0]
-        page.type("I am old.")
-        page.press("Enter", 13, 2)
-        page.wait_for("document.getElementById('status').textContent.startsWith('Not translated: ')")
+def test_the_translation_of_an_earlier_text_is_never_shown(page: Page, records: Records) -> None:
+    gated = Gated()
+    with serving(("en", "de", gated)) as client:
+        open_page(page, client)
+        page.type(TEXT)
+        assert gated.started.wait(20)
+        page.type("\nShe sleeps.")
+        time.sleep(1)  # for the page to ask again, while the first batch is still at work
+        gated.open.set()
+        wait_for_status(page)
+        assert page.evaluate("shown") == ["\n".join(golden().translate(line).text for line in (TEXT, "She sleeps."))]
+        assert shown(page, "inside") == "Look inside the first line"
+        page.evaluate("at('text').value = ' '; change()")
+        assert [shown(page, name) for name in ("result", "status")] == ["", ""]
+        assert page.problems == []
+    assert sorted(posts(records)) == [200, 499]
+
+
+@pytest.mark.soak
+@needs_chromium
+def test_a_busy_server_is_asked_again_when_it_allows_it(page: Page, records: Records) -> None:
+    with serving(limits={"requests_per_minute": 20}) as client:
+        open_page(page, client)
+        while client.post("/detect", data={"q": "a"}).status_code == 200:
+            pass
+        page.type("I am")
+        wait_for_status(page, "Not translated: Slow down: too many requests; trying again in ")
+        begin = time.monotonic()
+        page.type(" old.")
+        wait_for_status(page)
+        assert time.monotonic() - begin > 1
+        assert page.evaluate("shown") == [golden().translate(TEXT).text]
+    assert posts(records) == [429, 200]
+
+
+@pytest.mark.soak
+@needs_chromium
+def test_the_example_is_swapped_and_copied(page: Page) -> None:
+    with serving(("en", "de", golden()), ("de", "en", golden())) as client:
+        open_page(page, client)
+        assert shown(page, "example") == "Try “She is reading a book.”"
+        page.click("example")
+        wait_for_status(page)
+        best = golden().translate("She is reading a book.").text
+        assert shown(page, "result") == best
+        assert not page.evaluate("at('example').checkVisibility()")
+        page.click("copy")
+        wait_for_status(page, "Copied")
+        page.click("swap")
+        assert page.evaluate("at('direction').selectedOptions[0].text") == "German to English"
+        assert page.evaluate("at('text').value") == best
+        wait_for_status(page)
+        taken = httpx.QueryParams({"from": "de", "to": "en", "q": best})
+        assert page.evaluate("at('inside').hash.slice(1)") == str(taken)
+        assert shown(page, "result") == golden().translate(best).text
+        page.evaluate("at('text').value = ''; at('text').focus()")
+        page.call("Input.dispatchKeyEvent", type="keyDown", commands=["paste"])
+        page.wait_for(f"at('text').value === {best!r}")
+        assert page.problems == []
+
+
+@pytest.mark.soak
+@needs_chromium
+def test_long_texts_and_missing_keys_wait_for_the_user(page: Page, records: Records) -> None:
+    with serving(api_keys=["secret"], limits={"max_characters": 3000}) as client:
+        open_page(page, client)
+        page.type("😀" * 3001)
+        assert shown(page, "count") == "3,001 of 3,000 characters"
+        assert page.evaluate("[at('count').className, at('status').textContent]") == ["over", "Too long"]
+        page.evaluate(f"at('text').value = {'I am old. ' * 250!r}; change()")
+        wait_for_status(page, "Press Translate")
+        page.evaluate(f"at('text').value = {TEXT!r}; change()")
+        time.sleep(1)
+        assert posts(records) == []
+        page.evaluate("at('key').focus()")
+        page.type("secret")
+        page.press("Enter", 13)
+        wait_for_status(page)
+        assert shown(page, "result") == golden().translate(TEXT).text
+        assert page.problems == []
+
+
+@pytest.mark.soak
+@needs_chromium
+@pytest.mark.parametrize("width", [1400, 360])
+def test_the_page_is_legible_in_light_and_dark(page: Page, width: int) -> None:
+    with serving(("nb", "pt-BR", golden()), ("de", "en", golden())) as client:
+        for scheme, is_dark in (("light", False), ("dark", True)):
+            page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+            open_page(page, client, width)
+            color = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert (color == "rgb(22, 24, 28)") is is_dark
+            assert page.evaluate("at('direction').selectedOptions[0].text") == "Norwegian Bokmål to Portuguese (BR)"
+            assert not page.evaluate(IS_CUT)
+            page.evaluate("at('count').className = 'over'")
+            assert page.evaluate(LOWEST_CONTRAST) >= 4.5
+            page.evaluate("at('text').value = 'a'.repeat(200); change()")
+            wait_for_status(page)
+            assert page.evaluate(LOWEST_CONTRAST) >= 4.5
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert page.problems == []
+
+
+@pytest.mark.soak
+@needs_chromium
+def test_the_policy_stops_other_scripts_and_a_stopped_server_is_named(page: Page) -> None:
+    with serving() as client:
+        open_page(page, client)
+        page.evaluate("document.body.append(Object.assign(document.createElement('script'), {text: 'injected = 1'}))")
+        assert page.evaluate("typeof injected") == "undefined"
+        assert "Content Security Policy" in page.problems[0]
+    page.type(TEXT)
+    page.press("Enter", 13, 2)
+    wait_for_status(page, "Not translated: ")

@@ -1,0 +1,116 @@
+"""The OpenAPI document, and the page that shows it, against the routes that a server answers."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from browser import browsing, needs_chromium
+from real_server import golden, golden_config, serving
+
+import nmt
+from nmt.serving.access import Keys, Pages
+from nmt.serving.app import App, Service
+from nmt.serving.directions import Direction, Directions
+from nmt.serving.http_schema import TranslateReply
+from nmt.serving.request_limits import Limits
+
+TEXT = "I am old."
+FIELDS = {"q": TEXT, "source": "en", "target": "de"}
+HTML = "text/html; charset=utf-8"
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[httpx.Client]:
+    """A client of a server of one direction."""
+    with serving() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def document(client: httpx.Client) -> dict[str, Any]:
+    found: dict[str, Any] = client.get("/openapi.json").json()
+    return found
+
+
+def test_requests_and_replies_are_described(client: httpx.Client, document: dict[str, Any]) -> None:
+    posts = {path: operations.get("post") for path, operations in document["paths"].items()}
+    assert [path for path, post in posts.items() if post] == ["/translate", "/detect", "/explore"]
+    schemas = document["components"]["schemas"]
+    assert set(re.findall("#/components/schemas/([A-Za-z]+)", json.dumps(document))) <= set(schemas)
+    fields = {"q", "source", "target", "format", "alternatives", "api_key"}
+    assert set(schemas["TranslateRequest"]["properties"]) == fields
+    assert schemas["TranslateRequest"]["required"] == ["q", "source", "target"]
+    assert len(posts["/translate"]["requestBody"]["content"]) == 3
+    for more in ({}, {"q": [TEXT], "source": "auto", "alternatives": 2}):
+        reply = client.post("/translate", json={**FIELDS, **more}).json()
+        assert TranslateReply.model_validate(reply).model_dump(exclude_none=True) == reply
+    (detected,) = client.post("/detect", data={"q": TEXT}).json()
+    assert set(detected) == set(schemas["Detection"]["properties"])
+    assert all(set(each) == set(schemas["Language"]["properties"]) for each in client.get("/languages").json())
+
+
+def test_the_document_is_valid(document: dict[str, Any]) -> None:
+    validator = pytest.importorskip("openapi_spec_validator")
+    validator.validate(document, cls=validator.OpenAPIV31SpecValidator)
+    del document["paths"]["/health"]["get"]["responses"]["200"]["description"]
+    with pytest.raises(Exception, match="'description' is a required property"):
+        validator.validate(document, cls=validator.OpenAPIV31SpecValidator)
+
+
+def test_every_documented_route_answers_as_documented(client: httpx.Client, document: dict[str, Any]) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            reply = client.request(method, path, json=FIELDS if method == "post" else None)
+            assert reply.status_code == 200
+            ((kind, content),) = operation["responses"]["200"]["content"].items()
+            assert reply.headers["content-type"].partition(";")[0] == kind
+            value = reply.json() if kind == "application/json" else reply.text
+            schema = {**content["schema"], "components": document["components"]}
+            jsonschema.validate(value, schema, cls=jsonschema.Draft202012Validator)
+            assert operation["summary"]
+    wrong = client.post("/translate", json={"q": TEXT}).json()
+    error = document["paths"]["/translate"]["post"]["responses"]["default"]["content"]["application/json"]["schema"]
+    jsonschema.validate(wrong, {**error, "components": document["components"]}, cls=jsonschema.Draft202012Validator)
+
+
+def test_every_served_route_is_documented(document: dict[str, Any]) -> None:
+    service = Service(Directions([Direction("en", "de", golden(), [(golden_config(), golden())])]), Keys(), Limits())
+    app = App(service, Pages("127.0.0.1"), lambda record: None)
+    service.stop(5)
+    served = {(method, route.path) for route in app._app.routes for method in route.methods - {"HEAD"}}
+    documented = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
+    assert documented == served
+    readme = (Path(nmt.__file__).parent / "serving/README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(GET|POST) (/\S*)` \|", readme, re.MULTILINE)) == served
+
+
+def test_the_page_for_people_names_every_route_and_field(client: httpx.Client, document: dict[str, Any]) -> None:
+    reply = client.get("/docs")
+    assert reply.headers["content-type"] == HTML
+    routes = [f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods]
+    assert re.findall("<h2>(.*?)</h2>", reply.text) == routes
+    section = reply.text.split("<h2>")[1]
+    schemas = document["components"]["schemas"]
+    fields = [*schemas["TranslateRequest"]["properties"], *schemas["TranslateReply"]["properties"]]
+    assert re.findall("<code>(.*?)</code>", section) == fields
+    assert "Code of the language of the text; auto detects it." in section
+    assert "://" not in reply.text
+    assert "unsafe" not in reply.headers["content-security-policy"]
+
+
+@pytest.mark.soak
+@needs_chromium
+@pytest.mark.parametrize("width", [1400, 360])
+def test_the_page_for_people_is_shown(client: httpx.Client, width: int) -> None:
+    with browsing() as page:
+        page.open(f"{client.base_url}/docs", width)
+        assert page.evaluate("getComputedStyle(document.querySelector('main')).fontFamily") == "system-ui, sans-serif"
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.evaluate("document.querySelector('a').click()")
+        page.wait_for("location.pathname === '/openapi.json'")
+        assert page.problems == []
